@@ -1,0 +1,59 @@
+# `make help` lists the targets. Everything happens in .venv inside this clone.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+WORKERS ?= 2
+# Torch would start one thread per core in every test worker; one each is faster together.
+ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
+ARGS ?=
+# What runs on any machine; sweep_gpu.py and mrpc_model.py are run by hand, with arguments.
+BENCH ?= $(addprefix benchmarks/,help_time.py racing_error.py pruned_speed.py streaming.py sweep_cpu.py)
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test test-all lint format docs bench clean
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 14
+
+venv: $(STAMP) ## Create .venv and install the package with everything needed to work on it
+
+# torch goes first and alone: the constraint then keeps the build that pip prefers here, and no
+# later requirement can pull in another one with its CUDA libraries.
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "bertology needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 2; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -c constraints.txt torch==2.13.0
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,ray,explorer,s3]'
+	@touch $@
+
+demo: $(STAMP) ## Train a small model, ablate its heads, show table and figure
+	$(BIN)/bertology demo $(ARGS)
+
+test: $(STAMP) ## Run the tests (all but those marked slow) and check types
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) -m "not slow" $(ARGS)
+	$(BIN)/mypy
+
+test-all: $(STAMP) ## Run every test, also the slow ones
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+
+lint: $(STAMP) ## Check style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(STAMP) ## Sort imports and format the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(STAMP) ## Build the documentation into site/
+	$(BIN)/python docs/generate.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+bench: $(STAMP) ## Run the benchmarks (or one: make bench BENCH=benchmarks/x.py)
+	@for script in $(BENCH); do echo "== $$script"; $(BIN)/python $$script $(ARGS) || exit 1; done
+
+clean: ## Remove what was built, but not .venv and not results
+	rm -rf site dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests docs benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
