@@ -1,0 +1,133 @@
+"""Every error a user can meet, one tree, each with a message that mends.
+
+    BertologyError                    exit 2
+    ├── UnknownNameError              a model, task, study, site, claim … nobody knows by that name
+    ├── ParameterError                a value of the right name and the wrong kind or range
+    ├── ModelError                    a checkpoint that is missing, broken or unsafe
+    ├── DataError                     a file, column, label or text that cannot be used
+    ├── CapabilityError               the model or corpus cannot give what the study needs
+    ├── StoreError                    results cannot be written or read
+    │   ├── ResultNotFoundError
+    │   └── SchemaVersionError
+    ├── JobError                      work that failed after all retries
+    ├── MissingExtraError             an optional dependency is not installed
+    └── InterruptedRunError           Ctrl-C; finished parts are kept (exit 130)
+
+A message says what was given, what would be right, the nearest valid names, and the one
+command that mends it. The command line prints it without a traceback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+__all__ = [
+    "BertologyError",
+    "CapabilityError",
+    "DataError",
+    "InterruptedRunError",
+    "JobError",
+    "MissingExtraError",
+    "ModelError",
+    "ParameterError",
+    "ResultNotFoundError",
+    "SchemaVersionError",
+    "StoreError",
+    "UnknownNameError",
+]
+
+
+class BertologyError(Exception):
+    """The root of the tree: a problem in one sentence and, where there is one, its mend."""
+
+    exit_code = 2
+
+    def __init__(self, problem: str, *, hint: str | None = None) -> None:
+        self.problem = problem
+        self.hint = hint
+        super().__init__(problem if hint is None else f"{problem}\n{hint}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Errors cross process borders (worker processes, Ray); keep problem and hint apart.
+        return _rebuild, (type(self), self.problem, self.hint, self.__dict__)
+
+
+def _rebuild(
+    kind: type[BertologyError], problem: str, hint: str | None, state: dict[str, object]
+) -> BertologyError:
+    error = kind.__new__(kind)
+    BertologyError.__init__(error, problem, hint=hint)
+    error.__dict__.update(state)
+    return error
+
+
+class UnknownNameError(BertologyError):
+    """No `kind` is called `name`; names close to it are offered."""
+
+    def __init__(
+        self, kind: str, name: str, choices: Iterable[str], *, hint: str | None = None
+    ) -> None:
+        self.kind, self.name, self.choices = kind, name, sorted(choices)
+        near = get_close_matches(name, self.choices, n=3, cutoff=0.5)
+        if near:
+            mend = "Did you mean " + " or ".join(repr(n) for n in near) + "?"
+        elif self.choices:
+            shown = ", ".join(self.choices[:12]) + (" …" if len(self.choices) > 12 else "")
+            mend = f"Known: {shown}."
+        else:
+            mend = f"No {kind} is registered."
+        super().__init__(
+            f"Unknown {kind} {name!r}.", hint=mend if hint is None else f"{mend} {hint}"
+        )
+
+
+class ParameterError(BertologyError):
+    """A parameter outside what it may be."""
+
+    def __init__(self, name: str, of: str, must: str, got: object) -> None:
+        super().__init__(f"The {name!r} parameter of {of} must {must}. Got {got!r} instead.")
+
+
+class ModelError(BertologyError):
+    """A checkpoint that is missing, broken or unsafe to load."""
+
+
+class DataError(BertologyError):
+    """A file, column, label or text that cannot be used."""
+
+
+class CapabilityError(BertologyError):
+    """The model or the corpus cannot give what was asked; said before any work is done."""
+
+
+class StoreError(BertologyError):
+    """Results cannot be written or read."""
+
+
+class ResultNotFoundError(StoreError):
+    """No stored result answers to that name."""
+
+
+class SchemaVersionError(StoreError):
+    """A result written by a version of the format this release does not read."""
+
+
+class JobError(BertologyError):
+    """Work that failed after all retries."""
+
+
+class MissingExtraError(BertologyError):
+    """An optional dependency is not installed; the message names the exact install command."""
+
+    def __init__(self, extra: str, *, needed_for: str) -> None:
+        super().__init__(
+            f"{needed_for} needs the optional extra {extra!r}.",
+            hint=f"Install it with: pip install 'bertology[{extra}]'",
+        )
+
+
+class InterruptedRunError(BertologyError):
+    """The user stopped a run; what was finished is kept and `hint` says how to go on."""
+
+    exit_code = 130

@@ -1,0 +1,64 @@
+"""Names to things, found lazily: built in, or brought by another package's entry point.
+
+A registry lists names without importing what they name, so that `bertology --help` stays fast,
+and imports a thing only when it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Generic, TypeVar
+
+from bertology.errors import UnknownNameError
+
+__all__ = ["Registry"]
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """A lazy mapping of names to objects of one `kind`.
+
+    `builtin` gives `name -> "package.module:attribute"`; installed packages add to it through
+    the entry-point `group`. `register` adds one at run time (tests, notebooks).
+    """
+
+    def __init__(self, kind: str, *, group: str, builtin: Callable[[], Mapping[str, str]]) -> None:
+        self.kind, self.group = kind, group
+        self._builtin = builtin
+        self._loaded: dict[str, T] = {}
+        self._targets: dict[str, str] | None = None
+
+    def _known(self) -> dict[str, str]:
+        if self._targets is None:
+            brought = {e.name: e.value for e in entry_points(group=self.group)}
+            # Built-in names win: a plugin may add, never silently replace.
+            self._targets = {**brought, **self._builtin()}
+        return self._targets
+
+    def names(self) -> list[str]:
+        """All names, sorted, without importing anything they name."""
+        return sorted({*self._known(), *self._loaded})
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._loaded or name in self._known()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
+
+    def get(self, name: str) -> T:
+        """The thing called `name`; an UnknownNameError offers the nearest names."""
+        if name not in self._loaded:
+            known = self._known()
+            if name not in known:
+                raise UnknownNameError(self.kind, name, self.names())
+            module, _, attribute = known[name].partition(":")
+            self._loaded[name] = getattr(import_module(module), attribute)
+        return self._loaded[name]
+
+    def register(self, name: str, thing: T) -> T:
+        """Add `thing` under `name` for the life of this process."""
+        self._loaded[name] = thing
+        return thing

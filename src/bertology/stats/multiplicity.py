@@ -1,0 +1,75 @@
+"""Many tests at once: Holm, Benjamini-Hochberg, and the maximum over correlated statistics."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bertology.errors import DataError
+
+__all__ = ["benjamini_hochberg", "holm", "max_statistics", "step_down"]
+
+Floats = NDArray[np.float64]
+
+
+def _checked(p: ArrayLike) -> Floats:
+    values = np.asarray(p, dtype=np.float64)
+    if values.ndim != 1 or not ((values >= 0) & (values <= 1)).all():
+        raise DataError(
+            f"p-values must be one list of numbers between 0 and 1. Got shape {values.shape}"
+            + (f", from {values.min():g} to {values.max():g}." if values.size else ".")
+        )
+    return values
+
+
+def holm(p: ArrayLike) -> Floats:
+    """Holm's adjusted p-values: the family-wise error is controlled under any dependence."""
+    values = _checked(p)
+    order = np.argsort(values, kind="stable")
+    scaled = values[order] * np.arange(values.size, 0, -1)
+    adjusted = np.empty_like(values)
+    adjusted[order] = np.minimum(np.maximum.accumulate(scaled), 1.0)
+    return adjusted
+
+
+def benjamini_hochberg(p: ArrayLike) -> Floats:
+    """Benjamini and Hochberg's adjusted p-values: the false discovery rate is controlled."""
+    values = _checked(p)
+    order = np.argsort(-values, kind="stable")
+    scaled = values[order] * values.size / np.arange(values.size, 0, -1)
+    adjusted = np.empty_like(values)
+    adjusted[order] = np.minimum(np.minimum.accumulate(scaled), 1.0)
+    return adjusted
+
+
+def max_statistics(influence: Floats, *, resamples: int, seed: int) -> Floats:
+    """|t| (resamples, V) of every variant under the joint null, by the Gaussian multiplier.
+
+    Each column is exactly |N(0, 1)| and the columns are correlated as the variants' influences
+    (V, N) are over the examples: the same normal weight falls on an example in every variant. A
+    variant that never moved has no correlation to speak of and counts as independent.
+    """
+    rng = np.random.default_rng([seed, 1])
+    variants, n = influence.shape
+    centred = influence - influence.mean(axis=1, keepdims=True)
+    spread = np.sqrt((centred * centred).sum(axis=1))
+    still = spread <= 1e-12 * np.maximum(np.abs(influence).max(axis=1, initial=0), 1e-300) * n
+    unit = centred / np.where(still, 1.0, spread)[:, None]
+    out = np.empty((resamples, variants))
+    rows = max(1, 2_000_000 // max(n, 1))  # bounds the weights held at once to 16 MB
+    for start in range(0, resamples, rows):
+        block = out[start : start + rows]
+        block[:] = rng.standard_normal((block.shape[0], n)) @ unit.T
+    out[:, still] = rng.standard_normal((resamples, int(still.sum())))
+    return np.abs(out)
+
+
+def step_down(observed: Floats, null: Floats) -> Floats:
+    """Westfall and Young's step-down p-values of `observed` (V,) against `null` (R, V)."""
+    order = np.argsort(-observed, kind="stable")
+    # The k-th largest competes with the maximum over itself and all smaller ones.
+    maxima = np.maximum.accumulate(null[:, order[::-1]], axis=1)[:, ::-1]
+    p = (1 + (maxima >= observed[order]).sum(axis=0)) / (1 + null.shape[0])
+    adjusted = np.empty_like(observed)
+    adjusted[order] = np.maximum.accumulate(p)
+    return adjusted
