@@ -1,0 +1,1 @@
+"""What we look at: encoders, their parts, and what can be done to them."""

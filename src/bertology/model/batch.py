@@ -1,0 +1,79 @@
+"""Texts as the model takes them, with what is needed to find the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bertology.errors import DataError
+
+__all__ = ["Batch", "Text", "by_length"]
+
+Text = str | tuple[str, str]
+
+
+@dataclass
+class Batch:
+    """Some examples, padded to the longest of them."""
+
+    inputs: dict[str, Tensor]
+    indices: Sequence[int]  # positions of these examples in what was given
+    tokenizer: Any = None
+    truncated: int = 0  # how many were cut to fit the model
+
+    @cached_property
+    def real(self) -> Tensor:
+        """(B, T) True where there is a token, False where there is padding."""
+        mask = self.inputs.get("attention_mask")
+        if mask is None:
+            ids = self.inputs["input_ids"]
+            return torch.ones(ids.shape[:2], dtype=torch.bool, device=ids.device)
+        return mask.flatten(0, -2).bool() if mask.dim() > 2 else mask.bool()
+
+    @property
+    def lengths(self) -> Tensor:
+        return self.real.sum(-1)
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    @property
+    def tokens(self) -> list[list[str]]:
+        """Wordpieces of each example, without padding."""
+        ids = self.inputs["input_ids"].cpu()
+        convert = self.tokenizer.convert_ids_to_tokens if self.tokenizer else lambda i: map(str, i)
+        return [list(convert(row[m].tolist())) for row, m in zip(ids, self.real.cpu(), strict=True)]
+
+    def to(self, device: torch.device | str) -> Batch:
+        """The same batch on another device."""
+        moved = {k: v.to(device) for k, v in self.inputs.items()}
+        return Batch(moved, self.indices, self.tokenizer, self.truncated)
+
+
+def by_length(
+    lengths: Sequence[int], tokens_per_batch: int, *, equal: bool = False
+) -> Iterator[list[int]]:
+    """Indices in batches of similar length, each at most `tokens_per_batch` with its padding.
+
+    With `equal`, all of a batch have one length and nothing is padded.
+
+    Longest first: if memory does not suffice, it fails at once and not at the end.
+    """
+    if tokens_per_batch < 1:
+        raise DataError(f"A batch must hold at least one token, not {tokens_per_batch}.")
+    order = sorted(range(len(lengths)), key=lambda i: (-lengths[i], i))
+    batch: list[int] = []
+    for i in order:
+        longest = lengths[batch[0]] if batch else lengths[i]
+        full = (len(batch) + 1) * longest > tokens_per_batch
+        if batch and (full or (equal and lengths[i] != longest)):
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch

@@ -1,0 +1,426 @@
+"""The instrumented encoder: load any BERT-like model, look into it, change it for one run."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from bertology.errors import (
+    CapabilityError,
+    DataError,
+    ModelError,
+    ParameterError,
+    UnknownNameError,
+)
+from bertology.model.batch import Batch, Text, by_length
+from bertology.model.families import Capability, Family, family_of
+from bertology.model.instrument import Instrument, Reducer, swapped_weights, switched_configs
+from bertology.model.interventions import Intervention, WeightEdit
+from bertology.model.loading import load_model
+from bertology.model.numbering import HeadNumbering
+from bertology.model.shape import Shape
+from bertology.model.sites import Kind, Sites, parse_sites
+from bertology.model.trace import Trace
+
+__all__ = ["Encoder"]
+
+_NEEDED = {
+    Kind.PATTERN: Capability.PATTERNS,
+    Kind.SCORES: Capability.PATTERNS,
+    Kind.QUERY: Capability.QKV,
+    Kind.KEY: Capability.QKV,
+    Kind.VALUE: Capability.QKV,
+    Kind.OUTPUT: Capability.HEADS,
+    Kind.CONTRIBUTION: Capability.CONTRIBUTIONS,
+    Kind.ATTENTION: Capability.HEADS,
+    Kind.RESIDUAL: Capability.RESIDUAL,
+    Kind.EMBEDDINGS: Capability.RESIDUAL,
+    Kind.MLP: Capability.MLP,
+    Kind.ACTIVATION: Capability.MLP,
+}
+
+
+class Encoder:
+    """A Hugging Face model whose parts have names, can be recorded, and can be changed.
+
+    The model itself is never altered: hooks, stand-ins and weights are put in place for one run
+    and taken away after it, also when it fails. Runs on one encoder take turns.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any = None,
+        *,
+        head: str = "base",
+        name: str | None = None,
+        spec: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.model, self.tokenizer, self.head = model, tokenizer, head
+        self.family: Family = family_of(model.config.model_type)
+        self.name = name or model.config.name_or_path or self.family.title
+        self.spec = None if spec is None else dict(spec)
+        self.new_weights: list[str] = []
+        self._standing: list[Intervention | WeightEdit] = []
+        self._turn = threading.RLock()
+
+    @classmethod
+    def load(
+        cls,
+        name: str,
+        *,
+        head: str = "base",
+        device: str = "auto",
+        num_labels: int | None = None,
+        dtype: str = "float32",
+        allow_pickle: bool = False,
+        trust_remote_code: bool = False,
+    ) -> Encoder:
+        """Load a bundled model, a folder or a Hugging Face id, with the head a task needs.
+
+        `head` is base, mlm, pretraining, classification (regression: one label),
+        token-classification or multiple-choice. Weights are read from safetensors; a pickle only
+        with `allow_pickle`, code from the hub only with `trust_remote_code`.
+        """
+        options: dict[str, Any] = {
+            "num_labels": num_labels,
+            "dtype": dtype,
+            "allow_pickle": allow_pickle,
+            "trust_remote_code": trust_remote_code,
+        }
+        where = _device(device)
+        loaded = load_model(name, head, **options)
+        spec = {"name": name, "head": head, **options}
+        encoder = cls(loaded.model.to(where), loaded.tokenizer, head=head, name=name, spec=spec)
+        encoder.new_weights = loaded.new_weights
+        return encoder
+
+    # What it is --------------------------------------------------------------------------------
+
+    @property
+    def config(self) -> Any:
+        return self.model.config
+
+    @property
+    def base(self) -> nn.Module:
+        """The model without its head."""
+        base: nn.Module = self.model.base_model
+        return base
+
+    @property
+    def device(self) -> torch.device:
+        where: torch.device = next(self.model.parameters()).device
+        return where
+
+    @cached_property
+    def shapes(self) -> dict[str, Shape]:
+        """The shape of each stack."""
+        found = {}
+        for name, stack in self.family.stacks.items():
+            layers = getattr(self.config, stack.layers)
+            if self.family.model_type == "albert":
+                layers *= self.config.inner_group_num
+            heads = getattr(self.config, stack.heads)
+            hidden = self.config.hidden_size
+            mlp = getattr(self.config, stack.mlp_size, None) if stack.mlp_size else None
+            size = getattr(self.config, "d_kv", None) or getattr(self.config, "d_head", None)
+            width = getattr(self.config, "true_hidden_size", hidden)
+            found[name] = Shape(layers, heads, hidden, size or width // heads, mlp or 4 * hidden)
+        return found
+
+    def stack_name(self, stack: str | None) -> str:
+        """A stack's name, checked; the main one's when none is given."""
+        name = stack or self.family.main_stack
+        if name not in self.shapes:
+            raise UnknownNameError("stack", name, self.shapes)
+        return name
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of the main stack."""
+        return self.shapes[self.family.main_stack]
+
+    @cached_property
+    def numbering(self) -> HeadNumbering:
+        """Which heads a pruned model still has; an unpruned one has them all."""
+        return HeadNumbering(self.config, self.family, self.shapes)
+
+    @cached_property
+    def capabilities(self) -> frozenset[Capability]:
+        """What this model can give: its family's, less what its head cannot."""
+        found = set(self.family.capabilities)
+        if self.head not in ("mlm", "pretraining"):
+            found.discard(Capability.MASKED_LM)
+        if getattr(self.config, "is_decoder", False) and self.family.model_type != "gpt2":
+            found.discard(Capability.FAST_REPLAY)
+        if self.numbering.removed:
+            found.discard(Capability.FAST_REPLAY)  # it takes all layers to have the same heads
+        return frozenset(found)
+
+    def require(self, *capabilities: Capability | str) -> None:
+        """Refuse, before any work, what this model cannot give."""
+        missing = sorted({Capability(c) for c in capabilities} - self.capabilities)
+        if missing:
+            raise CapabilityError(
+                f"{self.name!r} ({self.family.title}, head {self.head!r}) cannot give "
+                f"{', '.join(missing)}.",
+                hint="`bertology families` shows what each family can give.",
+            )
+
+    def check_sites(self, sites: Iterable[Sites]) -> None:
+        """Refuse sites this model does not have."""
+        for s in sites:
+            self.require(_NEEDED[s.kind])
+            if s.one_layer and s.one_head:
+                self.numbering.check(str(s.stack), s.layers[0], s.heads[0])
+            stack = self.family.stacks[str(s.stack)]
+            if (s.kind in (Kind.MLP, Kind.ACTIVATION) and stack.mlp is None) or (
+                s.kind is Kind.ATTENTION and stack.projection is None
+            ):
+                raise CapabilityError(
+                    f"{self.family.title} has no site {s.kind.value!r} in its {s.stack} stack."
+                )
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of weights, config and tokenizer; not of names, paths or devices."""
+        digest = sha256(f"{self.family.model_type}\n{self.head}\n".encode())
+        for name, tensor in sorted(self.model.state_dict().items()):
+            raw = tensor.detach().cpu().contiguous()
+            digest.update(f"{name} {tuple(raw.shape)} {raw.dtype}\n".encode())
+            digest.update(memoryview(raw.reshape(-1).view(torch.uint8).numpy()))
+        if self.tokenizer is not None:
+            backend = getattr(self.tokenizer, "backend_tokenizer", None)
+            text = backend.to_str() if backend else str(sorted(self.tokenizer.get_vocab().items()))
+            digest.update(text.encode())
+        return digest.hexdigest()[:16]
+
+    @property
+    def max_length(self) -> int | None:
+        """The most tokens the model takes, special ones included; None when there is no limit."""
+        limits = []
+        positions = getattr(self.config, "max_position_embeddings", None)
+        if positions and positions > 0 and not self.family.relative_positions:
+            limits.append(positions - self.family.position_offset)
+        if self.tokenizer is not None and self.tokenizer.model_max_length < 10**9:
+            limits.append(self.tokenizer.model_max_length)
+        return min(limits) if limits else None
+
+    # Where its parts are -----------------------------------------------------------------------
+
+    def module(self, template: str, layer: int) -> nn.Module:
+        """The module a family's path template names for a layer."""
+        return self.base.get_submodule(self.family.path(template, self.config, layer))
+
+    def unique_modules(self, template: str, stack: str) -> list[nn.Module]:
+        """All modules a template names, each once, in the order of the layers."""
+        layers = range(self.shapes[stack].layers)
+        return list(dict.fromkeys(self.module(template, i) for i in layers))
+
+    def norm_parameter(self, layer: int, norm: str, part: str) -> tuple[str, nn.Parameter] | None:
+        """The full name and tensor of a LayerNorm's weight or bias, where there is one."""
+        self.require(Capability.NORMS)
+        norms = self.family.stacks[self.family.main_stack].norms
+        if norm not in norms:
+            raise ParameterError("norms", "ZeroLayerNorm", f"be among {sorted(norms)}", norm)
+        found = getattr(self.module(norms[norm], layer), part, None)
+        if not isinstance(found, nn.Parameter):
+            return None
+        name = next(n for n, p in self.model.named_parameters() if p is found)
+        return name, found
+
+    def projection_weight(self, layer: int, stack: str | None = None) -> Tensor:
+        """The output projection cut into the heads the layer has: (H, D, M)."""
+        name = stack or self.family.main_stack
+        row, shape = self.family.stacks[name], self.shapes[name]
+        if row.projection is None:  # XLNet keeps it as a bare parameter (M, H, D)
+            return self.module(row.attention, layer).get_parameter("o").permute(1, 2, 0)
+        module = self.module(row.projection, layer)
+        weight: Tensor = module.get_parameter("weight")
+        if isinstance(module, nn.Linear):
+            weight = weight.T  # (H·D, M); Conv1D already lies this way
+        return weight.reshape(-1, shape.head_size, weight.shape[-1])
+
+    def attention_switched(self, implementation: str) -> AbstractContextManager[None]:
+        """This model with another attention implementation, its config left as it is."""
+        return switched_configs(self.model, implementation)
+
+    # Texts ---------------------------------------------------------------------------------------
+
+    def encode(
+        self,
+        texts: Text | Sequence[Text],
+        *,
+        indices: Sequence[int] | None = None,
+        too_long: str = "error",
+    ) -> Batch:
+        """Texts, or pairs of texts, as one padded batch.
+
+        `too_long` says what to do with a text the model cannot take whole: "error" or "truncate".
+        """
+        many: list[Text] = [texts] if isinstance(texts, str | tuple) else list(texts)
+        rows, cut = self._tokenize(many, too_long)
+        padded = self.tokenizer.pad(rows, return_tensors="pt")
+        inputs = {k: v.to(self.device) for k, v in padded.items()}
+        return Batch(inputs, list(indices or range(len(many))), self.tokenizer, cut)
+
+    def batches(
+        self,
+        texts: Sequence[Text],
+        *,
+        tokens_per_batch: int = 4096,
+        too_long: str = "truncate",
+        equal_length: bool = False,
+    ) -> Iterator[Batch]:
+        """All texts in batches of similar (or equal) length: almost no padding is computed."""
+        rows, _ = self._tokenize(list(texts), too_long)
+        lengths = [len(ids) for ids in rows["input_ids"]]
+        for chosen in by_length(lengths, tokens_per_batch, equal=equal_length):
+            part = {k: [v[i] for i in chosen] for k, v in rows.items()}
+            padded = self.tokenizer.pad(part, return_tensors="pt")
+            inputs = {k: v.to(self.device) for k, v in padded.items()}
+            yield Batch(inputs, chosen, self.tokenizer)
+
+    def _tokenize(self, texts: list[Text], too_long: str) -> tuple[dict[str, list[Any]], int]:
+        if self.tokenizer is None:
+            raise ModelError(
+                f"{self.name!r} came without a tokenizer, so it takes tensors, not texts.",
+                hint="Save its tokenizer beside it with tokenizer.save_pretrained(folder).",
+            )
+        if not texts:
+            raise DataError("There is no text to encode.")
+        if too_long not in ("error", "truncate"):
+            raise ParameterError("too_long", "encode", "be 'error' or 'truncate'", too_long)
+        firsts = [t if isinstance(t, str) else t[0] for t in texts]
+        seconds = [None if isinstance(t, str) else t[1] for t in texts]
+        pair = seconds[0] is not None
+        if any((s is not None) != pair for s in seconds):
+            raise DataError("Single texts and pairs of texts cannot share a batch.")
+        limit = self.max_length
+        given = (firsts, seconds) if pair else (firsts,)
+        options: dict[str, Any] = {"padding": False, "truncation": False, "verbose": False}
+        rows = self.tokenizer(*given, **options)
+        long = [i for i, ids in enumerate(rows["input_ids"]) if limit and len(ids) > limit]
+        if long and too_long == "error":
+            longest = max(len(rows["input_ids"][i]) for i in long)
+            raise DataError(
+                f"Text {long[0]} is too long: {longest} tokens, and {self.name!r} takes {limit}.",
+                hint="Shorten it, or pass too_long='truncate'.",
+            )
+        if long:
+            rows = self.tokenizer(
+                *given, padding=False, truncation="longest_first", max_length=limit
+            )
+        return dict(rows), len(long)
+
+    # Running -------------------------------------------------------------------------------------
+
+    def run(
+        self,
+        inputs: Text | Sequence[Text] | Batch | Mapping[str, Tensor],
+        *,
+        record: str | Iterable[str] = (),
+        do: Intervention | WeightEdit | Iterable[Intervention | WeightEdit] = (),
+        reduce: Mapping[str, Reducer] | None = None,
+        gradients: bool = False,
+    ) -> Trace:
+        """One forward pass: change what `do` says, keep what `record` names, feed `reduce`.
+
+        With `gradients`, `trace.backward(scalar)` then `trace.gradient(site)` give the gradient
+        of any scalar at any recorded site.
+        """
+        batch = self._as_batch(inputs)
+        asked = [do] if isinstance(do, Intervention | WeightEdit) else list(do)
+        changes = [*self._standing, *asked]
+        main = self.family.main_stack
+        trace = Trace(batch, None, self.shapes, main)
+        instrument = Instrument(
+            self,
+            [c for c in changes if isinstance(c, Intervention)],
+            parse_sites(record, self.shapes, main),
+            [(parse_sites(s, self.shapes, main)[0], r) for s, r in (reduce or {}).items()],
+            trace,
+            gradients,
+        )
+        weights: dict[str, Tensor] = {}
+        for change in changes:
+            if isinstance(change, WeightEdit):
+                weights |= change.weights(self)
+        grad = torch.enable_grad() if gradients else torch.no_grad()
+        with self.turn(), grad:
+            swap = swapped_weights(self.model, weights) if weights else nullcontext()
+            with swap, instrument.installed():
+                trace.output = self.model(**batch.inputs, **self._forward_options())
+        return trace
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Exclusive use of the model, without dropout; what `run` takes for each pass."""
+        with self._turn, self._evaluating():
+            yield
+
+    @contextmanager
+    def doing(self, *changes: Intervention | WeightEdit) -> Iterator[Encoder]:
+        """Changes that stand for every run inside the block; blocks nest."""
+        with self._turn:
+            self._standing.extend(changes)
+        try:
+            yield self
+        finally:
+            with self._turn:
+                for change in changes:
+                    self._standing.remove(change)
+
+    def head_means(self, texts: Sequence[Text], *, tokens_per_batch: int = 4096) -> Tensor:
+        """Mean output of each head over the real tokens of some texts: (layers, heads, D)."""
+        from bertology.model.reducers import MeanOutput
+
+        mean = MeanOutput(self.shape)
+        for batch in self.batches(texts, tokens_per_batch=tokens_per_batch):
+            self.run(batch, reduce={"layer.*.head.*.output": mean})
+        return mean.value
+
+    def _as_batch(self, inputs: Any) -> Batch:
+        if isinstance(inputs, Batch):
+            return inputs.to(self.device)
+        if isinstance(inputs, Mapping):
+            tensors = {k: v.to(self.device) for k, v in inputs.items()}
+            return Batch(tensors, range(len(tensors["input_ids"])), self.tokenizer)
+        return self.encode(inputs)
+
+    def _forward_options(self) -> dict[str, Any]:
+        """Caches of keys and values would only cost memory here."""
+        causal = self.family.model_type in ("gpt2", "bart")
+        return {"use_cache": False} if causal else {}
+
+    @contextmanager
+    def _evaluating(self) -> Iterator[None]:
+        """No dropout during a run; the model's own mode afterwards."""
+        training = [m for m in self.model.modules() if m.training]
+        self.model.eval()
+        try:
+            yield
+        finally:
+            for module in training:
+                module.training = True
+
+
+def _device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise ParameterError("device", "load", "be auto, cpu, cuda or cuda:N", name) from None
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise ModelError(
+            f"There is no GPU for device {name!r} on this machine.", hint="Use --device cpu."
+        )
+    return device

@@ -1,0 +1,405 @@
+"""What can be changed in a model for the time of one run; any set of these composes.
+
+Each is a frozen dataclass that names its sites and maps a value to a new one. It never changes a
+tensor in place, so a traced graph stays differentiable and the model stays as it was. `examples`
+limits an intervention to some examples of the batch (their positions in it).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import torch
+from torch import Tensor
+
+from bertology.errors import BertologyError, ParameterError, UnknownNameError
+from bertology.model.place import Place
+from bertology.model.sites import HEAD_KINDS, Kind, Sites, parse_sites
+
+if TYPE_CHECKING:
+    from bertology.model.encoder import Encoder
+
+__all__ = [
+    "GateHead",
+    "GateMLP",
+    "Intervention",
+    "KnockOutEdges",
+    "MeanHead",
+    "Patch",
+    "ReplaceWeights",
+    "SetDimensions",
+    "SkipLayer",
+    "UniformAttention",
+    "WeightEdit",
+    "ZeroDimensions",
+    "ZeroHead",
+    "ZeroLayerNorm",
+    "check_heads",
+]
+
+Heads = Sequence[tuple[int, int]]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Intervention(ABC):
+    """A change at some sites."""
+
+    examples: Sequence[int] | None = None
+    stack: str | None = None  # None: the model's main stack
+
+    @abstractmethod
+    def sites(self, encoder: Encoder) -> list[Sites]:
+        """Where it acts; checked against the model before anything runs."""
+
+    @abstractmethod
+    def __call__(self, value: Tensor, place: Place) -> Tensor:
+        """The new value."""
+
+    def apply(self, value: Tensor, place: Place) -> Tensor:
+        """The new value, in the chosen examples only."""
+        changed = self(value, place)
+        if self.examples is None:
+            return changed
+        chosen = torch.zeros(value.shape[0], dtype=torch.bool, device=value.device)
+        try:
+            chosen[list(self.examples)] = True
+        except IndexError:
+            raise ParameterError(
+                "examples",
+                type(self).__name__,
+                f"name positions in a batch of {value.shape[0]}",
+                list(self.examples),
+            ) from None
+        return torch.where(chosen.view(-1, *[1] * (value.dim() - 1)), changed, value)
+
+
+class WeightEdit(ABC):
+    """A change of parameters, undone after the run."""
+
+    @abstractmethod
+    def weights(self, encoder: Encoder) -> dict[str, Tensor]:
+        """Full parameter name -> the tensor to use instead."""
+
+
+def check_heads(heads: Heads, encoder: Encoder, stack: str | None) -> dict[int, list[int]]:
+    """Heads by layer; refuses what the model does not have."""
+    shape = encoder.shapes[encoder.stack_name(stack)]
+    by_layer: dict[int, list[int]] = {}
+    for pair in heads:
+        layer, head = pair
+        if not (0 <= layer < shape.layers and 0 <= head < shape.heads):
+            raise BertologyError(
+                f"There is no head {tuple(pair)}: the model has {shape.layers} layers of "
+                f"{shape.heads} heads.",
+                hint=f"Heads are (layer, head) from (0, 0) to {shape.layers - 1, shape.heads - 1}.",
+            )
+        encoder.numbering.check(stack or encoder.family.main_stack, layer, head)
+        by_layer.setdefault(layer, []).append(head)
+    return by_layer
+
+
+def _at_heads(heads: Heads, encoder: Encoder, stack: str | None, kind: Kind) -> list[Sites]:
+    by_layer = check_heads(heads, encoder, stack)
+    name = encoder.stack_name(stack)
+    return [Sites(name, kind, (layer,), tuple(hs)) for layer, hs in by_layer.items()]
+
+
+def _in_layer(heads: Heads, place: Place) -> list[int]:
+    return [h for layer, h in heads if layer == place.layer]
+
+
+def _check_layers(layers: Sequence[int], encoder: Encoder, stack: str | None) -> tuple[int, ...]:
+    shape = encoder.shapes[encoder.stack_name(stack)]
+    for layer in layers:
+        if not 0 <= layer < shape.layers:
+            raise BertologyError(
+                f"There is no layer {layer}: the model has {shape.layers} layers, "
+                f"0 to {shape.layers - 1}."
+            )
+    return tuple(layers)
+
+
+@dataclass(frozen=True, eq=False)
+class UniformAttention(Intervention):
+    """Disable heads as Kovaleva et al. (2019) do: every token they may see gets weight 1/L."""
+
+    heads: Heads
+
+    def sites(self, encoder: Encoder) -> list[Sites]:
+        return _at_heads(self.heads, encoder, self.stack, Kind.PATTERN)
+
+    def __call__(self, value: Tensor, place: Place) -> Tensor:
+        changed = value.clone()
+        heads = _in_layer(self.heads, place)
+        changed[:, heads] = place.uniform(value.dtype).expand(-1, 1, value.shape[2], -1)
+        return changed
+
+
+@dataclass(frozen=True, eq=False)
+class ZeroHead(Intervention):
+    """Heads give nothing."""
+
+    heads: Heads
+
+    def sites(self, encoder: Encoder) -> list[Sites]:
+        return _at_heads(self.heads, encoder, self.stack, Kind.OUTPUT)
+
+    def __call__(self, value: Tensor, place: Place) -> Tensor:
+        changed = value.clone()
+        changed[:, _in_layer(self.heads, place)] = 0
+        return changed
+
+
+@dataclass(frozen=True, eq=False)
+class MeanHead(Intervention):
+    """Heads give their mean output: over a corpus (`means` from `Encoder.head_means`), or, when
+    no means are given, over the real tokens of the batch."""
+
+    heads: Heads
+    means: Tensor | None = None  # (layers, heads, D)
+
+    def sites(self, encoder: Encoder) -> list[Sites]:
+        return _at_heads(self.heads, encoder, self.stack, Kind.OUTPUT)
+
+    def __call__(self, value: Tensor, place: Place) -> Tensor:
+        heads = _in_layer(self.heads, place)
+        if self.means is None:
+            weights = place.real.to(value.dtype)[:, None, :, None]  # (B, 1, T, 1)
+            mean = (value * weights).sum((0, 2)) / weights.sum()  # (H, D)
+        else:
+            mean = self.means[place.layer].to(value)
+        changed = value.clone()
+        changed[:, heads] = mean[heads][None, :, None, :]
+        return changed
+
+
+@dataclass(frozen=True, eq=False)
+class GateHead(Intervention):
+    """Scale heads by ξ, differentiably: ξ = 1 leaves a head alone, ξ = 0 disables it.
+
+    `xi` is (layers, heads), or (examples, layers, heads) for a gate per example. `toward` says
+    what a closed gate lets through: nothing, the head's output under uniform attention, or its
+    mean output (`means`, as for MeanHead).
+    """
+
+    xi: Tensor
+    toward: Literal["zero", "uniform", "mean"] = "zero"
+    means: Tensor | None = None  # (layers, heads, D)
+
+    def sites(self, encoder: Encoder) -> list[Sites]:
+        name = encoder.stack_name(self.stack)
+        shape = encoder.shapes[name]
+        if tuple(self.xi.shape[-2:]) != (shape.layers, shape.heads) or self.xi.dim() not in (2, 3):
+            raise ParameterError(
+                "xi",
+                "GateHead",
+                f"have shape ({shape.layers}, {shape.heads}) or "
+                f"(examples, {shape.layers}, {shape.heads})",
+                tuple(self.xi.shape),
+            )
+        if (self.toward == "mean") != (self.means is not None):
+            raise ParameterError("means", "GateHead", "go with toward='mean'", self.means)
+        every = tuple(range(shape.layers))
+        return [Sites(name, Kind.OUTPUT, every, tuple(range(shape.heads)))]
+
+    def __call__(self, value: Tensor, place: Place) -> Tensor:
+        xi = self.xi[..., place.layer, :].to(value.device)  # (H,) or (B, H)
+        gate = xi.view(-1, value.shape[1], 1, 1)  # (1 or B, H, 1, 1)
+        if self.toward == "zero":
+            return value * gate
+        if self.toward == "mean" and self.means is not None:
+            closed = self.means[place.layer].to(value)[None, :, None]  # (1, H, 1, D)
+        else:
+            closed = place.uniform_output()
+        return closed + (value - closed) * gate
+
+
+@dataclass(frozen=True, eq=False)
+class GateMLP(Intervention):
+    """Scale the MLPs' outputs by ν, differentiably; `nu` is (layers,) or (examples, layers)."""
+
+    nu: Tensor
+
+    def sites(self, encoder: Encoder) -> list[Sites]:
+        name = encoder.stack_name(self.stack)
+        layers = encoder.shapes[name].layers
+        if self.nu.dim() not in (1, 2) or self.nu.shape[-1] != layers:
+            raise ParameterError(
+                "nu", "GateMLP", f"have shape ({layers},) or (examples, {layers})",
+                tuple(self.nu.shape),
+            )  # fmt: skip
+        return [Sites(name, Kind.MLP, tuple(range(layers)))]
+
+    def __call__(self, value: Tensor, place: Place) -> Tensor:
+        return value * self.nu[..., place.layer].to(value.device).view(-1, 1, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class SkipLayer(Intervention):
+    """Layers hand on what they were given."""
+
+    layers: Sequence[int]
+
+    def sites(self, encoder: Encoder) -> list[Sites]:
+        name = encoder.stack_name(self.stack)
+        return [Sites(name, Kind.RESIDUAL, _check_layers(self.layers, encoder, self.stack))]
+
+    def __call__(self, value: Tensor, place: Place) -> Tensor:
+        return value if place.entry is None else place.entry
+
+
+@dataclass(frozen=True, eq=False)
+class KnockOutEdges(Intervention):
+    """Forbid attention along edges (query position, key position), in some heads or in all.
+
+    What is left of the attention is renormalised; a query with no key left attends to nothing.
+    """
+
+    edges: Sequence[tuple[int, int]]
+    heads: Heads | None = None
+
+    def sites(self, encoder: Encoder) -> list[Sites]:
+        if self.heads is not None:
+            return _at_heads(self.heads, encoder, self.stack, Kind.SCORES)
+        name = encoder.stack_name(self.stack)
+        shape = encoder.shapes[name]
+        return [Sites(name, Kind.SCORES, tuple(range(shape.layers)), tuple(range(shape.heads)))]
+
+    def __call__(self, value: Tensor, place: Place) -> Tensor:
+        length, width = value.shape[2:]
+        for q, k in self.edges:
+            if not (-length <= q < length and -width <= k < width):
+                raise BertologyError(
+                    f"Edge {(q, k)} lies outside an attention map of {length} × {width} tokens."
+                )
+        cut = torch.zeros(value.shape[1:], dtype=torch.bool, device=value.device)  # (H, T, S)
+        queries, keys = [q for q, _ in self.edges], [k for _, k in self.edges]
+        for head in range(value.shape[1]) if self.heads is None else _in_layer(self.heads, place):
+            cut[head, queries, keys] = True
+        return value.masked_fill(cut, float("-inf"))
+
+
+@dataclass(frozen=True, eq=False)
+class SetDimensions(Intervention):
+    """Hold dimensions of the residual stream at a value, after some layers or all of them."""
+
+    dimensions: Sequence[int]
+    value: float | Tensor = 0.0
+    layers: Sequence[int] | None = None
+    embeddings: bool = False  # also in what enters layer 0
+
+    def sites(self, encoder: Encoder) -> list[Sites]:
+        name = encoder.stack_name(self.stack)
+        shape = encoder.shapes[name]
+        for d in self.dimensions:
+            if not 0 <= d < shape.hidden:
+                raise BertologyError(
+                    f"There is no dimension {d}: the model is {shape.hidden} wide, "
+                    f"0 to {shape.hidden - 1}."
+                )
+        layers = range(shape.layers) if self.layers is None else self.layers
+        chosen = _check_layers(tuple(layers), encoder, self.stack)
+        places = [Sites(name, Kind.RESIDUAL, chosen)]
+        return places + ([Sites(name, Kind.EMBEDDINGS, (0,))] if self.embeddings else [])
+
+    def __call__(self, value: Tensor, place: Place) -> Tensor:
+        changed = value.clone()
+        new = self.value
+        changed[..., list(self.dimensions)] = new.to(value) if isinstance(new, Tensor) else new
+        return changed
+
+
+@dataclass(frozen=True, eq=False)
+class ZeroDimensions(SetDimensions):
+    """Silence dimensions of the residual stream."""
+
+
+@dataclass(frozen=True, eq=False)
+class Patch(Intervention):
+    """Put values of another run in place of this run's, at any site, at some positions or all."""
+
+    site: str
+    value: Tensor
+    positions: Sequence[int] | None = None
+
+    def sites(self, encoder: Encoder) -> list[Sites]:
+        found = parse_sites(self.site, encoder.shapes, encoder.family.main_stack)
+        if found[0].kind is Kind.CONTRIBUTION:
+            raise BertologyError(
+                "Contributions are read, not patched.", hint="Patch the head's 'output' instead."
+            )
+        return found
+
+    def __call__(self, value: Tensor, place: Place) -> Tensor:
+        changed = value.clone()
+        new = self.value.to(value)
+        at = slice(None) if self.positions is None else list(self.positions)
+        name = self.site
+        try:
+            if place.kind in HEAD_KINDS:
+                heads = self._heads(name, value.shape[1])
+                target = changed[:, heads]  # a copy when heads is a list
+                target[:, :, at] = new if new.dim() == value.dim() else new[:, None]
+                changed[:, heads] = target
+            else:
+                changed[:, at] = new
+        except (RuntimeError, IndexError) as error:
+            raise BertologyError(
+                f"A patch of shape {tuple(new.shape)} does not fit {name!r}, "
+                f"which is {tuple(value.shape)} here."
+            ) from error
+        return changed
+
+    @staticmethod
+    def _heads(site: str, count: int) -> list[int]:
+        from bertology.model.sites import select
+
+        return list(select(site.split(".head.")[1].split(".")[0], count, what="head"))
+
+
+@dataclass(frozen=True, eq=False)
+class ReplaceWeights(WeightEdit):
+    """Use other tensors for some parameters; weights tied to them follow."""
+
+    tensors: Mapping[str, Tensor]
+
+    def weights(self, encoder: Encoder) -> dict[str, Tensor]:
+        known = dict(encoder.model.named_parameters())
+        for name, new in self.tensors.items():
+            if name not in known:
+                raise UnknownNameError("parameter", name, known)
+            if new.shape != known[name].shape:
+                raise ParameterError(
+                    name, "ReplaceWeights", f"have shape {tuple(known[name].shape)}",
+                    tuple(new.shape),
+                )  # fmt: skip
+        return dict(self.tensors)
+
+
+@dataclass(frozen=True, eq=False)
+class ZeroLayerNorm(WeightEdit):
+    """Zero entries of LayerNorm scales and biases, the "outlier dimensions" experiment."""
+
+    dimensions: Sequence[int]
+    layers: Sequence[int] | None = None
+    norms: Sequence[str] = ("attention", "output")
+    scale: bool = True
+    bias: bool = True
+
+    def weights(self, encoder: Encoder) -> dict[str, Tensor]:
+        changed: dict[str, Tensor] = {}
+        layers = range(encoder.shape.layers) if self.layers is None else self.layers
+        for layer in _check_layers(tuple(layers), encoder, None):
+            for norm in self.norms:
+                for part in [p for p, on in (("weight", self.scale), ("bias", self.bias)) if on]:
+                    found = encoder.norm_parameter(layer, norm, part)
+                    if found is None:
+                        continue  # some norms have no bias, or are the identity
+                    name, parameter = found
+                    new = parameter.detach().clone()
+                    new[list(self.dimensions)] = 0
+                    changed[name] = new
+        return changed

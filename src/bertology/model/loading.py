@@ -1,0 +1,245 @@
+"""From a name to a model: bundled, a folder, or a Hugging Face id; safe weights only by default."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from bertology.errors import ModelError, ParameterError, UnknownNameError
+from bertology.model.families import Family, family_of
+
+__all__ = ["HEADS", "Loaded", "bundled_models", "load_model", "locate"]
+
+HEADS = {
+    "base": "AutoModel",
+    "mlm": "AutoModelForMaskedLM",
+    "pretraining": "AutoModelForPreTraining",
+    "classification": "AutoModelForSequenceClassification",
+    "token-classification": "AutoModelForTokenClassification",
+    "multiple-choice": "AutoModelForMultipleChoice",
+}
+_PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+_SAFE = ("model.safetensors", "model.safetensors.index.json")
+
+
+@dataclass
+class Loaded:
+    """A model ready to be looked at."""
+
+    model: Any
+    tokenizer: Any
+    family: Family
+    new_weights: list[str]  # parameters the checkpoint did not have, drawn by the seed
+
+
+def bundled_models() -> dict[str, Path]:
+    """Checkpoints that come with the package."""
+    folder = Path(__file__).parents[1] / "checkpoints"
+    return {p.parent.name: p.parent for p in sorted(folder.glob("*/config.json"))}
+
+
+def locate(name: str) -> str:
+    """The folder of a bundled or local model, or the name itself when it must be a hub id."""
+    bundled = bundled_models()
+    if name in bundled:
+        return str(bundled[name])
+    path = Path(name).expanduser()
+    if path.is_dir():
+        return _checked_folder(path)
+    if path.is_file():
+        raise ModelError(
+            f"{name!r} is a file; a model is a folder with config.json and model.safetensors.",
+            hint=f"Give the folder: {path.parent}",
+        )
+    if name.startswith((".", "/", "~")) or name.count("/") > 1:
+        beside = [str(p) for p in path.parent.glob("*") if p.is_dir()]
+        near = get_close_matches(str(path), beside, n=1, cutoff=0.5)
+        hint = f"Did you mean {near[0]!r}?" if near else f"{path.parent} holds no such folder."
+        raise ModelError(f"There is no model folder {name!r}.", hint=hint)
+    near = get_close_matches(name, bundled, n=1, cutoff=0.75)
+    if near and "/" not in name:
+        raise UnknownNameError("bundled model", name, bundled)
+    return name
+
+
+def _checked_folder(path: Path) -> str:
+    if not (path / "config.json").is_file():
+        raise ModelError(
+            f"{str(path)!r} holds no config.json, so it is no Hugging Face model folder.",
+            hint="Save a model there with model.save_pretrained(folder).",
+        )
+    return str(path)
+
+
+def load_model(
+    name: str,
+    head: str,
+    *,
+    num_labels: int | None = None,
+    dtype: str = "float32",
+    allow_pickle: bool = False,
+    trust_remote_code: bool = False,
+    seed: int = 0,
+) -> Loaded:
+    """Load a model, its tokenizer and its family row; every failure is a ModelError that mends."""
+    import torch
+    import transformers
+
+    if head not in HEADS:
+        raise UnknownNameError("model head", head, HEADS)
+    kind = _dtype(dtype)
+    where = locate(name)
+    if not allow_pickle:
+        _refuse_pickles(name, where)
+    options: dict[str, Any] = {"trust_remote_code": trust_remote_code}
+    try:
+        config = transformers.AutoConfig.from_pretrained(where, **options)
+    except Exception as error:
+        raise _explained(name, where, error) from error
+    family = family_of(config.model_type)
+    options |= {
+        "config": config,
+        "dtype": kind,
+        "use_safetensors": None if allow_pickle else True,
+        "weights_only": True,
+    }
+    if num_labels is not None:
+        config.num_labels = num_labels
+        options["ignore_mismatched_sizes"] = True  # a head of another size is started anew
+    state = torch.random.get_rng_state()
+    try:
+        torch.manual_seed(seed)  # heads that a checkpoint lacks start from this seed
+        model, new = _read(where, _auto_class(config, head), options)
+    except ValueError as error:
+        if "Unrecognized configuration class" in str(error):
+            raise ModelError(
+                f"{family.title} models have no {head!r} head in transformers.",
+                hint=f"Heads: {', '.join(HEADS)}.",
+            ) from error
+        raise _explained(name, where, error) from error
+    except Exception as error:
+        raise _explained(name, where, error) from error
+    finally:
+        torch.random.set_rng_state(state)
+    _check_new_weights(name, head, new, num_labels, total=len(model.state_dict()))
+    return Loaded(model.eval(), _tokenizer(where, trust_remote_code), family, new)
+
+
+def _read(where: str, auto: Any, options: dict[str, Any]) -> tuple[Any, list[str]]:
+    """The model, and the names of the weights that the checkpoint did not give."""
+    from bertology.model.pruning import load_pruned
+
+    model, info = load_pruned(where, auto, output_loading_info=True, **options)
+    other_size = [key if isinstance(key, str) else key[0] for key in info["mismatched_keys"]]
+    inside = [k for k in other_size if k.startswith(f"{model.base_model_prefix}.")]
+    if inside:
+        raise ValueError(f"size mismatch for {', '.join(inside[:3])}")
+    return model, sorted({*info["missing_keys"], *other_size})
+
+
+def _auto_class(config: Any, head: str) -> Any:
+    import transformers
+
+    if config.model_type == "t5" and head == "base":
+        return transformers.T5EncoderModel
+    return getattr(transformers, HEADS[head])
+
+
+def _dtype(name: str) -> Any:
+    import torch
+
+    known = ("float32", "bfloat16", "float16", "auto")
+    if name not in known:
+        raise ParameterError("dtype", "load", f"be one of {', '.join(known)}", name)
+    return name if name == "auto" else getattr(torch, name)
+
+
+def _refuse_pickles(name: str, where: str) -> None:
+    folder = Path(where)
+    if not folder.is_dir() or any((folder / f).exists() for f in _SAFE):
+        return
+    if any((folder / f).exists() for f in _PICKLES):
+        raise ModelError(
+            f"{name!r} has its weights as a pickle only, which can run code when opened.",
+            hint="If you trust it, load it once with allow_pickle=True (--allow-pickle) and save "
+            "it again with save_pretrained: that writes safetensors.",
+        )
+    raise ModelError(
+        f"{name!r} has a config.json but no weights (model.safetensors).",
+        hint="Copy the weights there, or save the model again with save_pretrained.",
+    )
+
+
+def _check_new_weights(
+    name: str, head: str, new: list[str], num_labels: int | None, *, total: int
+) -> None:
+    if len(new) > total / 2:
+        raise ModelError(
+            f"{name!r} holds almost none of the weights its config.json asks for "
+            f"({len(new)} of {total} are missing).",
+            hint="The weights and the config are not of the same model.",
+        )
+    head_weights = [n for n in new if "pooler" not in n]
+    if head_weights and head != "base" and num_labels is None:
+        raise ModelError(
+            f"{name!r} has no trained {head} head ({', '.join(head_weights[:3])} …).",
+            hint="Fine-tune it first, or pass num_labels=… (--num-labels) to start a head at "
+            "random, which gives chance-level scores.",
+        )
+
+
+def _tokenizer(where: str, trust_remote_code: bool) -> Any:
+    import transformers
+
+    try:
+        return transformers.AutoTokenizer.from_pretrained(
+            where, use_fast=True, trust_remote_code=trust_remote_code
+        )
+    except Exception:
+        return None  # a model without a tokenizer still runs on tensors; texts are refused later
+
+
+def _explained(name: str, where: str, error: Exception) -> ModelError:
+    """One clear sentence for the many ways in which loading fails."""
+    import safetensors
+
+    text = str(error)
+    if Path(where).is_dir():
+        if isinstance(error, safetensors.SafetensorError) or "safetensors" in type(error).__name__:
+            return ModelError(
+                f"The weights of {name!r} are corrupt: {text}.",
+                hint="Download or copy the checkpoint again; the file was cut short or altered.",
+            )
+        if "trust_remote_code" in text:
+            return _remote_code(name)
+        if "size mismatch" in text or "mismatched" in text.lower():
+            return ModelError(
+                f"The weights of {name!r} do not fit its config.json.", hint=text.splitlines()[-1]
+            )
+        first = text.strip().splitlines()[0] if text.strip() else type(error).__name__
+        return ModelError(f"{name!r} could not be loaded: {first}")
+    if "trust_remote_code" in text:
+        return _remote_code(name)
+    if "safetensors" in text and "not appear" in text:
+        return ModelError(
+            f"{name!r} has no safetensors weights on the hub.",
+            hint="If you trust it, load it with allow_pickle=True (--allow-pickle).",
+        )
+    offline = os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "true", "yes", "on")
+    reason = "HF_HUB_OFFLINE is set" if offline else "the Hugging Face hub did not give it"
+    bundled = ", ".join(bundled_models()) or "none"
+    return ModelError(
+        f"Unknown model {name!r}: it is no folder here, not bundled, not in the local cache, "
+        f"and {reason}.",
+        hint=f"Give a folder, a hub id like 'bert-base-uncased', or a bundled model ({bundled}).",
+    )
+
+
+def _remote_code(name: str) -> ModelError:
+    return ModelError(
+        f"{name!r} asks to run its own Python code.",
+        hint="If you trust it, pass trust_remote_code=True (--trust-remote-code).",
+    )

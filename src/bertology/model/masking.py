@@ -1,0 +1,170 @@
+"""Log-probabilities at masked positions of many sequences, without work that nobody reads.
+
+Sequences are batched by length, and the projection to the vocabulary, the widest map of a small
+model, is computed at the masked position only.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bertology.errors import CapabilityError, DataError, ModelError
+from bertology.model.batch import Batch, Text, by_length
+from bertology.model.encoder import Encoder
+from bertology.model.families import Capability
+
+__all__ = ["Masked", "Progress", "Sequences", "log_probabilities", "tokenize"]
+
+Progress = Callable[[int, int], None]  # masked sequences done, and in all
+
+
+@dataclass(frozen=True)
+class Masked:
+    """One masked sequence, and the position to predict."""
+
+    ids: tuple[int, ...]
+    position: int
+    types: tuple[int, ...] | None = None  # segment ids, where the model takes them
+
+
+@dataclass
+class Sequences:
+    """Tokenized texts."""
+
+    ids: list[list[int]]
+    types: list[list[int]] | None
+    special: list[list[bool]]  # True for tokens that the tokenizer added
+    encodings: Any  # of the fast tokenizer; None for a slow one
+
+    def masked(self, text: int, at: Sequence[int], position: int, mask: int) -> Masked:
+        """A text with masks at some positions, to be predicted at one."""
+        ids = list(self.ids[text])
+        for i in at:
+            ids[i] = mask
+        types = None if self.types is None else tuple(self.types[text])
+        return Masked(tuple(ids), position, types)
+
+
+def tokenize(encoder: Encoder, texts: Sequence[Text]) -> Sequences:
+    """Token ids of texts, or pairs of texts; refuses what a masked language model cannot score."""
+    encoder.require(Capability.MASKED_LM)
+    tokenizer = encoder.tokenizer
+    if tokenizer is None or tokenizer.mask_token_id is None:
+        raise ModelError(
+            f"{encoder.name!r} came without a {'tokenizer' if tokenizer is None else 'mask token'}"
+            ", so nothing can be masked.",
+            hint="Save its tokenizer beside it with tokenizer.save_pretrained(folder).",
+        )
+    if not texts:
+        raise DataError("There is no text to score.")
+    pairs = [not isinstance(t, str) for t in texts]
+    if any(pairs) and not all(pairs):
+        raise DataError("Single texts and pairs of texts cannot be scored together.")
+    given = [list(part) for part in zip(*texts, strict=True)] if all(pairs) else [list(texts)]
+    rows = tokenizer(*given, padding=False, return_special_tokens_mask=True, verbose=False)
+    _check_lengths(encoder, rows["input_ids"])
+    return Sequences(
+        rows["input_ids"],
+        rows.get("token_type_ids"),
+        [[bool(s) for s in row] for row in rows["special_tokens_mask"]],
+        getattr(rows, "encodings", None),
+    )
+
+
+def _check_lengths(encoder: Encoder, rows: list[list[int]]) -> None:
+    limit = encoder.max_length
+    for i, ids in enumerate(rows):
+        if limit and len(ids) > limit:
+            raise DataError(
+                f"Text {i} is too long: {len(ids)} tokens, and {encoder.name!r} takes {limit}.",
+                hint="Shorten it: a sentence cannot be scored in part.",
+            )
+
+
+def log_probabilities(
+    encoder: Encoder,
+    masked: Sequence[Masked],
+    *,
+    tokens_per_batch: int = 4096,
+    progress: Progress | None = None,
+) -> Iterator[tuple[list[int], Tensor]]:
+    """For each batch: which sequences are in it, and (B, V) log-probabilities at their masks."""
+    done = 0
+    for chosen in by_length([len(m.ids) for m in masked], tokens_per_batch):
+        inputs, positions = _padded(encoder, [masked[i] for i in chosen])
+        logits = _logits_at(encoder, Batch(inputs, chosen, encoder.tokenizer), positions)
+        yield chosen, torch.log_softmax(logits.float(), dim=-1)
+        done += len(chosen)
+        if progress is not None:
+            progress(done, len(masked))
+
+
+def _padded(encoder: Encoder, rows: list[Masked]) -> tuple[dict[str, Tensor], Tensor]:
+    """Model inputs (B, T) and positions (B,), on the encoder's device."""
+    length = max(len(r.ids) for r in rows)
+    pad = encoder.tokenizer.pad_token_id or 0
+
+    def block(values: list[Sequence[int]], fill: int) -> Tensor:
+        return torch.tensor([[*v, *[fill] * (length - len(v))] for v in values])
+
+    inputs = {
+        "input_ids": block([r.ids for r in rows], pad),
+        "attention_mask": block([[1] * len(r.ids) for r in rows], 0),
+    }
+    types = [r.types for r in rows if r.types is not None]
+    if len(types) == len(rows):
+        inputs["token_type_ids"] = block(list(types), 0)
+    positions = torch.tensor([r.position for r in rows], device=encoder.device)
+    return {k: v.to(encoder.device) for k, v in inputs.items()}, positions
+
+
+def _logits_at(encoder: Encoder, batch: Batch, positions: Tensor) -> Tensor:
+    """(B, V) logits at one position of each example."""
+    with _projecting_only(encoder, batch.inputs["input_ids"].shape, positions) as narrowed:
+        logits = encoder.run(batch).logits
+    if logits.dim() != 3:
+        raise CapabilityError(
+            f"{encoder.name!r} ({type(encoder.model).__name__}) predicts no tokens.",
+            hint="Load it with head='mlm' (--head mlm).",
+        )
+    if narrowed:
+        return logits[:, 0]
+    return logits[torch.arange(len(positions), device=logits.device), positions]
+
+
+@contextmanager
+def _projecting_only(
+    encoder: Encoder, shape: torch.Size, positions: Tensor
+) -> Iterator[list[bool]]:
+    """Let only one position of each example through to the vocabulary.
+
+    Gives a list that is empty as long as the map was not met: families that reach for its weights
+    instead of calling it (MobileBERT) compute all positions.
+    """
+    narrowed: list[bool] = []
+    ours = threading.get_ident()  # another thread's run of the same encoder is left alone
+
+    def narrow(module: torch.nn.Module, args: tuple[Any, ...]) -> Any:
+        hidden = args[0]
+        if threading.get_ident() != ours or hidden.dim() != 3 or hidden.shape[:2] != shape:
+            return None
+        narrowed.append(True)
+        rows = torch.arange(len(positions), device=hidden.device)
+        return (hidden[rows, positions][:, None], *args[1:])  # (B, 1, M)
+
+    projection = encoder.model.get_output_embeddings()
+    if projection is None:
+        yield narrowed
+        return
+    handle = projection.register_forward_pre_hook(narrow)
+    try:
+        yield narrowed
+    finally:
+        handle.remove()
