@@ -1,0 +1,252 @@
+"""Words and wordpieces: which pieces spell which word, by character, never by their text.
+
+Everything is keyed by position, so a word that occurs twice is two words. A piece belongs to the
+word it shares most characters with (the first, if two tie); special tokens and padding belong to
+none. Words of a pair are numbered through: those of the first text, then those of the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertology.errors import DataError
+
+__all__ = ["Alignment", "Encoding", "Span", "align", "align_words", "locate", "pool", "split_words"]
+
+Span = tuple[int, int]
+"""First character, last character + 1."""
+
+
+class Encoding(Protocol):
+    """What alignment needs of a fast tokenizer's encoding (`batch.encodings[i]`)."""
+
+    @property
+    def offsets(self) -> Sequence[Span]:
+        """Characters of each piece, in its own text (or in its own word, if given pre-split)."""
+
+    @property
+    def word_ids(self) -> Sequence[int | None]:
+        """The tokenizer's own word of each piece; the given word, if given pre-split."""
+
+    @property
+    def sequence_ids(self) -> Sequence[int | None]:
+        """0 or 1 for pieces of the first or second text; None for special tokens."""
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """Which piece belongs to which word. Spans are characters of the word's own text."""
+
+    word_spans: tuple[Span, ...]
+    sequences: tuple[int, ...]  # per word: 0 for the first text, 1 for the second
+    piece_spans: tuple[Span | None, ...]  # None for special tokens and padding
+    words: tuple[int | None, ...]  # per piece
+
+    def word_of(self, piece: int) -> int | None:
+        """The word that `piece` belongs to; None for special tokens and padding."""
+        return self.words[piece]
+
+    def pieces_of(self, word: int) -> tuple[int, ...]:
+        """The pieces of `word` in order; none where truncation cut the word off."""
+        return self._pieces[word]
+
+    def overlapping(self, word: int) -> tuple[int, ...]:
+        """All pieces that share a character with `word`, also those that belong to another one.
+
+        Where one piece spells two words (`can't` for `ca` + `n't`), the second has no piece of
+        its own; this is where it is to be found.
+        """
+        return self._overlaps[word]
+
+    def sequence_of(self, word: int) -> int:
+        """0 for a word of the first text, 1 for one of the second."""
+        return self.sequences[word]
+
+    def __len__(self) -> int:
+        """How many words there are."""
+        return len(self.word_spans)
+
+    @cached_property
+    def _pieces(self) -> tuple[tuple[int, ...], ...]:
+        found: list[list[int]] = [[] for _ in self.word_spans]
+        for piece, word in enumerate(self.words):
+            if word is not None:
+                found[word].append(piece)
+        return tuple(map(tuple, found))
+
+    @cached_property
+    def _overlaps(self) -> tuple[tuple[int, ...], ...]:
+        found = []
+        owners = [None if w is None else self.sequences[w] for w in self.words]
+        for word, span in enumerate(self.word_spans):
+            sequence = self.sequences[word]
+            found.append(
+                tuple(
+                    piece
+                    for piece, other in enumerate(self.piece_spans)
+                    if other is not None and owners[piece] == sequence and _shared(span, other) > 0
+                )
+            )
+        return tuple(found)
+
+
+def align(
+    encoding: Encoding,
+    *texts: str,
+    words: Sequence[Sequence[Span]] | None = None,
+) -> Alignment:
+    """Align an encoding of raw text (or of a pair: give both texts).
+
+    `words`: the spans of the words of each text (a corpus's OFFSETS; `locate` finds them);
+    without it, words are what white space separates.
+    """
+    spans = [split_words(text) for text in texts] if words is None else list(words)
+    if len(spans) != len(texts):
+        raise DataError(f"{len(texts)} texts and words for {len(spans)} of them.")
+    first = [0, len(spans[0])] if spans else []
+    pieces: list[Span | None] = []
+    owners: list[int | None] = []
+    cursors = [0] * len(texts)
+    for span, sequence in zip(encoding.offsets, encoding.sequence_ids, strict=True):
+        if sequence is None:
+            pieces.append(None)
+            owners.append(None)
+            continue
+        if sequence >= len(texts):
+            raise DataError("The encoding is of a pair; give both texts.")
+        trimmed = _trim(span, texts[sequence])
+        word, cursors[sequence] = _owner(trimmed, spans[sequence], cursors[sequence])
+        pieces.append(trimmed)
+        owners.append(None if word is None else first[sequence] + word)
+    return Alignment(
+        word_spans=tuple((a, b) for words_of in spans for a, b in words_of),
+        sequences=tuple(i for i, words_of in enumerate(spans) for _ in words_of),
+        piece_spans=tuple(pieces),
+        words=tuple(owners),
+    )
+
+
+def align_words(encoding: Encoding, *words: Sequence[str]) -> Alignment:
+    """Align an encoding of text that was given as words (`is_split_into_words=True`).
+
+    Spans are characters of the words joined by single spaces.
+    """
+    spans = [_joined_spans(of_text) for of_text in words]
+    first = [0, len(spans[0])] if spans else []
+    pieces: list[Span | None] = []
+    owners: list[int | None] = []
+    rows = zip(encoding.offsets, encoding.word_ids, encoding.sequence_ids, strict=True)
+    for (start, end), word, sequence in rows:
+        if sequence is None or word is None:
+            pieces.append(None)
+            owners.append(None)
+            continue
+        if sequence >= len(words) or word >= len(words[sequence]):
+            raise DataError("The encoding has more words than were given; give the same words.")
+        begin, stop = spans[sequence][word]
+        # Some tokenizers count the space they put before a word; a piece stays in its word.
+        pieces.append((min(begin + start, stop), min(begin + end, stop)))
+        owners.append(first[sequence] + word)
+    return Alignment(
+        word_spans=tuple(span for of_text in spans for span in of_text),
+        sequences=tuple(i for i, of_text in enumerate(spans) for _ in of_text),
+        piece_spans=tuple(pieces),
+        words=tuple(owners),
+    )
+
+
+def split_words(text: str) -> list[Span]:
+    """The spans of what white space separates."""
+    spans, start = [], None
+    for i, character in enumerate(text + " "):
+        if character.isspace():
+            if start is not None:
+                spans.append((start, i))
+                start = None
+        elif start is None:
+            start = i
+    return spans
+
+
+def locate(text: str, words: Iterable[str]) -> list[Span]:
+    """Where each word stands in `text`, from left to right; each occurrence is its own."""
+    spans, cursor = [], 0
+    for i, word in enumerate(words):
+        start = text.find(word, cursor)
+        if start < 0 or not word:
+            raise DataError(
+                f"Word {i} {word!r} is not in the text after character {cursor}: {text[:80]!r}."
+            )
+        cursor = start + len(word)
+        spans.append((start, cursor))
+    return spans
+
+
+def pool(attention: NDArray[Any], alignment: Alignment) -> NDArray[Any]:
+    """Attention between pieces (…, T, T) as attention between words (…, W, W).
+
+    After Clark et al. (2019): attention *to* a word is the sum over its pieces, attention *from*
+    a word the mean over them; a row then still sums to the attention that words get in all.
+    Special tokens are left out. Rows and columns of words without a piece (cut by truncation)
+    are NaN.
+    """
+    length = len(alignment.words)
+    if attention.ndim < 2 or attention.shape[-2:] != (length, length):
+        raise DataError(
+            f"The attention has the shape {attention.shape}; the text has {length} pieces."
+        )
+    kind = attention.dtype if attention.dtype.kind == "f" else np.dtype(np.float64)
+    member = np.zeros((len(alignment), length), dtype=kind)  # (W, T)
+    for word in range(len(alignment)):
+        member[word, list(alignment.pieces_of(word))] = 1
+    counts = member.sum(axis=1)  # (W,)
+    mean = member / np.maximum(counts, 1)[:, None]  # (W, T)
+    pooled: NDArray[Any] = mean @ (attention @ member.T)  # (…, W, W)
+    absent = counts == 0
+    pooled[..., absent, :] = np.nan
+    pooled[..., :, absent] = np.nan
+    return pooled
+
+
+def _shared(a: Span, b: Span) -> int:
+    return min(a[1], b[1]) - max(a[0], b[0])
+
+
+def _trim(span: Span, text: str) -> Span:
+    """A piece without the white space some tokenizers count to it."""
+    start, end = span
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    return start, end
+
+
+def _owner(piece: Span, words: Sequence[Span], cursor: int) -> tuple[int | None, int]:
+    """The word of `piece`, and from which word on the next piece is to be looked for."""
+    while cursor < len(words) and words[cursor][1] <= piece[0]:
+        cursor += 1
+    best, most = None, 0
+    for i in range(cursor, len(words)):
+        if words[i][0] >= piece[1]:
+            break
+        if (shared := _shared(words[i], piece)) > most:
+            best, most = i, shared
+    if best is None and piece[0] == piece[1] and words:
+        # Nothing but space (a lone "▁"): it introduces the word that follows it.
+        best = min(cursor, len(words) - 1)
+    return best, cursor
+
+
+def _joined_spans(words: Sequence[str]) -> list[Span]:
+    spans, start = [], 0
+    for word in words:
+        spans.append((start, start + len(word)))
+        start += len(word) + 1
+    return spans

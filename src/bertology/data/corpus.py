@@ -1,0 +1,148 @@
+"""A corpus: examples that declare which annotations they carry."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import cached_property
+from hashlib import sha256
+from typing import Any, overload
+
+from bertology.errors import CapabilityError, DataError
+
+__all__ = ["Corpus", "Example", "Field", "Task"]
+
+
+class Field(StrEnum):
+    """What an example may carry. Positions are indices of words, from 0."""
+
+    TEXT = "text"
+    TEXT_B = "text_b"  # the second sentence of a pair
+    LABEL = "label"  # int (class), float (regression)
+    WORDS = "words"
+    LEMMAS = "lemmas"
+    POS = "pos"  # universal part-of-speech tags
+    HEADS = "heads"  # index of each word's syntactic head; -1 for the root
+    RELATIONS = "relations"  # dependency label of each word to its head
+    SUBJECT = "subject"  # position of the main subject's head word, or None
+    OBJECT = "object"
+    VERB = "verb"
+    ROLES = "roles"  # {role: (first word, last word + 1)}
+    FRAME = "frame"
+    COREFERENCE = "coreference"  # list of clusters, each a list of (first, last + 1)
+    NEGATION = "negation"  # positions of negation words
+    TENSE = "tense"
+    NUMBER = "number"  # of the main subject: "singular" or "plural"
+    CONTRAST = "contrast"  # the unacceptable member of a minimal pair (TEXT is the good one)
+    CHOICES = "choices"  # the candidate answers of a multiple-choice item
+    TAGS = "tags"  # one label per word
+    OFFSETS = "offsets"  # characters of each word in TEXT: (first, last + 1)
+    GROUP = "group"  # the phenomenon, heuristic, relation … that the example stands for
+    ANSWER = "answer"  # the accepted answers: what fills [MASK], or answers a question
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One item. Everything beyond text and label lives in `annotations`, keyed by Field value."""
+
+    id: str
+    text: str
+    text_b: str | None = None
+    label: int | float | None = None
+    annotations: Mapping[str, Any] = field(default_factory=dict)
+
+    def get(self, name: str) -> Any:
+        """The value of a field; a DataError names the example when it is not there."""
+        if name in ("text", "text_b", "label", "id"):
+            value = getattr(self, name)
+        else:
+            value = self.annotations.get(name)
+            if name in self.annotations:
+                return value
+        if value is None:
+            raise DataError(f"Example {self.id!r} has no field {name!r}.")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is to be predicted: the labels' meaning and how a prediction is scored."""
+
+    name: str
+    kind: str  # "classification" | "regression" | "tagging" | "multiple-choice"
+    labels: tuple[str, ...] = ()  # class names in the order of their ids; empty for regression
+    metrics: tuple[str, ...] = ("accuracy",)  # names from bertology.metrics, the main one first
+    pair: bool = False
+
+
+@dataclass(frozen=True)
+class Corpus(Sequence[Example]):
+    """Examples, the fields that every one of them carries, and (maybe) the task they pose."""
+
+    name: str
+    examples: Sequence[Example]
+    fields: frozenset[Field]
+    task: Task | None = None
+    split: str | None = None
+    origin: Mapping[str, Any] = field(default_factory=dict)
+    """How to load this corpus again in another process: the keyword arguments of `load_corpus`."""
+
+    def __post_init__(self) -> None:
+        if not self.examples:
+            raise DataError(f"Corpus {self.name!r} has no examples.")
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+    @overload
+    def __getitem__(self, index: int) -> Example: ...
+    @overload
+    def __getitem__(self, index: slice) -> Corpus: ...
+    def __getitem__(self, index: int | slice) -> Example | Corpus:
+        if isinstance(index, slice):
+            return replace(self, examples=self.examples[index], origin={})
+        return self.examples[index]
+
+    def __iter__(self) -> Iterator[Example]:
+        return iter(self.examples)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of what is in the corpus, not of where it lay."""
+        digest = sha256(f"{self.name}\n{sorted(self.fields)}\n{self.task}\n".encode())
+        for e in self.examples:
+            row = [e.id, e.text, e.text_b, e.label, dict(e.annotations)]
+            digest.update(json.dumps(row, sort_keys=True, default=str).encode())
+        return digest.hexdigest()[:16]
+
+    @property
+    def texts(self) -> list[str | tuple[str, str]]:
+        """What the tokenizer is given: a text, or a pair of texts, per example."""
+        return [e.text if e.text_b is None else (e.text, e.text_b) for e in self.examples]
+
+    @property
+    def labels(self) -> list[int | float]:
+        self.require(Field.LABEL)
+        return [e.get("label") for e in self.examples]
+
+    def require(self, *fields: Field) -> None:
+        """Refuse, before any work, when a field is not there."""
+        missing = [f for f in fields if f not in self.fields]
+        if missing:
+            have = ", ".join(sorted(self.fields)) or "none"
+            raise CapabilityError(
+                f"Corpus {self.name!r} lacks {', '.join(missing)}.", hint=f"It has: {have}."
+            )
+
+    def take(self, n: int | None, *, seed: int = 0) -> Corpus:
+        """At most `n` examples, drawn without replacement by `seed`, in their original order."""
+        if n is None or n >= len(self):
+            return self
+        if n < 1:
+            raise DataError(f"Cannot take {n} examples; ask for at least 1.")
+        chosen = sorted(random.Random(seed).sample(range(len(self)), n))
+        origin = {**self.origin, "limit": n, "seed": seed} if self.origin else {}
+        return replace(self, examples=[self.examples[i] for i in chosen], origin=origin)

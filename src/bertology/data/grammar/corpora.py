@@ -1,0 +1,250 @@
+"""The grammar as corpora: annotated sentences, tasks with gold labels, minimal pairs."""
+
+from __future__ import annotations
+
+import random
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from bertology.data.corpus import Corpus, Example, Field, Task
+from bertology.data.grammar.entailment import ENTAILED, HEURISTICS, EntailmentDraw
+from bertology.data.grammar.minimal_pairs import (
+    MAX_ATTRACTORS,
+    NPI_KINDS,
+    REFLEXIVE_KINDS,
+    MinimalPair,
+    MinimalPairDraw,
+)
+from bertology.data.grammar.paraphrase import ParaphraseDraw
+from bertology.data.grammar.sentences import draw_sentences
+from bertology.data.grammar.tree import annotate
+from bertology.errors import ParameterError, UnknownNameError
+
+T = TypeVar("T")
+
+__all__ = ["NAMES", "SIZES", "SWITCHES", "corpus", "sentences", "split_of"]
+
+SIZES = {"train": 4000, "validation": 1000, "test": 1000}
+SWITCHES: dict[str, dict[str, bool]] = {
+    "grammar": {},
+    "grammar-paraphrase": {"hard": True},
+    "grammar-entailment": dict.fromkeys(HEURISTICS, True),
+    "grammar-agreement": {},
+    "grammar-reflexives": {},
+    "grammar-npi": {},
+}
+"""The corpora by name, and the switches each one has with their defaults."""
+
+NAMES = tuple(SWITCHES)
+
+_ANNOTATED = frozenset(
+    {
+        Field.TEXT,
+        Field.WORDS,
+        Field.LEMMAS,
+        Field.POS,
+        Field.HEADS,
+        Field.RELATIONS,
+        Field.SUBJECT,
+        Field.OBJECT,
+        Field.VERB,
+        Field.ROLES,
+        Field.FRAME,
+        Field.COREFERENCE,
+        Field.NEGATION,
+        Field.TENSE,
+        Field.NUMBER,
+    }
+)
+_CONTRASTED = _ANNOTATED | {Field.CONTRAST}
+_PAIRED = frozenset({Field.TEXT, Field.TEXT_B, Field.LABEL})
+_TASKS = {
+    "grammar-paraphrase": Task(
+        "grammar-paraphrase",
+        "classification",
+        ("not-paraphrase", "paraphrase"),
+        ("accuracy", "f1"),
+        pair=True,
+    ),
+    "grammar-entailment": Task(
+        "grammar-entailment",
+        "classification",
+        ("entailment", "non-entailment"),
+        ("accuracy",),
+        pair=True,
+    ),
+}
+# Text, second text (or None), label (or None), annotations.
+_Row = tuple[str, str | None, int | None, dict[str, Any]]
+_STALE = 20_000  # draws without a new sentence after which a corpus is taken to be exhausted
+
+
+def split_of(text: str) -> str:
+    """The split a sentence belongs to, in every corpus, for every seed: by a hash of its text."""
+    # Half to train: a pair must have both its sentences in one split, so a smaller share for
+    # the others would make their pairs slow to find.
+    return ("train", "train", "validation", "test")[zlib.crc32(text.encode()) % 4]
+
+
+def sentences(n: int, seed: int = 0) -> list[Example]:
+    """`n` distinct annotated sentences, from all splits; the same for the same seed."""
+    rows = _distinct(_sentence_rows(seed), n, None)
+    return _examples("grammar", rows)
+
+
+def corpus(
+    name: str, *, split: str = "validation", size: int | None = None, seed: int = 0, **switches: Any
+) -> Corpus:
+    """One of the corpora of the grammar.
+
+    Parameters
+    ----------
+    name
+        "grammar" (annotated sentences), "grammar-paraphrase", "grammar-entailment",
+        "grammar-agreement", "grammar-reflexives" or "grammar-npi".
+    split
+        "train", "validation" or "test". No sentence is in two splits, whatever corpus or seed.
+    size
+        How many examples; by default 4,000 to train and 1,000 each to validate and test.
+    switches
+        Of "grammar-paraphrase": `hard` (non-paraphrases mostly share all their words). Of
+        "grammar-entailment": `lexical_overlap`, `subsequence`, `constituent` (whether there are
+        non-entailments which that heuristic gets wrong). All are on by default.
+    """
+    if name not in SWITCHES:
+        raise UnknownNameError("grammar corpus", name, NAMES)
+    if split not in SIZES:
+        raise UnknownNameError("split", split, SIZES)
+    wanted = SIZES[split] if size is None else size
+    if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1:
+        raise ParameterError("size", name, "be a whole number from 1", wanted)
+    chosen = _switches(name, switches)
+    # Another seed per split keeps the splits from being filtered copies of one stream.
+    stream = _ROWS[name](seed * 3 + list(SIZES).index(split), **chosen)
+    examples = _examples(f"{name}-{split}", _distinct(stream, wanted, split))
+    return Corpus(
+        name,
+        examples,
+        _PAIRED if name in _TASKS else _ANNOTATED if name == "grammar" else _CONTRASTED,
+        _TASKS.get(name),
+        split,
+        {"name_or_path": name, "split": split, "limit": wanted, "seed": seed, **chosen},
+    )
+
+
+def _switches(name: str, given: dict[str, Any]) -> dict[str, bool]:
+    known = SWITCHES[name]
+    for switch, value in given.items():
+        if switch not in known:
+            raise UnknownNameError(f"switch of {name}", switch, known)
+        if not isinstance(value, bool):
+            raise ParameterError(switch, name, "be true or false", value)
+    return {**known, **given}
+
+
+def _examples(prefix: str, rows: list[_Row]) -> list[Example]:
+    return [
+        Example(f"{prefix}-{i}", text, text_b, label, annotations)
+        for i, (text, text_b, label, annotations) in enumerate(rows)
+    ]
+
+
+def _distinct(stream: Iterator[list[Callable[[], _Row]]], n: int, split: str | None) -> list[_Row]:
+    """The first `n` new rows of the split; each turn of the stream gives one row of every kind."""
+    rows: list[_Row] = []
+    seen: set[tuple[str, str | None]] = set()
+    for makers in stream:
+        for make in makers:
+            if len(rows) == n:
+                return rows
+            rows.append(_new(make, seen, split))
+    return rows
+
+
+def _new(make: Callable[[], _Row], seen: set[tuple[str, str | None]], split: str | None) -> _Row:
+    for _ in range(_STALE):
+        row = make()
+        key = row[:2]
+        if key in seen or row[0] == row[1]:
+            continue
+        if split is None or all(split_of(text) == split for text in key if text is not None):
+            seen.add(key)
+            return row
+    raise ParameterError("size", "the grammar", "be within what it can say", len(seen) + 1)
+
+
+def _sentence_rows(seed: int) -> Iterator[list[Callable[[], _Row]]]:
+    drawn = draw_sentences(seed)
+
+    def make() -> _Row:
+        text, annotations = annotate(next(drawn))
+        return text, None, None, annotations
+
+    while True:
+        yield [make]
+
+
+def _paraphrase_rows(seed: int, *, hard: bool) -> Iterator[list[Callable[[], _Row]]]:
+    draw = ParaphraseDraw(random.Random(seed))
+    draw.hard = hard
+
+    def make(label: int) -> _Row:
+        pair = draw.pair(label)
+        return pair.first, pair.second, pair.label, {"kind": pair.kind}
+
+    while True:
+        yield [lambda: make(0), lambda: make(1)]
+
+
+def _entailment_rows(seed: int, **heuristics: bool) -> Iterator[list[Callable[[], _Row]]]:
+    draw = EntailmentDraw(random.Random(seed))
+
+    def maker(heuristic: str, label: int) -> Callable[[], _Row]:
+        def make() -> _Row:
+            drawn = draw.inference(heuristic, label, misled=heuristics[heuristic])
+            about = {"heuristic": heuristic, "case": drawn.case}
+            return drawn.premise, drawn.hypothesis, drawn.label, about
+
+        return make
+
+    makers = [maker(h, label) for h in HEURISTICS for label in (ENTAILED, 1 - ENTAILED)]
+    while True:
+        yield makers
+
+
+def _contrast_maker(draw: Callable[[T], MinimalPair], kind: T) -> Callable[[], _Row]:
+    def make() -> _Row:
+        good, annotations = draw(kind).annotated()
+        return good, None, None, annotations
+
+    return make
+
+
+def _agreement_rows(seed: int) -> Iterator[list[Callable[[], _Row]]]:
+    draw = MinimalPairDraw(random.Random(seed))
+    counts = range(MAX_ATTRACTORS + 1)
+    while True:
+        yield [_contrast_maker(draw.agreement, count) for count in counts]
+
+
+def _reflexive_rows(seed: int) -> Iterator[list[Callable[[], _Row]]]:
+    draw = MinimalPairDraw(random.Random(seed))
+    while True:
+        yield [_contrast_maker(draw.reflexives, kind) for kind in REFLEXIVE_KINDS]
+
+
+def _npi_rows(seed: int) -> Iterator[list[Callable[[], _Row]]]:
+    draw = MinimalPairDraw(random.Random(seed))
+    while True:
+        yield [_contrast_maker(draw.npi, kind) for kind in NPI_KINDS]
+
+
+_ROWS: dict[str, Callable[..., Iterator[list[Callable[[], _Row]]]]] = {
+    "grammar": _sentence_rows,
+    "grammar-paraphrase": _paraphrase_rows,
+    "grammar-entailment": _entailment_rows,
+    "grammar-agreement": _agreement_rows,
+    "grammar-reflexives": _reflexive_rows,
+    "grammar-npi": _npi_rows,
+}

@@ -1,0 +1,272 @@
+"""The one door to data: a name of the catalogue, a path, or an id on the Hugging Face hub."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from bertology.data import catalog
+from bertology.data.catalog import Entry
+from bertology.data.corpus import Corpus, Field
+from bertology.data.readers import READERS, Request
+from bertology.data.readers.layout import EXTENSIONS, choose
+from bertology.data.readers.request import OPTIONS, MissingSplitError
+from bertology.data.tasks import get_task
+from bertology.errors import DataError, ParameterError, UnknownNameError
+
+__all__ = ["Description", "data_root", "describe", "load_corpus"]
+
+_COLUMNS = {*(f.value for f in Field), "id"}
+_OWN = {"task", "reader", "only"}
+_DEFAULT_SPLIT = "validation"
+_GRAMMAR = "grammar"
+
+
+@dataclass(frozen=True)
+class Description:
+    """An entry of the catalogue, and whether its files are on this machine."""
+
+    entry: Entry
+    folder: Path | None  # where its files are or belong; None for what is generated
+    present: bool
+    how_to_get: str
+
+
+def load_corpus(
+    name_or_path: str | Path,
+    *,
+    split: str = _DEFAULT_SPLIT,
+    limit: int | None = None,
+    seed: int = 0,
+    root: str | Path | None = None,
+    **columns: Any,
+) -> Corpus:
+    """Load a corpus.
+
+    `name_or_path`: a name of the catalogue ("mrpc"; see `bertology datasets`), a file or folder,
+    a catalogue entry of your own (a .yaml file), or a hub id ("owner/name:configuration").
+    `split`: an entry that has one split only gives it for the default "validation" too.
+    `limit`: at most so many examples, drawn by `seed`; for generated corpora, how many to make.
+    `root`: the folder with the files of catalogue entries (default: $BERTOLOGY_DATA, else the
+    cache folder of the platform).
+    `columns`: which column holds a field (`text="sentence1"`, `label="gold"`, …); further
+    `task`, `labels` (class names in order), `reader`, `only` (one group), `header`, `config`, …;
+    for the grammar's corpora: its switches.
+    """
+    source = str(name_or_path)
+    if limit is not None and (isinstance(limit, bool) or limit < 1):
+        raise ParameterError("limit", "load_corpus", "be at least 1", limit)
+    given = {k: v for k, v in columns.items() if v is not None}
+    only = given.pop("only", None)
+    origin: dict[str, Any] = {"name_or_path": source, "split": split, **columns}
+    entry = _entry_of(source)
+    if entry is not None and entry.reader == _GRAMMAR:
+        corpus = _generated(entry, split, {"size": limit, "seed": seed, **given})
+        # The grammar itself says how to make the same again.
+        return corpus if only is None else _of_group(corpus, str(only))
+    _check_arguments(given)
+    if entry is not None:
+        base = Path(root) if root is not None else _own_root(source)
+        corpus = _load_entry(entry, split, base, given)
+        origin |= {"root": str(base.resolve()), "split": corpus.split or split}
+        if source.endswith((".yaml", ".yml")):
+            origin["name_or_path"] = str(Path(source).resolve())
+    else:
+        corpus, origin["name_or_path"] = _load_path(source, split, given)
+    if only is not None:
+        corpus = _of_group(corpus, str(only))
+    return replace(corpus, origin=origin).take(limit, seed=seed)
+
+
+def describe(name: str, *, root: str | Path | None = None) -> Description:
+    """What the catalogue knows about `name`, and whether its files are here."""
+    entry = catalog.get(name)
+    if entry.reader == _GRAMMAR:
+        return Description(entry, None, True, entry.get)
+    base = Path(root) if root is not None else data_root()
+    folder = _folder(entry, base)
+    return Description(entry, folder, folder.is_dir(), entry.get.replace("{folder}", str(folder)))
+
+
+def data_root() -> Path:
+    """The folder of datasets: $BERTOLOGY_DATA, else the platform's cache folder."""
+    if given := os.environ.get("BERTOLOGY_DATA"):
+        return Path(given).expanduser()
+    home = Path.home()
+    if sys.platform == "win32":
+        cache = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        cache = home / "Library" / "Caches"
+    else:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
+    return cache / "bertology" / "data"
+
+
+def _entry_of(source: str) -> Entry | None:
+    """The catalogue's entry for `source`, or None when it is a path or a hub id."""
+    path = Path(source)
+    if path.suffix in (".yaml", ".yml") and path.is_file():
+        return catalog.read_entry(path.read_text(encoding="utf-8"), where=source)
+    try:
+        return catalog.get(source)
+    except UnknownNameError:
+        if path.exists() or _is_hub_id(source) or _is_path(source):
+            return None
+        raise
+
+
+def _own_root(source: str) -> Path:
+    # An entry given as a file finds its data beside itself.
+    return Path(source).parent if source.endswith((".yaml", ".yml")) else data_root()
+
+
+def _is_hub_id(source: str) -> bool:
+    name = source.removeprefix("hub:")
+    owner, _, rest = name.partition("/")
+    ending = Path(name.partition(":")[0]).suffix.lower()
+    plain = bool(owner) and not owner.startswith((".", "~")) and "\\" not in name
+    return source.startswith("hub:") or (
+        plain and bool(rest) and "/" not in rest and ending not in EXTENSIONS
+    )
+
+
+def _is_path(source: str) -> bool:
+    return "/" in source or os.sep in source or Path(source).suffix.lower() in EXTENSIONS
+
+
+def _check_arguments(given: Mapping[str, Any]) -> None:
+    known = _COLUMNS | _OWN | set(OPTIONS)
+    for name in given:
+        if name not in known:
+            raise UnknownNameError("argument of load_corpus", name, known)
+
+
+def _request(name: str, split: str | None, given: Mapping[str, Any]) -> Request:
+    return Request(
+        name=name,
+        split=split,
+        task=get_task(str(given["task"])) if "task" in given else None,
+        columns={k: str(v) for k, v in given.items() if k in _COLUMNS},
+        options={k: v for k, v in given.items() if k in OPTIONS},
+    )
+
+
+def _load_path(source: str, split: str, given: Mapping[str, Any]) -> tuple[Corpus, str]:
+    path = Path(source).expanduser()
+    if not path.exists() and _is_hub_id(source):
+        name = source.removeprefix("hub:")
+        return READERS.get("hub")(name, _request(name, split, given)), source
+    reader, found = choose(path, split, given.get("reader"))
+    # A lone file is what it is: which split it was, only a folder's layout can tell.
+    request = _request(path.stem if path.is_file() else path.name, split, given)
+    if path.is_file():
+        request = replace(request, split=None)
+    return READERS.get(reader)(found, request), str(path.resolve())
+
+
+def _generated(entry: Entry, split: str, options: Mapping[str, Any]) -> Corpus:
+    if split not in entry.splits:
+        raise UnknownNameError(f"split of {entry.name}", split, entry.splits)
+    options = {**entry.options, **options}
+    return READERS.get(entry.reader)(entry.name, Request(entry.name, split, options=options))
+
+
+def _load_entry(entry: Entry, split: str, base: Path, given: Mapping[str, Any]) -> Corpus:
+    names = list(entry.splits)
+    if split == _DEFAULT_SPLIT and len(names) == 1:
+        split = names[0]
+    folder = _folder(entry, base)
+    if not folder.is_dir():
+        raise _missing(entry, folder, f"its folder {folder} is not there")
+    asked = _request(entry.name, split, given)
+    request = Request(
+        name=entry.name,
+        split=split,
+        task=asked.task or entry.task,
+        columns={**entry.columns, **asked.columns},
+        options={**entry.options, **asked.options},
+    )
+    read = READERS.get(str(given.get("reader") or entry.reader))
+    if not any(entry.splits.values()):
+        try:
+            return read(folder, request)  # the reader knows the layout, and what splits are there
+        except MissingSplitError as error:
+            hint = f"{error.hint or ''} To get it: {_how(entry, folder)}".strip()
+            raise DataError(error.problem, hint=hint) from None
+    if split not in entry.splits:
+        raise UnknownNameError(f"split of {entry.name}", split, names)
+    files = _files(entry, folder, split)
+    parts = [read(file, request) for file in files]
+    return parts[0] if len(parts) == 1 else _joined(parts, files)
+
+
+def _folder(entry: Entry, base: Path) -> Path:
+    """Below the root by its full name, or (a root that is the collection itself) by its last."""
+    full = base / entry.folder
+    last = base / Path(entry.folder).name
+    return last if entry.folder and not full.is_dir() and last.is_dir() else full
+
+
+def _files(entry: Entry, folder: Path, split: str) -> list[Path]:
+    files: list[Path] = []
+    for pattern in entry.splits[split]:
+        matching = sorted(folder.glob(pattern))
+        if not matching:
+            raise _missing(entry, folder, f"{folder} has no file {pattern} (split {split!r})")
+        files += matching
+    for name, wanted in entry.checksums.items():
+        file = folder / name
+        # Files that go with the split's own, such as gold columns, are checked as well.
+        if file in files or any(file.stem == f.stem for f in files if f.parent == file.parent):
+            _verify(file, wanted, entry)
+    return files
+
+
+def _verify(file: Path, wanted: str, entry: Entry) -> None:
+    if not file.is_file():
+        raise _missing(entry, file.parent, f"{file} is not there")
+    found = sha256(file.read_bytes()).hexdigest()
+    if found != wanted:
+        raise DataError(
+            f"{file} is not the file that {entry.name!r} means: its SHA-256 is {found[:12]}…, "
+            f"not {wanted[:12]}….",
+            hint=f"Get it again: {_how(entry, file.parent)} To use yours as it is, load it by "
+            "its path.",
+        )
+
+
+def _missing(entry: Entry, folder: Path, what: str) -> DataError:
+    return DataError(
+        f"The data of {entry.name!r} are not on this machine: {what}.",
+        hint=f"{_how(entry, folder)}\nSource: {entry.source} (licence: {entry.licence}). Another "
+        "place for data: set BERTOLOGY_DATA, or give root=….",
+    )
+
+
+def _how(entry: Entry, folder: Path) -> str:
+    return entry.get.replace("{folder}", str(folder))
+
+
+def _joined(parts: list[Corpus], files: list[Path]) -> Corpus:
+    """Several files as one corpus; an example's id opens with the name of its file."""
+    examples = [
+        replace(example, id=f"{file.stem}/{example.id}")
+        for part, file in zip(parts, files, strict=True)
+        for example in part
+    ]
+    shared = frozenset.intersection(*(part.fields for part in parts))
+    return replace(parts[0], examples=examples, fields=shared)
+
+
+def _of_group(corpus: Corpus, group: str) -> Corpus:
+    corpus.require(Field.GROUP)
+    kept = [example for example in corpus if example.get(Field.GROUP) == group]
+    if not kept:
+        groups = {str(example.get(Field.GROUP)) for example in corpus}
+        raise UnknownNameError(f"group of {corpus.name}", group, groups)
+    return replace(corpus, examples=kept)

@@ -1,0 +1,25 @@
+"""Readers: one small module per format, each a function from a file or folder to a Corpus.
+
+Installed packages add readers through the entry-point group `bertology.readers`; a reader called
+`x` is also chosen for files that end in `.x`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bertology.data.readers.request import Reader, Request
+from bertology.registry import Registry
+
+__all__ = ["READERS", "Reader", "Request"]
+
+_NAMES = (
+    "conllu", "csv", "glue", "grammar", "hub", "jsonl", "lama", "minimal-pairs", "squad", "text",
+)  # fmt: skip
+
+
+def _built_in() -> Mapping[str, str]:
+    return {name: f"{__name__}.{name.replace('-', '_')}:read" for name in _NAMES}
+
+
+READERS: Registry[Reader] = Registry("reader", group="bertology.readers", builtin=_built_in)

@@ -1,0 +1,174 @@
+"""CoNLL-U: syntactic words with lemmas, tags, heads, relations and their place in the text.
+
+A multiword token (`2-3 don't`) gives its syntactic words (`do`, `n't`); they share its characters
+out where they spell it, and each has all of them where they do not (French `du` = `de` + `le`).
+Empty nodes (`8.1`) belong to the enhanced graph only and are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bertology.data.corpus import Corpus, Example, Field
+from bertology.data.readers.files import numbered_lines, read_text
+from bertology.data.readers.request import Request
+from bertology.errors import DataError
+
+__all__ = ["read"]
+
+_COLUMNS = 10
+_FIELDS = frozenset(
+    {
+        Field.TEXT, Field.WORDS, Field.LEMMAS, Field.POS, Field.HEADS, Field.RELATIONS,
+        Field.OFFSETS, Field.SUBJECT, Field.OBJECT, Field.VERB, Field.NEGATION, Field.NUMBER,
+    }
+)  # fmt: skip
+# The enhanced graph is not used, and parsing it takes most of the time.
+_PARSERS = {"deps": lambda line, i: line[i]}
+_NUMBERS = {"Sing": "singular", "Plur": "plural"}
+
+
+def read(source: str | Path, request: Request | None = None) -> Corpus:
+    """The sentences of a .conllu file."""
+    path, request = Path(source), Request.of(source, request)
+    examples = [
+        _sentence(block, line, index, path)
+        for index, (line, block) in enumerate(_blocks(read_text(path)))
+    ]
+    return Corpus(
+        name=request.name, examples=examples, fields=_FIELDS, task=None, split=request.split
+    )
+
+
+def _blocks(text: str) -> Iterator[tuple[int, list[str]]]:
+    first, block = 1, list[str]()
+    for number, line in numbered_lines(text):
+        if line.strip():
+            if not block:
+                first = number
+            block.append(line)
+        elif block:
+            yield first, block
+            block = []
+    if block:
+        yield first, block
+
+
+def _sentence(block: list[str], line: int, index: int, path: Path) -> Example:
+    from conllu import parse
+    from conllu.exceptions import ParseException
+
+    for number, row in enumerate(block, start=line):
+        if not row.startswith("#") and (n := row.count("\t") + 1) != _COLUMNS:
+            raise DataError(
+                f"{path.name}, line {number}: {n} columns where CoNLL-U has {_COLUMNS}.",
+                hint="Columns are separated by tabs; '_' stands for an empty one.",
+            )
+    try:
+        parsed = parse("\n".join(block) + "\n\n", field_parsers=_PARSERS)
+    except ParseException as error:
+        where = f"{path.name}, sentence at line {line}"
+        raise DataError(f"{where}: not CoNLL-U ({str(error).strip()}).") from None
+    return _example(parsed[0], f"{path.name}, sentence at line {line}", index)
+
+
+def _example(tokens: Any, at: str, index: int) -> Example:
+    words = [t for t in tokens if isinstance(t["id"], int)]
+    if not words:
+        raise DataError(f"{at}: there are no words.")
+    if [w["id"] for w in words] != list(range(1, len(words) + 1)):
+        raise DataError(f"{at}: the words are not numbered 1, 2, 3, ….")
+    heads = []
+    for word in words:
+        head = word["head"]
+        if not isinstance(head, int) or not 0 <= head <= len(words):
+            raise DataError(f"{at}: word {word['id']} {word['form']!r} has the head {head!r}.")
+        heads.append(head - 1)
+    text, offsets = _place(tokens, words, at)
+    relations = [str(w["deprel"]) for w in words]
+    annotations: dict[str, Any] = {
+        "words": [w["form"] for w in words],
+        "lemmas": [w["lemma"] for w in words],
+        "pos": [w["upos"] for w in words],
+        "heads": heads,
+        "relations": relations,
+        "offsets": offsets,
+        **_main_clause(words, heads, relations),
+    }
+    return Example(
+        id=str(tokens.metadata.get("sent_id", index)), text=text, annotations=annotations
+    )
+
+
+def _place(tokens: Any, words: list[Any], at: str) -> tuple[str, list[tuple[int, int]]]:
+    """The sentence as written, and where in it each syntactic word stands."""
+    spans: dict[int, tuple[int, int]] = {}
+    text, cut = "", 0
+    for token in tokens:
+        number = token["id"]
+        inside = isinstance(number, int) and number in spans
+        empty = isinstance(number, tuple) and number[1] == "."
+        if inside or empty:
+            continue
+        start = len(text)
+        text += token["form"]
+        cut = len(text)
+        if isinstance(number, int):
+            spans[number] = (start, len(text))
+        else:
+            parts = words[number[0] - 1 : number[2]]
+            spans |= _share([w["form"] for w in parts], number[0], token["form"], start)
+        if (token["misc"] or {}).get("SpaceAfter") != "No":
+            text += " "
+    # The comment `# text` keeps what the columns cannot tell, e.g. two spaces in a row.
+    written = tokens.metadata.get("text")
+    ordered = [spans[w["id"]] for w in words]
+    text = text[:cut]
+    if written is None or written == text:
+        return text, ordered
+    return written, _move(ordered, text, written, at)
+
+
+def _share(forms: list[str], first: int, surface: str, start: int) -> dict[int, tuple[int, int]]:
+    if "".join(forms) != surface:
+        return {first + i: (start, start + len(surface)) for i in range(len(forms))}
+    spans = {}
+    for i, form in enumerate(forms):
+        spans[first + i] = (start, start + len(form))
+        start += len(form)
+    return spans
+
+
+def _move(spans: list[tuple[int, int]], ours: str, written: str, at: str) -> list[tuple[int, int]]:
+    """Spans in `ours` as spans in `written`, which differs from it in white space only."""
+    here = [i for i, c in enumerate(ours) if not c.isspace()]
+    there = [i for i, c in enumerate(written) if not c.isspace()]
+    if [ours[i] for i in here] != [written[i] for i in there]:
+        raise DataError(
+            f"{at}: the words do not spell the comment '# text = {written[:60]}'.",
+            hint="Mend the comment, or delete it.",
+        )
+    to = dict(zip(here, there, strict=True))
+    return [(to[a], to[b - 1] + 1) for a, b in spans]
+
+
+def _main_clause(words: list[Any], heads: list[int], relations: list[str]) -> dict[str, Any]:
+    root = heads.index(-1) if -1 in heads else None
+
+    def child(*names: str) -> int | None:
+        at = (i for i, (h, r) in enumerate(zip(heads, relations, strict=True))
+              if root is not None and h == root and r.split(":")[0] in names)  # fmt: skip
+        return next(at, None)
+
+    subject = child("nsubj", "csubj")
+    verbal = root is not None and words[root]["upos"] in ("VERB", "AUX")
+    number = (words[subject]["feats"] or {}).get("Number") if subject is not None else None
+    return {
+        "subject": subject,
+        "object": child("obj"),
+        "verb": root if verbal else child("cop"),
+        "negation": [i for i, w in enumerate(words) if (w["feats"] or {}).get("Polarity") == "Neg"],
+        "number": _NUMBERS.get(number) if number else None,
+    }

@@ -1,0 +1,79 @@
+"""JSON Lines, and JSON files that hold a list of objects or a mapping of ids to objects."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from bertology.data.corpus import Corpus, Field
+from bertology.data.readers.files import numbered_lines, read_text
+from bertology.data.readers.request import Request
+from bertology.data.readers.table import Row, build
+from bertology.errors import DataError
+
+__all__ = ["objects", "read", "whole"]
+
+
+def read(source: str | Path, request: Request | None = None) -> Corpus:
+    """The corpus in a .jsonl or .json file."""
+    path, request = Path(source), Request.of(source, request)
+    rows = _document(path) if path.suffix.lower() == ".json" else objects(path)
+    return build(rows, _header(rows, request), request, where=path.name)
+
+
+def objects(path: Path) -> list[Row]:
+    """One object per line."""
+    rows = []
+    for number, line in numbered_lines(read_text(path)):
+        if line.strip():
+            rows.append(Row(number, _object(_parse(line, path, number), path, number)))
+    return rows
+
+
+def whole(path: Path) -> Any:
+    """The one JSON document that the file is."""
+    return _parse(read_text(path), path, 1)
+
+
+def _document(path: Path) -> list[Row]:
+    text = read_text(path)
+    try:
+        content = json.loads(text)
+    except json.JSONDecodeError:
+        if text.lstrip().startswith("{") and "\n{" in text.strip():
+            return objects(path)  # JSON Lines under the name of JSON
+        content = _parse(text, path, 1)
+    if isinstance(content, list):
+        return [Row(i, _object(item, path, i)) for i, item in enumerate(content, start=1)]
+    if isinstance(content, dict) and all(isinstance(v, dict) for v in content.values()):
+        return [Row(i, {"id": k, **v}) for i, (k, v) in enumerate(content.items(), start=1)]
+    raise DataError(
+        f"{path.name} is JSON of another shape than examples have.",
+        hint="Give a list of objects, a mapping of ids to objects, or an object per line (.jsonl).",
+    )
+
+
+def _parse(text: str, path: Path, first_line: int) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        line = first_line + error.lineno - 1
+        raise DataError(
+            f"{path.name}, line {line}: not JSON ({error.msg}, column {error.colno})."
+        ) from None
+
+
+def _object(value: Any, path: Path, line: int) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise DataError(f"{path.name}, line {line}: an object {{…}} is wanted, not {value!r:.60}.")
+    return value
+
+
+def _header(rows: list[Row], request: Request) -> list[str]:
+    keys = dict.fromkeys(key for row in rows for key in row.values)
+    everywhere = set(keys).intersection(*(row.values for row in rows))
+    # An annotation that only some objects have is no field of the corpus, unless asked for.
+    wanted = {*everywhere, *request.columns.values(), "text", "text_b", "label"}
+    fields = {field.value for field in Field}
+    return [key for key in keys if key in wanted or key not in fields]

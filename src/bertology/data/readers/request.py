@@ -1,0 +1,46 @@
+"""What a reader is told beside the place it reads: names, columns, the task, its own options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bertology.data.corpus import Corpus, Task
+from bertology.errors import DataError
+
+__all__ = ["OPTIONS", "MissingSplitError", "Reader", "Request"]
+
+OPTIONS: dict[str, str] = {
+    "header": "CSV: false when the first row is data (columns are then '0', '1', …), or the names",
+    "quoting": "CSV: 'standard' or 'none' (quotes are ordinary characters; the default for TSV)",
+    "labels": "the class names in the order of their ids",
+    "skip": "text: lines that match this regular expression are left out",
+    "config": "hub: the configuration of the dataset",
+    "templates": "LAMA: the file of relation templates, relative to the facts",
+}
+"""Options beyond column names, with what they mean. Each reader looks at its own."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """How a source is to be read."""
+
+    name: str
+    split: str | None = None
+    task: Task | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)  # field -> column name
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, source: str | Path, request: Request | None) -> Request:
+        """The request given, or the plainest one for `source`."""
+        return request if request is not None else cls(name=Path(source).stem)
+
+
+class MissingSplitError(DataError):
+    """The folder is there and of the right layout, and the files of one split are not in it."""
+
+
+Reader = Callable[[str | Path, Request | None], Corpus]

@@ -1,0 +1,48 @@
+"""SQuAD 1.1 and 2.0: the question is TEXT, its paragraph TEXT_B, ANSWER all accepted answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bertology.data.corpus import Corpus, Example, Field
+from bertology.data.readers.jsonl import whole
+from bertology.data.readers.request import Request
+from bertology.errors import DataError
+
+__all__ = ["read"]
+
+
+def read(source: str | Path, request: Request | None = None) -> Corpus:
+    """The questions of a SQuAD file; one without an answer (2.0) has an empty ANSWER."""
+    path, request = Path(source), Request.of(source, request)
+    try:
+        examples = list(_questions(whole(path)))
+    except (KeyError, TypeError) as error:
+        raise DataError(
+            f"{path.name} is JSON, but not as SQuAD has it ({type(error).__name__}: {error}).",
+            hint="Wanted: data → paragraphs → context, qas → id, question, answers.",
+        ) from None
+    fields = frozenset({Field.TEXT, Field.TEXT_B, Field.ANSWER, Field.GROUP})
+    return Corpus(name=request.name, examples=examples, fields=fields, split=request.split)
+
+
+def _questions(content: Any) -> Iterator[Example]:
+    for article in content["data"]:
+        for paragraph in article["paragraphs"]:
+            for question in paragraph["qas"]:
+                answers = question["answers"]
+                yield Example(
+                    id=question["id"],
+                    text=question["question"].strip(),
+                    text_b=paragraph["context"],
+                    annotations={
+                        "answer": list(dict.fromkeys(a["text"] for a in answers)),
+                        # (first, last + 1) characters in the paragraph, one per annotator
+                        "answer_spans": [
+                            (a["answer_start"], a["answer_start"] + len(a["text"])) for a in answers
+                        ],
+                        "group": article["title"],
+                    },
+                )

@@ -1,0 +1,35 @@
+"""Plain text, one example per line; blank lines are left out."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from bertology.data.corpus import Corpus, Example, Field
+from bertology.data.readers.files import numbered_lines, read_text
+from bertology.data.readers.request import Request
+from bertology.errors import DataError
+
+__all__ = ["read"]
+
+
+def read(source: str | Path, request: Request | None = None) -> Corpus:
+    """The corpus in a text file. Its examples are named by their line numbers."""
+    path, request = Path(source), Request.of(source, request)
+    skip = re.compile(request.options["skip"]) if "skip" in request.options else None
+    examples = [
+        Example(id=str(number), text=line.strip())
+        for number, line in numbered_lines(read_text(path))
+        if line.strip() and not (skip and skip.search(line))
+    ]
+    if not examples:
+        raise DataError(
+            f"{path.name} has no lines left after {skip and skip.pattern!r} is skipped."
+        )
+    return Corpus(
+        name=request.name,
+        examples=examples,
+        fields=frozenset({Field.TEXT}),
+        task=None,
+        split=request.split,
+    )

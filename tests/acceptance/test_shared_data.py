@@ -1,0 +1,126 @@
+"""The real datasets, as published: every reader against the true files and their known counts."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bertology.data import Field, catalog, load_corpus
+from bertology.data.alignment import align
+
+Unpack = Callable[[str], Path]
+
+
+@pytest.fixture(scope="module")
+def unpack(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Unpack:
+    """Unpack an archive once per run; gives the data root it was unpacked into."""
+    root = tmp_path_factory.mktemp("data")
+    done: set[str] = set()
+
+    def unpacked(name: str) -> Path:
+        archive = shared / "data" / f"{name}.tar.xz"
+        if not archive.is_file():
+            pytest.skip(f"needs {name}.tar.xz among the shared datasets")
+        if name not in done:
+            with tarfile.open(archive) as tar:
+                tar.extractall(root, filter="data")
+            done.add(name)
+        return root
+
+    return unpacked
+
+
+# name, split, how many examples, the archive they lie in
+COUNTS = [
+    ("mrpc", "train", 3667, "glue"),
+    ("mrpc", "validation", 408, "glue"),
+    ("mrpc", "test", 1725, "glue"),
+    ("rte", "train", 2490, "glue"),
+    ("rte", "validation", 277, "glue"),
+    ("sts-b", "train", 5749, "glue"),
+    ("sts-b", "validation", 1500, "glue"),
+    ("sts-b", "test", 1379, "glue"),
+    ("cola", "train", 8551, "glue"),
+    ("cola", "validation", 1043, "glue"),
+    ("sst-2", "train", 67349, "glue"),
+    ("sst-2", "validation", 872, "glue"),
+    ("wnli", "train", 635, "glue"),
+    ("wnli", "validation", 71, "glue"),
+    ("qnli", "validation", 5463, "glue"),
+    ("mnli", "validation", 9815, "glue"),
+    *((t, "train_sample", 8999, "glue") for t in ("mnli", "qnli", "qqp")),
+    *((t, "train_sample_validation", 1000, "glue") for t in ("mnli", "qnli", "qqp")),
+    ("hans", "train", 30000, "hans"),
+    ("hans", "validation", 30000, "hans"),
+    ("ud-ewt", "validation", 2001, "ud-english"),
+    ("ud-ewt", "test", 2077, "ud-english"),
+    ("ud-pud", "test", 1000, "ud-english"),
+    ("ud-gum", "validation", 1575, "ud-more"),
+    ("ud-partut", "validation", 156, "ud-more"),
+    ("blimp", "test", 67000, "blimp"),
+    ("linzen-agreement", "test", 7489, "linzen-agreement"),
+    ("clams", "test", 314692 // 2, "clams-en-de-fr"),
+    ("clams-de", "test", 95640 // 2, "clams-en-de-fr"),
+    ("clams-fr", "test", 98720 // 2, "clams-en-de-fr"),
+    ("squad", "validation", 10570, "squad-v1.1"),
+    ("wikitext-2", "validation", 1841, "wikitext-2"),
+    ("wikitext-2", "test", 2185, "wikitext-2"),
+    ("lama-google-re", "test", 5528, "lama"),
+    ("lama-squad", "test", 305, "lama"),
+    ("lama-trex", "test", 22881, "lama"),
+]
+
+
+@pytest.mark.parametrize(("name", "split", "count", "archive"), COUNTS)
+def test_counts(name: str, split: str, count: int, archive: str, unpack: Unpack) -> None:
+    corpus = load_corpus(name, split=split, root=unpack(archive))
+    assert len(corpus) == count
+    assert corpus.split == split
+    assert set(catalog.get(name).fields) <= corpus.fields
+    assert len({example.id for example in corpus}) == count
+
+
+def test_every_entry_is_tried() -> None:
+    read = {name for name, entry in catalog.entries().items() if entry.reader != "grammar"}
+    ours = {name for name in read if not name.startswith("twisters")}  # a test's own plugin
+    assert ours == {name for name, *_ in COUNTS}
+
+
+def test_mrpc_is_whole_in_the_files_of_microsoft(unpack: Unpack, tmp_path: Path) -> None:
+    folder = tmp_path / "MRPC"
+    folder.mkdir()
+    for name in ("msr_paraphrase_train.txt", "msr_paraphrase_test.txt", "dev_ids.tsv"):
+        (folder / name).symlink_to(unpack("glue") / "glue" / "MRPC" / name)
+    assert len(load_corpus(folder, split="train")) == 3668
+    assert len(load_corpus(folder)) == 408
+
+
+def test_labels_are_what_glue_says(unpack: Unpack) -> None:
+    root = unpack("glue")
+    mrpc = load_corpus("mrpc", root=root)
+    assert sum(mrpc.labels) == 279  # of 408: the majority class, 68.4 %
+    assert Field.LABEL not in load_corpus("rte", split="test", root=root).fields
+    scores = load_corpus("sts-b", root=root).labels
+    assert (min(scores), max(scores)) == (0.0, 5.0)
+
+
+def test_words_stand_where_the_offsets_say(unpack: Unpack) -> None:
+    for example in load_corpus("ud-ewt", root=unpack("ud-english")):
+        spelt = [example.text[a:b] for a, b in example.get(Field.OFFSETS)]
+        assert spelt == example.get(Field.WORDS)
+
+
+def test_alignment_of_a_treebank(shared: Path, unpack: Unpack) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    found = sorted((shared / "models").glob("*/tokenizer.json"))
+    if not found:
+        pytest.skip("needs a shared checkpoint with a fast tokenizer")
+    tokenizer = tokenizers.Tokenizer.from_file(str(found[0]))
+    for example in load_corpus("ud-ewt", root=unpack("ud-english"), limit=500):
+        made = align(tokenizer.encode(example.text), example.text, words=[example.get("offsets")])
+        for piece, span in enumerate(made.piece_spans):
+            assert (made.word_of(piece) is None) == (span is None)
+        assert all(made.overlapping(word) for word in range(len(made)))
