@@ -1,0 +1,1 @@
+"""What people see: figures and exports of results. No torch."""

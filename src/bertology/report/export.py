@@ -1,0 +1,63 @@
+"""A result's tables and figures as files for papers and other programs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bertology.errors import UnknownNameError
+from bertology.results.files import LocalFiles
+from bertology.results.formats import table_to_bytes
+from bertology.results.rendering import FIGURE_FORMATS, render
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bertology.results.result import Result
+
+__all__ = ["FORMATS", "export"]
+
+
+def _csv(table: pd.DataFrame) -> bytes:
+    import pandas as pd
+
+    # A bare count of the rows is no information; any other index is.
+    counted = isinstance(table.index, pd.RangeIndex) and table.index.name is None
+    return table.to_csv(index=not counted).encode()
+
+
+_TABLES: dict[str, Callable[[pd.DataFrame], bytes]] = {"csv": _csv, "parquet": table_to_bytes}
+FORMATS = (*_TABLES, *FIGURE_FORMATS)
+
+
+def export(
+    result: Result, folder: str | os.PathLike[str], formats: Sequence[str] = ("csv", "svg")
+) -> list[Path]:
+    """Write every table and every figure of `result` to `folder` in each of `formats`.
+
+    Tables go to csv and parquet, figures to svg, png and pdf. Gives the files written.
+    """
+    for name in formats:
+        if name not in FORMATS:
+            raise UnknownNameError("export format", name, FORMATS)
+    target = LocalFiles(os.fspath(folder), os.fspath(folder))
+    written = []
+    for name, data in _contents(result, formats):
+        target.write(name, data)
+        written.append(Path(folder) / name)
+    return written
+
+
+def _contents(result: Result, formats: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    for format in formats:
+        if format in _TABLES:
+            for name, table in result.tables.items():
+                yield f"{name}.{format}", _TABLES[format](table)
+    chosen = [format for format in formats if format in FIGURE_FORMATS]
+    if chosen:
+        for name, draw in result.figures().items():
+            figure = draw()
+            for format in chosen:
+                yield f"{name}.{format}", render(figure, format)

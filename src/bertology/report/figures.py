@@ -1,0 +1,243 @@
+"""The figures that studies draw. Each function returns a new matplotlib Figure.
+
+Only matplotlib's objects are used, never pyplot: drawing leaves no state behind and works without
+a display. Layers and heads are numbered from 0, and every figure that shows them says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bertology.errors import ParameterError
+from bertology.report.look import (
+    ACCENT,
+    GREY,
+    INK,
+    NEGATIVE,
+    POSITIVE,
+    diverging,
+    look,
+    new_figure,
+    sequential,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colors import Normalize
+    from matplotlib.figure import Figure
+
+    from bertology.stats import Estimate
+
+__all__ = ["head_grid", "layer_bars", "scatter_with_rank"]
+
+Floats = NDArray[np.float64]
+_CONVENTION = "Layers and heads are numbered from 0."
+
+
+def head_grid(
+    values: ArrayLike,
+    *,
+    title: str,
+    label: str,
+    baseline: float | None = None,
+    marks: ArrayLike | None = None,
+    center: float | None = None,
+) -> Figure:
+    """One cell for each head: layers downwards, heads to the right.
+
+    Args:
+        values: Layers × heads; NaN where a head was not measured.
+        title: What is shown.
+        label: What the colours mean, with the unit.
+        baseline: The intact model's value, drawn as a line in the colour bar.
+        marks: Layers × heads; cells that are true are outlined.
+        center: For differences: the value, usually 0, around which colours diverge.
+    """
+    grid = _array(values, "values", "head_grid", dimensions=2)
+    marked = None if marks is None else np.asarray(marks, dtype=bool)
+    if marked is not None and marked.shape != grid.shape:
+        raise ParameterError("marks", "head_grid", f"have the shape {grid.shape}", marked.shape)
+    layers, heads = grid.shape
+    cell = min(0.34, 6.0 / max(heads, layers, 1))
+    with look():
+        figure, axes = new_figure(max(4.4, heads * cell + 1.8), max(2.9, layers * cell + 1.55))
+        mesh = axes.pcolormesh(
+            np.arange(heads + 1) - 0.5,
+            np.arange(layers + 1) - 0.5,
+            np.ma.masked_invalid(grid),
+            cmap=sequential() if center is None else diverging(),
+            norm=_scale(grid, baseline=baseline, center=center),
+            edgecolors="white",
+            linewidth=0.8,
+        )
+        axes.set(title=title, xlabel="head", ylabel="layer", aspect="equal")
+        axes.set_ylim(layers - 0.5, -0.5)
+        _count(axes.xaxis, heads)
+        _count(axes.yaxis, layers)
+        axes.tick_params(length=0)
+        axes.spines[:].set_visible(False)
+        _colour_bar(figure, axes, mesh, label=label, baseline=baseline)
+        _outline(axes, marked)
+        outlined = " Outlined: significant after correction." if marked is not None else ""
+        _note(figure, _CONVENTION + outlined)
+    return figure
+
+
+def layer_bars(
+    values: ArrayLike,
+    low: ArrayLike,
+    high: ArrayLike,
+    *,
+    title: str,
+    label: str,
+    baseline: float | None = None,
+    names: Sequence[str] | None = None,
+) -> Figure:
+    """One bar for each layer, from the baseline (or 0) to its value, with its interval.
+
+    `names` replaces the layer numbers, for other things than layers.
+    """
+    value = _array(values, "values", "layer_bars", dimensions=1)
+    bounds = [_array(b, n, "layer_bars", dimensions=1) for b, n in ((low, "low"), (high, "high"))]
+    for bound, name in zip(bounds, ("low", "high"), strict=True):
+        if bound.shape != value.shape:
+            raise ParameterError(name, "layer_bars", f"have {value.size} entries", bound.size)
+    count, start = value.size, 0.0 if baseline is None else baseline
+    place = np.arange(count)
+    with look():
+        figure, axes = new_figure(max(4.0, 0.36 * count + 1.6), 3.1)
+        axes.grid(axis="y")
+        colours = [POSITIVE if v >= start else NEGATIVE for v in value]
+        axes.bar(place, value - start, bottom=start, width=0.68, color=colours, alpha=0.55)
+        axes.vlines(place, bounds[0], bounds[1], color=INK, linewidth=1.2)
+        axes.plot(place, value, "o", color=INK, markersize=3.5)
+        axes.axhline(start, color=GREY if baseline is None else ACCENT, linewidth=1.4, zorder=2.5)
+        if baseline is not None:
+            axes.annotate(
+                f" intact\n {baseline:.3g}", (1, baseline), xycoords=("axes fraction", "data"),
+                color=ACCENT, va="center", fontsize=8, annotation_clip=False,
+            )  # fmt: skip
+        axes.set(title=title, ylabel=label, xlabel="layer" if names is None else "")
+        axes.set_xlim(-0.6, max(count, 1) - 0.4)
+        axes.spines["bottom"].set_visible(False)
+        axes.tick_params(axis="x", length=0)
+        if names is None:
+            _count(axes.xaxis, count)
+        else:
+            axes.set_xticks(place, names, rotation=0 if _short(names) else 40)
+        _fit(axes, np.concatenate([value, *bounds, [start]]))
+        _note(figure, "Layers are numbered from 0." if names is None else "")
+    return figure
+
+
+def scatter_with_rank(
+    x: ArrayLike,
+    y: ArrayLike,
+    *,
+    title: str,
+    xlabel: str,
+    ylabel: str,
+    rank: Estimate | None = None,
+) -> Figure:
+    """Two measures of the same things against each other, with their rank correlation.
+
+    `rank` is Spearman's correlation with its interval; it is computed where not given.
+    """
+    one = _array(x, "x", "scatter_with_rank", dimensions=1)
+    other = _array(y, "y", "scatter_with_rank", dimensions=1)
+    if one.shape != other.shape:
+        raise ParameterError("y", "scatter_with_rank", f"have {one.size} entries", other.size)
+    if rank is None and one.size > 2:
+        from bertology.stats import rank_correlation
+
+        rank = rank_correlation(one, other)
+    with look():
+        figure, axes = new_figure(4.4, 4.0)
+        axes.grid()
+        if _spans_zero(one) and _spans_zero(other):
+            axes.axhline(0, color=GREY, linewidth=0.8)
+            axes.axvline(0, color=GREY, linewidth=0.8)
+        axes.scatter(one, other, s=18, color=POSITIVE, alpha=0.65, linewidths=0)
+        axes.set(title=title, xlabel=xlabel, ylabel=ylabel)
+        if rank is not None:
+            text = f"Spearman ρ = {rank.value:.2f} [{rank.low:.2f}, {rank.high:.2f}], n = {rank.n}"
+            _note(figure, text)
+    return figure
+
+
+def _array(values: ArrayLike, name: str, of: str, *, dimensions: int) -> Floats:
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != dimensions or array.size == 0:
+        must = f"be a non-empty array of {dimensions} dimension{'s' if dimensions > 1 else ''}"
+        raise ParameterError(name, of, must, array.shape)
+    return array
+
+
+def _scale(grid: Floats, *, baseline: float | None, center: float | None) -> Normalize:
+    from matplotlib.colors import Normalize
+
+    shown = grid[np.isfinite(grid)]
+    if center is not None:
+        reach = float(np.abs(shown - center).max()) if shown.size else 0.0
+        reach = reach or 1e-3  # all equal to the centre: any range will do
+        return Normalize(center - reach, center + reach)
+    if baseline is not None:
+        shown = np.append(shown, baseline)
+    low, high = (float(shown.min()), float(shown.max())) if shown.size else (0.0, 1.0)
+    margin = 1e-3 * max(abs(low), 1.0) if low == high else 0.0
+    return Normalize(low - margin, high + margin)
+
+
+def _colour_bar(
+    figure: Figure, axes: Axes, mesh: Any, *, label: str, baseline: float | None
+) -> None:
+    bar = figure.colorbar(mesh, ax=axes, shrink=0.86, aspect=22, pad=0.03)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(length=2.5, labelsize=8)
+    bar.set_label(label)
+    if bar.solids is not None:
+        bar.solids.set_edgecolor("face")  # or viewers of vector files show hairlines
+    if baseline is not None:
+        bar.ax.axhline(baseline, color=ACCENT, linewidth=2)
+        bar.ax.set_title(f"intact {baseline:.3g}", color=ACCENT, fontsize=8, loc="left", pad=6)
+
+
+def _outline(axes: Axes, marked: NDArray[np.bool_] | None) -> None:
+    from matplotlib.patches import Rectangle
+
+    for layer, head in [] if marked is None else np.argwhere(marked):
+        axes.add_patch(
+            Rectangle((head - 0.46, layer - 0.46), 0.92, 0.92, fill=False, ec=INK, lw=1.3)
+        )
+
+
+def _count(axis: Any, count: int) -> None:
+    """Label 0, 1, 2 …, or every few when they would not fit."""
+    step = max(1, -(-count // 16))
+    axis.set_ticks(range(0, count, step), [str(i) for i in range(0, count, step)])
+
+
+def _fit(axes: Axes, values: Floats) -> None:
+    """Bars would always pull 0 into view; show the range that the data and intervals span."""
+    finite = values[np.isfinite(values)]
+    low, high = float(finite.min()), float(finite.max())
+    margin = 0.08 * (high - low) or 1e-3
+    axes.set_ylim(low - margin, high + margin)
+
+
+def _spans_zero(values: Floats) -> bool:
+    return bool(np.nanmin(values) < 0 < np.nanmax(values))
+
+
+def _short(names: Sequence[str]) -> bool:
+    return max(map(len, names), default=0) <= 3
+
+
+def _note(figure: Figure, text: str) -> None:
+    """A small line below the axes."""
+    if text:
+        figure.supxlabel(text, fontsize=7.5, color=GREY, x=0.01, ha="left")

@@ -1,0 +1,211 @@
+"""What the literature states, and whether a result bears it out.
+
+A claim is data: one entry of a YAML file under `bertology/claims/`, or brought by another package
+through the entry-point group `bertology.claims` (its value names a package that holds `*.yaml`).
+
+    - id: dark-secrets.some-heads-hurt      # lower case, digits, dots and dashes
+      source: {paper: …, section: "4.6"}    # optional: page, figure, quote
+      statement: …                          # one sentence, in our own words
+      published: {text: …, values: {MRPC: 0.012}}
+      study: head-ablation
+      rule: {quantity: best_head_gain, relation: above, value: 0}   # above, below
+      #     {quantity: …, relation: between, values: [0, 0.1]}      # between, outside
+      explanation: …                        # one paragraph: what is tested, and what it means
+
+A verdict rests on an interval, never on a bare point.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from bertology.errors import ParameterError
+
+if TYPE_CHECKING:
+    from bertology.stats import Estimate
+
+__all__ = [
+    "Claim",
+    "Outcome",
+    "Published",
+    "Relation",
+    "Rule",
+    "Source",
+    "Verdict",
+    "find_claims",
+    "judge",
+    "load_claims",
+]
+
+
+class Outcome(StrEnum):
+    """What can be said about a claim."""
+
+    HOLDS = "holds"
+    FAILS = "fails"
+    INCONCLUSIVE = "inconclusive"
+    NOT_APPLICABLE = "not-applicable"
+
+
+class Relation(StrEnum):
+    """How a quantity is said to stand to one value (above, below) or two (between, outside)."""
+
+    ABOVE = "above"
+    BELOW = "below"
+    BETWEEN = "between"
+    OUTSIDE = "outside"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """`quantity relation value`, for instance: best_head_gain above 0."""
+
+    quantity: str
+    relation: Relation
+    value: float | None = None
+    values: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        of = f"the rule on {self.quantity!r}"
+        if self.relation not in list(Relation):
+            raise ParameterError("relation", of, f"be one of {', '.join(Relation)}", self.relation)
+        if self.relation in (Relation.ABOVE, Relation.BELOW):
+            if self.value is None or self.values is not None or not math.isfinite(self.value):
+                raise ParameterError(
+                    "value", of, f"be one finite number ({self.relation} value)", self._given()
+                )
+        elif (
+            self.values is None
+            or self.value is not None
+            or len(self.values) != 2
+            or not -math.inf < self.values[0] <= self.values[1] < math.inf
+        ):
+            raise ParameterError(
+                "values", of, f"be two rising numbers ({self.relation} a and b)", self._given()
+            )
+
+    def _given(self) -> object:
+        return self.value if self.values is None else self.values
+
+    def judge(self, estimate: Estimate | None) -> Outcome:
+        """Holds if the whole interval satisfies the rule, fails if the whole interval violates it.
+
+        Inconclusive in between, or where there is no interval; not applicable without evidence.
+        """
+        if estimate is None or estimate.n == 0:
+            return Outcome.NOT_APPLICABLE
+        low, high = estimate.low, estimate.high
+        if math.isnan(low) or math.isnan(high):
+            return Outcome.INCONCLUSIVE
+        satisfied, violated = self._whole(low, high)
+        if satisfied:
+            return Outcome.HOLDS
+        return Outcome.FAILS if violated else Outcome.INCONCLUSIVE
+
+    def _whole(self, low: float, high: float) -> tuple[bool, bool]:
+        """Whether all of [low, high] satisfies the rule, and whether all of it violates it."""
+        if self.value is not None:
+            if self.relation is Relation.ABOVE:
+                return low > self.value, high <= self.value
+            return high < self.value, low >= self.value
+        first, last = self.values or (-math.inf, math.inf)
+        within = first <= low and high <= last
+        without = high < first or low > last
+        return (within, without) if self.relation is Relation.BETWEEN else (without, within)
+
+    def __str__(self) -> str:
+        if self.values is not None:
+            return f"{self.quantity} {self.relation} {self.values[0]:g} and {self.values[1]:g}"
+        return f"{self.quantity} {self.relation} {self.value:g}"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a statement was made."""
+
+    paper: str
+    section: str
+    page: str | None = None
+    figure: str | None = None
+    quote: str | None = None
+
+    def __str__(self) -> str:
+        figure = f", Figure {self.figure}" if self.figure else ""
+        page = f", p. {self.page}" if self.page else ""
+        return f"{self.paper}, section {self.section}{figure}{page}"
+
+
+@dataclass(frozen=True)
+class Published:
+    """What the source reports: in words, and as numbers by name (effects as fractions)."""
+
+    text: str
+    values: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of the literature that a study's result can bear out or not."""
+
+    id: str
+    source: Source
+    statement: str
+    published: Published
+    study: str
+    rule: Rule
+    explanation: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim, what became of it, and the estimate that decided."""
+
+    claim: Claim
+    outcome: Outcome
+    estimate: Estimate | None
+    n: int
+
+    @property
+    def measured(self) -> str:
+        """The evidence in short: value, interval and number of examples."""
+        quantity, e = self.claim.rule.quantity, self.estimate
+        if e is None:
+            return f"{quantity} was not measured"
+        return f"{quantity} = {e.value:.4g} [{e.low:.4g}, {e.high:.4g}], n = {self.n}"
+
+    def __str__(self) -> str:
+        return f"{self.outcome}: {self.claim.statement} ({self.measured})"
+
+
+def judge(
+    study: str, evidence: Mapping[str, Estimate], claims: Iterable[Claim] | None = None
+) -> list[Verdict]:
+    """Judge the claims about `study` (all known ones unless `claims` are given) on `evidence`."""
+    verdicts = []
+    for claim in load_claims() if claims is None else claims:
+        if claim.study == study:
+            found = evidence.get(claim.rule.quantity)
+            n = 0 if found is None else found.n
+            verdicts.append(Verdict(claim, claim.rule.judge(found), found, n))
+    return verdicts
+
+
+def load_claims() -> list[Claim]:
+    """All claims of this package and of installed plugins, checked against the schema."""
+    from bertology.results.claim_files import read_all_claims
+
+    return list(read_all_claims())
+
+
+def find_claims(query: str) -> list[Claim]:
+    """Claims that have every word of `query` in their id, statement, source or study."""
+    words = query.casefold().split()
+    return [claim for claim in load_claims() if all(w in _haystack(claim) for w in words)]
+
+
+def _haystack(claim: Claim) -> str:
+    return f"{claim.id} {claim.statement} {claim.source} {claim.study}".casefold()

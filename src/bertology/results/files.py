@@ -1,0 +1,208 @@
+"""Files of a store, on a local disk or behind any fsspec URL; every write is all or nothing.
+
+Locally a file is written beside its place and moved there; object stores put whole objects.
+Every failure becomes a StoreError that says what to do.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from bertology.errors import StoreError
+
+__all__ = ["Files", "LocalFiles", "open_files"]
+
+_TEMPORARY = ".tmp"
+
+
+def open_files(url: str, options: Mapping[str, Any]) -> Files:
+    """The files under `url`: a local folder, or any address that fsspec knows (`s3://…`)."""
+    from fsspec.core import url_to_fs
+    from fsspec.implementations.local import LocalFileSystem
+
+    try:
+        system, root = url_to_fs(os.path.expanduser(url), **options)
+    except (ImportError, ValueError) as error:
+        raise StoreError(
+            f"The store {url!r} cannot be opened: {error}.",
+            hint="Give a folder, or an fsspec URL whose package is installed "
+            "(for s3:// run: pip install s3fs).",
+        ) from error
+    if isinstance(system, LocalFileSystem):
+        return LocalFiles(url, root)
+    return Files(url, root, system)
+
+
+class Files:
+    """Files on an fsspec file system, by paths relative to the store's root."""
+
+    def __init__(self, url: str, root: str, system: Any) -> None:
+        self.url, self.root, self._system = url, root.rstrip("/"), system
+
+    def read(self, path: str) -> bytes:
+        """The bytes of a file; FileNotFoundError where there is none."""
+        with self._telling("read", path):
+            data: bytes = self._system.cat_file(self._full(path))
+            return data
+
+    def write(self, path: str, data: bytes) -> None:
+        """Put a file in place, whole, over what was there."""
+        with self._telling("write", path):
+            self._system.pipe_file(self._full(path), data)
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Put a file in place unless there is one; tells whether it did."""
+        with self._telling("write", path):
+            try:
+                self._system.pipe_file(self._full(path), data, mode="create")
+            except FileExistsError:
+                return False
+            return True
+
+    def exists(self, path: str) -> bool:
+        """Whether there is such a file."""
+        with self._telling("read", path):
+            self._forget()
+            return bool(self._system.isfile(self._full(path)))
+
+    def names(self, folder: str = "") -> list[str]:
+        """Sorted names of what is in a folder; none where there is no folder."""
+        with self._telling("read", folder):
+            self._forget()
+            try:
+                found = self._system.ls(self._full(folder), detail=False)
+            except FileNotFoundError:
+                return []
+            return sorted({str(path).rstrip("/").rpartition("/")[2] for path in found} - {""})
+
+    def remove(self, folder: str) -> None:
+        """Remove a folder and what is in it; nothing happens where there is none."""
+        with self._telling("write", folder):
+            self._forget()
+            if self._system.exists(self._full(folder)):
+                self._system.rm(self._full(folder), recursive=True)
+
+    def _full(self, path: str) -> str:
+        return f"{self.root}/{path}" if path else self.root
+
+    def _forget(self) -> None:
+        # Another process may have written since this one last looked.
+        self._system.invalidate_cache()
+
+    @contextmanager
+    def _telling(self, doing: str, path: str) -> Iterator[None]:
+        try:
+            yield
+        except StoreError:
+            raise
+        except Exception as error:
+            if doing == "read" and isinstance(error, FileNotFoundError):
+                raise
+            # Clients of object stores have error classes of their own; none may reach a user bare.
+            raise self._failure(doing, path, error) from error
+
+    def _failure(self, doing: str, path: str, error: Exception) -> StoreError:
+        where = f"{self.url.rstrip('/')}/{path}".rstrip("/")
+        code = getattr(error, "errno", None)
+        kept = "What was finished before is kept; the same command goes on from there."
+        if code in (errno.ENOSPC, errno.EDQUOT):
+            return StoreError(
+                f"The disk is full: {where} could not be written.",
+                hint=f"Free some space or choose another store with --store. {kept}",
+            )
+        if isinstance(error, PermissionError) or code in (errno.EACCES, errno.EPERM, errno.EROFS):
+            return StoreError(
+                f"No permission to {doing} {where}.",
+                hint=f"Choose a store you may {doing}, with --store FOLDER. {kept}",
+            )
+        if isinstance(error, NotADirectoryError | FileExistsError | IsADirectoryError):
+            return StoreError(
+                f"The store {self.url!r} cannot be used: at {where} a file stands where a folder "
+                "should be, or the other way round.",
+                hint="Choose another store with --store FOLDER, or move that file away.",
+            )
+        return StoreError(
+            f"{where} could not be {'read' if doing == 'read' else 'written'}: "
+            f"{type(error).__name__}: {error}.",
+            hint=kept if doing == "write" else None,
+        )
+
+
+class LocalFiles(Files):
+    """Files on a local disk, where moving a file into its place is atomic."""
+
+    def __init__(self, url: str, root: str) -> None:
+        super().__init__(url, root, None)
+
+    def read(self, path: str) -> bytes:
+        """Read the whole file."""
+        with self._telling("read", path):
+            return Path(self._full(path)).read_bytes()
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write beside, then move into place."""
+        with self._telling("write", path), self._written_beside(path, data) as temporary:
+            os.replace(temporary, self._full(path))
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Write beside, then link into place."""
+        with self._telling("write", path), self._written_beside(path, data) as temporary:
+            try:
+                # A link, unlike a move, does not replace what is there.
+                os.link(temporary, self._full(path))
+            except FileExistsError:
+                return False
+            except OSError as error:
+                if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS):
+                    raise
+                # A disk without links: look, then move.
+                if self.exists(path):
+                    return False
+                os.replace(temporary, self._full(path))
+            return True
+
+    def exists(self, path: str) -> bool:
+        """Whether there is such a file."""
+        with self._telling("read", path):
+            return Path(self._full(path)).is_file()
+
+    def names(self, folder: str = "") -> list[str]:
+        """Sorted names, without files that are being written."""
+        with self._telling("read", folder):
+            try:
+                found = os.listdir(self._full(folder))
+            except FileNotFoundError:
+                return []
+            return sorted(name for name in found if not name.endswith(_TEMPORARY))
+
+    def remove(self, folder: str) -> None:
+        """Remove a folder and what is in it."""
+        with self._telling("write", folder):
+            try:
+                shutil.rmtree(self._full(folder))
+            except OSError as error:
+                # Another process may be removing it, too, or adding to it just now.
+                if error.errno not in (errno.ENOENT, errno.ENOTEMPTY):
+                    raise
+
+    @contextmanager
+    def _written_beside(self, path: str, data: bytes) -> Iterator[str]:
+        """A temporary file with `data` on the same disk, gone afterwards whatever happens."""
+        target = Path(self._full(path))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = target.with_name(f".{target.name}.{uuid4().hex}{_TEMPORARY}")
+        try:
+            with open(temporary, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())  # or a crash may leave the name without the bytes
+            yield str(temporary)
+        finally:
+            temporary.unlink(missing_ok=True)

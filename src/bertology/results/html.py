@@ -1,0 +1,83 @@
+"""A result as a piece of HTML, for notebooks and for the report page to build upon."""
+
+from __future__ import annotations
+
+import logging
+from base64 import b64encode
+from html import escape
+from typing import TYPE_CHECKING
+
+from bertology.results.claims import Outcome, Verdict
+
+if TYPE_CHECKING:
+    from bertology.results.result import Result
+
+__all__ = ["fragment"]
+
+_log = logging.getLogger(__name__)
+_ROWS = 10
+_SIGN = {
+    Outcome.HOLDS: ("✓", "#00664f"),
+    Outcome.FAILS: ("✗", "#a8430a"),
+    Outcome.INCONCLUSIVE: ("?", "#6b6b6b"),
+    Outcome.NOT_APPLICABLE: ("–", "#6b6b6b"),
+}
+
+
+def fragment(result: Result) -> str:
+    """Heading, main figure, verdicts and the first rows of the main table."""
+    pieces = [_heading(result), _figure(result), _verdicts(result.verdicts()), _table(result)]
+    return f'<div class="bertology-result">{"".join(pieces)}</div>'
+
+
+def _heading(result: Result) -> str:
+    p = result.provenance
+    model = escape(str(p.model.get("name", "")))
+    over = "" if p.corpus is None else f" over <b>{escape(str(p.corpus.get('name', '')))}</b>"
+    parameters = escape(", ".join(f"{k}={v}" for k, v in p.parameters.items()))
+    return (
+        f"<p><b>{escape(p.study)}</b> of <b>{model}</b>{over} "
+        f"<code>{escape(result.identity)}</code><br><small>{parameters}</small></p>"
+    )
+
+
+def _figure(result: Result) -> str:
+    drawings = result.figures()
+    if not drawings:
+        return ""
+    name = next(iter(drawings))
+    try:
+        from bertology.results.rendering import render
+
+        svg = b64encode(render(drawings[name]())).decode()
+    except Exception as error:
+        # The numbers are worth showing even where the picture cannot be drawn.
+        _log.warning("figure %s was not drawn: %s", name, error)
+        return ""
+    # As an image: inlined SVGs on one page would share and mix up their ids.
+    return (
+        f'<img alt="{escape(name)}" style="max-width:100%" src="data:image/svg+xml;base64,{svg}">'
+    )
+
+
+def _verdicts(verdicts: list[Verdict]) -> str:
+    rows = []
+    for verdict in verdicts:
+        sign, colour = _SIGN[verdict.outcome]
+        source = verdict.claim.source
+        rows.append(
+            f'<li style="list-style:none"><b style="color:{colour}">{sign} {verdict.outcome}</b> '
+            f"{escape(verdict.claim.statement)} <small>({escape(verdict.measured)}; "
+            f"{escape(str(source))})</small></li>"
+        )
+    return f'<ul style="padding-left:0">{"".join(rows)}</ul>' if rows else ""
+
+
+def _table(result: Result) -> str:
+    if not result.tables:
+        return ""
+    table = result.table()
+    shown: str = table.head(_ROWS).to_html(border=0, float_format="{:.4g}".format)
+    rest = len(table) - _ROWS
+    more = f"<p><small>… {rest} more rows in <code>.table()</code></small></p>" if rest > 0 else ""
+    return shown + more

@@ -1,0 +1,134 @@
+"""Where a result comes from, and the hash that says whether it is there already."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
+from platform import python_version
+from typing import Any
+
+from bertology.errors import ParameterError
+
+__all__ = ["IDENTITY_LENGTH", "Provenance", "identity_of", "library_versions"]
+
+IDENTITY_LENGTH = 16
+
+_LIBRARIES = ("bertology", "torch", "transformers", "numpy", "scipy", "pandas", "xarray")
+
+
+def identity_of(
+    study: str,
+    study_version: int,
+    *,
+    parameters: Mapping[str, Any],
+    model: str,
+    corpus: str | None,
+) -> str:
+    """The identity of a job: 16 hex digits that depend on what is asked and of what.
+
+    `model` and `corpus` are fingerprints. Names, devices, batch sizes, dates and library versions
+    do not enter, so the same work is recognised wherever and however it was done.
+    """
+    asked = {
+        "study": study,
+        "study_version": study_version,
+        "parameters": parameters,
+        "model": model,
+        "corpus": corpus,
+    }
+    text = json.dumps(
+        asked, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=_plain_scalar
+    )
+    return hashlib.sha256(text.encode()).hexdigest()[:IDENTITY_LENGTH]
+
+
+def library_versions() -> dict[str, str]:
+    """Versions of Python and of the libraries that numbers depend on, without importing them."""
+    found = {"python": python_version()}
+    for name in _LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What was asked, of which model, over which corpus; and when, how long and with what.
+
+    Values are kept as plain JSON (tuples become lists), so that what is read back is equal to
+    what was written. A seed that changes numbers is a parameter of the study and so part of the
+    identity; `seed` repeats it for the reader.
+    """
+
+    study: str
+    study_version: int
+    parameters: dict[str, Any]
+    model: dict[str, Any]  # name, fingerprint, family, shape, head
+    corpus: dict[str, Any] | None = None  # name, fingerprint, size, split
+    seed: int | None = None
+    versions: dict[str, str] = field(default_factory=library_versions)
+    created: str = field(default_factory=_now)
+    duration: float = 0.0  # seconds
+    command: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("parameters", "model", "corpus", "versions"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, _as_json(value, name))
+        for name in ("model", "corpus"):
+            thing = getattr(self, name)
+            if thing is not None and "fingerprint" not in thing:
+                raise ParameterError(name, "Provenance", "hold a 'fingerprint'", sorted(thing))
+
+    @cached_property
+    def identity(self) -> str:
+        """Equal for equal questions to an equal model over an equal corpus; nothing else enters."""
+        return identity_of(
+            self.study,
+            self.study_version,
+            parameters=self.parameters,
+            model=self.model["fingerprint"],
+            corpus=None if self.corpus is None else self.corpus["fingerprint"],
+        )
+
+    @property
+    def key(self) -> str:
+        """`study/identity`, the address of the result in a store."""
+        return f"{self.study}/{self.identity}"
+
+    def as_json(self) -> dict[str, Any]:
+        """All fields as plain JSON values; `from_json` gives an equal object."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> Provenance:
+        """Read what `as_json` wrote; raises TypeError where a needed field is missing."""
+        known = {f.name for f in fields(cls)}
+        return cls(**{name: value for name, value in record.items() if name in known})
+
+
+def _as_json(value: Any, name: str) -> Any:
+    try:
+        return json.loads(json.dumps(value, allow_nan=False, default=_plain_scalar))
+    except (TypeError, ValueError):
+        raise ParameterError(
+            name, "Provenance", "hold only plain JSON values (finite numbers, text, lists …)", value
+        ) from None
+
+
+def _plain_scalar(value: Any) -> Any:
+    # numpy's scalars come in through parameters computed from arrays.
+    if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
+        return value.item()
+    raise TypeError(f"{type(value).__name__} is not a plain value")

@@ -1,0 +1,139 @@
+"""What a study found: labelled arrays and tables, figures drawn from them, claims judged on them.
+
+A result needs no model and no torch; it is read from a store and drawn again on any machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from bertology.errors import UnknownNameError
+from bertology.results.claims import Verdict, judge
+from bertology.results.provenance import Provenance
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+    from bertology.stats import Estimate
+
+__all__ = ["Kinds", "Provenance", "Result", "find_kinds_with", "kind_of"]
+
+
+def _no_arrays() -> xr.Dataset:
+    import xarray as xr
+
+    return xr.Dataset()
+
+
+@dataclass(eq=False)
+class Result:
+    """Subclass it beside the study, overriding `figures` and `evidence`; add no fields.
+
+    Both are computed from `tables` and `arrays` alone, so that a stored result is drawn and
+    judged again, also against claims that were written down after it was measured.
+    """
+
+    provenance: Provenance
+    tables: dict[str, pd.DataFrame] = field(default_factory=dict)
+    arrays: xr.Dataset = field(default_factory=_no_arrays)
+
+    @property
+    def identity(self) -> str:
+        """The hash of what was asked; see `Provenance.identity`."""
+        return self.provenance.identity
+
+    def table(self, name: str | None = None) -> pd.DataFrame:
+        """The table called `name`; the main one, which comes first, when no name is given."""
+        return self.tables[_pick("table", name, self.tables)]
+
+    def figures(self) -> Mapping[str, Callable[[], Figure]]:
+        """Name to drawing function, the main figure first. Nothing is drawn until called."""
+        return {}
+
+    def plot(self, name: str | None = None) -> Figure:
+        """Draw the figure called `name`, or the main one."""
+        drawings = self.figures()
+        return drawings[_pick("figure", name, drawings)]()
+
+    def evidence(self) -> dict[str, Estimate]:
+        """The quantities that claims are judged on, each with its interval."""
+        return {}
+
+    def verdicts(self) -> list[Verdict]:
+        """What the literature claims about this study's question, judged on this result."""
+        return judge(self.provenance.study, self.evidence())
+
+    def equals(self, other: Result) -> bool:
+        """Whether provenance, tables and arrays are the same, NaN equal to NaN."""
+        return (
+            self.provenance == other.provenance
+            and list(self.tables) == list(other.tables)
+            and all(_same_table(t, other.tables[name]) for name, t in self.tables.items())
+            and self.arrays.identical(other.arrays)
+        )
+
+    def summary(self) -> str:
+        """A few lines for the terminal: what was asked, what is inside, what follows."""
+        p = self.provenance
+        over = "" if p.corpus is None else f" over {p.corpus.get('name')}"
+        lines = [f"{p.study} of {p.model.get('name')}{over}  [{self.identity}]"]
+        for name, table in self.tables.items():
+            lines.append(f"  table {name}: {len(table)} rows × {len(table.columns)} columns")
+        if self.figures():
+            lines.append(f"  figures: {', '.join(self.figures())}")
+        lines += [f"  {verdict}" for verdict in self.verdicts()]
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        from bertology.results.html import fragment
+
+        return fragment(self)
+
+
+Kinds = Callable[[str], "type[Result] | None"]
+_find: Kinds | None = None
+
+
+def find_kinds_with(find: Kinds) -> None:
+    """Let `find` (study name to its Result class) decide what stored results are read as.
+
+    This package comes before the studies and cannot look them up; the studies' package calls
+    this once when it is imported.
+    """
+    global _find
+    _find = find
+
+
+def kind_of(study: str) -> type[Result]:
+    """The Result class of `study`; the plain one where the study is not installed here."""
+    try:
+        found = None if _find is None else _find(study)
+    except UnknownNameError:
+        # A plugin's result is still data when the plugin is gone.
+        found = None
+    return found or Result
+
+
+def _pick(kind: str, name: str | None, among: Mapping[str, object]) -> str:
+    if name is None and among:
+        return next(iter(among))
+    if name is None or name not in among:
+        raise UnknownNameError(kind, name or "", among)
+    return name
+
+
+def _same_table(one: pd.DataFrame, other: pd.DataFrame) -> bool:
+    return (
+        one.equals(other)
+        and one.index.equals(other.index)
+        and list(one.index.names) == list(other.index.names)
+        and one.columns.equals(other.columns)
+        and bool((one.dtypes == other.dtypes).all())
+    )

@@ -1,0 +1,340 @@
+"""The store of results: a folder, local or behind any fsspec URL, that processes may share.
+
+    <url>/<study>/<identity>/result.json        schema version, provenance, what files there are
+                             <table>.parquet    one for each table
+                             arrays.nc          the labelled arrays
+                             figures/<name>.svg drawn from the data, never read back
+    <url>/unfinished/<identity>/<part>.nc       finished parts of work that is under way
+
+`result.json` is written after the data it lists: a folder without it is unfinished and is not
+seen by readers. A data file is never overwritten: where another process left different bytes
+under the same name, the new file takes a name of its own and `result.json` decides.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from bertology.errors import (
+    ParameterError,
+    ResultNotFoundError,
+    SchemaVersionError,
+    StoreError,
+)
+from bertology.results.files import Files, open_files
+from bertology.results.formats import (
+    arrays_from_bytes,
+    arrays_to_bytes,
+    table_from_bytes,
+    table_to_bytes,
+)
+from bertology.results.provenance import IDENTITY_LENGTH, Provenance
+from bertology.results.result import Result, kind_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["SCHEMA_VERSION", "Store"]
+
+SCHEMA_VERSION = 1
+
+T = TypeVar("T")
+Provenances = list[Provenance]  # inside the class `list` is the method
+Names = list[str]
+
+_log = logging.getLogger(__name__)
+_SAFE = re.compile(r"\w[\w.-]*", re.ASCII)
+_IDENTITY = re.compile(f"[0-9a-f]{{{IDENTITY_LENGTH}}}")
+_UNFINISHED = "unfinished"
+
+
+class Store:
+    """Keeps results and finished parts of work under a URL.
+
+    Results are addressed by their Provenance, by `study/identity`, by identity, or by any prefix
+    of it that is unique, as in git. `options` go to the fsspec file system.
+    """
+
+    def __init__(
+        self, url: str | os.PathLike[str] = "results", *, options: Mapping[str, Any] | None = None
+    ) -> None:
+        self.url, self.options = os.fspath(url), dict(options or {})
+        self._opened: Files | None = None
+
+    def __repr__(self) -> str:
+        return f"Store({self.url!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen, (self.url, self.options)  # connections do not travel between processes
+
+    @property
+    def _files(self) -> Files:
+        if self._opened is None:
+            self._opened = open_files(self.url, self.options)
+        return self._opened
+
+    # Results
+
+    def save(self, result: Result) -> str:
+        """Write a result and give its identity; figures are drawn once the data is safe."""
+        folder = _folder_of(result.provenance)
+        tables = [
+            {
+                "name": name,
+                "rows": len(table),
+                "columns": [str(column) for column in table.columns],
+                **self._put(folder, f"{_checked('table', name)}.parquet", table_to_bytes, table),
+            }
+            for name, table in result.tables.items()
+        ]
+        arrays = {
+            "sizes": {str(dim): size for dim, size in result.arrays.sizes.items()},
+            "variables": [str(name) for name in result.arrays.data_vars],
+            **self._put(folder, "arrays.nc", arrays_to_bytes, result.arrays),
+        }
+        record = {
+            "schema_version": SCHEMA_VERSION,
+            "identity": result.identity,
+            "provenance": result.provenance.as_json(),
+            "tables": tables,
+            "arrays": arrays,
+        }
+        text = json.dumps(record, indent=2, ensure_ascii=False)
+        self._files.write(f"{folder}/result.json", text.encode())
+        self._draw(result, folder)
+        return result.identity
+
+    def load(self, of: Provenance | str, result_type: type[Result] | None = None) -> Result:
+        """The result, as `result_type`, or as the class that its study declares."""
+        folder = self._find(of)
+        record = self._record(folder)
+        provenance = _provenance(record, folder)
+        kind = result_type or kind_of(provenance.study)
+        try:
+            entries = {entry["name"]: entry for entry in record["tables"]}
+            arrays = record["arrays"]
+        except (KeyError, TypeError) as error:
+            raise _damaged(f"{folder}/result.json", f"{error} is missing") from error
+        tables = {n: self._get(folder, e, table_from_bytes) for n, e in entries.items()}
+        return kind(provenance, tables, self._get(folder, arrays, arrays_from_bytes))
+
+    def has(self, of: Provenance | str) -> bool:
+        """Whether there is a finished result with exactly this identity."""
+        study, identity = _address(of)
+        studies = [study] if study else self._studies()
+        return bool(_IDENTITY.fullmatch(identity)) and any(
+            self._files.exists(f"{name}/{identity}/result.json") for name in studies
+        )
+
+    def list(self, study: str | None = None) -> Provenances:
+        """Provenances of all finished results, newest first; unreadable ones are logged."""
+        found = []
+        for folder in self._folders(study):
+            try:
+                found.append(_provenance(self._record(folder), folder))
+            except ResultNotFoundError:
+                continue  # work under way
+            except StoreError as error:
+                _log.warning("%s", error.problem)
+        return sorted(found, key=lambda p: (p.created, p.identity), reverse=True)
+
+    def folder(self, of: Provenance | str) -> str:
+        """The address of a result's folder, for messages and for other programs."""
+        return f"{self.url.rstrip('/')}/{self._find(of)}"
+
+    # Parts of work under way
+
+    def save_part(self, of: Provenance | str, part: str, dataset: xr.Dataset) -> None:
+        """Keep a finished part of the result to be; an identity is whole here, not a prefix."""
+        path = _part_path(of, part)
+        self._files.write(path, _encoded(path, arrays_to_bytes, dataset))
+
+    def load_part(self, of: Provenance | str, part: str) -> xr.Dataset:
+        """A part that was kept."""
+        path = _part_path(of, part)
+        try:
+            data = self._files.read(path)
+        except FileNotFoundError:
+            raise ResultNotFoundError(
+                f"The store {self.url!r} has no part {part!r} of {_address(of)[1]}.",
+                hint="Run the study again: only what is missing is measured.",
+            ) from None
+        return _decoded(path, arrays_from_bytes, data)
+
+    def has_part(self, of: Provenance | str, part: str) -> bool:
+        """Whether a part was kept."""
+        return self._files.exists(_part_path(of, part))
+
+    def parts(self, of: Provenance | str) -> Names:
+        """Names of the parts that were kept."""
+        names = self._files.names(_part_folder(of))
+        return [name.removesuffix(".nc") for name in names if name.endswith(".nc")]
+
+    def delete_parts(self, of: Provenance | str) -> None:
+        """Forget the parts, usually once the result that they led to is saved."""
+        self._files.remove(_part_folder(of))
+
+    # Addresses
+
+    def _studies(self) -> Names:
+        names = self._files.names()
+        # No study's name has a dot; a stray file's has.
+        return [n for n in names if _SAFE.fullmatch(n) and "." not in n and n != _UNFINISHED]
+
+    def _folders(self, study: str | None = None) -> Names:
+        return [
+            f"{name}/{identity}"
+            for name in ([study] if study else self._studies())
+            for identity in self._files.names(name)
+            if _IDENTITY.fullmatch(identity)
+        ]
+
+    def _find(self, of: Provenance | str) -> str:
+        """The folder of the one finished result that `of` means."""
+        study, prefix = _address(of)
+        folders = [f for f in self._folders(study) if f.rpartition("/")[2].startswith(prefix)]
+        matching = [f for f in folders if self._files.exists(f"{f}/result.json")]
+        if not prefix or not matching:
+            raise ResultNotFoundError(
+                f"The store {self.url!r} has no finished result {prefix!r}.",
+                hint=f"See what is there with: bertology list --store {self.url}",
+            )
+        if len(matching) > 1:
+            shown = ", ".join(matching[:8]) + (" …" if len(matching) > 8 else "")
+            raise ResultNotFoundError(
+                f"{prefix!r} is ambiguous in the store {self.url!r}: {shown}.",
+                hint="Give more characters of the identity.",
+            )
+        return matching[0]
+
+    # Files
+
+    def _record(self, folder: str) -> dict[str, Any]:
+        path = f"{folder}/result.json"
+        try:
+            record = json.loads(self._files.read(path))
+        except FileNotFoundError:
+            raise ResultNotFoundError(f"There is no finished result at {folder}.") from None
+        except ValueError as error:
+            raise _damaged(path, f"not valid JSON: {error}") from error
+        version = record.get("schema_version") if isinstance(record, dict) else None
+        if version != SCHEMA_VERSION:
+            newer = isinstance(version, int) and version > SCHEMA_VERSION
+            raise SchemaVersionError(
+                f"{self.url.rstrip('/')}/{path} has schema version {version!r}; this release of "
+                f"bertology reads {SCHEMA_VERSION}.",
+                hint="Update with: pip install -U bertology"
+                if newer
+                else "Run the study again to write it anew; the old folder is left as it is.",
+            )
+        return dict(record)
+
+    def _put(
+        self, folder: str, name: str, encode: Callable[[T], bytes], thing: T
+    ) -> dict[str, Any]:
+        data = _encoded(f"{folder}/{name}", encode, thing)
+        digest = hashlib.sha256(data).hexdigest()
+        path = f"{folder}/{name}"
+        if not self._files.create(path, data) and self._files.read(path) != data:
+            stem, _, ending = name.rpartition(".")
+            name = f"{stem}-{digest[:12]}.{ending}"
+            self._files.write(f"{folder}/{name}", data)
+        return {"file": name, "bytes": len(data), "sha256": digest}
+
+    def _get(self, folder: str, entry: Mapping[str, Any], decode: Callable[[bytes], T]) -> T:
+        path = f"{folder}/{entry.get('file')}"
+        try:
+            data = self._files.read(path)
+        except FileNotFoundError:
+            raise _damaged(path, "the file is missing") from None
+        if len(data) != entry.get("bytes"):
+            raise _damaged(path, f"{entry.get('bytes')} bytes were written, {len(data)} are there")
+        if hashlib.sha256(data).hexdigest() != entry.get("sha256"):
+            raise _damaged(path, "its contents are not what was written")
+        return _decoded(path, decode, data)
+
+    def _draw(self, result: Result, folder: str) -> None:
+        try:
+            from bertology.results.rendering import render
+
+            drawings = result.figures()
+        except Exception as error:
+            _log.warning("the figures of %s were not drawn: %s", folder, error)
+            return
+        for name, draw in drawings.items():
+            try:
+                data = render(draw())
+                self._files.write(f"{folder}/figures/{_checked('figure', name)}.svg", data)
+            except Exception as error:
+                # The data is saved; a figure can be drawn from it at any time.
+                _log.warning("figure %s of %s was not drawn: %s", name, folder, error)
+
+
+def _reopen(url: str, options: dict[str, Any]) -> Store:
+    return Store(url, options=options)
+
+
+def _address(of: Provenance | str) -> tuple[str | None, str]:
+    """Study, where it is known, and identity or a prefix of it."""
+    if isinstance(of, Provenance):
+        return _checked("study", of.study), of.identity
+    study, _, identity = of.strip().rpartition("/")
+    return (_checked("study", study) if study else None), identity.lower()
+
+
+def _part_folder(of: Provenance | str) -> str:
+    # By identity alone, which is enough: a worker need not know the study's name to find a part.
+    return f"{_UNFINISHED}/{_checked('identity', _address(of)[1])}"
+
+
+def _part_path(of: Provenance | str, part: str) -> str:
+    return f"{_part_folder(of)}/{_checked('part', part)}.nc"
+
+
+def _folder_of(provenance: Provenance) -> str:
+    return f"{_checked('study', provenance.study)}/{provenance.identity}"
+
+
+def _checked(kind: str, name: str) -> str:
+    """Names become file names; none may point out of the store."""
+    if not _SAFE.fullmatch(name):
+        raise ParameterError(
+            kind, "the store", "be letters, digits, '_', '-' and '.' ('.' and '-' not first)", name
+        )
+    return name
+
+
+def _provenance(record: Mapping[str, Any], folder: str) -> Provenance:
+    try:
+        return Provenance.from_json(record["provenance"])
+    except (KeyError, TypeError, AttributeError, ParameterError) as error:
+        raise _damaged(f"{folder}/result.json", f"its provenance is incomplete: {error}") from error
+
+
+def _encoded(path: str, encode: Callable[[T], bytes], thing: T) -> bytes:
+    try:
+        return encode(thing)
+    except Exception as error:
+        # pandas, pyarrow, xarray and h5py each refuse in their own way.
+        raise StoreError(f"{path} cannot be written in its format: {error}") from error
+
+
+def _decoded(path: str, decode: Callable[[bytes], T], data: bytes) -> T:
+    try:
+        return decode(data)
+    except Exception as error:
+        raise _damaged(path, f"{type(error).__name__}: {error}") from error
+
+
+def _damaged(path: str, why: str) -> StoreError:
+    return StoreError(
+        f"{path} is damaged: {why}.",
+        hint="Run the study again with the same parameters and --force to write it anew; "
+        "other results are not touched.",
+    )

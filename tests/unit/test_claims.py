@@ -1,0 +1,217 @@
+"""Rules that rest on intervals, and claims read strictly from YAML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bertology.errors import DataError, ParameterError
+from bertology.results import claim_files
+from bertology.results.claim_files import parse_claims, read_all_claims
+from bertology.results.claims import Outcome, Relation, Rule, find_claims, judge, load_claims
+from bertology.stats import Estimate
+
+GOOD = """
+- id: paper.some-claim
+  source: {paper: A 2020, section: "3"}
+  statement: Something is so.
+  published: {text: about 3 points, values: {RTE: 0.03}}
+  study: head-ablation
+  rule: {quantity: gain, relation: between, values: [0, 0.1]}
+  explanation: Because.
+"""
+
+
+def interval(low: float, high: float, n: int = 10) -> Estimate:
+    return Estimate((low + high) / 2, low, high, n)
+
+
+@pytest.mark.parametrize(
+    ("relation", "low", "high", "outcome"),
+    [
+        ("above", 0.1, 0.2, "holds"),
+        ("above", 0.0, 0.2, "inconclusive"),
+        ("above", -0.1, 0.2, "inconclusive"),
+        ("above", -0.1, 0.0, "fails"),
+        ("above", 0.0, 0.0, "fails"),
+        ("below", -0.2, -0.1, "holds"),
+        ("below", -0.2, 0.0, "inconclusive"),
+        ("below", 0.0, 0.1, "fails"),
+        ("between", 0.0, 1.0, "holds"),
+        ("between", 0.5, 1.1, "inconclusive"),
+        ("between", -1.0, 2.0, "inconclusive"),
+        ("between", 1.1, 2.0, "fails"),
+        ("outside", 1.1, 2.0, "holds"),
+        ("outside", -2.0, -0.1, "holds"),
+        ("outside", 0.5, 1.1, "inconclusive"),
+        ("outside", -1.0, 2.0, "inconclusive"),
+        ("outside", 0.2, 0.8, "fails"),
+        ("above", float("nan"), 1.0, "inconclusive"),
+        ("above", 0.1, float("inf"), "holds"),
+    ],
+)
+def test_rules_rest_on_the_whole_interval(
+    relation: str, low: float, high: float, outcome: str
+) -> None:
+    pair = relation in ("between", "outside")
+    rule = Rule("x", Relation(relation), None if pair else 0.0, (0.0, 1.0) if pair else None)
+    assert rule.judge(interval(low, high)) == outcome
+
+
+def test_without_evidence_a_rule_does_not_apply() -> None:
+    rule = Rule("x", Relation.ABOVE, 0.0)
+    assert rule.judge(None) is Outcome.NOT_APPLICABLE
+    assert rule.judge(interval(0.1, 0.2, n=0)) is Outcome.NOT_APPLICABLE
+
+
+FINITE = st.floats(-1e6, 1e6)
+
+
+@given(FINITE, FINITE, FINITE, FINITE, st.floats(0, 1))
+def test_a_wider_interval_never_decides_more(
+    a: float, b: float, c: float, d: float, wider: float
+) -> None:
+    (low, high), values = sorted((a, b)), tuple(sorted((c, d)))
+    for relation in Relation:
+        pair = relation in (Relation.BETWEEN, Relation.OUTSIDE)
+        rule = Rule("x", relation, None if pair else c, (values[0], values[1]) if pair else None)
+        narrow, wide = (
+            rule.judge(interval(low, high)),
+            rule.judge(interval(low - wider, high + wider)),
+        )
+        assert wide in (narrow, Outcome.INCONCLUSIVE)
+
+
+@pytest.mark.parametrize(
+    ("relation", "value", "values"),
+    [
+        ("above", None, None),
+        ("above", None, (0.0, 1.0)),
+        ("above", float("nan"), None),
+        ("between", 0.0, None),
+        ("between", None, (1.0, 0.0)),
+        ("between", None, (0.0, float("inf"))),
+        ("near", 0.0, None),
+    ],
+)
+def test_senseless_rules_are_refused(
+    relation: str, value: float | None, values: tuple[float, float] | None
+) -> None:
+    with pytest.raises(ParameterError, match="the rule on 'x'"):
+        Rule("x", relation, value, values)  # type: ignore[arg-type]
+
+
+def test_a_good_file_is_read() -> None:
+    (claim,) = parse_claims(GOOD, label="a.yaml")
+    assert claim.rule == Rule("gain", Relation.BETWEEN, values=(0.0, 0.1))
+    assert str(claim.rule) == "gain between 0 and 0.1"
+    assert claim.published.values == {"RTE": 0.03}
+    assert str(claim.source) == "A 2020, section 3"
+    assert parse_claims("", label="empty.yaml") == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("study: head-ablation", "", "a.yaml, line 2: the field 'study' is missing"),
+        ("  study:", "  stduy:", "line 2: the field 'study' is missing"),
+        ("explanation:", "colour: red\n  explanation:", "line 8: unknown field 'colour'; known"),
+        ('section: "3"', "section: 3", "line 3: 'source.section' must be text"),
+        ("{paper: A 2020, section", "{papr: A, paper: B, section", "unknown field 'source.papr'"),
+        ("relation: between", "relation: near", "'rule.relation' must be one of above, below"),
+        ("values: [0, 0.1]", "value: 0", "line 7: The 'values' parameter of the rule on 'gain'"),
+        ("values: [0, 0.1]", "values: [0]", "'rule.values' must be a list of two numbers"),
+        ("values: [0, 0.1]", "values: [0, yes]", "'rule.values' must hold finite numbers"),
+        ("values: [0, 0.1]", "values: [0, .nan]", "'rule.values' must hold finite numbers"),
+        ("RTE: 0.03", "RTE: much", "line 5: 'published.values' must hold finite numbers"),
+        ("paper.some-claim", "Paper Claim", "line 2: 'id' must be lower-case words"),
+        ("statement: Something is so.", "statement:", "line 4: 'statement' must be text"),
+        ("rule: {quantity: gain,", "rule: [{quantity: gain,", "not valid YAML"),
+        ("study:", "study: x\n  study:", "line 7: the field 'study' is given twice"),
+        ('source: {paper: A 2020, section: "3"}', "source: A", "source. must be a mapping"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line(old: str, new: str, message: str) -> None:
+    assert old in GOOD
+    with pytest.raises(DataError, match=re.escape(message)):
+        parse_claims(GOOD.replace(old, new), label="a.yaml")
+
+
+def test_other_mistakes() -> None:
+    with pytest.raises(DataError, match="must be a list of claims"):
+        parse_claims("id: x", label="a.yaml")
+    with pytest.raises(DataError, match=r"line 10: repeats the id 'paper\.some-claim' of line 2"):
+        parse_claims(GOOD + GOOD, label="a.yaml")
+
+
+# What is bundled
+
+
+def test_bundled_claims_about_head_ablation() -> None:
+    claims = {c.id: c for c in load_claims() if c.study == "head-ablation"}
+    assert {c.rule.quantity for c in claims.values()} == {
+        "best_head_gain",
+        "worst_head_loss",
+        "best_layer_gain",
+        "mean_head_gain",
+        "share_of_harmless_heads",
+    }
+    best = claims["dark-secrets.some-heads-help"]
+    assert best.published.values == {"STS-B": 0.001, "MRPC": 0.012}
+    assert claims["dark-secrets.a-layer-helps"].published.values["RTE"] == 0.032
+    assert all(len(c.explanation.split()) > 30 for c in claims.values())
+
+
+def test_verdicts_name_estimate_and_n() -> None:
+    evidence = {"best_head_gain": interval(0.001, 0.02, 408), "worst_head_loss": interval(-1, 1)}
+    verdicts = {v.claim.id.partition(".")[2]: v for v in judge("head-ablation", evidence)}
+    assert verdicts["some-heads-help"].outcome is Outcome.HOLDS
+    assert verdicts["some-heads-help"].n == 408
+    assert "[0.001, 0.02], n = 408" in str(verdicts["some-heads-help"])
+    assert verdicts["some-heads-hurt"].outcome is Outcome.INCONCLUSIVE
+    assert verdicts["a-layer-helps"].outcome is Outcome.NOT_APPLICABLE
+    assert judge("another-study", evidence) == []
+
+
+def test_claims_are_found_by_words() -> None:
+    assert [c.id for c in find_claims("LAYER improve")] == ["dark-secrets.a-layer-helps"]
+    assert len(find_claims("kovaleva head-ablation")) >= 5
+    assert find_claims("kovaleva nonsense") == []
+    assert find_claims("") == load_claims()
+
+
+@pytest.fixture
+def fresh() -> Iterator[None]:
+    read_all_claims.cache_clear()
+    yield
+    read_all_claims.cache_clear()
+
+
+@pytest.mark.usefixtures("fresh")
+def test_plugins_bring_claims(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "some_plugin_claims").mkdir()
+    file = tmp_path / "some_plugin_claims" / "mine.yaml"
+    file.write_text(GOOD, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    entry = EntryPoint("mine", "some_plugin_claims", claim_files.GROUP)
+    monkeypatch.setattr(claim_files, "entry_points", lambda group: [entry])
+    assert [c.id for c in find_claims("paper.some-claim")] == ["paper.some-claim"]
+
+    read_all_claims.cache_clear()
+    file.write_text(GOOD.replace("paper.some-claim", "dark-secrets.a-layer-helps"))
+    with pytest.raises(DataError, match=r"is in claims/dark-secrets\.yaml and again in some_plug"):
+        load_claims()
+
+
+@pytest.mark.usefixtures("fresh")
+def test_a_broken_plugin_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = EntryPoint("mine", "no_such_package_here", claim_files.GROUP)
+    monkeypatch.setattr(claim_files, "entry_points", lambda group: [entry])
+    with pytest.raises(DataError, match="plugin 'mine' cannot be found"):
+        load_claims()

@@ -1,0 +1,172 @@
+"""Figures: what they show, that they are the same every time, and exporting them."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from bertology.errors import ParameterError, StoreError, UnknownNameError
+from bertology.report.export import FORMATS, export
+from bertology.report.figures import head_grid, layer_bars, scatter_with_rank
+from bertology.report.look import diverging, sequential
+from bertology.results import Provenance, Result
+from bertology.results.rendering import render
+
+GRID = np.linspace(-0.02, 0.01, 12).reshape(3, 4)
+
+
+def grid() -> Figure:
+    return head_grid(GRID, title="Effect", label="points", marks=np.abs(GRID) > 0.015, center=0)
+
+
+def bars() -> Figure:
+    return layer_bars([0.8, 0.9], [0.7, 0.8], [0.9, 1.0], title="T", label="F1", baseline=0.85)
+
+
+def scatter() -> Figure:
+    x = np.arange(8.0)
+    return scatter_with_rank(x - 4, x**2 - 5, title="T", xlabel="estimate", ylabel="exact")
+
+
+@pytest.mark.parametrize("draw", [grid, bars, scatter])
+def test_svg_is_deterministic_and_its_text_is_text(draw: Callable[[], Figure]) -> None:
+    svg = render(draw())
+    assert svg == render(draw())
+    assert b"<text" in svg
+    assert b"<dc:date>" not in svg
+
+
+@pytest.mark.parametrize("draw", [grid, bars, scatter])
+def test_drawing_leaves_no_state_behind(draw: Callable[[], Figure]) -> None:
+    import matplotlib.pyplot as plt
+
+    before = dict(mpl.rcParams)
+    draw()
+    assert dict(mpl.rcParams) == before
+    assert plt.get_fignums() == []
+
+
+def test_pdf_and_png() -> None:
+    pdf = render(grid(), "pdf")
+    assert pdf.startswith(b"%PDF")
+    assert pdf == render(grid(), "pdf")
+    assert b"CreationDate" not in pdf
+    assert render(grid(), "png").startswith(b"\x89PNG")
+
+
+def test_head_grid_shows_layers_down_heads_right_and_marks() -> None:
+    axes = grid().axes[0]
+    assert [t.get_text() for t in axes.get_xticklabels()] == ["0", "1", "2", "3"]
+    assert axes.get_ylim() == (2.5, -0.5)
+    assert len(axes.patches) == int((np.abs(GRID) > 0.015).sum())
+    mesh = axes.collections[0]
+    assert mesh.get_clim() == (-0.02, 0.02)
+    svg = render(grid()).decode()
+    assert "numbered from 0" in svg
+    assert "Outlined" in svg
+
+
+def test_head_grid_shows_the_baseline() -> None:
+    figure = head_grid(0.8 + GRID, title="T", label="F1", baseline=0.85)
+    assert "intact 0.85" in render(figure).decode()
+    low, high = figure.axes[0].collections[0].get_clim()
+    assert low == pytest.approx(0.78)
+    assert high == pytest.approx(0.85)
+
+
+@pytest.mark.parametrize(
+    ("values", "center"),
+    [
+        (np.zeros((2, 2)), 0.0),
+        (np.full((1, 1), 0.9), None),
+        (np.full((2, 2), np.nan), 0.0),
+        (np.full((2, 2), np.nan), None),
+        (np.where(np.eye(3) > 0, np.nan, 0.5), None),
+        (np.random.default_rng(0).normal(size=(48, 32)), 0.0),
+    ],
+)
+def test_head_grid_of_odd_values_is_drawn(values: np.ndarray, center: float | None) -> None:
+    assert render(head_grid(values, title="T", label="l", center=center), "png")
+
+
+def test_layer_bars_show_interval_and_names() -> None:
+    figure = layer_bars([1.0, -2], [0, -3], [2, -1], title="T", label="l", names=["warm", "cold"])
+    axes = figure.axes[0]
+    assert [t.get_text() for t in axes.get_xticklabels()] == ["warm", "cold"]
+    low, high = axes.get_ylim()
+    assert low < -3
+    assert high > 2
+    assert "numbered" not in render(figure).decode()
+
+
+def test_scatter_states_correlation_interval_and_n() -> None:
+    assert "Spearman" in (svg := render(scatter()).decode())
+    assert "n = 8" in svg
+
+
+def test_wrong_shapes_are_told() -> None:
+    with pytest.raises(ParameterError, match="'values' parameter of head_grid must be a non-empty"):
+        head_grid([1.0, 2.0], title="T", label="l")
+    with pytest.raises(ParameterError, match=r"'marks'.*must have the shape \(3, 4\)"):
+        head_grid(GRID, title="T", label="l", marks=[[True]])
+    with pytest.raises(ParameterError, match="'high' parameter of layer_bars must have 2 entries"):
+        layer_bars([1.0, 2], [1, 2], [1], title="T", label="l")
+    with pytest.raises(ParameterError, match="'y' parameter of scatter_with_rank"):
+        scatter_with_rank([1.0, 2], [1], title="T", xlabel="x", ylabel="y")
+
+
+def test_colour_maps_are_even_and_safe() -> None:
+    """Lightness falls evenly from the pale side, so the maps read in grey as well."""
+    weights = np.array([0.2126, 0.7152, 0.0722])
+    for colours in (sequential()(np.linspace(0, 1, 65)), diverging()(np.linspace(0.5, 1, 65))):
+        assert (np.diff(colours[:, :3] @ weights) < 0).all()
+    ends = diverging()([0.0, 0.5, 1.0])[:, :3] @ weights
+    assert ends[1] > 0.9
+    assert abs(ends[0] - ends[2]) < 0.1
+
+
+# Export
+
+
+class Small(Result):
+    def figures(self) -> Mapping[str, Callable[[], Figure]]:
+        return {"grid": grid}
+
+
+def small() -> Small:
+    provenance = Provenance("s", 1, {}, {"name": "m", "fingerprint": "f"})
+    effects = pd.DataFrame({"layer": [0, 1], "word": ["é", "b,c"]})
+    named = pd.DataFrame({"x": [0.5]}, index=pd.Index(["a"], name="key"))
+    return Small(provenance, {"effects": effects, "named": named})
+
+
+def test_export_writes_all_formats(tmp_path: Path) -> None:
+    paths = export(small(), tmp_path / "new" / "folder", FORMATS)
+    assert sorted(p.name for p in paths) == [
+        "effects.csv", "effects.parquet", "grid.pdf", "grid.png", "grid.svg", "named.csv",
+        "named.parquet",
+    ]  # fmt: skip
+    assert all(p.stat().st_size for p in paths)
+    folder = paths[0].parent
+    back = pd.read_csv(io.BytesIO((folder / "effects.csv").read_bytes()))
+    pd.testing.assert_frame_equal(back, small().tables["effects"])
+    assert (folder / "named.csv").read_text().startswith("key,x")
+    pd.testing.assert_frame_equal(
+        pd.read_parquet(folder / "named.parquet"), small().tables["named"]
+    )
+
+
+def test_export_refuses_before_writing(tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match=r"Unknown export format 'jpg'"):
+        export(small(), tmp_path / "out", ("csv", "jpg"))
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="a file stands where a folder"):
+        export(small(), tmp_path / "file", ("csv",))
