@@ -1,0 +1,108 @@
+"""Look into BERT-like encoders, switch off parts of them, and judge what the literature says.
+
+    import bertology as bt
+
+    encoder = bt.load("bertology-mini")
+    trace = encoder.run("The keys to the cabinet are here.", record="layer.*.head.*.pattern")
+    result = bt.run("head-ablation", encoder, task="mrpc")
+    result.plot(), result.table(), result.verdicts()
+
+Everything public is here and is imported when it is first used, so `import bertology` is fast.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bertology.data.corpus import Corpus as Corpus
+    from bertology.data.corpus import Example as Example
+    from bertology.data.corpus import Field as Field
+    from bertology.data.corpus import Task as Task
+    from bertology.data.loading import load_corpus as load_corpus
+    from bertology.errors import BertologyError as BertologyError
+    from bertology.model.encoder import Encoder as Encoder
+    from bertology.model.interventions import GateHead as GateHead
+    from bertology.model.interventions import GateMLP as GateMLP
+    from bertology.model.interventions import KnockOutEdges as KnockOutEdges
+    from bertology.model.interventions import MeanHead as MeanHead
+    from bertology.model.interventions import Patch as Patch
+    from bertology.model.interventions import ReplaceWeights as ReplaceWeights
+    from bertology.model.interventions import SetDimensions as SetDimensions
+    from bertology.model.interventions import SkipLayer as SkipLayer
+    from bertology.model.interventions import UniformAttention as UniformAttention
+    from bertology.model.interventions import ZeroDimensions as ZeroDimensions
+    from bertology.model.interventions import ZeroHead as ZeroHead
+    from bertology.model.interventions import ZeroLayerNorm as ZeroLayerNorm
+    from bertology.model.pruning import prune_heads as prune_heads
+    from bertology.model.reducers import AttentionStatistics as AttentionStatistics
+    from bertology.model.scoring import cloze as cloze
+    from bertology.model.scoring import compare_pairs as compare_pairs
+    from bertology.model.scoring import pseudo_log_likelihood as pseudo_log_likelihood
+    from bertology.results.result import Result as Result
+    from bertology.results.store import Store as Store
+    from bertology.run.api import run as run
+    from bertology.studies import STUDIES as STUDIES
+    from bertology.studies.study import Study as Study
+
+    load = Encoder.load
+
+__version__ = "0.1.0"
+
+_INTERVENTIONS = (
+    "GateHead",
+    "GateMLP",
+    "KnockOutEdges",
+    "MeanHead",
+    "Patch",
+    "ReplaceWeights",
+    "SetDimensions",
+    "SkipLayer",
+    "UniformAttention",
+    "ZeroDimensions",
+    "ZeroHead",
+    "ZeroLayerNorm",
+)
+_HOMES = {
+    "AttentionStatistics": "bertology.model.reducers",
+    "BertologyError": "bertology.errors",
+    "Corpus": "bertology.data.corpus",
+    "Encoder": "bertology.model.encoder",
+    "Example": "bertology.data.corpus",
+    "Field": "bertology.data.corpus",
+    "Result": "bertology.results.result",
+    "STUDIES": "bertology.studies",
+    "Store": "bertology.results.store",
+    "Study": "bertology.studies.study",
+    "Task": "bertology.data.corpus",
+    "cloze": "bertology.model.scoring",
+    "compare_pairs": "bertology.model.scoring",
+    "load": "bertology.model.encoder",
+    "load_corpus": "bertology.data.loading",
+    "prune_heads": "bertology.model.pruning",
+    "pseudo_log_likelihood": "bertology.model.scoring",
+    "run": "bertology.run.api",
+    **dict.fromkeys(_INTERVENTIONS, "bertology.model.interventions"),
+}
+
+__all__ = [
+    "__version__",
+    *sorted(_HOMES),
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from bertology.quiet import hush
+
+    hush()  # before the libraries below are imported: most read their settings only then
+    module = import_module(_HOMES[name])
+    if name == "load":
+        return module.Encoder.load
+    return getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,70 @@
+"""What the commands print: answers on standard output, troubles on standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from bertology.errors import BertologyError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["examples", "say", "say_error", "show_table"]
+
+_WIDTH_OF_PIPES = 140  # nobody resizes a pipe; rich's 80 columns would cut tables short
+
+
+def examples(*lines: str) -> str:
+    """The end of a command's `--help`; typer keeps lines apart that have a blank one between."""
+    return "\n\n".join(["Examples:", *(f"  {line}" for line in lines)])
+
+
+def _console(*, stderr: bool = False) -> Console:
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(stderr=stderr, width=None if stream.isatty() else _WIDTH_OF_PIPES)
+
+
+def say(text: str = "", *, style: str | None = None) -> None:
+    """Print a line as it is: never wrapped (it may be a command to copy), never as markup."""
+    _console().print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def say_error(error: BertologyError) -> None:
+    """What went wrong, and how to mend it."""
+    console = _console(stderr=True)
+    console.print("Error: ", style="bold red", end="")
+    console.print(error.problem, markup=False, highlight=False, soft_wrap=True)
+    if error.hint:
+        console.print(error.hint, style="cyan", markup=False, highlight=False, soft_wrap=True)
+
+
+def show_table(
+    columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str | None = None
+) -> None:
+    """Print a table; numbers to the right."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    cells = [list(row) for row in rows]
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for i, name in enumerate(columns):
+        numeric = bool(cells) and all(_is_number(row[i]) for row in cells)
+        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+    for row in cells:
+        table.add_row(*(Text(_text(value)) for value in row))
+    _console().print(table)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,111 @@
+"""The `bertology` command: what it has, and what becomes of errors."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import traceback
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from bertology import __version__
+from bertology.cli import claims, datasets, demo, families, results, run, studies
+from bertology.cli.console import examples, say_error
+from bertology.errors import BertologyError, InterruptedRunError
+from bertology.quiet import be_verbose, hush, is_verbose
+
+__all__ = ["app", "main"]
+
+
+class _Cli(TyperGroup):
+    """The root command: remembers the command line, and turns errors into messages."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.meta[run.COMMAND] = shlex.join(["bertology", *args])
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BertologyError as error:
+            _trace_if_verbose()
+            say_error(error)
+            raise typer.Exit(error.exit_code) from None
+        except KeyboardInterrupt:
+            stopped = InterruptedRunError("Interrupted before any part was measured.")
+            say_error(stopped)
+            raise typer.Exit(stopped.exit_code) from None
+        except BrokenPipeError:
+            # `bertology list | head` closes our output early; that is no error.
+            sys.stderr.close()
+            raise typer.Exit(0) from None
+        except (typer.Exit, typer.Abort, typer.TyperException):
+            raise  # typer's own ways to stop
+        except Exception as error:
+            raise _unexpected(error, ctx) from None
+
+
+app = typer.Typer(
+    cls=_Cli,
+    name="bertology",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    epilog=examples(
+        "bertology studies",
+        "bertology run head-ablation --model bertology-mini --task grammar-paraphrase",
+        "bertology list",
+    ),
+)
+for group in (demo, run, studies, datasets, claims, results, families):
+    group.add_to(app)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"bertology {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", "-v", help="Let the libraries below speak; show tracebacks."),
+    ] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Look into BERT-like encoders, switch off parts, and judge what the literature says."""
+    if verbose:
+        be_verbose()
+    hush()
+
+
+def _trace_if_verbose() -> None:
+    if is_verbose():
+        traceback.print_exc()
+
+
+def _unexpected(error: Exception, ctx: Any) -> typer.Exit:
+    _trace_if_verbose()
+    words = shlex.split(ctx.meta[run.COMMAND])
+    again = shlex.join([words[0], "-v", *words[1:]])
+    hint = None if is_verbose() else f"This is a bug. For the traceback run with -v: {again}"
+    text = str(error) or "no further message"
+    say_error(BertologyError(f"Unexpected {type(error).__name__}: {text}", hint=hint))
+    return typer.Exit(1)
+
+
+def main() -> None:
+    """The console script."""
+    app(prog_name="bertology")
+
+
+if __name__ == "__main__":
+    main()

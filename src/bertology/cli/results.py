@@ -1,0 +1,172 @@
+"""`bertology list`, `show` and `export`: what is in a store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from bertology.cli.console import examples, say, show_table
+
+if TYPE_CHECKING:
+    from bertology.results.result import Result
+
+__all__ = ["add_to", "show_result"]
+
+_ROWS = 20
+_STYLES = {"holds": "green", "fails": "red", "inconclusive": "yellow"}
+
+StoreOption = Annotated[
+    str, typer.Option("--store", help="Where results are kept: a folder or an fsspec URL.")
+]
+Identity = Annotated[
+    str, typer.Argument(help="The result's identity, or as much of it as is unique.")
+]
+Format = Literal["csv", "parquet", "svg", "png", "pdf"]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Put `list`, `show` and `export` into the app."""
+    app.command(
+        "list",
+        epilog=examples("bertology list", "bertology list --study head-ablation --store s3://lab"),
+    )(list_results)
+    app.command("show", epilog=examples("bertology show 3fa9c1", "bertology show 3fa9 --rows 200"))(
+        show
+    )
+    app.command(
+        "export",
+        epilog=examples(
+            "bertology export 3fa9c1 --format csv --to tables",
+            "bertology export 3fa9c1 --format pdf --to figures",
+        ),
+    )(export)
+
+
+def list_results(
+    study: Annotated[str | None, typer.Option(help="Only results of this study.")] = None,
+    store: StoreOption = "results",
+) -> None:
+    """List stored results, newest first."""
+    from bertology.results.store import Store
+
+    found = Store(store).list(study)
+    if not found:
+        say(f"No results in {store!r} yet. Make one with: bertology run STUDY --model M --task T")
+        return
+    show_table(
+        ("identity", "study", "model", "corpus", "made", "seconds"),
+        (
+            (
+                p.identity[:8],
+                p.study,
+                p.model.get("name"),
+                (p.corpus or {}).get("name"),
+                p.created,
+                round(p.duration, 1),
+            )
+            for p in found
+        ),
+    )
+
+
+def show(
+    identity: Identity,
+    rows: Annotated[int, typer.Option(min=0, help="Rows of the main table to show.")] = _ROWS,
+    store: StoreOption = "results",
+) -> None:
+    """Show a stored result: what was asked, its main table, and what it says about claims."""
+    result, folder = _load(store, identity)
+    show_result(result, rows=rows)
+    say(f"Result:  {folder}")
+
+
+def export(
+    identity: Identity,
+    format: Annotated[Format, typer.Option(help="csv, parquet: tables. svg, png, pdf: figures.")],
+    to: Annotated[Path, typer.Option(help="The folder to write to; made if it is not there.")],
+    store: StoreOption = "results",
+) -> None:
+    """Write a result's tables or figures as files."""
+    from bertology.errors import StoreError
+
+    result, _ = _load(store, identity)
+    try:
+        to.mkdir(parents=True, exist_ok=True)
+        written = _write(result, format, to)
+    except OSError as error:
+        raise StoreError(
+            f"{to} cannot be written: {error.strerror or error}.",
+            hint="Choose another folder with --to.",
+        ) from error
+    if not written:
+        what = "tables" if format in ("csv", "parquet") else "figures"
+        say(f"{result.provenance.study} has no {what} to export.")
+    for path in written:
+        say(str(path))
+
+
+def _load(store: str, identity: str) -> tuple[Result, str]:
+    """A stored result as its study's own class, and where it lies."""
+    from bertology.results.result import Result
+    from bertology.results.store import Store
+    from bertology.studies import STUDIES
+
+    place = Store(store)
+    folder = place.folder(identity)
+    study = folder.split("/")[-2]
+    # A plugin's result is still data when the plugin is gone.
+    kind = STUDIES.get(study).result_type if study in STUDIES else Result
+    return place.load(identity, kind), folder
+
+
+def _write(result: Result, format: Format, to: Path) -> list[Path]:
+    written = []
+    if format in ("csv", "parquet"):
+        for name, table in result.tables.items():
+            path = to / f"{name}.{format}"
+            data = table.to_csv() if format == "csv" else table.to_parquet()
+            path.write_bytes(data.encode() if isinstance(data, str) else data)
+            written.append(path)
+        return written
+    from bertology.results.rendering import render
+
+    for name, draw in result.figures().items():
+        path = to / f"{name}.{format}"
+        path.write_bytes(render(draw(), format))
+        written.append(path)
+    return written
+
+
+def show_result(result: Result, *, rows: int = _ROWS) -> None:
+    """Print what was asked, the main table and the verdicts."""
+    p = result.provenance
+    over = f" over {p.corpus['name']} ({p.corpus.get('size')} examples)" if p.corpus else ""
+    say(f"{p.study} of {p.model.get('name')}{over}", style="bold")
+    settings = ", ".join(f"{k} = {v}" for k, v in p.parameters.items() if v not in (None, []))
+    say(f"{settings or 'no parameters'}; {p.duration:.1f} s; {p.created}; {result.identity}")
+    if result.tables:
+        _show_main_table(result, rows)
+    verdicts = result.verdicts()
+    if verdicts:
+        show_table(
+            ("verdict", "claim", "statement", "measured"),
+            ((v.outcome.value, v.claim.id, v.claim.statement, v.measured) for v in verdicts),
+            title="What the literature says, judged on this result",
+        )
+
+
+def _show_main_table(result: Result, rows: int) -> None:
+    name, table = next(iter(result.tables.items()))
+    shown = table.head(rows)
+    named = [n for n in table.index.names if n is not None]
+    if named:
+        shown = shown.reset_index()
+    show_table(
+        [str(c) for c in shown.columns],
+        shown.itertuples(index=False, name=None),
+        title=f"{name} ({len(table)} rows; layers and heads count from 0)",
+    )
+    if len(table) > rows:
+        say(f"… {len(table) - rows} more rows; see all with --format csv of: bertology export")

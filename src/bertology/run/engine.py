@@ -1,0 +1,96 @@
+"""What carries out jobs, and what it says about each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from bertology import errors
+from bertology.errors import BertologyError
+from bertology.run.plan import Job
+
+if TYPE_CHECKING:
+    from bertology.data.corpus import Corpus
+    from bertology.model.encoder import Encoder
+    from bertology.results.store import Store
+
+__all__ = ["Advance", "Engine", "Materials", "Outcome", "Status", "message_of"]
+
+Advance = Callable[[int], None]
+
+
+class Status(StrEnum):
+    """How a job ended."""
+
+    DONE = "done"
+    FAILED = "failed"
+    SKIPPED = "skipped"  # its part was in the store already
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one job ended and, when it failed, why."""
+
+    job: Job
+    status: Status
+    error: str | None = None
+    cause: BaseException | None = None
+    attempts: int = 1
+    trace: str | None = None  # the traceback, for those who run with -v
+
+    @classmethod
+    def from_message(cls, job: Job, message: Mapping[str, Any], *, attempts: int = 1) -> Outcome:
+        """Read what a worker reported in plain data."""
+        kind, problem = message.get("kind"), message.get("error")
+        cause = None
+        if kind is not None and problem is not None:
+            cause = _revive(kind, problem, message.get("hint"))
+        status = Status(message["status"])
+        return cls(job, status, problem, cause, attempts, message.get("trace"))
+
+
+@dataclass(frozen=True, slots=True)
+class Materials:
+    """The model, corpus and store as this process holds them."""
+
+    encoder: Encoder
+    corpus: Corpus | None
+    store: Store
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """Runs jobs somewhere and saves each part in the store as it is finished.
+
+    Outcomes come in the order in which jobs end. An engine never raises for a job that fails.
+    Closing the iterator stops the work; finished parts stay in the store.
+    """
+
+    def run(
+        self, jobs: Sequence[Job], materials: Materials, advance: Advance
+    ) -> Generator[Outcome, None, None]:
+        """Carry out the jobs; `advance` hears of steps done (or, after a death, undone)."""
+        ...
+
+
+def message_of(error: BaseException, *, trace: str | None = None) -> dict[str, Any]:
+    """A failure as plain data that `Outcome.from_message` reads on the other side."""
+    if isinstance(error, BertologyError):
+        return {
+            "status": Status.FAILED.value,
+            "kind": type(error).__name__,
+            "error": error.problem,
+            "hint": error.hint,
+        }
+    text = f"{type(error).__name__}: {error}"
+    return {"status": Status.FAILED.value, "error": text, "trace": trace}
+
+
+def _revive(kind: str, problem: str, hint: str | None) -> BertologyError:
+    found = getattr(errors, kind, BertologyError)
+    revived: BertologyError = found.__new__(found)
+    # Subclasses have constructors of their own; here the text is already made.
+    BertologyError.__init__(revived, problem, hint=hint)
+    return revived

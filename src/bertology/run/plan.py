@@ -1,0 +1,123 @@
+"""What is to be done: jobs as plain data, so that any process on any machine can do them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
+from importlib import import_module
+from typing import Any
+
+from bertology.errors import CapabilityError
+from bertology.studies.study import Study
+
+__all__ = ["Job", "Resources", "target_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What one job asks of the machine it runs on; an engine may not overbook it."""
+
+    cpus: int = 1
+    gpus: int = 0
+    memory: int | None = None  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One part of one study on one model and corpus.
+
+    Pure data and a pure function: the same model, corpus and parameters give the same numbers,
+    whoever runs it, so a job may be run again and its part of the result may be kept.
+    """
+
+    study: str  # the name users know it by
+    target: str  # "module:Class", how another process finds it
+    version: int
+    parameters: Mapping[str, Any]
+    part: str
+    result: str  # identity of the result that this is a part of
+    model: Mapping[str, Any] | None  # keywords of Encoder.load; None: it lives in memory only
+    model_fingerprint: str
+    corpus: Mapping[str, Any] | None  # keywords of load_corpus
+    corpus_fingerprint: str | None
+    store: Mapping[str, Any] | None  # keywords of Store
+    steps: int = 1
+    batch_tokens: int = 4096
+    resources: Resources = field(default_factory=Resources)
+
+    @property
+    def identity(self) -> str:
+        """A hash of all that can change the numbers, and of nothing else."""
+        what = [
+            self.study,
+            self.version,
+            self.parameters,
+            self.model_fingerprint,
+            self.corpus_fingerprint,
+            self.part,
+        ]
+        return sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
+
+    def to_json(self) -> str:
+        """One line of JSON."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Job:
+        """Read back what `to_json` wrote."""
+        data = json.loads(text)
+        return cls(**{**data, "resources": Resources(**data["resources"])})
+
+    def make_study(self) -> Study[Any]:
+        """The study with this job's parameters."""
+        module, _, name = self.target.partition(":")
+        return revive_study(getattr(import_module(module), name), self.parameters)
+
+    def check_shippable(self) -> None:
+        """Refuse to leave this process with something that exists only in its memory."""
+        if self.model is None:
+            raise CapabilityError(
+                "The model was made in memory, so another process cannot load it.",
+                hint="Save it with encoder.model.save_pretrained(folder) (and its tokenizer), "
+                "load it with bt.load(folder), or stay in this process with workers=1.",
+            )
+        if self.corpus_fingerprint is not None and not _is_plain(self.corpus):
+            raise CapabilityError(
+                "The corpus was made in memory, so another process cannot load it.",
+                hint="Load it with bt.load_corpus(…), or stay in this process with workers=1.",
+            )
+        if self.store is None:
+            raise CapabilityError(
+                "A store in memory cannot be shared with other processes.",
+                hint="Give a folder or an object store: store='results' or store='s3://…'.",
+            )
+        if self.target.startswith("__main__:") or "<locals>" in self.target:
+            raise CapabilityError(
+                f"Study {self.study!r} is defined in a script or notebook, where another process "
+                "cannot find it.",
+                hint="Move its class into a module that can be imported, or use workers=1.",
+            )
+
+
+def _is_plain(origin: Mapping[str, Any] | None) -> bool:
+    try:
+        json.dumps(origin)
+    except TypeError:  # loaded with an object, such as a Task of the user's making
+        return False
+    return bool(origin)
+
+
+def target_of(study: type[Study[Any]]) -> str:
+    """Where a study's class is found: `module:Class`."""
+    return f"{study.__module__}:{study.__qualname__}"
+
+
+def revive_study(kind: type[Study[Any]], parameters: Mapping[str, Any]) -> Study[Any]:
+    """A study from parameters that went through JSON, which knows lists but no tuples."""
+    return kind(**{name: _tuples(value) for name, value in parameters.items()})
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(v) for v in value) if isinstance(value, list) else value

@@ -1,0 +1,159 @@
+"""The engine on a Ray cluster, or on a Ray of our own on this machine."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bertology.errors import CapabilityError, MissingExtraError
+from bertology.quiet import hush, is_verbose
+from bertology.run.engine import Advance, Materials, Outcome, Status
+from bertology.run.plan import Job
+from bertology.run.worker import attempt
+
+__all__ = ["RayEngine"]
+
+
+@dataclass(frozen=True)
+class RayEngine:
+    """Each job is a Ray task that asks for the job's resources and may be run again.
+
+    `address` is a cluster's (`"auto"`, `"ray://host:10001"`); without one the environment's
+    RAY_ADDRESS is used, else a Ray is started here with one CPU slot per worker and stopped after.
+    A Ray that is running in this process already is used and left running.
+    """
+
+    workers: int = 1
+    retries: int = 2
+    address: str | None = None
+
+    def run(
+        self, jobs: Sequence[Job], materials: Materials, advance: Advance
+    ) -> Generator[Outcome, None, None]:
+        """Carry out the jobs; see `Engine.run`."""
+        for job in jobs:
+            job.check_shippable()
+        ray = _import_ray()
+        ours = not ray.is_initialized()
+        if ours:
+            self._connect(ray)
+        try:
+            yield from self._follow(ray, jobs, advance)
+        finally:
+            if ours:
+                ray.shutdown()
+
+    def _connect(self, ray: Any) -> None:
+        quiet = not is_verbose()
+        options: dict[str, Any] = {
+            "log_to_driver": not quiet,
+            "logging_level": logging.ERROR if quiet else logging.INFO,
+        }
+        address = self.address or os.environ.get("RAY_ADDRESS")
+        if not address:
+            paths = {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+            ray.init(
+                address="local",
+                num_cpus=max(self.workers, 1),
+                include_dashboard=False,
+                runtime_env={"env_vars": paths},
+                **options,
+            )
+            return
+        try:
+            ray.init(address=address, **options)
+        except ConnectionError as error:
+            raise CapabilityError(
+                f"No Ray cluster answers at {address!r}.",
+                hint="Start one with: ray start --head, or unset RAY_ADDRESS to use this machine.",
+            ) from error
+
+    def _follow(
+        self, ray: Any, jobs: Sequence[Job], advance: Advance
+    ) -> Generator[Outcome, None, None]:
+        task = ray.remote(_do)
+        _check_feasible(ray, jobs)
+        running = {
+            task.options(max_retries=self.retries, **_options(job)).remote(
+                job.to_json(), self.retries, os.getcwd(), sys.path
+            ): job
+            for job in jobs
+        }
+        try:
+            while running:
+                # The timeout lets Ctrl-C through.
+                ready, _ = ray.wait(list(running), num_returns=1, timeout=0.5)
+                for reference in ready:
+                    job = running.pop(reference)
+                    outcome = self._outcome(ray, job, reference)
+                    if outcome.status is not Status.FAILED:
+                        advance(job.steps)
+                    yield outcome
+        finally:
+            for reference in running:
+                ray.cancel(reference, force=True)
+
+    def _outcome(self, ray: Any, job: Job, reference: Any) -> Outcome:
+        try:
+            message = ray.get(reference)
+            return Outcome.from_message(job, message, attempts=message["attempts"])
+        except ray.exceptions.RayError as error:
+            # Ray has tried again by itself; what reaches us is the end of it.
+            text = f"its Ray worker died ({type(error).__name__})"
+            return Outcome(job, Status.FAILED, text, None, self.retries + 1, str(error))
+
+
+def _do(text: str, retries: int, folder: str, path: Sequence[str]) -> dict[str, Any]:
+    hush()
+    if os.path.isdir(folder):  # on the same machine, relative paths mean what they meant
+        os.chdir(folder)
+        sys.path += [p for p in path if p not in sys.path]  # and studies are where they were
+    job = Job.from_json(text)
+    if job.model and str(job.model.get("device")).startswith("cuda"):
+        # Ray shows a worker only the GPUs it was given, and numbers them from 0.
+        job = replace(job, model={**job.model, "device": "cuda"})
+    message: dict[str, Any] = {}
+    for tried in range(1, retries + 2):
+        message = {**attempt(job, lambda steps: None), "attempts": tried}
+        # Ray itself tries again after a death; errors that may pass are ours to try again.
+        if not message.get("transient"):
+            break
+    return message
+
+
+def _options(job: Job) -> dict[str, Any]:
+    need = job.resources
+    options: dict[str, Any] = {"num_cpus": need.cpus, "num_gpus": need.gpus}
+    if need.memory is not None:
+        options["memory"] = need.memory
+    return options
+
+
+def _check_feasible(ray: Any, jobs: Sequence[Job]) -> None:
+    # Ray waits for ever for a machine that will never come. A cluster that can grow is told
+    # nothing; on a single machine the answer is known now.
+    if len(ray.nodes()) != 1:
+        return
+    have = ray.cluster_resources()
+    for job in jobs:
+        need = job.resources
+        for name, wanted in (("CPU", need.cpus), ("GPU", need.gpus), ("memory", need.memory)):
+            if wanted and wanted > have.get(name, 0):
+                raise CapabilityError(
+                    f"Part {job.part!r} asks for {wanted} {name}; this Ray has "
+                    f"{have.get(name, 0):.0f}.",
+                    hint="Use a larger cluster, fewer resources per job, or --engine local.",
+                )
+
+
+def _import_ray() -> Any:
+    hush()
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingExtraError("ray", needed_for="The Ray engine") from error
+    return ray

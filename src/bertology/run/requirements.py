@@ -1,0 +1,80 @@
+"""What a study needs, checked against the model and corpus before any work is done."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bertology.errors import CapabilityError
+from bertology.studies.study import Study
+
+if TYPE_CHECKING:
+    from bertology.data.corpus import Corpus, Task
+    from bertology.model.encoder import Encoder
+
+__all__ = ["check_corpus", "check_needs"]
+
+_LABELLED_HEADS = {"classification", "token-classification"}
+
+
+def check_needs(name: str, study: Study[Any], encoder: Encoder, corpus: Corpus | None) -> None:
+    """Refuse, with the reason, what the study called `name` could not finish."""
+    _check_model(name, study, encoder)
+    check_corpus(name, study, corpus)
+    if corpus is not None and corpus.task is not None and encoder.head in _LABELLED_HEADS:
+        _check_labels(encoder, corpus.task)
+
+
+def _check_model(name: str, study: Study[Any], encoder: Encoder) -> None:
+    missing = sorted(study.needs.capabilities - {str(c) for c in encoder.capabilities})
+    if missing:
+        raise CapabilityError(
+            f"Study {name!r} needs {', '.join(missing)}, which the {encoder.family.title} model "
+            f"{encoder.name!r} cannot give.",
+            hint="See what each family can give with: bertology families",
+        )
+    head = study.needs.head
+    if head not in ("base", encoder.head):
+        raise CapabilityError(
+            f"Study {name!r} needs a model with the head {head!r}; {encoder.name!r} was loaded "
+            f"with {encoder.head!r}.",
+            hint=f"Load it with: bt.load({encoder.name!r}, head={head!r})",
+        )
+
+
+def check_corpus(name: str, study: Study[Any], corpus: Corpus | None) -> None:
+    """The corpus's half of `check_needs`, for before the model is loaded."""
+    needs = study.needs
+    if corpus is None:
+        if needs.task or needs.fields:
+            what = "a task" if needs.task else f"a corpus with {', '.join(sorted(needs.fields))}"
+            raise CapabilityError(
+                f"Study {name!r} needs {what}; none was given.",
+                hint="Give one by name, as in task='mrpc' (--task mrpc) or corpus='ud-ewt' "
+                "(--corpus ud-ewt). See all with: bertology datasets",
+            )
+        return
+    if needs.task and corpus.task is None:
+        raise CapabilityError(
+            f"Study {name!r} needs a corpus that poses a task; {corpus.name!r} poses none.",
+            hint="See which do with: bertology datasets",
+        )
+    missing = sorted(needs.fields - {str(f) for f in corpus.fields})
+    if missing:
+        have = ", ".join(sorted(str(f) for f in corpus.fields)) or "none"
+        raise CapabilityError(
+            f"Study {name!r} needs the fields {', '.join(missing)}, which the corpus "
+            f"{corpus.name!r} lacks.",
+            hint=f"It has: {have}. See what other corpora carry with: bertology datasets",
+        )
+
+
+def _check_labels(encoder: Encoder, task: Task) -> None:
+    given = getattr(encoder.model.config, "num_labels", None)
+    wanted = 1 if task.kind == "regression" else len(task.labels)
+    if given is None or not wanted or given == wanted:
+        return
+    raise CapabilityError(
+        f"The task {task.name!r} has {wanted} {'output' if wanted == 1 else 'labels'}; the model "
+        f"{encoder.name!r} was trained to give {given}.",
+        hint="Use a checkpoint that was fine-tuned on this task.",
+    )

@@ -1,0 +1,235 @@
+"""One study, one model, one corpus: planned, carried out, concluded and kept."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from bertology.errors import (
+    BertologyError,
+    InterruptedRunError,
+    JobError,
+    ResultNotFoundError,
+)
+from bertology.quiet import is_verbose
+from bertology.run.engine import Engine, Materials, Outcome, Status
+from bertology.run.local import LocalEngine
+from bertology.run.plan import Job, Resources, target_of
+from bertology.run.progress import Progress, Silence
+from bertology.run.requirements import check_needs
+from bertology.run.worker import SECONDS
+from bertology.studies.study import Study
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from bertology.data.corpus import Corpus
+    from bertology.model.encoder import Encoder
+    from bertology.results.provenance import Provenance
+    from bertology.results.result import Result
+    from bertology.results.store import Store
+
+__all__ = ["Session"]
+
+_MARK = "_started"
+_OVERHEAD = 1 << 30  # bytes that Python, torch and a batch take beside the weights
+
+
+@dataclass(frozen=True)
+class Session:
+    """How runs are carried out: where results are kept, by which engine, heard by whom.
+
+    Nothing in here changes a number. `force` sets the stored result aside and does the work anew.
+    """
+
+    store: Store
+    engine: Engine = field(default_factory=LocalEngine)
+    progress: Progress = field(default_factory=Silence)
+    force: bool = False
+    batch_tokens: int = 4096
+    cpus: int = 1  # that one job may use
+    command: str | None = None  # the command line that asked for this, if one did
+
+    def run(self, name: str, study: Study[Any], encoder: Encoder, corpus: Corpus | None) -> Result:
+        """The result of `study`: from the store, or measured now and put there."""
+        check_needs(name, study, encoder, corpus)
+        started = time.monotonic()
+        provenance = self._provenance(name, study, encoder, corpus)
+        if not self.force and self.store.has(provenance):
+            return self.store.load(provenance, study.result_type)
+        self._begin(provenance)
+        materials = Materials(encoder, corpus, self.store)
+        given: Any = corpus  # a study of weights alone is given none
+        parts = list(study.parts(encoder.shape, given))
+        earlier = {part for part in parts if self.store.has_part(provenance, part)}
+        jobs = [
+            self._job(provenance, study, materials, part) for part in parts if part not in earlier
+        ]
+        try:
+            self._carry_out(name, jobs, materials)
+            measured, before = self._collect(provenance, parts, earlier)
+            spent = time.monotonic() - started + before
+            result: Result = study.conclude(measured, replace(provenance, duration=spent))
+            self.store.save(result)
+        except KeyboardInterrupt:
+            raise self._interrupted(provenance, parts) from None
+        except _DoneElsewhereError:
+            return self.store.load(provenance, study.result_type)
+        self.store.delete_parts(provenance)
+        return result
+
+    def _begin(self, provenance: Provenance) -> None:
+        """Leave a mark beside the parts: proof, before any work, that the store can be written."""
+        import xarray as xr
+
+        if self.force and not self._is_forced(provenance):
+            # Parts of an unforced run are what `force` means not to trust; those of a forced
+            # run that was interrupted are kept, so that the same command resumes it.
+            self.store.delete_parts(provenance)
+        self.store.save_part(provenance, _MARK, xr.Dataset(attrs={"forced": int(self.force)}))
+
+    def _is_forced(self, provenance: Provenance) -> bool:
+        if not self.store.has_part(provenance, _MARK):
+            return False
+        return bool(self.store.load_part(provenance, _MARK).attrs.get("forced"))
+
+    def _provenance(
+        self, name: str, study: Study[Any], encoder: Encoder, corpus: Corpus | None
+    ) -> Provenance:
+        from bertology.results.provenance import Provenance
+
+        parameters = study.parameters
+        model = {
+            "name": encoder.name,
+            "fingerprint": encoder.fingerprint,
+            "family": encoder.family.model_type,
+            "shape": asdict(encoder.shape),
+            "head": encoder.head,
+        }
+        shown = None
+        if corpus is not None:
+            shown = {
+                "name": corpus.name,
+                "fingerprint": corpus.fingerprint,
+                "size": len(corpus),
+                "split": corpus.split,
+            }
+        return Provenance(
+            study=name,
+            study_version=study.version,
+            parameters=parameters,
+            model=model,
+            corpus=shown,
+            seed=parameters.get("seed"),
+            command=self.command,
+        )
+
+    def _job(
+        self, provenance: Provenance, study: Study[Any], materials: Materials, part: str
+    ) -> Job:
+        encoder, spec = materials.encoder, materials.encoder.spec
+        corpus: Any = materials.corpus  # a study of weights alone is given none
+        return Job(
+            study=provenance.study,
+            target=target_of(type(study)),
+            version=study.version,
+            parameters=study.parameters,
+            part=part,
+            result=provenance.key,
+            model=None if spec is None else {**spec, "device": str(encoder.device)},
+            model_fingerprint=encoder.fingerprint,
+            corpus=dict(corpus.origin) if corpus is not None else None,
+            corpus_fingerprint=corpus.fingerprint if corpus is not None else None,
+            store=_store_spec(self.store),
+            steps=study.steps(part, encoder.shape, corpus),
+            batch_tokens=self.batch_tokens,
+            resources=_resources(encoder, self.cpus),
+        )
+
+    def _carry_out(self, name: str, jobs: Sequence[Job], materials: Materials) -> None:
+        if not jobs:
+            return
+        failed: list[Outcome] = []
+        self.progress.start(name, sum(job.steps for job in jobs))
+        try:
+            outcomes = self.engine.run(jobs, materials, self.progress.advance)
+            # Closing the outcomes stops the workers, whatever ends this loop.
+            with closing(outcomes):
+                for outcome in outcomes:
+                    if isinstance(outcome.cause, BertologyError):
+                        # The user's to mend, and every other part would meet the same.
+                        raise outcome.cause
+                    if outcome.status is Status.FAILED:
+                        failed.append(outcome)
+        finally:
+            self.progress.stop()
+        if failed:
+            raise _job_error(name, failed, len(jobs)) from failed[0].cause
+
+    def _collect(
+        self, provenance: Provenance, parts: Sequence[str], earlier: set[str]
+    ) -> tuple[dict[str, xr.Dataset], float]:
+        """All parts, and the seconds that went into those of an earlier run."""
+        measured, before = {}, 0.0
+        for part in parts:
+            try:
+                dataset = self.store.load_part(provenance, part)
+            except ResultNotFoundError:
+                if self.store.has(provenance):
+                    raise _DoneElsewhereError from None
+                raise
+            seconds = float(dataset.attrs.pop(SECONDS, 0.0))
+            before += seconds if part in earlier else 0.0
+            measured[part] = dataset
+        return measured, before
+
+    def _interrupted(self, provenance: Provenance, parts: Sequence[str]) -> InterruptedRunError:
+        done = sum(self.store.has_part(provenance, part) for part in parts)
+        if self.command is None:
+            hint = "To go on where it stopped, call bt.run(...) again with the same store."
+        else:
+            hint = f"Go on where it stopped with: {self.command}"
+        return InterruptedRunError(
+            f"Interrupted. {done} of {len(parts)} parts of {provenance.study!r} are kept.",
+            hint=hint,
+        )
+
+
+class _DoneElsewhereError(Exception):
+    """Another process that shares the store was faster and has cleaned up the parts."""
+
+
+def _job_error(name: str, failed: Sequence[Outcome], total: int) -> JobError:
+    first = failed[0]
+    times = "once" if first.attempts == 1 else f"{first.attempts} times"
+    problem = (
+        f"{len(failed)} of {total} parts of {name!r} failed. "
+        f"Part {first.job.part!r}, tried {times}: {first.error}"
+    )
+    if first.trace and is_verbose():
+        problem += f"\n{first.trace.rstrip()}"
+    return JobError(
+        problem,
+        hint="The parts that were finished are kept; the same command again does only the rest. "
+        "If memory ran out, use fewer --workers or smaller --batch-tokens.",
+    )
+
+
+def _store_spec(store: Store) -> dict[str, Any] | None:
+    """How another process opens the same store; None for one that lives in this one's memory."""
+    if store.url.startswith("memory:"):
+        return None
+    # Another process may stand in another folder.
+    url = store.url if "://" in store.url else os.path.abspath(os.path.expanduser(store.url))
+    return {"url": url, "options": store.options}
+
+
+def _resources(encoder: Encoder, cpus: int) -> Resources:
+    weights = sum(p.numel() * p.element_size() for p in encoder.model.parameters())
+    gpus = int(encoder.device.type == "cuda")
+    # While a checkpoint is read its weights are there twice.
+    return Resources(cpus=cpus, gpus=gpus, memory=2 * weights + _OVERHEAD)

@@ -1,0 +1,148 @@
+"""Doing one job, and the process that does one job after another.
+
+`python -m bertology.run.worker` reads jobs from its standard input and reports on its standard
+output, one line of JSON each. A worker writes its part to the store itself, so nothing is lost
+when the process that gave the job dies. It is a process of its own making (not a fork, not
+`multiprocessing`), so scripts need no `if __name__ == "__main__"` and no torch state is copied.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TextIO
+
+from bertology.errors import DataError, ModelError
+from bertology.quiet import hush
+from bertology.run.engine import Advance, Materials, Status, message_of
+from bertology.run.plan import Job
+from bertology.studies.study import Context
+
+if TYPE_CHECKING:
+    from bertology.data.corpus import Corpus
+    from bertology.model.encoder import Encoder
+
+__all__ = ["SECONDS", "attempt", "main", "perform"]
+
+SECONDS = "bertology_seconds"
+"""Attribute of a saved part: how long it took, so that a resumed run knows its whole duration."""
+
+
+def perform(job: Job, materials: Materials, advance: Advance) -> Status:
+    """Measure one part and save it, unless somebody else has done so meanwhile."""
+    store = materials.store
+    if store.has_part(job.result, job.part):
+        return Status.SKIPPED
+    started = time.monotonic()
+    study = job.make_study()
+    context = Context(batch_tokens=job.batch_tokens, advance=advance)
+    # A study that reads only weights has no use for the corpus, and there may be none.
+    corpus: Any = materials.corpus
+    measured = study.measure(materials.encoder, corpus, job.part, context)
+    measured = measured.assign_attrs({SECONDS: time.monotonic() - started})
+    store.save_part(job.result, job.part, measured)
+    return Status.DONE
+
+
+def attempt(
+    job: Job, advance: Advance, *, find: Callable[[Job], Materials] | None = None
+) -> dict[str, Any]:
+    """Do a job and say in plain data how it ended; only a death goes unreported."""
+    try:
+        status = perform(job, (find or load_materials)(job), advance)
+    except Exception as error:
+        return {
+            **message_of(error, trace=traceback.format_exc()),
+            "transient": isinstance(error, OSError),
+        }
+    return {"status": status.value}
+
+
+def load_materials(job: Job) -> Materials:
+    """Load what a job names, and make sure that it is what was meant."""
+    from bertology.results.store import Store
+
+    encoder = _load_encoder(json.dumps(job.model, sort_keys=True))
+    if encoder.fingerprint != job.model_fingerprint:
+        raise ModelError(
+            f"The model {encoder.name!r} is not the one this run was planned with.",
+            hint="Its files changed meanwhile; run the same command again.",
+        )
+    corpus = _load_corpus(json.dumps(job.corpus, sort_keys=True)) if job.corpus else None
+    if corpus is not None and corpus.fingerprint != job.corpus_fingerprint:
+        raise DataError(
+            f"The corpus {corpus.name!r} is not the one this run was planned with.",
+            hint="Its files changed meanwhile; run the same command again.",
+        )
+    return Materials(encoder, corpus, Store(**(job.store or {})))
+
+
+# A worker does many parts of one study: the model and corpus of the last job are kept.
+@lru_cache(maxsize=1)
+def _load_encoder(spec: str) -> Encoder:
+    from bertology.model.encoder import Encoder
+
+    return Encoder.load(**json.loads(spec))
+
+
+@lru_cache(maxsize=1)
+def _load_corpus(origin: str) -> Corpus:
+    from bertology.data.loading import load_corpus
+
+    return load_corpus(**json.loads(origin))
+
+
+class _Reporter:
+    """Sends messages to the parent; progress at most ten times a second."""
+
+    def __init__(self, channel: TextIO) -> None:
+        self._channel = channel
+        self._steps, self._last = 0, 0.0
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        self._channel.write(json.dumps(message) + "\n")
+        self._channel.flush()
+
+    def advance(self, steps: int) -> None:
+        self._steps += steps
+        if time.monotonic() - self._last >= 0.1:
+            # With the parent dead nobody listens, but the part is still worth finishing.
+            with suppress(BrokenPipeError):
+                self.send({"steps": self._steps})
+            self._steps, self._last = 0, time.monotonic()
+
+    def finish(self, message: Mapping[str, Any]) -> None:
+        self._steps = 0  # the parent tops up what is missing when it hears of the end
+        self.send(message)
+
+
+def main() -> None:
+    """Serve jobs until standard input is closed."""
+    # Ctrl-C reaches the whole terminal; it is the parent who decides what becomes of us.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _leave)
+    channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what a library prints must not get between the messages
+    hush()
+    reporter = _Reporter(channel)
+    try:
+        for line in sys.stdin:
+            reporter.finish(attempt(Job.from_json(line), reporter.advance))
+    except BrokenPipeError:
+        pass  # The parent is gone. The part is saved; there is nobody left to tell.
+
+
+def _leave(signum: int, frame: object) -> None:
+    # An exception, not a death: a half-written file is cleaned away on the way out.
+    sys.exit(128 + signum)
+
+
+if __name__ == "__main__":
+    main()

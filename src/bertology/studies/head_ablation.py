@@ -1,0 +1,432 @@
+"""Head and layer ablation: what is the score without each head, each layer, any set of heads?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertology.errors import CapabilityError, ParameterError
+from bertology.metrics import Metric, find_metric
+from bertology.results.comparison import beats_constant_answer, effects_table, extreme
+from bertology.results.result import Provenance, Result
+from bertology.stats import Estimate, mean_interval, paired_bootstrap, rank_correlation
+from bertology.stats.paired import influences
+from bertology.studies.study import Context, Needs, Study, parameter
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+    from bertology.data.corpus import Corpus
+    from bertology.model.encoder import Encoder
+    from bertology.model.replay import Sweep
+    from bertology.model.shape import Shape
+
+__all__ = ["HeadAblation", "HeadAblationResult"]
+
+BLOCK = 64  # examples in one part of the work: the most that an interrupted run loses
+INTACT = "intact"
+Floats = NDArray[np.float64]
+Heads = tuple[tuple[int, int], ...]
+
+
+class HeadAblationResult(Result):
+    """Scores with heads disabled, against the intact model, paired over examples.
+
+    Tables: `heads`, `layers`, `sets` (those that were asked for). Arrays: `mean_head_gain` and
+    `first_order_rank` as (value, low, high).
+    """
+
+    def evidence(self) -> dict[str, Estimate]:
+        """Quantities for claims; none where the intact model is no better than a constant."""
+        facts = self.arrays.attrs
+        if not facts["informed"]:
+            return {}
+        n, level = int(facts["examples"]), float(facts["level"])
+        found: dict[str, Estimate] = {}
+        for name, unit in (("heads", "head"), ("layers", "layer")):
+            if name in self.tables:
+                table = self.tables[name]
+                found[f"best_{unit}_gain"] = extreme(table, n=n, level=level)
+                found[f"worst_{unit}_loss"] = extreme(table, n=n, level=level, largest=False)
+        if "heads" in self.tables:
+            table = self.tables["heads"]
+            columns = ("difference", "simultaneous_low", "simultaneous_high")
+            value, low, high = (float((table[c] > -facts["margin"]).mean()) for c in columns)
+            found["share_of_harmless_heads"] = Estimate(value, low, high, n, level)
+        for quantity in ("mean_head_gain", "first_order_rank"):
+            if quantity in self.arrays:
+                value, low, high = map(float, self.arrays[quantity].values)
+                found[quantity] = Estimate(value, low, high, n, level)
+        return found
+
+    def figures(self) -> Mapping[str, Callable[[], Figure]]:
+        """The paper's Figure 8 (heads) and Figure 9 (layers), and what goes beyond it."""
+        drawings: dict[str, Callable[[], Figure]] = {}
+        if "heads" in self.tables:
+            drawings["heads"] = self._draw_heads
+        if "layers" in self.tables:
+            drawings["layers"] = lambda: self._bars("layers", "Disabling one layer at a time")
+        if "sets" in self.tables:
+            drawings["sets"] = lambda: self._bars("sets", "Disabling sets of heads")
+        if "heads" in self.tables and "first_order" in self.tables["heads"]:
+            drawings["first-order"] = self._draw_first_order
+        return drawings
+
+    @property
+    def _title(self) -> str:
+        corpus = (self.provenance.corpus or {}).get("name")
+        model = str(self.provenance.model.get("name")).rstrip("/").rsplit("/", 1)[-1]
+        return f"{model} on {corpus}"
+
+    def _draw_heads(self) -> Figure:
+        from bertology.report.figures import head_grid
+
+        facts, table = self.arrays.attrs, self.tables["heads"]
+        grid, sure = (
+            table.pivot(index="layer", columns="head", values=c).to_numpy()
+            for c in ("difference", "sure")
+        )
+        return head_grid(
+            100 * grid,
+            title=f"Disabling one head at a time\n{self._title}",
+            label=f"change of {facts['metric']} in points (intact: {100 * facts['intact']:.1f})",
+            marks=sure,
+            center=0,
+        )
+
+    def _bars(self, table: str, title: str) -> Figure:
+        from bertology.report.figures import layer_bars
+
+        rows, facts = self.tables[table], self.arrays.attrs
+        return layer_bars(
+            *(100 * rows[c].to_numpy() for c in ("score", "score_low", "score_high")),
+            title=f"{title}\n{self._title}",
+            label=f"{facts['metric']} in points",
+            baseline=100 * float(facts["intact"]),
+            names=None if table == "layers" else [str(s) for s in rows["set"]],
+        )
+
+    def _draw_first_order(self) -> Figure:
+        from bertology.report.figures import scatter_with_rank
+
+        table = self.tables["heads"]
+        return scatter_with_rank(
+            table["first_order"].to_numpy(),
+            table["loss_difference"].to_numpy(),
+            title=f"One backward pass against the exact sweep\n{self._title}",
+            xlabel="rise of the loss, first-order estimate",
+            ylabel="rise of the loss, exact",
+        )
+
+
+@dataclass(frozen=True)
+class HeadAblation(Study[HeadAblationResult]):
+    """What is the task score without each head, each layer, or any set of heads?
+
+    Method: a disabled head attends to every real token with weight 1/L (Kovaleva et al. 2019,
+    section 4.6), gives nothing ("zero"), or gives its mean output over the corpus ("mean"). Every
+    head and every layer is disabled in turn and the task is scored again on the same examples.
+    Differences to the intact model are paired over examples: `low` and `high` are bootstrap
+    intervals; `simultaneous_low`, `simultaneous_high` and `p_adjusted` hold for all heads (or all
+    layers) together. The sweep is exact: layers below an edit are computed once and all variants
+    share the rest. Beside it, `first_order` estimates the rise of the loss from gate gradients.
+
+    With `racing`, heads leave the sweep as soon as their effect on accuracy is settled; with
+    probability `level` no decision is wrong.
+
+    Source: Revealing the Dark Secrets of BERT (EMNLP 2019), Figures 8 and 9; Michel et al. (2019)
+    for gate gradients. Limits: one head at a time says nothing about heads that stand in for each
+    other; claims are judged only where the intact model beats a constant answer.
+    """
+
+    version: ClassVar[int] = 1
+    needs: ClassVar[Needs] = Needs(
+        capabilities=frozenset({"patterns", "heads"}),
+        fields=frozenset({"text", "label"}),
+        head="classification",
+        task=True,
+    )
+    result_type: ClassVar[type[Result]] = HeadAblationResult
+
+    method: str = parameter(
+        "uniform", "What a disabled head gives.", choices=("uniform", "zero", "mean")
+    )
+    heads: bool = parameter(True, "Disable each head in turn.")
+    layers: bool = parameter(True, "Disable all heads of each layer in turn.")
+    sets: tuple[str, ...] = parameter((), "Further sets of heads: 3.5+7.1,0.2+0.3 are two.")
+    metric: str | None = parameter(None, "Score to use; the task's main one if not given.")
+    first_order: bool = parameter(True, "Also estimate effects from gate gradients.")
+    racing: bool = parameter(False, "Stop testing heads whose effect on accuracy is settled.")
+    margin: float = parameter(
+        0.01, "Changes of the score smaller than this count as harmless.", minimum=0.0
+    )
+    resamples: int = parameter(2000, "Bootstrap resamples.", minimum=100)
+    level: float = parameter(0.95, "Confidence level.", minimum=0.5, maximum=0.999)
+    seed: int = parameter(0, "Seed of the resampling.", minimum=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.metric is not None:
+            find_metric(self.metric)
+        if not (self.heads or self.layers or self.sets):
+            raise ParameterError("heads", "HeadAblation", "be true where nothing else is", False)
+        for text in self.sets:
+            _parse_set(text)
+
+    # The work ----------------------------------------------------------------------------------
+
+    def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
+        """Blocks of examples: the variants of an example are what is cheap together."""
+        if self.racing:
+            return ["race"]
+        return [f"examples-{start:06d}" for start in range(0, len(corpus), BLOCK)]
+
+    def steps(self, part: str, shape: Shape, corpus: Corpus) -> int:
+        """One step for each example."""
+        return len(corpus) if part == "race" else len(_block(part, len(corpus)))
+
+    def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
+        """Logits of the intact model and of every variant, over one block of examples."""
+        import xarray as xr
+
+        from bertology.model.replay import Sweep, Variant
+
+        variants = self._variants(encoder.shape)
+        means = None
+        if self.method == "mean":
+            means = encoder.head_means(corpus.texts, tokens_per_batch=context.batch_tokens)
+        sets = [Variant(heads) for heads in variants.values()]
+        sweep = Sweep(encoder, sets, method=self.method, means=means)
+        if part == "race":
+            return self._race(sweep, list(variants), corpus, context)
+        chosen = _block(part, len(corpus))
+        texts, labels = [corpus.texts[i] for i in chosen], [corpus.labels[i] for i in chosen]
+        logits = sweep.logits(texts, tokens_per_batch=context.batch_tokens, done=context.advance)
+        data = xr.Dataset(
+            {
+                "logits": (("variant", "example", "output"), logits.numpy()),
+                "label": ("example", np.asarray(labels, dtype=float)),
+            },
+            coords={"variant": [INTACT, *variants], "example": chosen},
+            attrs=self._facts(corpus),
+        )
+        if self.first_order and self.heads:
+            slopes = _slopes(sweep, texts, labels, context.batch_tokens)
+            data["first_order"] = (("example", "layer", "head"), slopes)
+        return data
+
+    def _facts(self, corpus: Corpus) -> dict[str, Any]:
+        """What the conclusion must know of the task."""
+        task = corpus.task
+        kind = "classification" if task is None else task.kind
+        main = "accuracy" if task is None else task.metrics[0]
+        return {"kind": kind, "metric": self.metric or main}
+
+    def _variants(self, shape: Shape) -> dict[str, Heads]:
+        """Names and heads of all that is to be disabled."""
+        layers, heads = range(shape.layers), range(shape.heads)
+        named: dict[str, Heads] = {}
+        if self.heads:
+            named |= {f"{i}.{h}": ((i, h),) for i in layers for h in heads}
+        if self.layers:
+            named |= {f"{i}.*": tuple((i, h) for h in heads) for i in layers}
+        return named | {f"set {text}": _parse_set(text) for text in self.sets}
+
+    def _race(self, sweep: Sweep, names: list[str], corpus: Corpus, context: Context) -> xr.Dataset:
+        """Blocks of examples in random order, for the variants that are still open."""
+        import xarray as xr
+
+        from bertology.racing import Race
+
+        facts = self._facts(corpus)
+        if facts["kind"] != "classification":
+            raise CapabilityError(
+                "A race needs a classification task: it follows accuracy example by example.",
+                hint="Leave out --racing for this task.",
+            )
+        order = np.random.default_rng(self.seed).permutation(len(corpus))
+        texts, labels = corpus.texts, np.asarray(corpus.labels)
+        race = Race(len(names), margin=self.margin, level=self.level)
+        everything = list(sweep.variants)
+        right = np.full((1 + len(names), len(corpus)), np.nan)
+        for start in range(0, len(corpus), BLOCK):
+            chosen = order[start : start + BLOCK]
+            racing = np.flatnonzero(race.active)
+            if racing.size:
+                sweep.variants = [everything[i] for i in racing]
+                logits = sweep.logits(
+                    [texts[i] for i in chosen], tokens_per_batch=context.batch_tokens
+                )
+                correct = (logits.numpy().argmax(-1) == labels[chosen]).astype(float)
+                right[np.ix_(np.append(0, 1 + racing), chosen)] = correct
+                race.update((correct[1:] - correct[0]).T)
+            context.advance(len(chosen))
+        low, high = race.interval()
+        return xr.Dataset(
+            {
+                "right": (("variant", "example"), right),
+                "label": ("example", labels.astype(float)),
+                "low": ("variant", [0.0, *low]),
+                "high": ("variant", [0.0, *high]),
+                "decision": ("variant", ["", *map(str, race.decisions)]),
+            },
+            coords={"variant": [INTACT, *names], "example": np.arange(len(corpus))},
+            attrs={**facts, "metric": "accuracy"},
+        )
+
+    # The conclusion ----------------------------------------------------------------------------
+
+    def conclude(
+        self, measured: Mapping[str, xr.Dataset], provenance: Provenance
+    ) -> HeadAblationResult:
+        """Scores, differences, intervals and tests that are corrected for looking at them all."""
+        import xarray as xr
+
+        parts = sorted(measured.values(), key=lambda d: int(d["example"][0]))
+        data = parts[0] if self.racing else xr.concat(parts, "example", combine_attrs="override")
+        tables, arrays = self._raced(data) if self.racing else self._compared(data)
+        facts = {"level": self.level, "margin": self.margin, "method": self.method}
+        facts |= {"examples": data.sizes["example"], "metric": data.attrs["metric"]}
+        arrays.attrs = {**arrays.attrs, **facts}
+        return HeadAblationResult(provenance, tables, arrays)
+
+    def _compared(self, data: xr.Dataset) -> tuple[dict[str, pd.DataFrame], xr.Dataset]:
+        import xarray as xr
+
+        metric, classes = find_metric(data.attrs["metric"]), data.attrs["kind"] != "regression"
+        logits, labels = data["logits"].to_numpy(), data["label"].to_numpy()
+        answers = logits.argmax(-1) if classes else logits[..., 0]
+        rise = _losses(logits, labels)
+        rise = rise[1:].mean(-1) - rise[0].mean()
+        names = [str(v) for v in data["variant"].to_numpy()]
+        tables, arrays = {}, xr.Dataset()
+        statistics = np.stack([metric.statistics(a, labels) for a in answers])
+        for table, rows, columns in _families(names):
+            effects = paired_bootstrap(
+                metric,
+                statistics[0],
+                statistics[rows],
+                resamples=self.resamples,
+                level=self.level,
+                seed=self.seed,
+            )
+            tables[table] = effects_table(effects, columns)
+            tables[table]["loss_difference"] = rise[np.asarray(rows) - 1]
+            arrays.attrs["intact"] = float(effects.base.value)
+            if table == "heads":
+                mean = _mean_gain(metric, statistics[0], statistics[rows], self.level)
+                arrays["mean_head_gain"] = ("bound", [mean.value, mean.low, mean.high])
+        if "first_order" in data and "heads" in tables:
+            slopes = data["first_order"].mean("example").to_numpy().ravel()
+            tables["heads"]["first_order"] = slopes
+            rank = rank_correlation(slopes, tables["heads"]["loss_difference"], seed=self.seed)
+            arrays["first_order_rank"] = ("bound", [rank.value, rank.low, rank.high])
+        arrays.attrs["informed"] = int(beats_constant_answer(answers[0], labels, classes=classes))
+        return tables, arrays
+
+    def _raced(self, data: xr.Dataset) -> tuple[dict[str, pd.DataFrame], xr.Dataset]:
+        import pandas as pd
+        import xarray as xr
+
+        right = data["right"].to_numpy()  # (1 + V, N), NaN where a variant had left the race
+        labels = data["label"].to_numpy()
+        seen = ~np.isnan(right)
+        counts = np.maximum(seen.sum(-1), 1)
+        score = np.nansum(right, -1) / counts
+        gain = np.where(seen, right - right[0], 0.0).sum(-1) / counts
+        names = [str(v) for v in data["variant"].to_numpy()]
+        tables = {}
+        for table, rows, columns in _families(names):
+            low, high = data["low"].to_numpy()[rows], data["high"].to_numpy()[rows]
+            decision = data["decision"].to_numpy()[rows]
+            tables[table] = pd.DataFrame(
+                {
+                    **columns,
+                    "score": score[rows],
+                    "score_low": score[rows] - gain[rows] + low,
+                    "score_high": score[rows] - gain[rows] + high,
+                    "difference": np.clip(gain[rows], low, high),
+                    "simultaneous_low": low,
+                    "simultaneous_high": high,
+                    "decision": decision,
+                    "examples": seen.sum(-1)[rows],
+                    "sure": np.isin(decision, ["helps", "hurts"]),
+                }
+            )
+        known = seen[0]
+        intact = np.where(right[0] == 1, labels, labels + 1)  # any answer that is not the label
+        informed = beats_constant_answer(intact[known], labels[known], classes=True)
+        arrays = xr.Dataset(attrs={"intact": float(score[0]), "informed": int(informed)})
+        arrays.attrs["evaluations_saved"] = float(1 - seen[1:].mean())
+        return tables, arrays
+
+
+def _block(part: str, size: int) -> list[int]:
+    start = int(part.rpartition("-")[2])
+    return list(range(start, min(start + BLOCK, size)))
+
+
+def _parse_set(text: str) -> Heads:
+    """`3.5+7.1` as ((3, 5), (7, 1))."""
+    try:
+        pairs = [tuple(int(n) for n in piece.split(".")) for piece in text.split("+")]
+    except ValueError:
+        pairs = [()]
+    if any(len(p) != 2 for p in pairs):
+        raise ParameterError("sets", "HeadAblation", "be heads such as 3.5+7.1", text)
+    return tuple((p[0], p[1]) for p in pairs)
+
+
+def _families(names: list[str]) -> Iterator[tuple[str, list[int], dict[str, list[Any]]]]:
+    """Variants that are tested together: table, rows among all variants, naming columns."""
+    rows = {i: n for i, n in enumerate(names) if n != INTACT}
+    sets = {i: n.removeprefix("set ") for i, n in rows.items() if n.startswith("set ")}
+    layers = {i: int(n[:-2]) for i, n in rows.items() if n.endswith(".*")}
+    heads = {i: n.split(".") for i, n in rows.items() if i not in sets and i not in layers}
+    if heads:
+        pairs = [(int(a), int(b)) for a, b in heads.values()]
+        yield "heads", list(heads), {"layer": [a for a, _ in pairs], "head": [b for _, b in pairs]}
+    if layers:
+        yield "layers", list(layers), {"layer": list(layers.values())}
+    if sets:
+        yield "sets", list(sets), {"set": list(sets.values())}
+
+
+def _losses(logits: NDArray[Any], labels: Floats) -> Floats:
+    """(V, N) cross-entropy of each example, or its squared error where there is one output."""
+    wide = logits.astype(np.float64)
+    if wide.shape[-1] == 1:
+        return np.asarray((wide[..., 0] - labels) ** 2)
+    shifted = wide - wide.max(-1, keepdims=True)
+    chosen = np.take_along_axis(shifted, labels.astype(int)[None, :, None], -1)[..., 0]
+    return np.asarray(np.log(np.exp(shifted).sum(-1)) - chosen)
+
+
+def _mean_gain(metric: Metric, base: Floats, variants: Floats, level: float) -> Estimate:
+    """The mean effect of disabling a head drawn at random, over examples."""
+    psi, _ = influences(metric, base, variants)
+    return mean_interval(psi.mean(axis=0), level)
+
+
+def _slopes(sweep: Sweep, texts: Sequence[Any], labels: Sequence[float], tokens: int) -> Floats:
+    """First-order effects (example, layer, head), in the order of the texts."""
+    import torch
+
+    from bertology.model.importance import first_order_effects
+
+    encoder, disable = sweep.encoder, sweep.disable
+    shape = encoder.shape
+    found = np.empty((len(texts), shape.layers, shape.heads))
+    for batch in encoder.batches(texts, tokens_per_batch=tokens):
+        wanted = torch.tensor([labels[i] for i in batch.indices])
+        effects = first_order_effects(
+            encoder, batch, wanted, method=disable.method, means=disable.means
+        )
+        found[list(batch.indices)] = effects.cpu().numpy()
+    return found

@@ -1,0 +1,103 @@
+"""What a study is: measured part by part on a model, then concluded without one.
+
+A study is a frozen dataclass whose fields are its parameters. `measure` does the work that needs
+the model and returns labelled arrays, one part at a time; parts are pure functions of (model,
+corpus, parameters), so an engine may run them anywhere, in any order, and skip those that are
+already in the store. `conclude` turns the measured parts into a Result: statistics only.
+
+Study modules never import torch when they are imported (a test holds this): a stored result is
+rendered by the study's own Result class on machines without torch, and `--help` stays fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from bertology.data.corpus import Corpus
+    from bertology.model.encoder import Encoder
+    from bertology.model.shape import Shape
+    from bertology.results.result import Provenance, Result
+
+__all__ = ["Context", "Needs", "Study", "parameter"]
+
+R = TypeVar("R", bound="Result")
+
+
+def parameter(default: Any, help: str, **limits: Any) -> Any:
+    """A study's parameter: its default, its line of `--help`, and what it may be.
+
+    `limits` may hold `choices=(…)`, `minimum=…`, `maximum=…`; they are checked when the study is
+    made, on the command line as in Python.
+    """
+    return field(default=default, metadata={"help": help, **limits})
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What must be there before any work starts."""
+
+    capabilities: frozenset[str] = frozenset()  # names of model.families.Capability
+    fields: frozenset[str] = frozenset()  # names of data.corpus.Field
+    head: str = "base"  # the model head: base, mlm, pretraining, classification, …
+    task: bool = False  # whether the corpus must pose a task
+
+
+@dataclass
+class Context:
+    """How the work is carried out; nothing in here changes a number."""
+
+    batch_tokens: int = 4096
+    advance: Callable[[int], None] = field(default=lambda steps: None)
+    """Tells the progress bar that `steps` of `Study.steps(…)` are done."""
+
+
+@dataclass(frozen=True)
+class Study(Generic[R]):
+    """Subclass it in one file under `studies/`, decorated with nothing but @dataclass(frozen=True).
+
+    The file name is the study's name (`head_ablation.py` is `head-ablation`) and the class is its
+    CamelCase form (`HeadAblation`).
+    """
+
+    version: ClassVar[int] = 1
+    needs: ClassVar[Needs] = Needs()
+    result_type: ClassVar[type[Result]]
+
+    def __post_init__(self) -> None:
+        from bertology.studies.checks import check_parameters
+
+        check_parameters(self)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Parameters as plain JSON values, the study's part of a job's identity."""
+        return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
+
+    def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
+        """Names of the independent parts of the work; one part when not overridden."""
+        return ["all"]
+
+    def steps(self, part: str, shape: Shape, corpus: Corpus) -> int:
+        """How many steps `measure` will report for this part, for the progress bar."""
+        return 1
+
+    def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
+        """Do one part of the work; the same model, corpus and parameters give the same numbers."""
+        raise NotImplementedError
+
+    def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> R:
+        """Turn all measured parts into the result. Needs no model."""
+        raise NotImplementedError
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return [_plain(v) for v in value]
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in sorted(value.items())}
+    return value

@@ -1,0 +1,1 @@
+"""How a model comes to be: from nothing, or from one that was trained before."""

@@ -1,0 +1,136 @@
+"""A trained model as an ordinary Hugging Face folder that says where it comes from."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from bertology.errors import ModelError, StoreError
+from bertology.results.provenance import library_versions
+
+if TYPE_CHECKING:
+    from bertology.data.corpus import Corpus
+    from bertology.train.finetune import FinetuneSettings, History
+
+__all__ = ["RECORD", "check_folder", "read_record", "record_of", "save_checkpoint"]
+
+RECORD = "bertology.json"
+_SCHEMA = 1
+
+
+def record_of(
+    train: Corpus, validation: Corpus, settings: FinetuneSettings, history: History
+) -> dict[str, Any]:
+    """What a fine-tuned model's record says: data, settings, scores and versions."""
+    import torch
+
+    return {
+        "schema": _SCHEMA,
+        "method": "finetune",
+        "task": train.task.name if train.task else None,
+        "train": _described(train),
+        "validation": _described(validation),
+        "settings": asdict(settings),
+        "scores": history.scores,
+        "history": [asdict(epoch) for epoch in history.epochs],
+        "truncated": history.truncated,
+        "threads": torch.get_num_threads(),
+        "versions": library_versions(),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _described(corpus: Corpus) -> dict[str, Any]:
+    return {
+        "name": corpus.name,
+        "split": corpus.split,
+        "size": len(corpus),
+        "fingerprint": corpus.fingerprint,
+        "origin": dict(corpus.origin),
+    }
+
+
+def check_folder(folder: str | Path) -> Path:
+    """Refuse, before any work, a folder that no model can be saved to."""
+    place = Path(folder)
+    ours = (place / RECORD).is_file()
+    if place.exists() and not ours and (not place.is_dir() or any(place.iterdir())):
+        raise StoreError(
+            f"{place} is there already and is no model that bertology made.",
+            hint="Choose another folder, or move that one away.",
+        )
+    above = next(p for p in place.absolute().parents if p.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+        raise StoreError(
+            f"The model cannot be written to {place}: {above} is not a folder you may write to.",
+            hint="Choose another folder.",
+        )
+    return place
+
+
+def save_checkpoint(
+    folder: str | Path, model: Any, tokenizer: Any, *, record: Mapping[str, Any]
+) -> Path:
+    """Write safetensors, config, tokenizer and record to `folder`, all or nothing.
+
+    A checkpoint that was there before is replaced only when the new one is complete; any other
+    folder that is not empty is left alone.
+    """
+    place = check_folder(folder)
+    # Beside its place, so that moving it there is one step on one disk.
+    draft = place.with_name(f".{place.name}.{uuid4().hex[:8]}")
+    try:
+        draft.mkdir(parents=True)
+        model.save_pretrained(draft)
+        tokenizer.save_pretrained(draft)
+        text = json.dumps(record, indent=2, ensure_ascii=False, default=str)
+        (draft / RECORD).write_text(text + "\n", encoding="utf-8")
+        _replace(draft, place)
+    except OSError as error:
+        raise StoreError(
+            f"The model cannot be written to {place}: {error.strerror or error}.",
+            hint="Choose a folder you may write to, on a disk with space.",
+        ) from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return place
+
+
+def _replace(draft: Path, place: Path) -> None:
+    if not place.exists():
+        os.replace(draft, place)
+        return
+    old = place.with_name(f"{draft.name}.old")
+    os.replace(place, old)
+    try:
+        os.replace(draft, place)
+    except OSError:
+        os.replace(old, place)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def read_record(folder: str | Path) -> dict[str, Any] | None:
+    """The record of a model that bertology made; None where there is no such model."""
+    path = Path(folder) / RECORD
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as error:
+        raise ModelError(
+            f"{path} cannot be read: {error}.", hint="Move that folder away and train again."
+        ) from error
+    if not isinstance(record, dict) or record.get("schema") != _SCHEMA:
+        raise ModelError(
+            f"{path} is not of schema {_SCHEMA}, which this version reads.",
+            hint="Move that folder away and train again.",
+        )
+    return record

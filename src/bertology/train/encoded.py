@@ -1,0 +1,119 @@
+"""A corpus as numbers: tokenized once, checked against its task, cut into batches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bertology.data.corpus import Corpus, Example, Field, Task
+from bertology.errors import CapabilityError, DataError
+from bertology.model.batch import by_length
+
+__all__ = ["Encoded", "Targets", "encode", "task_of"]
+
+KINDS = ("classification", "regression")
+_CHUNK = 50  # batches that are sorted by length together: little padding, still well mixed
+
+Targets = list[int] | list[float]
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Tokenized examples and what is to be predicted for them."""
+
+    rows: dict[str, list[Any]]  # input_ids, attention_mask, …: one list of integers per example
+    targets: Targets
+    tokenizer: Any
+    truncated: int = 0  # examples that were cut to the longest that is allowed
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    @property
+    def lengths(self) -> list[int]:
+        return [len(ids) for ids in self.rows["input_ids"]]
+
+    def batch(
+        self, chosen: Sequence[int], device: torch.device
+    ) -> tuple[dict[str, Tensor], Tensor]:
+        """Inputs padded to the longest of the chosen examples, and their targets."""
+        part = {name: [values[i] for i in chosen] for name, values in self.rows.items()}
+        padded = self.tokenizer.pad(part, return_tensors="pt")
+        targets = torch.tensor([self.targets[i] for i in chosen])  # int64 or float32
+        return {name: value.to(device) for name, value in padded.items()}, targets.to(device)
+
+    def shuffled(self, batch_size: int, generator: torch.Generator) -> Iterator[list[int]]:
+        """Every example once, in random batches of similar length."""
+        lengths = self.lengths
+        order = torch.randperm(len(self), generator=generator).tolist()
+        step = batch_size * _CHUNK
+        batches = []
+        for start in range(0, len(order), step):
+            chunk = sorted(order[start : start + step], key=lambda i: lengths[i])
+            batches += [chunk[i : i + batch_size] for i in range(0, len(chunk), batch_size)]
+        for i in torch.randperm(len(batches), generator=generator).tolist():
+            yield batches[i]
+
+    def in_order_of_length(self, tokens_per_batch: int) -> Iterator[list[int]]:
+        """Every example once, in batches of similar length, the longest first."""
+        yield from by_length(self.lengths, tokens_per_batch)
+
+
+def task_of(corpus: Corpus) -> Task:
+    """The corpus's task, if it is one that a sequence classifier can learn."""
+    corpus.require(Field.LABEL)
+    if corpus.task is None:
+        raise CapabilityError(
+            f"Corpus {corpus.name!r} poses no task, so there is nothing to learn from it.",
+            hint="`bertology datasets` shows which corpora pose one.",
+        )
+    if corpus.task.kind not in KINDS:
+        raise CapabilityError(
+            f"{corpus.task.name!r} is a {corpus.task.kind} task; fine-tuning is for "
+            f"{' and '.join(KINDS)}."
+        )
+    return corpus.task
+
+
+def encode(corpus: Corpus, tokenizer: Any, max_length: int | None) -> Encoded:
+    """Tokenize a corpus; texts longer than `max_length` tokens are cut."""
+    task = task_of(corpus)
+    targets = [_target(e, task) for e in corpus]
+    pairs = {e.text_b is not None for e in corpus}
+    if len(pairs) > 1:
+        raise DataError(f"{corpus.name!r} mixes single texts and pairs of texts.")
+    given: tuple[list[str], ...] = ([e.text for e in corpus],)
+    if pairs.pop():
+        given += ([str(e.text_b) for e in corpus],)
+    rows = tokenizer(*given, padding=False, truncation=False, verbose=False)
+    long = sum(len(ids) > max_length for ids in rows["input_ids"]) if max_length else 0
+    if long:
+        rows = tokenizer(*given, padding=False, truncation="longest_first", max_length=max_length)
+    return Encoded(dict(rows), targets, tokenizer, long)
+
+
+def _target(example: Example, task: Task) -> Any:
+    label = example.get("label")
+    if task.kind == "regression":
+        if isinstance(label, bool) or not math.isfinite(label):
+            raise DataError(
+                f"The label of example {example.id!r} is {label!r}, not a finite number.",
+                hint="Drop examples without a score.",
+            )
+        return float(label)
+    if (
+        isinstance(label, bool)
+        or label != label
+        or int(label) != label
+        or not (0 <= label < len(task.labels))
+    ):
+        raise DataError(
+            f"The label of example {example.id!r} is {label!r}, not a class of {task.name!r} "
+            f"(0 to {len(task.labels) - 1}: {', '.join(task.labels)})."
+        )
+    return int(label)

@@ -1,0 +1,122 @@
+"""A small BERT from random weights, with a vocabulary of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bertology.errors import DataError, ParameterError
+
+if TYPE_CHECKING:
+    from transformers import BertForSequenceClassification, PreTrainedTokenizerFast
+
+__all__ = ["Architecture", "fresh_model", "fresh_tokenizer"]
+
+_SPECIAL = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """How large a fresh BERT is."""
+
+    layers: int = 4
+    heads: int = 4
+    hidden: int = 128
+    vocab_size: int = 2000  # at most; a small text has fewer pieces
+    max_length: int = 128
+    dropout: float = 0.1
+    spread: float = 0.02  # standard deviation of the first weights
+
+    def __post_init__(self) -> None:
+        for name in ("layers", "heads", "hidden", "vocab_size", "max_length"):
+            if getattr(self, name) < 1:
+                raise ParameterError(name, "Architecture", "be at least 1", getattr(self, name))
+        if self.hidden % self.heads:
+            raise ParameterError(
+                "hidden", "Architecture", f"be a multiple of heads ({self.heads})", self.hidden
+            )
+        if not 0 <= self.dropout < 1:
+            raise ParameterError("dropout", "Architecture", "be from 0 to below 1", self.dropout)
+
+
+def fresh_model(
+    texts: Iterable[str | tuple[str, str]],
+    architecture: Architecture | None = None,
+    *,
+    labels: Sequence[str],
+    seed: int = 0,
+) -> tuple[BertForSequenceClassification, PreTrainedTokenizerFast]:
+    """A BERT classifier with random weights, and a tokenizer made from `texts`.
+
+    `labels` are the names of the classes in the order of their ids; none means regression.
+    The same texts, architecture and seed give the same model; torch's own seed is left alone.
+    """
+    import torch
+    import transformers
+
+    hf: Any = transformers  # its constructors are not typed
+    size = architecture or Architecture()
+    tokenizer = fresh_tokenizer(texts, vocab_size=size.vocab_size, max_length=size.max_length)
+    config = hf.BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=size.hidden,
+        num_hidden_layers=size.layers,
+        num_attention_heads=size.heads,
+        intermediate_size=4 * size.hidden,
+        max_position_embeddings=size.max_length,
+        hidden_dropout_prob=size.dropout,
+        attention_probs_dropout_prob=size.dropout,
+        initializer_range=size.spread,
+        pad_token_id=tokenizer.pad_token_id,
+        id2label=dict(enumerate(labels)) or {0: "score"},
+        label2id={name: i for i, name in enumerate(labels)} or {"score": 0},
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model: BertForSequenceClassification = hf.BertForSequenceClassification(config).eval()
+    return model, tokenizer
+
+
+def fresh_tokenizer(
+    texts: Iterable[str | tuple[str, str]], *, vocab_size: int, max_length: int
+) -> PreTrainedTokenizerFast:
+    """A lower-casing WordPiece tokenizer trained on `texts`; pairs get segments 0 and 1."""
+    import transformers
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+
+    hf: Any = transformers  # its constructors are not typed
+    pieces: Any = Tokenizer(models.WordPiece(unk_token=_SPECIAL["unk"]))
+    pieces.normalizer = normalizers.BertNormalizer(lowercase=True)
+    pieces.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    lines = list(_flat(texts))
+    # The trainer numbers inner characters as its hash table has them, differently each time, and
+    # breaks ties between merges by these numbers. Given up front, in order, they stay as they are.
+    letters = sorted(set().union(*map(pieces.normalizer.normalize_str, lines)))
+    first = [*_SPECIAL.values(), *(f"##{c}" for c in letters if not c.isspace())]
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=vocab_size, special_tokens=first, show_progress=False
+    )
+    pieces.train_from_iterator(lines, trainer)
+    if pieces.get_vocab_size() == len(_SPECIAL):
+        raise DataError("There is no text to make a vocabulary from.")
+    # A new tokenizer of the same pieces: in this one, "##a" is a mark and no longer a piece.
+    trained = Tokenizer(models.WordPiece(pieces.get_vocab(), unk_token=_SPECIAL["unk"]))
+    trained.normalizer, trained.pre_tokenizer = pieces.normalizer, pieces.pre_tokenizer
+    trained.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[(mark, trained.token_to_id(mark)) for mark in ("[CLS]", "[SEP]")],
+    )
+    tokenizer: PreTrainedTokenizerFast = hf.PreTrainedTokenizerFast(
+        tokenizer_object=trained,
+        model_max_length=max_length,
+        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
+        **{f"{name}_token": mark for name, mark in _SPECIAL.items()},
+    )
+    return tokenizer
+
+
+def _flat(texts: Iterable[str | tuple[str, str]]) -> Iterable[str]:
+    for text in texts:
+        yield from (text,) if isinstance(text, str) else text

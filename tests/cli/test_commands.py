@@ -1,0 +1,212 @@
+"""The commands in one process: help, listings, errors, and a run from start to export."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from bertology.cli.main import app
+from bertology.results import claim_files
+from bertology.studies import STUDIES
+from toy.making import Diary, ToyWorld, make_metadata
+
+COMMANDS = ["run", "studies", "datasets", "claims", "claims show", "list", "show", "export"]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> ToyWorld:
+    return ToyWorld(tmp_path_factory.mktemp("world"))
+
+
+@pytest.fixture(autouse=True)
+def plugin(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """The toy study and claim, brought by entry points."""
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.syspath_prepend(str(make_metadata(tmp_path_factory.mktemp("site"))))
+    monkeypatch.setattr(STUDIES, "_targets", None)
+    claim_files.read_all_claims.cache_clear()
+    yield
+    claim_files.read_all_claims.cache_clear()
+
+
+@pytest.fixture
+def diary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Diary:
+    monkeypatch.setenv("TOY_DIARY", str(tmp_path / "diary"))
+    return Diary(tmp_path / "diary")
+
+
+def bertology(*arguments: Any, code: int = 0) -> str:
+    """What the command printed, on both streams."""
+    done = CliRunner().invoke(app, [str(a) for a in arguments], prog_name="bertology")
+    assert done.exit_code == code, done.output
+    assert "Traceback" not in done.output
+    return done.output
+
+
+def run_toy(world: ToyWorld, store: Path, *more: Any, code: int = 0) -> str:
+    asked = ["--model", world.model, "--task", world.corpus, "--store", store, *more]
+    return bertology("run", "toy-lengths", *asked, code=code)
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS, "families", "run toy-lengths"])
+def test_every_help_has_examples(command: str) -> None:
+    shown = bertology(*command.split(), "--help")
+    assert "Examples:" in shown
+    assert f"bertology {command}".strip() in shown
+
+
+def test_the_version() -> None:
+    import bertology as bt
+
+    assert bertology("--version").strip() == f"bertology {bt.__version__}"
+
+
+def test_the_help_of_a_study_is_its_docstring_and_fields() -> None:
+    shown = " ".join(bertology("run", "toy-lengths", "--help").replace("│", " ").split())
+    assert "How long are the texts, times a factor?" in shown
+    assert "[Brackets] are harmless here." in shown
+    for option in ("--factor", "--pieces", "--unit", "--layers", "--heads", "--strict"):
+        assert option in shown
+    assert "What lengths are multiplied with. [default: 1.0]" in shown
+    assert "characters" in shown
+    assert "words" in shown
+    for option in ("--model", "--task", "--split", "--limit", "--workers", "--batch-tokens"):
+        assert option in shown
+
+
+def test_a_run_is_shown_listed_and_exported(world: ToyWorld, tmp_path: Path, diary: Diary) -> None:
+    store = tmp_path / "results"
+    more = ["--pieces", 2, "--layers", "0,2", "--heads", "1.0,2.3", "--no-strict", "--limit", 4]
+    shown = run_toy(world, store, *more)
+    (folder,) = (store / "toy-lengths").iterdir()
+    short = folder.name[:8]
+    assert "toy-lengths of" in shown
+    assert "holds" in shown
+    assert "toy.words-are-long" in shown
+    assert f"Result:  {folder}" in shown
+    assert f"bertology show {short} --store {store}" in shown
+    assert f"bertology export {short} --format csv" in shown
+    assert (folder / "figures" / "lengths.svg").is_file()
+    assert "heads = [[1, 0], [2, 3]]" in shown
+    assert "strict = False" in shown
+    assert short in bertology("list", "--store", store)
+    assert "toy-lengths of" in bertology("show", short, "--store", store)
+    assert '"command": "bertology run toy-lengths' in (folder / "result.json").read_text("utf-8")
+    for format in ("csv", "parquet", "svg", "png", "pdf"):
+        written = bertology(
+            "export", short, "--format", format, "--to", tmp_path / "out", "--store", store
+        )
+        assert Path(written.strip()).stat().st_size > 50
+    assert "8 rows" in shown
+    run_toy(world, store, *more)
+    assert diary.attempts() == {"part-0": 1, "part-1": 1}
+    run_toy(world, store, *more, "--force")
+    assert diary.attempts() == {"part-0": 2, "part-1": 2}
+
+
+def test_listings() -> None:
+    assert "toy-lengths" in bertology("studies")
+    assert "How long are the texts" in bertology("studies")
+    assert "toy.words-are-long" in bertology("claims")
+    assert "toy.words-are-long" in bertology("claims", "--search", "one character")
+    assert "No claim has all of 'zebra'" in bertology("claims", "--search", "zebra")
+    claim = bertology("claims", "show", "toy.words-are-long")
+    assert "Toy et al. 2026, section 1" in claim
+    assert "mean_length above 1" in claim
+    families = bertology("families")
+    assert "DeBERTa" in families
+    assert "patterns" in families
+    assert "No results in" in bertology("list", "--store", "memory://nothing-here")
+
+
+def test_the_catalogue_is_listed_and_one_corpus_is_shown(tmp_path: Path) -> None:
+    assert "mrpc" in bertology("datasets")
+    one = bertology("datasets", "mrpc", "--root", tmp_path)
+    assert "Licence:" in one
+    assert "Get it:" in one
+    assert "No corpus has all of 'zebra crossing'" in bertology("datasets", "zebra", "crossing")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["run", "toy-length", "--model", "m"], "Did you mean 'toy-lengths'?"),
+        (["run", "toy-lengths"], None),
+        (["run", "toy-lengths", "--model", "m", "--factor", "much"], "--factor"),
+        (["run", "toy-lengths", "--model", "m", "--pieces", "99"], "--pieces"),
+        (["run", "toy-lengths", "--model", "m", "--unit", "miles"], "--unit"),
+        (["run", "toy-lengths", "--model", "m", "--layers", "one"], "is not of the form INT,…"),
+        (["run", "toy-lengths", "--model", "m", "--fctor", "1"], "--fctor"),
+        (["run", "toy-lengths", "--model", "m"], "needs a task; none was given"),
+        (["run", "toy-lengths", "--model", "m", "--task", "mrpcc"], "mrpc"),
+        (["run", "toy-lengths", "--model", "m", "--task", "a", "--corpus", "b"], "--corpus"),
+        (["claims", "show", "toy.words-are-lon"], "Did you mean 'toy.words-are-long'?"),
+        (["show", "ffff", "--store", "memory://empty"], "no finished result 'ffff'"),
+        (["export", "ffff", "--format", "doc", "--to", "x"], "--format"),
+        (["lst"], "list"),
+    ],
+)
+def test_wrong_input_is_answered_with_exit_2(arguments: list[str], text: str | None) -> None:
+    shown = bertology(*arguments, code=2)
+    assert text is None or text in " ".join(shown.replace("│", " ").split())
+
+
+def test_an_error_in_the_model_is_a_message(world: ToyWorld, tmp_path: Path) -> None:
+    asked = ["--task", world.corpus, "--store", tmp_path / "r"]
+    shown = bertology("run", "toy-lengths", "--model", tmp_path / "no", *asked, code=2)
+    assert "There is no model folder" in shown
+
+
+def test_ctrl_c_says_the_command_that_resumes(
+    world: ToyWorld, tmp_path: Path, diary: Diary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOY_FAULT", "part-1=interrupt")
+    shown = run_toy(world, tmp_path / "r", "--factor", 3, code=130)
+    assert "1 of 4 parts" in shown
+    command = f"bertology run toy-lengths --model {world.model} --task {world.corpus}"
+    assert f"Go on where it stopped with: {command} --store {tmp_path / 'r'} --factor 3" in shown
+    run_toy(world, tmp_path / "r", "--factor", 3)
+    assert diary.attempts()["part-0"] == 1
+
+
+def test_a_bug_is_short_unless_verbose(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(self: object) -> list[str]:
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setenv("BERTOLOGY_VERBOSE", "0")
+    monkeypatch.setattr(type(STUDIES), "names", broken)
+    shown = bertology("studies", code=1)
+    assert "Unexpected ZeroDivisionError: oops" in shown
+    assert "run with -v: bertology -v studies" in shown
+    done = CliRunner().invoke(app, ["-v", "studies"])
+    assert done.exit_code == 1
+    assert "Traceback" in done.output
+    assert "ZeroDivisionError" in done.output
+
+
+def test_nothing_heavy_is_imported_for_help() -> None:
+    import subprocess
+
+    code = (
+        "import sys\n"
+        "from bertology.cli.main import app\n"
+        "try: app(sys.argv[1:], prog_name='bertology')\n"
+        "except SystemExit: pass\n"
+        "heavy = {'torch', 'transformers', 'pandas', 'xarray', 'matplotlib', 'datasets', 'ray'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+    )
+    for arguments in (["--help"], ["run", "--help"]):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *arguments], capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        assert "Examples:" in done.stdout

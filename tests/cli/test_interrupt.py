@@ -1,0 +1,66 @@
+"""Ctrl-C for real: SIGINT to the whole foreground, as a terminal sends it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import bertology as bt
+from toy.making import Diary, ToyWorld, make_metadata
+from toy.study import ToyLengths
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> ToyWorld:
+    return ToyWorld(tmp_path_factory.mktemp("world"))
+
+
+def test_ctrl_c_leaves_a_state_that_the_said_command_resumes(
+    world: ToyWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = make_metadata(tmp_path / "site")
+    diary = Diary(tmp_path / "diary")
+    env = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(site), *sys.path]),
+        "TOY_DIARY": str(diary.folder),
+        "TOY_PAUSE": "0.2",
+    }
+    start = [sys.executable, "-m", "bertology.cli.main"]
+    store = ["--store", str(tmp_path / "results")]
+    asked = ["run", "toy-lengths", "--model", world.model, "--task", world.corpus, *store]
+    running = subprocess.Popen(
+        [*start, *asked, "--workers", "2"],
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # a process group of its own, to be interrupted as a whole
+    )
+    diary.wait_for("part-2", seconds=120)
+    os.killpg(running.pid, signal.SIGINT)
+    _, errors = running.communicate(timeout=60)
+    assert running.returncode == 130, errors
+    # Quiet: what happened and what to do, no noise of the libraries below, no bar.
+    assert len(errors.strip().splitlines()) == 2
+    assert "parts of 'toy-lengths' are kept" in errors
+    kept = {path.stem for path in tmp_path.glob("results/**/part-*.nc")}
+    assert kept
+    begun = diary.attempts()
+    command = shlex.split(errors.partition("with: ")[2].strip())
+    assert command == ["bertology", *asked, "--workers", "2"]
+
+    monkeypatch.setenv("TOY_DIARY", str(diary.folder))
+    result = bt.run(ToyLengths, world.model, task=world.corpus, store=store[1])
+    ended = diary.attempts()
+    assert len(ended) == 4
+    assert {part: ended[part] for part in kept} == {part: begun[part] for part in kept}
+    monkeypatch.delenv("TOY_DIARY")
+    whole = bt.run(ToyLengths, world.model, task=world.corpus, store=str(tmp_path / "other"))
+    assert result.table().equals(whole.table())

@@ -1,0 +1,190 @@
+"""Head ablation finds what was planted, finds nothing where nothing is, and agrees with a loop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers as hf
+
+import bertology as bt
+import planted
+import tiny
+from bertology.errors import BertologyError, CapabilityError, ParameterError, UnknownNameError
+from bertology.model.encoder import Encoder
+from bertology.model.interventions import MeanHead, UniformAttention, ZeroHead
+from bertology.results.claims import Outcome
+from bertology.results.store import Store
+from bertology.studies.head_ablation import HeadAblation, HeadAblationResult
+
+
+def encoder(**how: Any) -> Encoder:
+    return Encoder(planted.model(**how), planted.tokenizer(), head="classification", name="planted")
+
+
+def ablate(enc: Encoder, store: Path, size: int = 300, **parameters: Any) -> HeadAblationResult:
+    found = bt.run(
+        "head-ablation", enc, task=planted.corpus(size), store=str(store), progress=False,
+        **parameters,
+    )  # fmt: skip
+    assert isinstance(found, HeadAblationResult)
+    return found
+
+
+def sure(result: HeadAblationResult) -> list[tuple[int, int]]:
+    table = result.table("heads")
+    rows = table[table["sure"]]
+    return list(zip(rows["layer"], rows["head"], strict=True))
+
+
+@pytest.mark.parametrize("method", ["uniform", "zero", "mean"])
+def test_finds_exactly_the_planted_head(tmp_path: Path, method: str) -> None:
+    result = ablate(encoder(), tmp_path, method=method)
+    assert result.arrays.attrs["intact"] == 1.0
+    assert sure(result) == [planted.CARRIER]
+    others = result.table("heads").query("layer != 0 or head != 2")
+    assert (others["difference"] == 0).all()
+    layers = result.table("layers")
+    assert list(layers["sure"]) == [True, False]
+    verdicts = {v.claim.id: v.outcome for v in result.verdicts()}
+    assert verdicts["dark-secrets.some-heads-hurt"] is Outcome.HOLDS
+    assert verdicts["dark-secrets.some-heads-help"] is Outcome.INCONCLUSIVE
+
+
+def test_finds_a_head_that_spoils(tmp_path: Path) -> None:
+    result = ablate(encoder(spoil=2.0), tmp_path, method="zero", size=400)
+    assert 0.5 < result.arrays.attrs["intact"] < 0.95
+    table = result.table("heads").set_index(["layer", "head"])
+    assert table.loc[planted.SPOILER, "difference"] == 1 - result.arrays.attrs["intact"]
+    assert set(sure(result)) == {planted.CARRIER, planted.SPOILER}
+    verdicts = {v.claim.id: v.outcome for v in result.verdicts()}
+    assert verdicts["dark-secrets.some-heads-help"] is Outcome.HOLDS
+    assert verdicts["dark-secrets.a-layer-helps"] is Outcome.HOLDS
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_no_claim_holds_for_a_random_model(tmp_path: Path, seed: int) -> None:
+    torch.manual_seed(seed)
+    config = hf.BertConfig(
+        vocab_size=11, hidden_size=16, num_hidden_layers=2, num_attention_heads=4,
+        intermediate_size=32, max_position_embeddings=40, initializer_range=0.4,
+    )  # fmt: skip
+    model = hf.BertForSequenceClassification(config)
+    enc = Encoder(model, planted.tokenizer(), head="classification", name="random")
+    result = ablate(enc, tmp_path, resamples=500)
+    assert Outcome.HOLDS not in {v.outcome for v in result.verdicts()}
+
+
+def test_scores_equal_a_plain_loop(tmp_path: Path) -> None:
+    enc, corpus = encoder(spoil=2.0), planted.corpus(90)
+    labels = np.asarray(corpus.labels)
+    means = enc.head_means(corpus.texts)
+    ways = {
+        "uniform": lambda heads: UniformAttention(heads),
+        "zero": lambda heads: ZeroHead(heads),
+        "mean": lambda heads: MeanHead(heads, means),
+    }
+    for method, disable in ways.items():
+        result = ablate(enc, tmp_path, 90, method=method, sets=("0.2+1.1",))
+        for (layer, head), row in result.table("heads").set_index(["layer", "head"]).iterrows():
+            logits = enc.run(corpus.texts, do=disable([(layer, head)])).logits
+            right = (logits.argmax(-1).numpy() == labels).mean()
+            assert row["score"] == pytest.approx(right)
+        both = enc.run(corpus.texts, do=disable([(0, 2), (1, 1)])).logits.argmax(-1).numpy()
+        assert result.table("sets")["score"][0] == pytest.approx((both == labels).mean())
+
+
+def test_first_order_effect_is_exact_for_a_small_step() -> None:
+    from bertology.model.importance import first_order_effects, losses
+    from bertology.model.interventions import GateHead
+
+    enc, corpus = encoder(spoil=2.0), planted.corpus(12)
+    enc.model.double()
+    labels = torch.tensor(corpus.labels)
+    for method in ("uniform", "zero"):
+        batch = enc.encode(corpus.texts)
+        slopes = first_order_effects(enc, batch, labels, method=method)
+        xi = torch.ones(2, 4, dtype=torch.float64)
+        before = losses(enc.run(batch, do=GateHead(xi, method)).logits, labels)
+        xi[1, 1] -= 1e-4
+        after = losses(enc.run(batch, do=GateHead(xi, method)).logits, labels)
+        torch.testing.assert_close(slopes[:, 1, 1].double(), (after - before) / 1e-4,
+                                   rtol=1e-2, atol=1e-5)  # fmt: skip
+
+
+def test_race_settles_the_planted_head_early(tmp_path: Path) -> None:
+    result = ablate(encoder(), tmp_path, 600, racing=True, margin=0.05)
+    table = result.table("heads").set_index(["layer", "head"])
+    assert table.loc[planted.CARRIER, "decision"] == "hurts"
+    assert table.loc[planted.CARRIER, "examples"] < 300
+    assert not (table["decision"] == "helps").any()
+    assert result.arrays.attrs["evaluations_saved"] > 0
+    exact = ablate(encoder(), tmp_path, 600)
+    for place, row in exact.table("heads").set_index(["layer", "head"]).iterrows():
+        raced = table.loc[place]
+        assert raced["simultaneous_low"] <= row["difference"] <= raced["simultaneous_high"]
+
+
+def test_regression_is_scored_by_correlation(tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    from bertology.data.corpus import Task
+
+    torch.manual_seed(0)
+    model = planted.model()
+    model.classifier = torch.nn.Linear(16, 1)
+    with torch.no_grad():
+        model.classifier.weight.zero_()
+        model.classifier.weight[0, 0] = 2.0
+    model.config.num_labels = model.num_labels = 1
+    corpus = replace(
+        planted.corpus(200), task=Task("planted", "regression", (), ("pearson", "spearman"))
+    )
+    enc = Encoder(model, planted.tokenizer(), head="classification")
+    result = bt.run("head-ablation", enc, task=corpus, store=str(tmp_path), progress=False)
+    assert result.arrays.attrs["metric"] == "pearson"
+    assert result.arrays.attrs["intact"] > 0.99
+    assert sure(result) == [planted.CARRIER]
+
+
+def test_result_is_the_same_from_the_store(tmp_path: Path) -> None:
+    result = ablate(encoder(), tmp_path, 100)
+    again = Store(str(tmp_path)).load(result.identity)
+    assert isinstance(again, HeadAblationResult)
+    assert again.equals(result)
+    assert [str(v) for v in again.verdicts()] == [str(v) for v in result.verdicts()]
+    for name in again.figures():
+        assert again.plot(name).axes
+
+
+def test_batch_size_changes_no_number(tmp_path: Path) -> None:
+    enc, corpus = encoder(spoil=2.0), planted.corpus(70)
+    from bertology.studies.study import Context
+
+    study = HeadAblation()
+    parts = study.parts(enc.shape, corpus)
+    assert parts == ["examples-000000", "examples-000064"]
+    small, large = (
+        study.measure(enc, corpus, parts[0], Context(batch_tokens=n)) for n in (40, 10_000)
+    )
+    np.testing.assert_allclose(small["logits"], large["logits"], atol=1e-5)
+    np.testing.assert_allclose(small["first_order"], large["first_order"], rtol=1e-4, atol=1e-5)
+
+
+def test_refuses_before_any_work(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="'method' parameter of HeadAblation"):
+        HeadAblation(method="loudly")
+    with pytest.raises(ParameterError, match=r"heads such as 3\.5"):
+        HeadAblation(sets=("three",))
+    with pytest.raises(UnknownNameError, match="metric"):
+        HeadAblation(metric="acuracy")
+    with pytest.raises(ParameterError, match="nothing else"):
+        HeadAblation(heads=False, layers=False)
+    with pytest.raises(BertologyError, match=r"no head \(9, 0\)"):
+        ablate(encoder(), tmp_path, 20, sets=("9.0",))
+    base = Encoder(tiny.model("bert"), planted.tokenizer())
+    with pytest.raises(CapabilityError, match="classification"):
+        ablate(base, tmp_path, 20)

@@ -1,0 +1,82 @@
+"""The generated pages are those of this code, and the documentation builds without a complaint."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "ARCHITECTURE.md"])
+
+
+def test_generated_pages_are_up_to_date() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "docs" / "generate.py"), "--check"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_documentation_builds_strictly(tmp_path: Path) -> None:
+    if importlib.util.find_spec("material") is None:
+        pytest.skip("needs mkdocs-material; install with: make venv")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    pages = [p.read_text(encoding="utf-8") for p in tmp_path.rglob("*.html")]
+    assert pages
+    assert not [text for text in pages if "--8" in text], "a file was not included"
+    # Offline: no script, style or font may come from elsewhere.
+    remote = re.compile(r'<(?:script|link|img)[^>]+(?:src|href)="https?://(?!127\.)', re.I)
+    assert not [m.group() for text in pages for m in remote.finditer(text)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_python_in_the_pages_compiles(page: Path) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.S | re.M)
+    if page.parent.name == "reference":
+        return  # signatures, not code
+    for block in blocks:
+        compile(block, str(page), "exec")
+
+
+@pytest.mark.parametrize("page", ["README.md", "ARCHITECTURE.md"])
+def test_links_lead_somewhere(page: str) -> None:
+    """mkdocs checks the pages under docs/; these two are read on their own."""
+    links = re.findall(r"\]\(([^)#:]+)\)", (ROOT / page).read_text(encoding="utf-8"))
+    assert not [link for link in links if not (ROOT / link).exists()]
+
+
+def test_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
+    import tiny
+
+    checkpoint = tmp_path / "bertology-demo" / "model"
+    tiny.model("bert", "classification").save_pretrained(checkpoint)
+    tiny.tokenizer("the a keys key to cabinet cabinets are is here .".split()).save_pretrained(
+        checkpoint
+    )
+    text = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    code = "\n".join(re.findall(r"^```python\n(.*?)^```", text, re.S | re.M))
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "heads.png").is_file()
+    assert list((tmp_path / "results" / "head-ablation").iterdir())

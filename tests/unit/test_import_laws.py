@@ -1,0 +1,173 @@
+"""Imports go one way, and torch stays out of whatever only shows results."""
+
+from __future__ import annotations
+
+import ast
+import pkgutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[2] / "src" / "bertology"
+
+FOUNDATION = {"errors", "quiet", "registry", "stats", "metrics", "racing"}
+# What each part may import from the rest of the package, in any function or module.
+MAY_IMPORT: dict[str, set[str]] = {
+    "model": FOUNDATION,
+    "data": FOUNDATION,
+    "results": FOUNDATION,
+    "report": FOUNDATION | {"results"},
+    "train": FOUNDATION | {"model", "data", "results"},
+    "studies": FOUNDATION | {"model", "data", "results", "report", "train"},
+    "run": FOUNDATION | {"model", "data", "results", "report", "train", "studies"},
+    "explorer": FOUNDATION | {"model", "data", "results", "report", "studies", "run"},
+    "cli": FOUNDATION
+    | {"model", "data", "results", "report", "train", "studies", "run", "explorer"},
+}
+# The foundation in its own order.
+MAY_IMPORT |= {
+    "errors": set(),
+    "quiet": set(),
+    "registry": {"errors"},
+    "metrics": {"errors"},
+    "stats": {"errors", "metrics"},
+    "racing": {"errors", "stats"},
+}
+# The public face (`bertology/__init__.py`, `__main__.py`) may name every part.
+FACE = {"__init__", "__main__"}
+TORCH_FREE = FOUNDATION | {"data", "results", "report", "explorer", "cli"}
+TORCH_LIKE = {"torch", "transformers", "safetensors"}
+HEAVY = {
+    "torch",
+    "transformers",
+    "datasets",
+    "matplotlib",
+    "pandas",
+    "xarray",
+    "ray",
+    "scipy",
+    "sklearn",
+    "pyarrow",
+    "nltk",
+}
+
+
+def modules() -> Iterator[tuple[str, Path, ast.Module]]:
+    """Every module: its dotted name, its file and its tree."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        yield name, path, ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def part_of(module: str) -> str:
+    """`bertology.model.encoder` is in `model`; the package itself is the face."""
+    pieces = module.split(".")
+    return pieces[1] if len(pieces) > 1 else "__init__"
+
+
+def under_type_checking(tree: ast.Module) -> set[ast.AST]:
+    """Nodes that only a type checker sees."""
+    hidden: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            hidden.update(inner for child in node.body for inner in ast.walk(child))
+    return hidden
+
+
+def imports(name: str, path: Path, tree: ast.Module) -> Iterator[tuple[str, int, bool]]:
+    """Absolute names imported, with line and whether only for types."""
+    hidden = under_type_checking(tree)
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, node.lineno, node in hidden
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parent = package.split(".")[: len(package.split(".")) - node.level + 1]
+                base = ".".join([*parent, *([base] if base else [])])
+            if base == "bertology":  # `from bertology import stats` names a part
+                for alias in node.names:
+                    yield f"bertology.{alias.name}", node.lineno, node in hidden
+            else:
+                yield base, node.lineno, node in hidden
+
+
+def test_every_part_is_covered_by_the_law() -> None:
+    parts = {part_of(name) for name, _, _ in modules()}
+    assert parts - FACE <= set(MAY_IMPORT), "a new part needs its row in MAY_IMPORT"
+
+
+def test_imports_go_one_way() -> None:
+    """Also inside functions; names imported only for the type checker are free."""
+    broken = []
+    for name, path, tree in modules():
+        part = part_of(name)
+        if part in FACE:
+            continue
+        for target, line, for_types in imports(name, path, tree):
+            if for_types or target.split(".")[0] != "bertology":
+                continue
+            other = part_of(target)
+            if other == "__version__":
+                continue
+            if other != part and other not in MAY_IMPORT[part]:
+                broken.append(f"{path.relative_to(SOURCE)}:{line} {part} imports {target}")
+    assert not broken, "\n".join(broken)
+
+
+def test_only_what_computes_names_torch() -> None:
+    """Parts without torch do not import it anywhere, not even inside a function."""
+    broken = []
+    for name, path, tree in modules():
+        if part_of(name) not in TORCH_FREE:
+            continue
+        for target, line, for_types in imports(name, path, tree):
+            if not for_types and target.split(".")[0] == "torch":
+                broken.append(f"{path.relative_to(SOURCE)}:{line} imports {target}")
+    assert not broken, "\n".join(broken)
+
+
+def test_every_module_says_what_it_offers() -> None:
+    missing = [
+        str(path.relative_to(SOURCE))
+        for _, path, tree in modules()
+        if tree.body
+        and not any(
+            isinstance(node, ast.Assign | ast.AnnAssign) and "__all__" in ast.unparse(node)
+            for node in tree.body
+        )
+        and path.name not in {"__init__.py", "__main__.py"}
+    ]
+    assert not missing, f"no __all__ in {missing}"
+
+
+def loaded_by(statement: str, watched: set[str]) -> set[str]:
+    """Which of the watched libraries a fresh interpreter has after `statement`."""
+    code = f"{statement}\nimport sys\nprint(*sorted({watched!r} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
+
+
+def dotted(part: str) -> list[str]:
+    """All modules of a part, also those of its sub-packages."""
+    folder = SOURCE / part
+    found = pkgutil.walk_packages([str(folder)], prefix=f"bertology.{part}.")
+    return [f"bertology.{part}", *sorted(m.name for m in found)]
+
+
+@pytest.mark.parametrize("part", ["results", "report", "studies"])
+def test_showing_results_needs_no_torch(part: str) -> None:
+    statement = "import " + ", ".join(dotted(part))
+    assert loaded_by(statement, TORCH_LIKE) == set()
+
+
+@pytest.mark.parametrize("module", ["bertology", "bertology.cli.main"])
+def test_the_front_door_is_light(module: str) -> None:
+    assert loaded_by(f"import {module}", HEAVY) == set()
