@@ -1,0 +1,406 @@
+"""Write the reference pages from the code; with --check, say whether they are up to date.
+
+python docs/generate.py            write docs/reference/*.md
+python docs/generate.py --check    exit 1 and name the pages that would change
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import MISSING, Field, fields
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).resolve().parent
+REFERENCE = DOCS / "reference"
+NOTE = "<!-- Written by docs/generate.py; edit the code, not this page. -->\n"
+
+
+def cell(text: object) -> str:
+    """One table cell: no line breaks, no stray column marks."""
+    return " ".join(str(text).split()).replace("|", "\\|")
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    """A Markdown table."""
+    yield "| " + " | ".join(head) + " |"
+    yield "|" + "|".join(" --- " for _ in head) + "|"
+    for row in rows:
+        yield "| " + " | ".join(cell(value) for value in row) + " |"
+
+
+def page(title: str, lines: Iterable[str]) -> str:
+    """A whole page."""
+    return "\n".join([NOTE, f"# {title}", "", *lines]).rstrip() + "\n"
+
+
+def paragraphs(text: str | None) -> str:
+    """A docstring as Markdown; the words that open its sections become bold."""
+    openers = r"(^|\n\n|[.;]\s)(Question|Method|Source|Sources|Limits|Published):"
+    return re.sub(openers, r"\1**\2:**", inspect.cleandoc(text or ""))
+
+
+# ---------------------------------------------------------------- studies
+
+
+def default_of(item: Field[Any]) -> str:
+    """A parameter's default as it would be written."""
+    if item.default is not MISSING:
+        return f"`{item.default!r}`"
+    if item.default_factory is not MISSING:
+        return f"`{item.default_factory()!r}`"
+    return "required"
+
+
+def limits_of(item: Field[Any]) -> str:
+    """What a parameter may be."""
+    meta = item.metadata
+    if "choices" in meta:
+        return ", ".join(f"`{c}`" for c in meta["choices"])
+    least, most = meta.get("minimum"), meta.get("maximum")
+    if least is not None and most is not None:
+        return f"{least} to {most}"
+    if least is not None:
+        return f"at least {least}"
+    return f"at most {most}" if most is not None else ""
+
+
+def needs_of(study: Any) -> str:
+    """What must be there before the study starts, in one line."""
+    needs = study.needs
+    parts = [f"model head `{needs.head}`"]
+    parts += [f"capability `{c}`" for c in sorted(needs.capabilities)]
+    parts += [f"corpus field `{f}`" for f in sorted(needs.fields)]
+    if needs.task:
+        parts.append("a corpus that poses a task")
+    return ", ".join(parts)
+
+
+def built_in_studies() -> list[tuple[str, Any]]:
+    """Names and classes; plugins that happen to be installed are left out."""
+    from bertology.studies import STUDIES
+
+    found = [(name, STUDIES.get(name)) for name in STUDIES.names()]
+    return [(n, s) for n, s in found if s.__module__.startswith("bertology.studies.")]
+
+
+def studies() -> str:
+    """Every study: its docstring, its needs, its parameters."""
+    from bertology.results.claims import load_claims
+
+    claims = load_claims()
+    lines = [
+        "Each study is a frozen dataclass; its fields are its parameters, in Python and as",
+        "options of `bertology run`. Indices of layers and heads start at 0.",
+        "",
+    ]
+    for name, study in built_in_studies():
+        lines += [f"## {name}", "", paragraphs(study.__doc__), ""]
+        lines += [f"**Needs:** {needs_of(study)}. **Version:** {study.version}.", ""]
+        rows = [
+            (
+                f"`{f.name}`",
+                f.metadata.get("help", ""),
+                default_of(f),
+                limits_of(f),
+            )
+            for f in fields(study)
+        ]
+        lines += [*table(("parameter", "what it is", "default", "may be"), rows), ""]
+        judged = [c for c in claims if c.study == name]
+        if judged:
+            links = ", ".join(f"[{c.id}](claims.md#{anchor(c.id)})" for c in judged)
+            lines += [f"**Claims it judges:** {links}.", ""]
+    return page("Studies", lines)
+
+
+# ---------------------------------------------------------------- claims
+
+
+def anchor(text: str) -> str:
+    """The anchor that Markdown gives a heading."""
+    kept = "".join(c for c in text.lower() if c.isalnum() or c in " -_")
+    return "-".join(kept.split())
+
+
+def claims() -> str:
+    """Every claim: source, what was published, how it is judged."""
+    from bertology.results.claims import load_claims
+
+    known = dict(built_in_studies())
+    listed = [c for c in load_claims() if c.study in known]
+    lines = [
+        "A claim is a statement of the literature with a rule that judges it. The rule looks at",
+        "an interval, never at a bare number: the claim **holds** when the whole interval",
+        "satisfies the rule, **fails** when none of it does, and is **inconclusive** when the",
+        "interval straddles the border. It is **not-applicable** when the result does not have",
+        "the quantity. `bertology claims` lists and searches them.",
+        "",
+    ]
+    for claim in listed:
+        lines += [
+            f"## {claim.id}",
+            "",
+            f"> {claim.statement}",
+            "",
+            f"**Source:** {claim.source}. **Published:** {claim.published.text}",
+            "",
+            f"**Study:** [{claim.study}](studies.md#{claim.study}). **Rule:** {claim.rule}.",
+            "",
+            claim.explanation,
+            "",
+        ]
+    return page("Claims", lines)
+
+
+# ---------------------------------------------------------------- corpora
+
+
+def corpora() -> str:
+    """The catalogue: what can be loaded by name."""
+    from importlib.resources import files
+
+    from bertology.data.catalog import read_entry
+
+    texts = sorted(files("bertology.data.catalog").iterdir(), key=lambda f: f.name)
+    entries = [
+        read_entry(f.read_text(encoding="utf-8"), where=f.name)
+        for f in texts
+        if f.name.endswith(".yaml")
+    ]
+    lines = [
+        "What `load_corpus(name)` and `--task`/`--corpus` know by name. Corpora read by `grammar`",
+        "are made on the spot and need nothing; the others are read from `$BERTOLOGY_DATA`.",
+        "`bertology datasets` says which of them are on your machine and how to get the rest.",
+        "",
+    ]
+    rows = [
+        (
+            f"`{e.name}`",
+            e.title,
+            e.reader,
+            f"{e.task.kind} ({', '.join(e.task.metrics)})" if e.task else "",
+            ", ".join(e.fields),
+            e.licence,
+        )
+        for e in entries
+    ]
+    lines += table(("name", "what it is", "reader", "task", "fields", "licence"), rows)
+    return page("Corpora", lines)
+
+
+# ---------------------------------------------------------------- command line
+
+
+def command_line() -> str:
+    """Every command: its help, arguments and options."""
+    import typer
+
+    from bertology.cli.main import app
+
+    lines = ["Every command answers to `--help` with what is on this page.", ""]
+    lines += command(typer.main.get_command(app), None, "bertology")
+    return page("Command line", lines)
+
+
+def command(node: Any, parent: Any, path: str) -> Iterator[str]:
+    """One command and those below it."""
+    context = node.context_class(node, parent=parent, info_name=path.split()[-1])
+    yield f"{'#' * min(len(path.split()) + 1, 4)} {path}"
+    yield from ["", f"```text\n{path} {' '.join(node.collect_usage_pieces(context))}\n```", ""]
+    yield paragraphs(node.help)
+    yield ""
+    rows = [row for p in node.params if (row := option(p))]
+    if rows:
+        yield from table(("option", "what it is", "default"), rows)
+        yield ""
+    examples = [line.strip() for line in (node.epilog or "").splitlines() if line.strip()]
+    if len(examples) > 1:
+        yield from ["```sh", *examples[1:], "```", ""]
+    for name in node.list_commands(context) if hasattr(node, "list_commands") else ():
+        if not path.endswith(" run") or name in dict(built_in_studies()):
+            yield from command(node.get_command(context, name), context, f"{path} {name}")
+
+
+def option(parameter: Any) -> tuple[str, str, str] | None:
+    """A row for an option or argument; nothing for hidden ones and --help."""
+    if getattr(parameter, "hidden", False) or parameter.name == "help":
+        return None
+    if parameter.param_type_name == "argument":
+        shown = parameter.metavar or parameter.name.upper()
+        return f"`{shown}`", parameter.help or "", "required" if parameter.required else ""
+    names = ", ".join(f"`{o}`" for o in [*parameter.opts, *parameter.secondary_opts])
+    shown = parameter.show_default
+    if parameter.required:
+        default = "required"
+    elif isinstance(shown, str):
+        default = f"`{shown}`"
+    elif parameter.default in (None, False, "") or callable(parameter.default):
+        default = ""
+    else:
+        default = f"`{parameter.default}`"
+    return names, parameter.help or "", default
+
+
+# ---------------------------------------------------------------- Python
+
+
+def python() -> str:
+    """Everything that `import bertology` offers, with the first paragraph of its docstring."""
+    import bertology
+
+    lines = [
+        "`import bertology as bt` offers these names, each imported when it is first used.",
+        "Layers and heads count from 0; what leaves the embeddings is called `embeddings`.",
+        "",
+    ]
+    for name in bertology.__all__:
+        if name.startswith("__"):
+            continue
+        thing = getattr(bertology, name)
+        if inspect.ismodule(thing):  # `run` is a package that can be called like the function
+            thing = thing.api.run
+        lines += [f"## bt.{name}", ""]
+        if callable(thing) and not is_error_or_enum(thing):
+            lines += [f"```python\n{signature(name, thing)}\n```", ""]
+        if inspect.isclass(thing) or inspect.isroutine(thing):
+            lines += [paragraphs(inspect.getdoc(thing)), ""]
+        else:
+            lines += [f"The registry of every {thing.kind}, built in or brought by a plugin.", ""]
+    return page("Python", lines)
+
+
+def is_error_or_enum(thing: Any) -> bool:
+    """Things whose signature tells a reader nothing."""
+    return inspect.isclass(thing) and issubclass(thing, (Exception, Enum))
+
+
+def signature(name: str, thing: Any) -> str:
+    """A signature on one line if it fits, else one parameter a line."""
+    found = inspect.signature(thing)
+    pieces, starred = [], False
+    for p in found.parameters.values():
+        if p.kind is p.KEYWORD_ONLY and not starred:
+            pieces.append("*")
+        starred = starred or p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL)
+        pieces.append(argument(p))
+    returns = found.return_annotation
+    end = "" if returns in (found.empty, None, "None") else f" -> {returns}"
+    line = f"bt.{name}({', '.join(pieces)}){end}"
+    if len(line) <= 90:
+        return line
+    return f"bt.{name}(\n" + "".join(f"    {piece},\n" for piece in pieces) + f"){end}"
+
+
+def argument(p: inspect.Parameter) -> str:
+    """One parameter as it is written in code; annotations are text there, not quoted text."""
+    stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+    kind = "" if p.annotation is p.empty else f": {p.annotation}"
+    if p.default is p.empty:
+        return f"{stars}{p.name}{kind}"
+    default = "…" if "factory" in repr(p.default) else repr(p.default)
+    return f"{p.name}{kind}{' = ' if kind else '='}{default}"
+
+
+# ---------------------------------------------------------------- families
+
+
+def families() -> str:
+    """Families × capabilities: what a family's row says, and whether a test held it."""
+    from bertology.model.families import FAMILIES, Capability
+
+    record = REFERENCE / "conformance.json"
+    own = built_in_families()
+    held = json.loads(record.read_text(encoding="utf-8")) if record.is_file() else {}
+    rows = []
+    for name in FAMILIES.names():
+        family = FAMILIES.get(name)
+        if name not in own:
+            continue
+        marks = []
+        for capability in Capability:
+            if capability not in family.capabilities:
+                marks.append("–")
+            else:
+                marks.append("✓" if held.get(name, {}).get(capability.value) else "said")
+        rows.append((family.title, f"`{name}`", ", ".join(family.stacks), *marks))
+    lines = [
+        "One row per family, named by the `model_type` of its config. ✓: the family's row says so,",
+        "and the conformance tests held it on a small random model. *said*: the row says so, and",
+        "no test has recorded it. –: the family cannot give it, and a study that needs it refuses",
+        "before any work. The tests write `docs/reference/conformance.json`, from which this page",
+        "is made.",
+        "",
+        *table(("family", "model type", "stacks", *(c.value for c in Capability)), rows),
+        "",
+        "## What the capabilities mean",
+        "",
+        *capability_meanings(),
+    ]
+    return page("Families and capabilities", lines)
+
+
+def built_in_families() -> set[str]:
+    """Names that no entry point brought."""
+    from importlib.metadata import entry_points
+
+    from bertology.model.families import FAMILIES
+
+    return set(FAMILIES.names()) - {e.name for e in entry_points(group="bertology.families")}
+
+
+def capability_meanings() -> Iterator[str]:
+    """The comments beside the members of Capability, which is where they are explained."""
+    from bertology.model.families import Capability
+
+    for line in inspect.getsource(Capability).splitlines():
+        code, mark, comment = line.partition("  # ")
+        if mark and "=" in code:
+            yield f"- `{code.split('=')[1].strip().strip(chr(34))}`: {comment}"
+
+
+# ---------------------------------------------------------------- all of it
+
+PAGES = {
+    "cli.md": command_line,
+    "studies.md": studies,
+    "claims.md": claims,
+    "corpora.md": corpora,
+    "families.md": families,
+    "python.md": python,
+}
+
+
+def stale() -> list[str]:
+    """Pages that are not what the code says, without writing anything."""
+    found = []
+    for name, make in PAGES.items():
+        path = REFERENCE / name
+        if not path.is_file() or path.read_text(encoding="utf-8") != make():
+            found.append(f"docs/reference/{name}")
+    return found
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="Write nothing; exit 1 if stale.")
+    if parser.parse_args().check:
+        old = stale()
+        for name in old:
+            print(f"{name} is not up to date; run: python docs/generate.py")
+        return 1 if old else 0
+    REFERENCE.mkdir(exist_ok=True)
+    for name, make in PAGES.items():
+        (REFERENCE / name).write_text(make(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

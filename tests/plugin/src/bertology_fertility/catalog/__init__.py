@@ -1,0 +1,1 @@
+"""The plugin's datasets, one YAML file each."""

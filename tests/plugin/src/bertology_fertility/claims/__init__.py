@@ -1,0 +1,1 @@
+"""The plugin's claims, as YAML."""
