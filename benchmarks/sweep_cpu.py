@@ -6,7 +6,7 @@ are timed on a sample of variants, spread over the layers and interleaved with t
 and scaled to all 157 passes; the sweep is timed whole. Also timed: the gradient estimate.
 
 Needs the reference model and GLUE beside the project. Usage:
-    python benchmarks/sweep_cpu.py [--model FOLDER] [--every 1] [--passes 6] [--threads 2]
+    python benchmarks/sweep_cpu.py [--model FOLDER] [--root FOLDER] [--every 1] [--passes 6]
 """
 
 from __future__ import annotations
@@ -32,18 +32,20 @@ from bertology.stats import rank_correlation
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
-def mrpc(every: int) -> tuple[list[tuple[str, str]], list[int]]:
+def mrpc(every: int, root: Path | None) -> tuple[list[tuple[str, str]], list[int]]:
     """MRPC's dev pairs as the product's own reader gives them."""
-    folder = Path(tempfile.mkdtemp())
-    with tarfile.open(SHARED / "data/glue.tar.xz") as archive:
-        archive.extractall(folder, filter="data")
-    corpus = load_corpus("mrpc", split="validation", root=folder)
+    if root is None:
+        root = Path(tempfile.mkdtemp())
+        with tarfile.open(SHARED / "data/glue.tar.xz") as archive:
+            archive.extractall(root, filter="data")
+    corpus = load_corpus("mrpc", split="validation", root=root)
     return corpus.texts[::every], corpus.labels[::every]
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--model", default=str(SHARED / "models/english-12x384"))
+    arguments.add_argument("--root", type=Path, help="the folder that holds GLUE")
     arguments.add_argument("--every", type=int, default=1, help="use every n-th pair only")
     arguments.add_argument("--passes", type=int, default=6, help="loop passes to time, each kind")
     arguments.add_argument("--threads", type=int, default=2)
@@ -54,7 +56,7 @@ def main() -> None:
     plain = plain_loop.prepare(
         Encoder.load(given.model, head="classification", num_labels=2, device="cpu").model
     )
-    texts, labels = mrpc(given.every)
+    texts, labels = mrpc(given.every, given.root)
     layers, heads = range(encoder.shape.layers), range(encoder.shape.heads)
     variants = [Variant(((i, h),)) for i in layers for h in heads]
     variants += [Variant(tuple((i, h) for h in heads)) for i in layers]

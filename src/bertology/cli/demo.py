@@ -61,13 +61,13 @@ def demo_recipe() -> Recipe:
 
     return Recipe(
         corpus="grammar-entailment",
-        examples=12_000,
+        examples=10_000,
         # No dropout: so small a model does not overfit in so few steps. Wider first weights than
         # BERT's: attention that starts far from uniform finds words in the other sentence sooner.
         architecture=Architecture(
             layers=4, heads=4, hidden=64, vocab_size=2000, max_length=64, dropout=0.0, spread=0.12
         ),
-        settings=FinetuneSettings(epochs=4, learning_rate=1e-3),
+        settings=FinetuneSettings(epochs=3, learning_rate=1e-3),
     )
 
 

@@ -7,6 +7,7 @@ a display. Layers and heads are numbered from 0, and every figure that shows the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,9 +63,9 @@ def head_grid(
     if marked is not None and marked.shape != grid.shape:
         raise ParameterError("marks", "head_grid", f"have the shape {grid.shape}", marked.shape)
     layers, heads = grid.shape
-    cell = min(0.34, 6.0 / max(heads, layers, 1))
+    cell = min(0.42, 6.0 / max(heads, layers, 1))
     with look():
-        figure, axes = new_figure(max(4.4, heads * cell + 1.8), max(2.9, layers * cell + 1.55))
+        figure, axes = new_figure(max(5.4, heads * cell + 1.9), max(3.5, layers * cell + 1.6))
         mesh = axes.pcolormesh(
             np.arange(heads + 1) - 0.5,
             np.arange(layers + 1) - 0.5,
@@ -198,7 +199,7 @@ def _colour_bar(
     bar = figure.colorbar(mesh, ax=axes, shrink=0.86, aspect=22, pad=0.03)
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=2.5, labelsize=8)
-    bar.set_label(label)
+    bar.set_label(fill(label, 34))  # a small grid is lower than a long label
     if bar.solids is not None:
         bar.solids.set_edgecolor("face")  # or viewers of vector files show hairlines
     if baseline is not None:
