@@ -2,7 +2,7 @@
 
     import bertology as bt
 
-    encoder = bt.load("bertology-mini")
+    encoder = bt.load("./my-checkpoint", head="classification")
     trace = encoder.run("The keys to the cabinet are here.", record="layer.*.head.*.pattern")
     result = bt.run("head-ablation", encoder, task="mrpc")
     result.plot(), result.table(), result.verdicts()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+import transformers as hf
 
 import bertology as bt
 import planted
@@ -149,6 +150,39 @@ def test_head_that_a_family_does_not_have(tmp_path: Path) -> None:
     tiny.model("t5").save_pretrained(tmp_path)
     with pytest.raises(ModelError, match="T5 encoder models have no 'mlm' head"):
         bt.load(str(tmp_path), head="mlm")
+
+
+@pytest.mark.parametrize(
+    ("head", "kind", "shape"),
+    [
+        ("base", "BertModel", (2, 4, 24)),
+        ("mlm", "BertForMaskedLM", (2, 4, tiny.VOCAB)),
+        ("pretraining", "BertForPreTraining", (2, 4, tiny.VOCAB)),
+        ("classification", "BertForSequenceClassification", (2, 2)),
+        ("token-classification", "BertForTokenClassification", (2, 4, 2)),
+        ("multiple-choice", "BertForMultipleChoice", (2, 3)),
+    ],
+)
+def test_every_head_loads_and_records(
+    tmp_path: Path, head: str, kind: str, shape: tuple[int, ...]
+) -> None:
+    torch.manual_seed(0)
+    getattr(hf, kind)(tiny.config("bert")).save_pretrained(tmp_path)
+    encoder = bt.load(str(tmp_path), head=head)
+    ids = torch.randint(5, tiny.VOCAB, (2, 3, 4) if head == "multiple-choice" else (2, 4))
+    trace = encoder.run({"input_ids": ids}, record="layer.*.head.*.pattern")
+    assert trace.logits.shape == shape
+    maps = trace["layer.*.head.*.pattern"]
+    assert maps.shape == (3, 6 if head == "multiple-choice" else 2, 4, 4, 4)
+    torch.testing.assert_close(maps.sum(-1), torch.ones_like(maps[..., 0]))
+
+
+def test_regression_is_a_classification_head_with_one_output(tmp_path: Path) -> None:
+    planted.model().save_pretrained(tmp_path)
+    planted.tokenizer().save_pretrained(tmp_path)
+    encoder = bt.load(str(tmp_path), head="classification", num_labels=1)
+    assert encoder.run(TEXT).logits.shape == (1, 1)
+    assert encoder.new_weights == ["classifier.bias", "classifier.weight"]
 
 
 def test_device_and_dtype(folder: Path) -> None:

@@ -53,7 +53,7 @@ def add_to(app: typer.Typer) -> None:
         cls=_Studies,
         no_args_is_help=True,
         epilog=examples(
-            f"bertology run head-ablation --model bertology-mini --task {_EXAMPLE_DATA}",
+            f"bertology run head-ablation --model ./my-checkpoint --task {_EXAMPLE_DATA}",
             "bertology run head-ablation --help",
         ),
     )
@@ -99,8 +99,8 @@ def _examples(name: str, kind: type[Study[Any]]) -> list[str]:
     if kind.needs.fields and not data:
         data = " --corpus grammar"
     return [
-        f"bertology run {name} --model bertology-mini{data}",
-        f"bertology run {name} --model ./my-checkpoint{data} --workers 2 --store s3://bucket/lab",
+        f"bertology run {name} --model ./my-checkpoint{data}",
+        f"bertology run {name} --model user/model-on-the-hub{data} --workers 2",
     ]
 
 
@@ -172,8 +172,18 @@ def _load_corpus(options: RunOptions) -> Corpus | None:
     wanted = options.task if options.corpus is None else options.corpus
     if wanted is None:
         return None
-    corpus = load_corpus(wanted, split=options.split, limit=options.limit, root=options.root)
+    columns: dict[str, Any] = dict(_column(pair) for pair in options.columns)
+    corpus = load_corpus(
+        wanted, split=options.split, limit=options.limit, root=options.root, **columns
+    )
     return resolve_corpus(corpus, poses_task=options.task is not None)
+
+
+def _column(pair: str) -> tuple[str, str]:
+    field, equals, column = pair.partition("=")
+    if not (field and equals and column):
+        raise ParameterError("--columns", "run", "be pairs such as label=gold", pair)
+    return field, column
 
 
 def _present(result: Result, store: Store) -> None:

@@ -18,6 +18,9 @@ class RunOptions:
     corpus: str | None = parameter(None, "A corpus by name, path or hub id; instead of --task.")
     split: str = parameter("validation", "Which part of the corpus.")
     limit: int | None = parameter(None, "Use at most so many examples.", minimum=1)
+    columns: tuple[str, ...] = parameter(
+        (), "Columns of a file of your own: text=sentence,label=gold."
+    )
     root: str | None = parameter(None, "The folder that holds the data of catalogue entries.")
     store: str = parameter("results", "Where results are kept: a folder or an fsspec URL.")
     engine: str = parameter(

@@ -174,6 +174,14 @@ class Encoder:
                 hint="`bertology families` shows what each family can give.",
             )
 
+    def require_tokenizer(self) -> None:
+        """Refuse texts where nothing can read them."""
+        if self.tokenizer is None:
+            raise ModelError(
+                f"{self.name!r} came without a tokenizer, so it takes tensors, not texts.",
+                hint="Save its tokenizer beside it with tokenizer.save_pretrained(folder).",
+            )
+
     def check_sites(self, sites: Iterable[Sites]) -> None:
         """Refuse sites this model does not have."""
         for s in sites:
@@ -289,11 +297,7 @@ class Encoder:
             yield Batch(inputs, chosen, self.tokenizer)
 
     def _tokenize(self, texts: list[Text], too_long: str) -> tuple[dict[str, list[Any]], int]:
-        if self.tokenizer is None:
-            raise ModelError(
-                f"{self.name!r} came without a tokenizer, so it takes tensors, not texts.",
-                hint="Save its tokenizer beside it with tokenizer.save_pretrained(folder).",
-            )
+        self.require_tokenizer()
         if not texts:
             raise DataError("There is no text to encode.")
         if too_long not in ("error", "truncate"):

@@ -195,11 +195,15 @@ def _tokenizer(where: str, trust_remote_code: bool) -> Any:
     import transformers
 
     try:
-        return transformers.AutoTokenizer.from_pretrained(
+        found = transformers.AutoTokenizer.from_pretrained(
             where, use_fast=True, trust_remote_code=trust_remote_code
         )
     except Exception:
         return None  # a model without a tokenizer still runs on tensors; texts are refused later
+    # Where there are no files, transformers makes one that knows special tokens only, and every
+    # text would silently become unknown words.
+    known = set(found.get_vocab()) - set(found.all_special_tokens)
+    return found if known else None
 
 
 def _explained(name: str, where: str, error: Exception) -> ModelError:

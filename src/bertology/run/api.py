@@ -115,9 +115,9 @@ def resolve_corpus(given: str | Corpus | None, *, poses_task: bool) -> Corpus | 
         given = load_corpus(given)
     if poses_task and given.task is None:
         raise CapabilityError(
-            f"{given.name!r} poses no task.",
-            hint="Give it as corpus= (--corpus) if the study needs no task. "
-            "See which corpora pose one with: bertology datasets",
+            f"{given.name!r} poses no task: it has {', '.join(sorted(given.fields))} and no label.",
+            hint="Say which column holds the labels, as in label='gold' (--columns label=gold). "
+            "See which corpora pose a task with: bertology datasets",
         )
     return given
 

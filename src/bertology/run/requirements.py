@@ -20,8 +20,11 @@ def check_needs(name: str, study: Study[Any], encoder: Encoder, corpus: Corpus |
     """Refuse, with the reason, what the study called `name` could not finish."""
     _check_model(name, study, encoder)
     check_corpus(name, study, corpus)
+    if corpus is not None:
+        encoder.require_tokenizer()
     if corpus is not None and corpus.task is not None and encoder.head in _LABELLED_HEADS:
         _check_labels(encoder, corpus.task)
+    study.check(encoder.shape, corpus)
 
 
 def _check_model(name: str, study: Study[Any], encoder: Encoder) -> None:

@@ -95,7 +95,7 @@ class HeadAblationResult(Result):
         return head_grid(
             100 * grid,
             title=f"Disabling one head at a time\n{self._title}",
-            label=f"change of {facts['metric']} in points (intact: {100 * facts['intact']:.1f})",
+            label=f"change of {facts['metric']} in points\n(intact: {100 * facts['intact']:.1f})",
             marks=sure,
             center=0,
         )
@@ -181,6 +181,20 @@ class HeadAblation(Study[HeadAblationResult]):
 
     # The work ----------------------------------------------------------------------------------
 
+    def check(self, shape: Shape, corpus: Corpus | None) -> None:
+        """Heads must be there, and a race needs right and wrong answers."""
+        for text in self.sets:
+            for layer, head in _parse_set(text):
+                if not (layer < shape.layers and head < shape.heads):
+                    raise ParameterError(
+                        "sets", "HeadAblation", f"name heads of a model with {shape}", text
+                    )
+        if self.racing and corpus is not None and self._facts(corpus)["kind"] == "regression":
+            raise CapabilityError(
+                "A race needs a classification task: it follows accuracy example by example.",
+                hint="Leave out --racing for this task.",
+            )
+
     def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
         """Blocks of examples: the variants of an example are what is cheap together."""
         if self.racing:
@@ -244,12 +258,6 @@ class HeadAblation(Study[HeadAblationResult]):
 
         from bertology.racing import Race
 
-        facts = self._facts(corpus)
-        if facts["kind"] != "classification":
-            raise CapabilityError(
-                "A race needs a classification task: it follows accuracy example by example.",
-                hint="Leave out --racing for this task.",
-            )
         order = np.random.default_rng(self.seed).permutation(len(corpus))
         texts, labels = corpus.texts, np.asarray(corpus.labels)
         race = Race(len(names), margin=self.margin, level=self.level)
@@ -277,7 +285,7 @@ class HeadAblation(Study[HeadAblationResult]):
                 "decision": ("variant", ["", *map(str, race.decisions)]),
             },
             coords={"variant": [INTACT, *names], "example": np.arange(len(corpus))},
-            attrs={**facts, "metric": "accuracy"},
+            attrs={**self._facts(corpus), "metric": "accuracy"},
         )
 
     # The conclusion ----------------------------------------------------------------------------
