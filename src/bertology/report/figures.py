@@ -75,7 +75,8 @@ def head_grid(
             edgecolors="white",
             linewidth=0.8,
         )
-        axes.set(title=title, xlabel="head", ylabel="layer", aspect="equal")
+        axes.set(xlabel="head", ylabel="layer", aspect="equal")
+        _title(figure, title)
         axes.set_ylim(layers - 0.5, -0.5)
         _count(axes.xaxis, heads)
         _count(axes.yaxis, layers)
@@ -122,7 +123,8 @@ def layer_bars(
                 f" intact\n {baseline:.3g}", (1, baseline), xycoords=("axes fraction", "data"),
                 color=ACCENT, va="center", fontsize=8, annotation_clip=False,
             )  # fmt: skip
-        axes.set(title=title, ylabel=label, xlabel="layer" if names is None else "")
+        axes.set(ylabel=label, xlabel="layer" if names is None else "")
+        _title(figure, title)
         axes.set_xlim(-0.6, max(count, 1) - 0.4)
         axes.spines["bottom"].set_visible(False)
         axes.tick_params(axis="x", length=0)
@@ -163,7 +165,8 @@ def scatter_with_rank(
             axes.axhline(0, color=GREY, linewidth=0.8)
             axes.axvline(0, color=GREY, linewidth=0.8)
         axes.scatter(one, other, s=18, color=POSITIVE, alpha=0.65, linewidths=0)
-        axes.set(title=title, xlabel=xlabel, ylabel=ylabel)
+        axes.set(xlabel=xlabel, ylabel=ylabel)
+        _title(figure, title)
         if rank is not None:
             text = f"Spearman ρ = {rank.value:.2f} [{rank.low:.2f}, {rank.high:.2f}], n = {rank.n}"
             _note(figure, text)
@@ -199,7 +202,8 @@ def _colour_bar(
     bar = figure.colorbar(mesh, ax=axes, shrink=0.86, aspect=22, pad=0.03)
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=2.5, labelsize=8)
-    bar.set_label(fill(label, 34))  # a small grid is lower than a long label
+    # A small grid is lower than a long label.
+    bar.set_label("\n".join(fill(line, 34) for line in label.split("\n")))
     if bar.solids is not None:
         bar.solids.set_edgecolor("face")  # or viewers of vector files show hairlines
     if baseline is not None:
@@ -236,6 +240,11 @@ def _spans_zero(values: Floats) -> bool:
 
 def _short(names: Sequence[str]) -> bool:
     return max(map(len, names), default=0) <= 3
+
+
+def _title(figure: Figure, text: str) -> None:
+    """What is shown, over the whole width: a title of narrow axes would run off the page."""
+    figure.suptitle(text, x=0.01, ha="left")
 
 
 def _note(figure: Figure, text: str) -> None:

@@ -42,6 +42,8 @@ _LOOK: dict[Any, Any] = {
     "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib: the same picture everywhere
     "font.size": 9,
     "axes.titlesize": 10.5,
+    "figure.titlesize": 10.5,
+    "figure.titleweight": "bold",
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
     "axes.titlepad": 10,
@@ -86,7 +88,8 @@ def new_figure(width: float, height: float) -> tuple[Figure, Axes]:
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    engine = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08)
+    # "compress": axes of a fixed aspect leave no hole beside them.
+    engine = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08, compress=True)
     figure = Figure(figsize=(width, height), layout=engine)
     FigureCanvasAgg(figure)
     return figure, figure.add_subplot()
