@@ -11,7 +11,7 @@ from bertology.errors import BertologyError
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["examples", "say", "say_error", "show_table"]
+__all__ = ["columns_that_fit", "examples", "say", "say_error", "show_table", "text_of"]
 
 _WIDTH_OF_PIPES = 140  # nobody resizes a pipe; rich's 80 columns would cut tables short
 
@@ -56,15 +56,26 @@ def show_table(
         numeric = bool(cells) and all(_is_number(row[i]) for row in cells)
         table.add_column(name, justify="right" if numeric else "left", overflow="fold")
     for row in cells:
-        table.add_row(*(Text(_text(value)) for value in row))
+        table.add_row(*(Text(text_of(value)) for value in row))
     _console().print(table)
+
+
+def columns_that_fit(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> int:
+    """How many columns, from the left, the terminal has room for."""
+    room, used = _console().width, 0
+    for i, name in enumerate(columns):
+        used += 3 + max([len(name), *(len(text_of(row[i])) for row in rows)])
+        if used > room:
+            return max(i, 1)
+    return len(columns)
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
+    """A value as a table shows it."""
     if value is None:
         return ""
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from bertology.cli.console import examples, say, show_table
+from bertology.cli.console import columns_that_fit, examples, say, show_table
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from bertology.results.result import Result
 
 __all__ = ["add_to", "show_result"]
@@ -163,10 +165,33 @@ def _show_main_table(result: Result, rows: int) -> None:
     named = [n for n in table.index.names if n is not None]
     if named:
         shown = shown.reset_index()
+    columns, cells = _with_intervals(shown)
+    fitting = columns_that_fit(columns, cells)
     show_table(
-        [str(c) for c in shown.columns],
-        shown.itertuples(index=False, name=None),
+        columns[:fitting],
+        [row[:fitting] for row in cells],
         title=f"{name} ({len(table)} rows; layers and heads count from 0)",
     )
-    if len(table) > rows:
-        say(f"… {len(table) - rows} more rows; see all with --format csv of: bertology export")
+    left_out = [f"{len(table) - rows} more rows"] if len(table) > rows else []
+    if fitting < len(columns):
+        left_out.append(f"the columns {', '.join(columns[fitting:])}")
+    if left_out:
+        say(f"… {' and '.join(left_out)}: see all with bertology export --format csv")
+
+
+def _with_intervals(table: pd.DataFrame) -> tuple[list[str], list[list[Any]]]:
+    """Columns and rows in which `x`, `x_low` and `x_high` are one cell."""
+    names = [str(c) for c in table.columns]
+    bounds = {n for n in names if {f"{n}_low", f"{n}_high"} <= set(names)}
+    kept = [n for n in names if n.rpartition("_")[0] not in bounds]
+    columns = []
+    for name in kept:
+        values = table[name].tolist()
+        if name in bounds:
+            lows, highs = table[f"{name}_low"], table[f"{name}_high"]
+            values = [
+                f"{v:.3g} [{low:.3g}, {high:.3g}]"
+                for v, low, high in zip(values, lows, highs, strict=True)
+            ]
+        columns.append(values)
+    return kept, [list(row) for row in zip(*columns, strict=True)]

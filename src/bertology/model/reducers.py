@@ -44,7 +44,6 @@ class AttentionStatistics:
         self._sum = torch.zeros(len(self.NAMES), shape.layers, shape.heads, dtype=torch.float64)
         self._squares = torch.zeros_like(self._sum)
         self._examples = 0
-        self._maps: dict[tuple[int, int], Tensor] = {}
 
     def update(self, value: Tensor, place: Place) -> None:
         """Add one layer of one batch: (B, H, T, S)."""
@@ -71,6 +70,10 @@ class AttentionStatistics:
     def _distances(self, size: int, like: Tensor, share: Tensor) -> Tensor:
         where = torch.arange(size, device=like.device, dtype=like.dtype)
         return (where[:, None] - where).abs() * share[:, :, None]  # (B, T, S)
+
+    def sums(self) -> tuple[Tensor, Tensor, int]:
+        """Sums and sums of squares (statistics, layers, heads) over examples, and their number."""
+        return self._sum, self._squares, self._examples
 
     @property
     def mean(self) -> Tensor:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from bertology.stats import Estimate
 
-__all__ = ["head_grid", "layer_bars", "scatter_with_rank"]
+__all__ = ["head_grid", "layer_bars", "map_sheet", "scatter_with_rank"]
 
 Floats = NDArray[np.float64]
 _CONVENTION = "Layers and heads are numbered from 0."
@@ -86,6 +86,32 @@ def head_grid(
         _outline(axes, marked)
         outlined = " Outlined: significant after correction." if marked is not None else ""
         _note(figure, _CONVENTION + outlined)
+    return figure
+
+
+def map_sheet(maps: ArrayLike, *, title: str, note: str) -> Figure:
+    """Attention maps of all heads on one sheet: layers downwards, heads to the right.
+
+    `maps` is layers × heads × queries × keys. Darker is more attention; every map has its own
+    scale, because heads that spread their attention would all look empty on a common one.
+    """
+    sheet = _array(maps, "maps", "map_sheet", dimensions=4)
+    layers, heads = sheet.shape[:2]
+    cell = min(0.62, 8.0 / max(layers, heads, 1))
+    with look():
+        figure, axes = new_figure(max(4.6, heads * cell + 0.8), max(3.2, layers * cell + 1.2))
+        axes.remove()
+        grid = figure.subplots(layers, heads, squeeze=False)
+        for (layer, head), one in np.ndenumerate(grid):
+            one.imshow(sheet[layer, head], cmap=sequential(), vmin=0, interpolation="nearest")
+            one.set(xticks=[], yticks=[])
+            one.spines[:].set_color("#cccccc")
+            if layer == layers - 1:
+                one.set_xlabel(str(head), labelpad=2)
+            if head == 0:
+                one.set_ylabel(str(layer), rotation=0, labelpad=8, va="center")
+        _title(figure, title)
+        _note(figure, fill(f"Rows: layers, columns: heads, from 0. {note}", 100))
     return figure
 
 

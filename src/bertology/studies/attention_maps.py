@@ -1,0 +1,160 @@
+"""Attention maps: where does every head of every layer look?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from bertology.results.result import Provenance, Result
+from bertology.studies.study import Context, Needs, Study, parameter
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+    from bertology.data.corpus import Corpus
+    from bertology.model.encoder import Encoder
+    from bertology.model.shape import Shape
+
+__all__ = ["AttentionMaps", "AttentionMapsResult"]
+
+BLOCK = 256  # examples in one part of the work
+LABELS = {
+    "previous": "attention to the previous token",
+    "self": "attention to the token itself",
+    "next": "attention to the next token",
+    "first": "attention to the first token ([CLS] in BERT)",
+    "last": "attention to the last token ([SEP] in BERT)",
+    "entropy": "entropy of the attention (nats)",
+    "distance": "mean distance of the attention (tokens)",
+}
+
+
+class AttentionMapsResult(Result):
+    """Statistics of every head, and the whole maps of a few examples.
+
+    Table `heads`: one row per head, with every statistic and its interval over examples. Arrays:
+    `map_0`, `map_1` … as (layer, head, query, key), with the tokens as coordinates.
+    """
+
+    def figures(self) -> Mapping[str, Callable[[], Figure]]:
+        """One sheet of maps for each kept example, then a grid for each statistic."""
+        kept = [str(n) for n in self.arrays.data_vars]
+        sheets = {n.replace("_", "-"): partial(self._sheet, n) for n in kept}
+        return sheets | {name: partial(self._grid, name) for name in LABELS}
+
+    def _sheet(self, name: str) -> Figure:
+        from bertology.report.figures import map_sheet
+
+        maps = self.arrays[name]
+        model = str(self.provenance.model.get("name")).rstrip("/").rsplit("/", 1)[-1]
+        tokens = " ".join(str(t) for t in maps.attrs["tokens"])
+        return map_sheet(
+            maps.to_numpy(),
+            title=f"Self-attention of {model}",
+            note=f"In each map rows attend to columns; darker is more. {tokens}",
+        )
+
+    def _grid(self, name: str) -> Figure:
+        from bertology.report.figures import head_grid
+
+        grid = self.tables["heads"].pivot(index="layer", columns="head", values=name)
+        corpus = (self.provenance.corpus or {}).get("name")
+        title = LABELS[name][0].upper() + LABELS[name][1:]
+        return head_grid(grid.to_numpy(), title=f"{title}\nmean over {corpus}", label=LABELS[name])
+
+
+@dataclass(frozen=True)
+class AttentionMaps(Study[AttentionMapsResult]):
+    """Where does every head of every layer look?
+
+    Method: every example is run once; each head's attention to the previous, same and next token,
+    to the first and last token, its entropy and its mean distance are averaged over the real
+    queries of an example, then over examples, without keeping the maps. The maps of the first
+    few examples are kept whole. Intervals are normal ones over examples.
+
+    Source: Revealing the Dark Secrets of BERT (EMNLP 2019), section 3; Clark et al. (2019) for
+    the statistics. Limits: attention to a token is not yet use of what it carries.
+    """
+
+    version: ClassVar[int] = 1
+    needs: ClassVar[Needs] = Needs(
+        capabilities=frozenset({"patterns"}), fields=frozenset({"text"}), head="base"
+    )
+    result_type: ClassVar[type[Result]] = AttentionMapsResult
+
+    keep: int = parameter(2, "Keep the whole maps of so many examples.", minimum=0, maximum=64)
+    level: float = parameter(0.95, "Confidence level.", minimum=0.5, maximum=0.999)
+
+    def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
+        """Blocks of examples."""
+        return [f"examples-{start:06d}" for start in range(0, len(corpus), BLOCK)]
+
+    def steps(self, part: str, shape: Shape, corpus: Corpus) -> int:
+        """One step for each example."""
+        start = int(part.rpartition("-")[2])
+        return min(BLOCK, len(corpus) - start)
+
+    def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
+        """Sums and sums of squares of every statistic; the first part also keeps maps."""
+        import xarray as xr
+
+        from bertology.model.reducers import AttentionStatistics
+
+        start = int(part.rpartition("-")[2])
+        texts = corpus.texts[start : start + BLOCK]
+        statistics = AttentionStatistics(encoder.shape)
+        for batch in encoder.batches(texts, tokens_per_batch=context.batch_tokens):
+            encoder.run(batch, reduce={"layer.*.head.*.pattern": statistics})
+            context.advance(len(batch))
+        sums, squares, examples = statistics.sums()
+        dims = ("statistic", "layer", "head")
+        data = xr.Dataset(
+            {"sum": (dims, sums.numpy()), "square": (dims, squares.numpy())},
+            coords={"statistic": list(AttentionStatistics.NAMES)},
+            attrs={"examples": examples, "first": start},
+        )
+        for i, text in enumerate(texts[: self.keep] if start == 0 else []):
+            data[f"map_{i}"] = _whole_map(encoder, text, i)
+        return data
+
+    def conclude(
+        self, measured: Mapping[str, xr.Dataset], provenance: Provenance
+    ) -> AttentionMapsResult:
+        """Means and intervals over all examples."""
+        import pandas as pd
+        import xarray as xr
+        from scipy.special import ndtri
+
+        parts = list(measured.values())
+        n = sum(int(p.attrs["examples"]) for p in parts)
+        mean, square = (
+            np.sum([p[v].to_numpy() for p in parts], axis=0) / n for v in ("sum", "square")
+        )
+        spread = np.sqrt(np.maximum(square - mean**2, 0) / max(n - 1, 1))
+        reach = float(ndtri(0.5 + self.level / 2)) * spread
+        layers, heads = np.indices(mean.shape[1:])
+        columns: dict[str, Any] = {"layer": layers.ravel(), "head": heads.ravel()}
+        for i, name in enumerate(str(s) for s in parts[0]["statistic"].to_numpy()):
+            columns[name] = mean[i].ravel()
+            columns[f"{name}_low"] = (mean[i] - reach[i]).ravel()
+            columns[f"{name}_high"] = (mean[i] + reach[i]).ravel()
+        first = next(p for p in parts if int(p.attrs["first"]) == 0)
+        kept = {k: v for k, v in first.data_vars.items() if str(k).startswith("map_")}
+        arrays = xr.Dataset(kept, attrs={"examples": n, "level": self.level})
+        return AttentionMapsResult(provenance, {"heads": pd.DataFrame(columns)}, arrays)
+
+
+def _whole_map(encoder: Encoder, text: Any, index: int) -> xr.DataArray:
+    """All maps of one example: (layer, head, query, key)."""
+    import xarray as xr
+
+    batch = encoder.encode(text, too_long="truncate")
+    trace = encoder.run(batch, record="layer.*.head.*.pattern")
+    maps = trace["layer.*.head.*.pattern"][:, 0].float().cpu().numpy()
+    dims = ("layer", "head", f"query_{index}", f"key_{index}")
+    return xr.DataArray(maps, dims=dims, attrs={"tokens": trace.tokens[0]})
