@@ -98,6 +98,8 @@ def __getattr__(name: str) -> Any:
     from bertology.quiet import hush
 
     hush()  # before the libraries below are imported: most read their settings only then
+    if name in ("Result", "Store"):
+        import_module("bertology.studies")  # or stored results would be read as plain ones
     module = import_module(_HOMES[name])
     if name == "load":
         return module.Encoder.load

@@ -150,6 +150,41 @@ def test_regression_is_scored_by_correlation(tmp_path: Path) -> None:
     assert sure(result) == [planted.CARRIER]
 
 
+def test_classes_are_matched_by_name(tmp_path: Path) -> None:
+    """A model that lists the corpus's classes the other way round is not scored upside down."""
+    model = planted.model()
+    with torch.no_grad():
+        model.classifier.weight.copy_(model.classifier.weight.flip(0))
+    model.config.id2label = {0: "Good", 1: "BAD"}
+    turned = Encoder(model, planted.tokenizer(), head="classification")
+    result = ablate(turned, tmp_path)
+    assert result.arrays.attrs["intact"] == 1.0
+    assert sure(result) == [planted.CARRIER]
+    straight = ablate(encoder(), tmp_path).table("heads")
+    np.testing.assert_allclose(
+        result.table("heads")["first_order"], straight["first_order"], atol=1e-5
+    )
+
+
+def test_says_why_nothing_was_judged(tmp_path: Path) -> None:
+    model = planted.model()
+    with torch.no_grad():
+        model.classifier.weight.zero_()
+    result = ablate(Encoder(model, planted.tokenizer(), head="classification"), tmp_path, 40)
+    assert "does not surely beat a constant answer" in str(result.verdicts()[0])
+    assert result.headline().startswith("Intact accuracy: ")
+
+
+def test_a_pruned_model_is_refused_before_any_work(tmp_path: Path) -> None:
+    pruned = Encoder(
+        bt.prune_heads(planted.model(), [(0, 0)]), planted.tokenizer(), head="classification"
+    )
+    with pytest.raises(CapabilityError, match="pruned away"):
+        ablate(pruned, tmp_path, 20)
+    with pytest.raises(ParameterError, match="be accuracy in a race"):
+        HeadAblation(racing=True, metric="f1")
+
+
 def test_result_is_the_same_from_the_store(tmp_path: Path) -> None:
     result = ablate(encoder(), tmp_path, 100)
     again = Store(str(tmp_path)).load(result.identity)
@@ -166,7 +201,7 @@ def test_batch_size_changes_no_number(tmp_path: Path) -> None:
 
     study = HeadAblation()
     parts = study.parts(enc.shape, corpus)
-    assert parts == ["examples-000000", "examples-000064"]
+    assert parts == ["examples-000000", "examples-000032", "examples-000064"]
     small, large = (
         study.measure(enc, corpus, parts[0], Context(batch_tokens=n)) for n in (40, 10_000)
     )

@@ -11,7 +11,7 @@ from bertology.errors import BertologyError
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["columns_that_fit", "examples", "say", "say_error", "show_table", "text_of"]
+__all__ = ["columns_that_fit", "examples", "say", "say_error", "show_table", "text_of", "warn"]
 
 _WIDTH_OF_PIPES = 140  # nobody resizes a pipe; rich's 80 columns would cut tables short
 
@@ -40,6 +40,11 @@ def say_error(error: BertologyError) -> None:
     console.print(error.problem, markup=False, highlight=False, soft_wrap=True)
     if error.hint:
         console.print(error.hint, style="cyan", markup=False, highlight=False, soft_wrap=True)
+
+
+def warn(text: str) -> None:
+    """Something the reader of the answer must know, on standard error."""
+    _console(stderr=True).print(f"Note: {text}", style="yellow", markup=False, highlight=False)
 
 
 def show_table(

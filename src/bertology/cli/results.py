@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["add_to", "show_result"]
 
 _ROWS = 20
+_SHORT = 24  # tables after the first are shown when they are no longer than this
 _STYLES = {"holds": "green", "fails": "red", "inconclusive": "yellow"}
 
 StoreOption = Annotated[
@@ -54,6 +55,9 @@ def list_results(
     from bertology.results.store import Store
 
     found = Store(store).list(study)
+    if not found and study is not None:
+        say(f"No results of {study!r} in {store!r}. See all with: bertology list --store {store}")
+        return
     if not found:
         say(f"No results in {store!r} yet. Make one with: bertology run STUDY --model M --task T")
         return
@@ -148,8 +152,13 @@ def show_result(result: Result, *, rows: int = _ROWS) -> None:
     say(f"{p.study} of {p.model.get('name')}{over}", style="bold")
     settings = ", ".join(f"{k} = {v}" for k, v in p.parameters.items() if v not in (None, []))
     say(f"{settings or 'no parameters'}; {p.duration:.1f} s; {p.created}; {result.identity}")
-    if result.tables:
-        _show_main_table(result, rows)
+    if result.headline():
+        say(result.headline())
+    for i, name in enumerate(result.tables):
+        if i == 0 or len(result.tables[name]) <= _SHORT:
+            _show_table(result, name, rows)
+        else:
+            say(f"Table {name}: {len(result.tables[name])} rows; see it with bertology export")
     verdicts = result.verdicts()
     if verdicts:
         show_table(
@@ -159,8 +168,8 @@ def show_result(result: Result, *, rows: int = _ROWS) -> None:
         )
 
 
-def _show_main_table(result: Result, rows: int) -> None:
-    name, table = next(iter(result.tables.items()))
+def _show_table(result: Result, name: str, rows: int) -> None:
+    table = result.tables[name]
     shown = table.head(rows)
     named = [n for n in table.index.names if n is not None]
     if named:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperGroup
 
-from bertology.cli.console import examples, say
+from bertology.cli.console import examples, say, warn
 from bertology.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -146,6 +146,8 @@ def _execute(name: str, study: Study[Any], options: RunOptions, *, command: str 
     corpus = _load_corpus(options)
     check_corpus(name, study, corpus)  # cheaper to be told before a model is loaded
     encoder = _load_encoder(options, head=study.needs.head)
+    if encoder.new_weights and study.needs.head != "base":
+        warn(f"The {study.needs.head} head was started at random: scores are at chance level.")
     _present(session.run(name, study, encoder, corpus), store)
 
 

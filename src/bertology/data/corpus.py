@@ -97,6 +97,9 @@ class Corpus(Sequence[Example]):
     def __len__(self) -> int:
         return len(self.examples)
 
+    def __repr__(self) -> str:
+        return f"Corpus({self.name!r}, {len(self)} examples with {', '.join(sorted(self.fields))})"
+
     @overload
     def __getitem__(self, index: int) -> Example: ...
     @overload
@@ -144,5 +147,7 @@ class Corpus(Sequence[Example]):
         if n < 1:
             raise DataError(f"Cannot take {n} examples; ask for at least 1.")
         chosen = sorted(random.Random(seed).sample(range(len(self)), n))
-        origin = {**self.origin, "limit": n, "seed": seed} if self.origin else {}
+        # A limit already in the origin means another draw (or, for the grammar, another corpus).
+        whole = bool(self.origin) and self.origin.get("limit") is None
+        origin = {**self.origin, "limit": n, "seed": seed} if whole else {}
         return replace(self, examples=[self.examples[i] for i in chosen], origin=origin)

@@ -103,7 +103,10 @@ def _pattern(
     if bias is not None:
         scores = scores + bias
     scores = tap.visit(Kind.SCORES, scores)
-    if mask is not None:
+    if mask is not None and tap.edits(Kind.SCORES):
+        # As low as an edit can go, or a query with all its keys cut would turn to masked ones.
+        scores = scores.masked_fill(~may_attend(mask, scores), float("-inf"))
+    elif mask is not None:
         scores = scores + mask
     wide = torch.float32 if scores.dtype in (torch.float16, torch.bfloat16) else scores.dtype
     pattern = torch.softmax(scores, dim=-1, dtype=wide).to(query.dtype)  # (B, H, T, S)

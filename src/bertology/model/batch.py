@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bertology.errors import DataError
+from bertology.errors import DataError, ParameterError
 
-__all__ = ["Batch", "Text", "by_length"]
+__all__ = ["Batch", "Text", "by_length", "tokenize"]
 
 Text = str | tuple[str, str]
 
@@ -31,8 +31,8 @@ class Batch:
         """(B, T) True where there is a token, False where there is padding."""
         mask = self.inputs.get("attention_mask")
         if mask is None:
-            ids = self.inputs["input_ids"]
-            return torch.ones(ids.shape[:2], dtype=torch.bool, device=ids.device)
+            ids = self.inputs["input_ids"].flatten(0, -2)
+            return torch.ones(ids.shape, dtype=torch.bool, device=ids.device)
         return mask.flatten(0, -2).bool() if mask.dim() > 2 else mask.bool()
 
     @property
@@ -46,6 +46,7 @@ class Batch:
     def tokens(self) -> list[list[str]]:
         """Wordpieces of each example, without padding."""
         ids = self.inputs["input_ids"].cpu()
+        ids = ids.flatten(0, -2)  # multiple choice has a row for each choice
         convert = self.tokenizer.convert_ids_to_tokens if self.tokenizer else lambda i: map(str, i)
         return [list(convert(row[m].tolist())) for row, m in zip(ids, self.real.cpu(), strict=True)]
 
@@ -77,3 +78,30 @@ def by_length(
         batch.append(i)
     if batch:
         yield batch
+
+
+def tokenize(
+    tokenizer: Any, texts: list[Text], *, limit: int | None, too_long: str, name: str
+) -> tuple[dict[str, list[Any]], int]:
+    """Token ids and what belongs to them, unpadded, and how many texts were cut to `limit`."""
+    if not texts:
+        raise DataError("There is no text to encode.")
+    if too_long not in ("error", "truncate"):
+        raise ParameterError("too_long", "encode", "be 'error' or 'truncate'", too_long)
+    firsts = [t if isinstance(t, str) else t[0] for t in texts]
+    seconds = [None if isinstance(t, str) else t[1] for t in texts]
+    pair = seconds[0] is not None
+    if any((s is not None) != pair for s in seconds):
+        raise DataError("Single texts and pairs of texts cannot share a batch.")
+    given = (firsts, seconds) if pair else (firsts,)
+    rows = tokenizer(*given, padding=False, truncation=False, verbose=False)
+    long = [i for i, ids in enumerate(rows["input_ids"]) if limit and len(ids) > limit]
+    if long and too_long == "error":
+        longest = max(len(rows["input_ids"][i]) for i in long)
+        raise DataError(
+            f"Text {long[0]} is too long: {longest} tokens, and {name!r} takes {limit}.",
+            hint="Shorten it, or pass too_long='truncate'.",
+        )
+    if long:
+        rows = tokenizer(*given, padding=False, truncation="longest_first", max_length=limit)
+    return dict(rows), len(long)

@@ -4,32 +4,35 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cached_property
-from hashlib import sha256
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
 
 from bertology.errors import (
     CapabilityError,
-    DataError,
     ModelError,
     ParameterError,
     UnknownNameError,
 )
-from bertology.model.batch import Batch, Text, by_length
+from bertology.model.batch import Batch, Text, by_length, tokenize
 from bertology.model.families import Capability, Family, family_of
+from bertology.model.fingerprint import fingerprint_of, state_of
 from bertology.model.instrument import Instrument, Reducer, swapped_weights, switched_configs
 from bertology.model.interventions import Intervention, WeightEdit
-from bertology.model.loading import load_model
+from bertology.model.loading import find_device, load_model
 from bertology.model.numbering import HeadNumbering
 from bertology.model.shape import Shape
 from bertology.model.sites import Kind, Sites, parse_sites
 from bertology.model.trace import Trace
 
 __all__ = ["Encoder"]
+
+_LOCKS: WeakKeyDictionary[nn.Module, threading.RLock] = WeakKeyDictionary()
+_LOCKS_GUARD = threading.Lock()
 
 _NEEDED = {
     Kind.PATTERN: Capability.PATTERNS,
@@ -68,8 +71,11 @@ class Encoder:
         self.name = name or model.config.name_or_path or self.family.title
         self.spec = None if spec is None else dict(spec)
         self.new_weights: list[str] = []
-        self._standing: list[Intervention | WeightEdit] = []
-        self._turn = threading.RLock()
+        self._known: tuple[Any, str] | None = None  # the fingerprint, and of which weights
+        self._here = threading.local()  # what stands in this thread
+        with _LOCKS_GUARD:
+            # One lock a model: encoders over the same model take turns as well.
+            self._turn = _LOCKS.setdefault(model, threading.RLock())
 
     @classmethod
     def load(
@@ -95,12 +101,15 @@ class Encoder:
             "allow_pickle": allow_pickle,
             "trust_remote_code": trust_remote_code,
         }
-        where = _device(device)
+        where = find_device(device)
         loaded = load_model(name, head, **options)
         spec = {"name": name, "head": head, **options}
         encoder = cls(loaded.model.to(where), loaded.tokenizer, head=head, name=name, spec=spec)
         encoder.new_weights = loaded.new_weights
         return encoder
+
+    def __repr__(self) -> str:
+        return f"Encoder({self.name!r}, {self.family.title}, {self.shape}, head {self.head!r})"
 
     # What it is --------------------------------------------------------------------------------
 
@@ -171,7 +180,9 @@ class Encoder:
             raise CapabilityError(
                 f"{self.name!r} ({self.family.title}, head {self.head!r}) cannot give "
                 f"{', '.join(missing)}.",
-                hint="`bertology families` shows what each family can give.",
+                hint="Load it with head='mlm'."
+                if missing == [Capability.MASKED_LM]
+                else "`bertology families` shows what each family can give.",
             )
 
     def require_tokenizer(self) -> None:
@@ -189,26 +200,25 @@ class Encoder:
             if s.one_layer and s.one_head:
                 self.numbering.check(str(s.stack), s.layers[0], s.heads[0])
             stack = self.family.stacks[str(s.stack)]
-            if (s.kind in (Kind.MLP, Kind.ACTIVATION) and stack.mlp is None) or (
-                s.kind is Kind.ATTENTION and stack.projection is None
+            # Cross-attention lies inside the decoder's blocks: the stream there is the decoder's.
+            shares = next(n for n, o in self.family.stacks.items() if o.block == stack.block)
+            inside = s.kind in (Kind.RESIDUAL, Kind.EMBEDDINGS) and shares != s.stack
+            if (
+                inside
+                or (s.kind in (Kind.MLP, Kind.ACTIVATION) and stack.mlp is None)
+                or (s.kind is Kind.ATTENTION and stack.projection is None)
             ):
                 raise CapabilityError(
                     f"{self.family.title} has no site {s.kind.value!r} in its {s.stack} stack."
                 )
 
-    @cached_property
+    @property
     def fingerprint(self) -> str:
-        """A hash of weights, config and tokenizer; not of names, paths or devices."""
-        digest = sha256(f"{self.family.model_type}\n{self.head}\n".encode())
-        for name, tensor in sorted(self.model.state_dict().items()):
-            raw = tensor.detach().cpu().contiguous()
-            digest.update(f"{name} {tuple(raw.shape)} {raw.dtype}\n".encode())
-            digest.update(memoryview(raw.reshape(-1).view(torch.uint8).numpy()))
-        if self.tokenizer is not None:
-            backend = getattr(self.tokenizer, "backend_tokenizer", None)
-            text = backend.to_str() if backend else str(sorted(self.tokenizer.get_vocab().items()))
-            digest.update(text.encode())
-        return digest.hexdigest()[:16]
+        """A hash of weights, config and tokenizer; computed anew when weights have changed."""
+        state = state_of(self.model)
+        if self._known is None or self._known[0] != state:
+            self._known = (state, fingerprint_of(self.model, self.tokenizer, head=self.head))
+        return self._known[1]
 
     @property
     def max_length(self) -> int | None:
@@ -221,6 +231,19 @@ class Encoder:
             limits.append(self.tokenizer.model_max_length)
         return min(limits) if limits else None
 
+    def class_order(self, labels: Sequence[str]) -> list[int]:
+        """Which of the head's outputs stands for each of a task's classes.
+
+        By name, where the config names its classes as the task does; by number otherwise.
+        """
+        outputs = int(self.config.num_labels)
+        named = getattr(self.config, "id2label", None) or {}
+        given = {_plain(name): int(i) for i, name in named.items()}
+        wanted = [_plain(name) for name in labels]
+        if len(wanted) == outputs and set(wanted) == set(given):
+            return [given[name] for name in wanted]
+        return list(range(outputs))
+
     # Where its parts are -----------------------------------------------------------------------
 
     def module(self, template: str, layer: int) -> nn.Module:
@@ -231,6 +254,13 @@ class Encoder:
         """All modules a template names, each once, in the order of the layers."""
         layers = range(self.shapes[stack].layers)
         return list(dict.fromkeys(self.module(template, i) for i in layers))
+
+    @property
+    def shares_layers(self) -> bool:
+        """Whether one module serves several layers, as in ALBERT."""
+        block = self.family.stacks[self.family.main_stack].block
+        modules = self.unique_modules(block, self.family.main_stack)
+        return len(modules) < self.shape.layers
 
     def norm_parameter(self, layer: int, norm: str, part: str) -> tuple[str, nn.Parameter] | None:
         """The full name and tensor of a LayerNorm's weight or bias, where there is one."""
@@ -298,31 +328,9 @@ class Encoder:
 
     def _tokenize(self, texts: list[Text], too_long: str) -> tuple[dict[str, list[Any]], int]:
         self.require_tokenizer()
-        if not texts:
-            raise DataError("There is no text to encode.")
-        if too_long not in ("error", "truncate"):
-            raise ParameterError("too_long", "encode", "be 'error' or 'truncate'", too_long)
-        firsts = [t if isinstance(t, str) else t[0] for t in texts]
-        seconds = [None if isinstance(t, str) else t[1] for t in texts]
-        pair = seconds[0] is not None
-        if any((s is not None) != pair for s in seconds):
-            raise DataError("Single texts and pairs of texts cannot share a batch.")
-        limit = self.max_length
-        given = (firsts, seconds) if pair else (firsts,)
-        options: dict[str, Any] = {"padding": False, "truncation": False, "verbose": False}
-        rows = self.tokenizer(*given, **options)
-        long = [i for i, ids in enumerate(rows["input_ids"]) if limit and len(ids) > limit]
-        if long and too_long == "error":
-            longest = max(len(rows["input_ids"][i]) for i in long)
-            raise DataError(
-                f"Text {long[0]} is too long: {longest} tokens, and {self.name!r} takes {limit}.",
-                hint="Shorten it, or pass too_long='truncate'.",
-            )
-        if long:
-            rows = self.tokenizer(
-                *given, padding=False, truncation="longest_first", max_length=limit
-            )
-        return dict(rows), len(long)
+        return tokenize(
+            self.tokenizer, texts, limit=self.max_length, too_long=too_long, name=self.name
+        )
 
     # Running -------------------------------------------------------------------------------------
 
@@ -342,27 +350,31 @@ class Encoder:
         """
         batch = self._as_batch(inputs)
         asked = [do] if isinstance(do, Intervention | WeightEdit) else list(do)
-        changes = [*self._standing, *asked]
+        changes = [*self.standing, *asked]
         main = self.family.main_stack
         trace = Trace(batch, None, self.shapes, main)
-        instrument = Instrument(
-            self,
-            [c for c in changes if isinstance(c, Intervention)],
-            parse_sites(record, self.shapes, main),
-            [(parse_sites(s, self.shapes, main)[0], r) for s, r in (reduce or {}).items()],
-            trace,
-            gradients,
-        )
-        weights: dict[str, Tensor] = {}
-        for change in changes:
-            if isinstance(change, WeightEdit):
-                weights |= change.weights(self)
         grad = torch.enable_grad() if gradients else torch.no_grad()
-        with self.turn(), grad:
-            swap = swapped_weights(self.model, weights) if weights else nullcontext()
-            with swap, instrument.installed():
-                trace.output = self.model(**batch.inputs, **self._forward_options())
+        with self.turn(), grad, ExitStack() as undo:
+            instrument = Instrument(
+                self,
+                [c for c in changes if isinstance(c, Intervention)],
+                parse_sites(record, self.shapes, main),
+                [(parse_sites(s, self.shapes, main)[0], r) for s, r in (reduce or {}).items()],
+                trace,
+                gradients,
+            )
+            for change in changes:
+                if isinstance(change, WeightEdit):
+                    # Each sees what the one before it put in place, so that edits add up.
+                    undo.enter_context(swapped_weights(self.model, change.weights(self)))
+            undo.enter_context(instrument.installed())
+            trace.output = self.model(**batch.inputs, **self._forward_options())
         return trace
+
+    @property
+    def standing(self) -> tuple[Intervention | WeightEdit, ...]:
+        """The changes that stand in this thread, from the `doing` blocks around it."""
+        return getattr(self._here, "standing", ())
 
     @contextmanager
     def turn(self) -> Iterator[None]:
@@ -372,15 +384,13 @@ class Encoder:
 
     @contextmanager
     def doing(self, *changes: Intervention | WeightEdit) -> Iterator[Encoder]:
-        """Changes that stand for every run inside the block; blocks nest."""
-        with self._turn:
-            self._standing.extend(changes)
+        """Changes that stand for every run inside the block, in this thread; blocks nest."""
+        before = self.standing
+        self._here.standing = (*before, *changes)
         try:
             yield self
         finally:
-            with self._turn:
-                for change in changes:
-                    self._standing.remove(change)
+            self._here.standing = before
 
     def head_means(self, texts: Sequence[Text], *, tokens_per_batch: int = 4096) -> Tensor:
         """Mean output of each head over the real tokens of some texts: (layers, heads, D)."""
@@ -397,6 +407,9 @@ class Encoder:
         if isinstance(inputs, Mapping):
             tensors = {k: v.to(self.device) for k, v in inputs.items()}
             return Batch(tensors, range(len(tensors["input_ids"])), self.tokenizer)
+        if not isinstance(inputs, str | Sequence):
+            must = "be a text, texts, pairs of texts, a Batch or tensors"
+            raise ParameterError("inputs", "run", must, inputs)
         return self.encode(inputs)
 
     def _forward_options(self) -> dict[str, Any]:
@@ -416,15 +429,5 @@ class Encoder:
                 module.training = True
 
 
-def _device(name: str) -> torch.device:
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise ParameterError("device", "load", "be auto, cpu, cuda or cuda:N", name) from None
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise ModelError(
-            f"There is no GPU for device {name!r} on this machine.", hint="Use --device cpu."
-        )
-    return device
+def _plain(name: object) -> str:
+    return str(name).lower().replace("_", "-").replace(" ", "-")

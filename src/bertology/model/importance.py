@@ -7,19 +7,23 @@ a gate for every example, the estimates come with their spread over examples.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, cast
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
 from bertology.model.interventions import GateHead
 
 if TYPE_CHECKING:
-    from bertology.model.batch import Batch
+    from bertology.model.batch import Batch, Text
     from bertology.model.encoder import Encoder
+    from bertology.model.post_norm import Disable
 
-__all__ = ["first_order_effects", "losses"]
+__all__ = ["first_order_effects", "first_order_over", "losses"]
 
 
 def losses(logits: Tensor, labels: Tensor) -> Tensor:
@@ -46,3 +50,23 @@ def first_order_effects(
     loss = losses(trace.logits.float(), labels.to(encoder.device)).sum()
     (slope,) = torch.autograd.grad(loss, xi)
     return -slope
+
+
+def first_order_over(
+    encoder: Encoder,
+    texts: Sequence[Text],
+    labels: Sequence[float],
+    *,
+    disable: Disable,
+    tokens_per_batch: int = 4096,
+) -> NDArray[np.float64]:
+    """First-order effects of all texts, in their order: (N, layers, heads)."""
+    shape = encoder.shape
+    found = np.empty((len(texts), shape.layers, shape.heads))
+    for batch in encoder.batches(texts, tokens_per_batch=tokens_per_batch):
+        wanted = torch.tensor([labels[i] for i in batch.indices])
+        effects = first_order_effects(
+            encoder, batch, wanted, method=disable.method, means=disable.means
+        )
+        found[list(batch.indices)] = effects.float().cpu().numpy()
+    return found

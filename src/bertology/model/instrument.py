@@ -120,11 +120,23 @@ class Instrument:
             value = numbering.spread(value, tap.stack, layer, kind)
             if "values" in facts:
                 facts["values"] = numbering.spread(facts["values"], tap.stack, layer, Kind.OUTPUT)
-        place = Place(tap.stack, layer, kind, self.trace.batch.real, tap.counter.entry, **facts)
+        place = self._place(tap, kind, value, **facts)
         for edit in self.edits_at(tap.stack, kind, layer):
             value = edit.apply(value, place)
         value = self.see(place, value)
         return numbering.gather(value, tap.stack, layer) if by_head else value
+
+    def _place(self, tap: _Tap, kind: Kind, value: Tensor, **facts: Any) -> Place:
+        batch = self.trace.batch
+        real = batch.real
+        if tap.stack != self.encoder.family.main_stack:
+            # The decoder's tokens are its own: masked as the caller says, or not at all.
+            length = value.shape[2 if kind in HEAD_KINDS else 1]
+            given = batch.inputs.get("decoder_attention_mask")
+            whole = real.new_ones((value.shape[0], length))
+            real = whole if given is None else given.bool()
+        entry = tap.counter.entry
+        return Place(tap.stack, tap.counter.layer, kind, real, len(batch), entry, **facts)
 
     def see(self, place: Place, value: Tensor) -> Tensor:
         """Record and reduce; in a run with gradients the value becomes a node to ask them of."""
@@ -150,7 +162,7 @@ class Instrument:
         layer = tap.counter.layer
         weight = self.encoder.projection_weight(layer, tap.stack)  # (H, D, M)
         value = torch.einsum("bhtd,hdm->bhtm", output, weight)
-        place = Place(tap.stack, layer, Kind.CONTRIBUTION, self.trace.batch.real, tap.counter.entry)
+        place = self._place(tap, Kind.CONTRIBUTION, value)
         value = self.encoder.numbering.spread(value, tap.stack, layer, Kind.CONTRIBUTION)
         value = self.see(place, value)
         if self.gradients:

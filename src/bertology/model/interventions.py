@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor
 
-from bertology.errors import BertologyError, ParameterError, UnknownNameError
+from bertology.errors import BertologyError, CapabilityError, ParameterError, UnknownNameError
 from bertology.model.place import Place
 from bertology.model.sites import HEAD_KINDS, Kind, Sites, parse_sites
 
@@ -63,16 +63,18 @@ class Intervention(ABC):
         changed = self(value, place)
         if self.examples is None:
             return changed
-        chosen = torch.zeros(value.shape[0], dtype=torch.bool, device=value.device)
+        chosen = torch.zeros(place.examples, dtype=torch.bool, device=value.device)
         try:
             chosen[list(self.examples)] = True
         except IndexError:
             raise ParameterError(
                 "examples",
                 type(self).__name__,
-                f"name positions in a batch of {value.shape[0]}",
+                f"name positions in a batch of {place.examples}",
                 list(self.examples),
             ) from None
+        # The choices of a multiple-choice example are rows of their own.
+        chosen = chosen.repeat_interleave(value.shape[0] // place.examples)
         return torch.where(chosen.view(-1, *[1] * (value.dim() - 1)), changed, value)
 
 
@@ -88,7 +90,11 @@ def check_heads(heads: Heads, encoder: Encoder, stack: str | None) -> dict[int, 
     """Heads by layer; refuses what the model does not have."""
     shape = encoder.shapes[encoder.stack_name(stack)]
     by_layer: dict[int, list[int]] = {}
+    if not isinstance(heads, Sequence) or isinstance(heads, str):
+        raise ParameterError("heads", "an intervention", "be pairs such as [(3, 5)]", heads)
     for pair in heads:
+        if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:
+            raise ParameterError("heads", "an intervention", "be pairs such as [(3, 5)]", heads)
         layer, head = pair
         if not (0 <= layer < shape.layers and 0 <= head < shape.heads):
             raise BertologyError(
@@ -113,6 +119,8 @@ def _in_layer(heads: Heads, place: Place) -> list[int]:
 
 def _check_layers(layers: Sequence[int], encoder: Encoder, stack: str | None) -> tuple[int, ...]:
     shape = encoder.shapes[encoder.stack_name(stack)]
+    if not isinstance(layers, Sequence) or isinstance(layers, str):
+        raise ParameterError("layers", "an intervention", "be a list such as [3]", layers)
     for layer in layers:
         if not 0 <= layer < shape.layers:
             raise BertologyError(
@@ -120,6 +128,12 @@ def _check_layers(layers: Sequence[int], encoder: Encoder, stack: str | None) ->
                 f"0 to {shape.layers - 1}."
             )
     return tuple(layers)
+
+
+def _check_rows(gates: Tensor, dims: int, name: str, of: str, value: Tensor) -> None:
+    if gates.dim() == dims and gates.shape[0] != value.shape[0]:
+        must = f"have one row for each of the {value.shape[0]} examples"
+        raise ParameterError(name, of, must, tuple(gates.shape))
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,13 +214,16 @@ class GateHead(Intervention):
                 f"(examples, {shape.layers}, {shape.heads})",
                 tuple(self.xi.shape),
             )
+        if self.toward not in ("zero", "uniform", "mean"):
+            raise ParameterError("toward", "GateHead", "be zero, uniform or mean", self.toward)
         if (self.toward == "mean") != (self.means is not None):
             raise ParameterError("means", "GateHead", "go with toward='mean'", self.means)
         every = tuple(range(shape.layers))
         return [Sites(name, Kind.OUTPUT, every, tuple(range(shape.heads)))]
 
     def __call__(self, value: Tensor, place: Place) -> Tensor:
-        xi = self.xi[..., place.layer, :].to(value.device)  # (H,) or (B, H)
+        _check_rows(self.xi, 3, "xi", "GateHead", value)
+        xi = self.xi[..., place.layer, :].to(value)  # (H,) or (B, H)
         gate = xi.view(-1, value.shape[1], 1, 1)  # (1 or B, H, 1, 1)
         if self.toward == "zero":
             return value * gate
@@ -234,7 +251,8 @@ class GateMLP(Intervention):
         return [Sites(name, Kind.MLP, tuple(range(layers)))]
 
     def __call__(self, value: Tensor, place: Place) -> Tensor:
-        return value * self.nu[..., place.layer].to(value.device).view(-1, 1, 1)
+        _check_rows(self.nu, 2, "nu", "GateMLP", value)
+        return value * self.nu[..., place.layer].to(value).view(-1, 1, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,7 +273,8 @@ class SkipLayer(Intervention):
 class KnockOutEdges(Intervention):
     """Forbid attention along edges (query position, key position), in some heads or in all.
 
-    What is left of the attention is renormalised; a query with no key left attends to nothing.
+    Positions count from 0. What is left of the attention is renormalised; a query with no key
+    left attends to nothing. Uniform attention, which replaces the weights, wins over this.
     """
 
     edges: Sequence[tuple[int, int]]
@@ -271,7 +290,7 @@ class KnockOutEdges(Intervention):
     def __call__(self, value: Tensor, place: Place) -> Tensor:
         length, width = value.shape[2:]
         for q, k in self.edges:
-            if not (-length <= q < length and -width <= k < width):
+            if not (0 <= q < length and 0 <= k < width):
                 raise BertologyError(
                     f"Edge {(q, k)} lies outside an attention map of {length} × {width} tokens."
                 )
@@ -280,6 +299,14 @@ class KnockOutEdges(Intervention):
         for head in range(value.shape[1]) if self.heads is None else _in_layer(self.heads, place):
             cut[head, queries, keys] = True
         return value.masked_fill(cut, float("-inf"))
+
+
+def _check_dimensions(dimensions: Sequence[int], width: int) -> None:
+    for d in dimensions:
+        if not 0 <= d < width:
+            raise BertologyError(
+                f"There is no dimension {d}: the model is {width} wide, 0 to {width - 1}."
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,12 +321,7 @@ class SetDimensions(Intervention):
     def sites(self, encoder: Encoder) -> list[Sites]:
         name = encoder.stack_name(self.stack)
         shape = encoder.shapes[name]
-        for d in self.dimensions:
-            if not 0 <= d < shape.hidden:
-                raise BertologyError(
-                    f"There is no dimension {d}: the model is {shape.hidden} wide, "
-                    f"0 to {shape.hidden - 1}."
-                )
+        _check_dimensions(self.dimensions, shape.hidden)
         layers = range(shape.layers) if self.layers is None else self.layers
         chosen = _check_layers(tuple(layers), encoder, self.stack)
         places = [Sites(name, Kind.RESIDUAL, chosen)]
@@ -316,6 +338,8 @@ class SetDimensions(Intervention):
 class ZeroDimensions(SetDimensions):
     """Silence dimensions of the residual stream."""
 
+    value: float | Tensor = field(default=0.0, init=False)
+
 
 @dataclass(frozen=True, eq=False)
 class Patch(Intervention):
@@ -326,7 +350,7 @@ class Patch(Intervention):
     positions: Sequence[int] | None = None
 
     def sites(self, encoder: Encoder) -> list[Sites]:
-        found = parse_sites(self.site, encoder.shapes, encoder.family.main_stack)
+        found = parse_sites(self.site, encoder.shapes, encoder.stack_name(self.stack))
         if found[0].kind is Kind.CONTRIBUTION:
             raise BertologyError(
                 "Contributions are read, not patched.", hint="Patch the head's 'output' instead."
@@ -338,7 +362,10 @@ class Patch(Intervention):
         new = self.value.to(value)
         at = slice(None) if self.positions is None else list(self.positions)
         name = self.site
+        least = value.dim() - (place.kind in HEAD_KINDS)  # one head may be given without its axis
         try:
+            if not least <= new.dim() <= value.dim():
+                raise IndexError("too few or too many axes")
             if place.kind in HEAD_KINDS:
                 heads = self._heads(name, value.shape[1])
                 target = changed[:, heads]  # a copy when heads is a list
@@ -391,7 +418,14 @@ class ZeroLayerNorm(WeightEdit):
 
     def weights(self, encoder: Encoder) -> dict[str, Tensor]:
         changed: dict[str, Tensor] = {}
+        _check_dimensions(self.dimensions, encoder.shape.hidden)
         layers = range(encoder.shape.layers) if self.layers is None else self.layers
+        if self.layers is not None and encoder.shares_layers:
+            raise CapabilityError(
+                f"{encoder.family.title} uses the same norms in several layers; they cannot be "
+                "changed in some of them only.",
+                hint="Leave out `layers`.",
+            )
         for layer in _check_layers(tuple(layers), encoder, None):
             for norm in self.norms:
                 for part in [p for p, on in (("weight", self.scale), ("bias", self.bias)) if on]:

@@ -6,12 +6,15 @@ import os
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bertology.errors import ModelError, ParameterError, UnknownNameError
 from bertology.model.families import Family, family_of
 
-__all__ = ["HEADS", "Loaded", "bundled_models", "load_model", "locate"]
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["HEADS", "Loaded", "bundled_models", "find_device", "load_model", "locate"]
 
 HEADS = {
     "base": "AutoModel",
@@ -125,6 +128,13 @@ def load_model(
     finally:
         torch.random.set_rng_state(state)
     _check_new_weights(name, head, new, num_labels, total=len(model.state_dict()))
+    body = [n for n in new if head == "base" or n.startswith(f"{model.base_model_prefix}.")]
+    body = [n for n in body if "pooler" not in n]
+    if body:
+        raise ModelError(
+            f"{name!r} lacks weights of the model itself: {', '.join(body[:3])} …",
+            hint="The checkpoint is incomplete; download or save it again.",
+        )
     return Loaded(model.eval(), _tokenizer(where, trust_remote_code), family, new)
 
 
@@ -184,10 +194,15 @@ def _check_new_weights(
         )
     head_weights = [n for n in new if "pooler" not in n]
     if head_weights and head != "base" and num_labels is None:
+        chance = (
+            "Fine-tune it first, or pass num_labels=… (--num-labels) to start a head at random, "
+            "which gives chance-level scores."
+        )
         raise ModelError(
             f"{name!r} has no trained {head} head ({', '.join(head_weights[:3])} …).",
-            hint="Fine-tune it first, or pass num_labels=… (--num-labels) to start a head at "
-            "random, which gives chance-level scores.",
+            hint="Take a checkpoint that was pre-trained with this head."
+            if head in ("mlm", "pretraining")
+            else chance,
         )
 
 
@@ -234,11 +249,12 @@ def _explained(name: str, where: str, error: Exception) -> ModelError:
         )
     offline = os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "true", "yes", "on")
     reason = "HF_HUB_OFFLINE is set" if offline else "the Hugging Face hub did not give it"
-    bundled = ", ".join(bundled_models()) or "none"
+    bundled = ", ".join(bundled_models())
     return ModelError(
         f"Unknown model {name!r}: it is no folder here, not bundled, not in the local cache, "
         f"and {reason}.",
-        hint=f"Give a folder, a hub id like 'bert-base-uncased', or a bundled model ({bundled}).",
+        hint="Give a folder with a checkpoint, or download the model where the hub can be reached."
+        + (f" Bundled: {bundled}." if bundled else ""),
     )
 
 
@@ -247,3 +263,21 @@ def _remote_code(name: str) -> ModelError:
         f"{name!r} asks to run its own Python code.",
         hint="If you trust it, pass trust_remote_code=True (--trust-remote-code).",
     )
+
+
+def find_device(name: str) -> torch.device:
+    """The device called `name`; "auto" takes a GPU where there is one."""
+    import torch
+
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise ParameterError("device", "load", "be auto, cpu, cuda or cuda:N", name) from None
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise ModelError(
+            f"There is no GPU for device {name!r} on this machine.",
+            hint="Use device='cpu' (--device cpu).",
+        )
+    return device

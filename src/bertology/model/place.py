@@ -25,6 +25,7 @@ class Place:
     layer: int
     kind: Kind
     real: Tensor  # (B, T) True for tokens that are not padding
+    examples: int  # in the batch; the choices of multiple choice are rows of one example
     entry: Tensor | None = None  # (B, T, width) the residual as this layer found it
     values: Tensor | None = None  # (B, H, S, D) at output sites
     allowed: Callable[[], Tensor] | None = None  # keys each query may attend to

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from bertology.errors import CapabilityError
 from bertology.model.place import Place
 from bertology.model.shape import Shape
 
@@ -12,7 +13,7 @@ __all__ = ["AttentionStatistics", "MeanOutput"]
 
 
 class MeanOutput:
-    """Mean head output over real tokens."""
+    """Mean head output over real tokens. Give it all heads of every layer it is asked about."""
 
     def __init__(self, shape: Shape) -> None:
         self._sum = torch.zeros(shape.layers, shape.heads, shape.head_size, dtype=torch.float64)
@@ -20,8 +21,9 @@ class MeanOutput:
 
     def update(self, value: Tensor, place: Place) -> None:
         """Add one layer of one batch: (B, H, T, D)."""
-        real = place.real.to(value.dtype)  # (B, T)
-        self._sum[place.layer] += torch.einsum("bhtd,bt->hd", value, real).double().cpu()
+        _check_heads(value, self._sum.shape[1], "MeanOutput")
+        real = place.real.float()  # (B, T); sums in half precision would lose tokens
+        self._sum[place.layer] += torch.einsum("bhtd,bt->hd", value.float(), real).double().cpu()
         self._count[place.layer] += float(real.sum())
 
     @property
@@ -35,7 +37,8 @@ class AttentionStatistics:
 
     Per head: attention to the previous, same and next token, to the first and last token
     ([CLS] and the final [SEP] in BERT), the entropy of its distributions (nats) and its mean
-    distance (tokens). Every example weighs the same, whatever its length.
+    distance (tokens). Every example weighs the same, whatever its length. Give it all heads of
+    every layer it is asked about; layers it never sees are NaN.
     """
 
     NAMES = ("previous", "self", "next", "first", "last", "entropy", "distance")
@@ -43,29 +46,31 @@ class AttentionStatistics:
     def __init__(self, shape: Shape) -> None:
         self._sum = torch.zeros(len(self.NAMES), shape.layers, shape.heads, dtype=torch.float64)
         self._squares = torch.zeros_like(self._sum)
-        self._examples = 0
+        self._examples = torch.zeros(shape.layers, dtype=torch.float64)
 
     def update(self, value: Tensor, place: Place) -> None:
         """Add one layer of one batch: (B, H, T, S)."""
-        real = place.real.to(value.dtype)  # (B, T)
-        lengths = real.sum(-1)  # (B,)
-        share = real / lengths[:, None]  # each real query's weight in its example
+        _check_heads(value, self._sum.shape[2], "AttentionStatistics")
+        value = value.float()
+        real = place.real.float()  # (B, T)
+        share = real / real.sum(-1, keepdim=True)  # each real query's weight in its example
         size = value.shape[-1]
         offsets = [
             (value.diagonal(k, -2, -1) * _cut(share, k)[:, None]).sum(-1) for k in (-1, 0, 1)
         ]  # 3 × (B, H)
-        # One product gives both the weight on each key and the attended positions.
         received = torch.einsum("bhts,bt->bhs", value, share)  # (B, H, S)
-        last = (lengths.long() - 1)[:, None, None].expand(-1, value.shape[1], 1)
+        # Padding may be on either side.
+        ends = real.argmax(-1), size - 1 - real.flip(-1).argmax(-1)
+        first, last = (
+            received.gather(-1, end[:, None, None].expand(-1, value.shape[1], 1))[..., 0]
+            for end in ends
+        )
         entropy = torch.einsum("bht,bt->bh", torch.special.entr(value).sum(-1), share)
         distance = torch.einsum("bhts,bts->bh", value, self._distances(size, value, share))
-        found = torch.stack(
-            [*offsets, received[..., 0], received.gather(-1, last)[..., 0], entropy, distance]
-        )  # (statistics, B, H)
+        found = torch.stack([*offsets, first, last, entropy, distance])  # (statistics, B, H)
         self._sum[:, place.layer] += found.sum(1).double().cpu()
         self._squares[:, place.layer] += found.square().sum(1).double().cpu()
-        if place.layer == 0:
-            self._examples += value.shape[0]
+        self._examples[place.layer] += value.shape[0]
 
     def _distances(self, size: int, like: Tensor, share: Tensor) -> Tensor:
         where = torch.arange(size, device=like.device, dtype=like.dtype)
@@ -73,19 +78,27 @@ class AttentionStatistics:
 
     def sums(self) -> tuple[Tensor, Tensor, int]:
         """Sums and sums of squares (statistics, layers, heads) over examples, and their number."""
-        return self._sum, self._squares, self._examples
+        return self._sum, self._squares, int(self._examples.max())
 
     @property
     def mean(self) -> Tensor:
         """(statistics, layers, heads)"""
-        return self._sum / max(self._examples, 1)
+        return self._sum / self._examples[:, None]
 
     @property
     def standard_error(self) -> Tensor:
         """Of the mean, over examples."""
-        n = max(self._examples, 1)
+        n = self._examples[:, None]
         variance = (self._squares / n - self.mean**2).clamp_min(0)
-        return (variance / max(n - 1, 1)).sqrt()
+        return (variance / (n - 1).clamp_min(1)).sqrt()
+
+
+def _check_heads(value: Tensor, heads: int, of: str) -> None:
+    if value.shape[1] != heads:
+        raise CapabilityError(
+            f"{of} needs all {heads} heads of a layer and was given {value.shape[1]}.",
+            hint="Name the site with head.*",
+        )
 
 
 def _cut(share: Tensor, offset: int) -> Tensor:

@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
-from bertology.errors import BertologyError, ParameterError
+from bertology.errors import BertologyError, ModelError, ParameterError
 from bertology.model.batch import Batch, Text
 from bertology.model.families import Capability
 from bertology.model.instrument import hidden_argument, standing_in
@@ -47,7 +47,7 @@ class Variant:
     heads: Heads
 
     def in_layer(self, layer: int) -> list[int]:
-        return sorted(h for at, h in self.heads if at == layer)
+        return sorted({h for at, h in self.heads if at == layer})
 
     @property
     def first_layer(self) -> int:
@@ -77,6 +77,7 @@ class Sweep:
         for variant in variants:
             self._intervention(variant).sites(encoder)  # refuses heads that are not there
         can = Capability.FAST_REPLAY in encoder.capabilities and encoder.head == "classification"
+        can = can and not encoder.standing  # changes that stand go through `run` only
         self.fast = can if fast is None else fast and can
 
     @cached_property
@@ -91,6 +92,11 @@ class Sweep:
         found: Tensor | None = None
         for batch in self.batches(texts, tokens_per_batch):
             scores = self.run(batch).float().cpu()  # (1 + V, B, C)
+            if not bool(scores.isfinite().all()):
+                raise ModelError(
+                    f"{self.encoder.name!r} answers with numbers that are not finite.",
+                    hint="Its weights may be broken, or the precision too low (--dtype float32).",
+                )
             if found is None:
                 found = torch.empty(scores.shape[0], len(texts), scores.shape[2])
             found[:, list(batch.indices)] = scores

@@ -111,6 +111,8 @@ def compare_pairs(
     The sign says which one the model prefers; `(compare_pairs(…) > 0).mean()` is the accuracy as
     BLiMP counts it.
     """
+    if isinstance(good, str) or isinstance(bad, str):
+        raise DataError("Minimal pairs come as two lists of sentences, not as two sentences.")
     if len(good) != len(bad):
         raise DataError(
             f"Minimal pairs need a bad sentence for each good one: {len(good)} are good and "

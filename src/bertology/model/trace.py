@@ -43,6 +43,10 @@ class Trace:
     kept: dict[tuple[str, Kind, int], Tensor] = field(default_factory=dict)
     heads: dict[tuple[str, Kind, int], tuple[int, ...]] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        shown = ", ".join(self.sites()[:4]) + (" …" if len(self.kept) > 4 else "")
+        return f"Trace({len(self.batch)} examples; recorded: {shown or 'nothing'})"
+
     def keep(self, sites: Sites, layer: int, value: Tensor) -> None:
         """Remember a value; called by the run. Choices of the same kind are merged."""
         place = (str(sites.stack), sites.kind, layer)

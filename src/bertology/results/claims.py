@@ -168,13 +168,14 @@ class Verdict:
     outcome: Outcome
     estimate: Estimate | None
     n: int
+    reason: str | None = None  # why it was not judged, where that is known
 
     @property
     def measured(self) -> str:
         """The evidence in short: value, interval and number of examples."""
         quantity, e = self.claim.rule.quantity, self.estimate
         if e is None:
-            return f"{quantity} was not measured"
+            return self.reason or f"{quantity} was not measured"
         return f"{quantity} = {e.value:.4g} [{e.low:.4g}, {e.high:.4g}], n = {self.n}"
 
     def __str__(self) -> str:
@@ -182,15 +183,23 @@ class Verdict:
 
 
 def judge(
-    study: str, evidence: Mapping[str, Estimate], claims: Iterable[Claim] | None = None
+    study: str,
+    evidence: Mapping[str, Estimate],
+    claims: Iterable[Claim] | None = None,
+    *,
+    why_not: str | None = None,
 ) -> list[Verdict]:
-    """Judge the claims about `study` (all known ones unless `claims` are given) on `evidence`."""
+    """Judge the claims about `study` (all known ones unless `claims` are given) on `evidence`.
+
+    `why_not` says why there is no evidence, where a study knows.
+    """
     verdicts = []
     for claim in load_claims() if claims is None else claims:
         if claim.study == study:
             found = evidence.get(claim.rule.quantity)
             n = 0 if found is None else found.n
-            verdicts.append(Verdict(claim, claim.rule.judge(found), found, n))
+            reason = why_not if found is None else None
+            verdicts.append(Verdict(claim, claim.rule.judge(found), found, n, reason))
     return verdicts
 
 

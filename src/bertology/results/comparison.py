@@ -6,13 +6,25 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from bertology.metrics import Metric
 from bertology.stats import Estimate, PairedEffects, mean_interval, rank_correlation
+from bertology.stats.paired import influences
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["beats_constant_answer", "effects_table", "extreme"]
+__all__ = [
+    "beats_constant_answer",
+    "effects_table",
+    "example_losses",
+    "extreme",
+    "mean_effect",
+    "race_table",
+]
+
+Floats = NDArray[np.float64]
 
 _COLUMNS = (
     "score",
@@ -64,3 +76,53 @@ def beats_constant_answer(predictions: Any, labels: Any, *, classes: bool) -> bo
     most_frequent = np.unique(wanted)[counts.argmax()]
     better = (given == wanted).astype(float) - (wanted == most_frequent)
     return bool(mean_interval(better).low > 0)
+
+
+def example_losses(logits: NDArray[Any], labels: Floats) -> Floats:
+    """(V, N) cross-entropy of each example, or its squared error where there is one output."""
+    wide = logits.astype(np.float64)
+    if wide.shape[-1] == 1:
+        return np.asarray((wide[..., 0] - labels) ** 2)
+    shifted = wide - wide.max(-1, keepdims=True)
+    chosen = np.take_along_axis(shifted, labels.astype(int)[None, :, None], -1)[..., 0]
+    return np.asarray(np.log(np.exp(shifted).sum(-1)) - chosen)
+
+
+def mean_effect(metric: Metric, base: Floats, variants: Floats, level: float) -> Estimate:
+    """The effect of a variant drawn at random: the mean over variants, over examples."""
+    psi, _ = influences(metric, base, variants)
+    return mean_interval(psi.mean(axis=0), level)
+
+
+def race_table(
+    names: Mapping[str, Sequence[Any]],
+    right: Floats,
+    *,
+    bounds: tuple[Floats, Floats],
+    decisions: NDArray[Any],
+    level: float,
+) -> pd.DataFrame:
+    """One row per variant of a race, in the words of `effects_table` where they mean the same.
+
+    `right` (1 + V, N) says which examples the intact model and each variant got right, NaN where
+    a variant had left the race; `bounds` hold for all variants together.
+    """
+    import pandas as pd
+
+    seen = ~np.isnan(right)
+    counts = np.maximum(seen.sum(-1), 1)
+    gain = (np.where(seen, right - right[0], 0.0).sum(-1) / counts)[1:]
+    sure = [mean_interval(row[ok], level) for row, ok in zip(right[1:], seen[1:], strict=True)]
+    columns = {
+        **names,
+        "score": (np.nansum(right, -1) / counts)[1:],
+        "score_low": [max(0.0, e.low) for e in sure],
+        "score_high": [min(1.0, e.high) for e in sure],
+        "difference": np.clip(gain, *bounds),
+        "simultaneous_low": bounds[0],
+        "simultaneous_high": bounds[1],
+        "decision": decisions,
+        "examples": seen.sum(-1)[1:],
+        "sure": np.isin(decisions, ["helps", "hurts"]),
+    }
+    return pd.DataFrame(columns)

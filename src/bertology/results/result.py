@@ -63,9 +63,17 @@ class Result:
         """The quantities that claims are judged on, each with its interval."""
         return {}
 
+    def headline(self) -> str:
+        """The one line a reader needs to understand the tables; empty where there is none."""
+        return ""
+
+    def why_not(self) -> str | None:
+        """Why claims cannot be judged on this result, where the study knows a reason."""
+        return None
+
     def verdicts(self) -> list[Verdict]:
         """What the literature claims about this study's question, judged on this result."""
-        return judge(self.provenance.study, self.evidence())
+        return judge(self.provenance.study, self.evidence(), why_not=self.why_not())
 
     def equals(self, other: Result) -> bool:
         """Whether provenance, tables and arrays are the same, NaN equal to NaN."""
@@ -81,6 +89,8 @@ class Result:
         p = self.provenance
         over = "" if p.corpus is None else f" over {p.corpus.get('name')}"
         lines = [f"{p.study} of {p.model.get('name')}{over}  [{self.identity}]"]
+        if self.headline():
+            lines.append(f"  {self.headline()}")
         for name, table in self.tables.items():
             lines.append(f"  table {name}: {len(table)} rows × {len(table.columns)} columns")
         if self.figures():

@@ -18,13 +18,19 @@ _LABELLED_HEADS = {"classification", "token-classification"}
 
 def check_needs(name: str, study: Study[Any], encoder: Encoder, corpus: Corpus | None) -> None:
     """Refuse, with the reason, what the study called `name` could not finish."""
+    if encoder.standing:
+        raise CapabilityError(
+            f"Study {name!r} was started inside `with encoder.doing(…)`: its result would be kept "
+            "under the name of the unchanged model.",
+            hint="Run it outside of the block, or on a model that is changed for good.",
+        )
     _check_model(name, study, encoder)
     check_corpus(name, study, corpus)
     if corpus is not None:
         encoder.require_tokenizer()
     if corpus is not None and corpus.task is not None and encoder.head in _LABELLED_HEADS:
         _check_labels(encoder, corpus.task)
-    study.check(encoder.shape, corpus)
+    study.check(encoder, corpus)
 
 
 def _check_model(name: str, study: Study[Any], encoder: Encoder) -> None:

@@ -192,7 +192,8 @@ class Session:
         if self.command is None:
             hint = "To go on where it stopped, call bt.run(...) again with the same store."
         else:
-            hint = f"Go on where it stopped with: {self.command}"
+            again = "Go on where it stopped with" if done else "Start again with"
+            hint = f"{again}: {self.command}"
         return InterruptedRunError(
             f"Interrupted. {done} of {len(parts)} parts of {provenance.study!r} are kept.",
             hint=hint,

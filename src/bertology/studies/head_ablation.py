@@ -9,12 +9,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.errors import CapabilityError, ParameterError
-from bertology.metrics import Metric, find_metric
-from bertology.results.comparison import beats_constant_answer, effects_table, extreme
+from bertology.errors import CapabilityError, DataError, ParameterError
+from bertology.metrics import find_metric
+from bertology.results.comparison import (
+    beats_constant_answer,
+    effects_table,
+    example_losses,
+    extreme,
+    mean_effect,
+    race_table,
+)
 from bertology.results.result import Provenance, Result
-from bertology.stats import Estimate, mean_interval, paired_bootstrap, rank_correlation
-from bertology.stats.paired import influences
+from bertology.stats import Estimate, paired_bootstrap, rank_correlation
 from bertology.studies.study import Context, Needs, Study, parameter
 
 if TYPE_CHECKING:
@@ -29,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HeadAblation", "HeadAblationResult"]
 
-BLOCK = 64  # examples in one part of the work: the most that an interrupted run loses
+BLOCK = 32  # examples in one part of the work: the most that an interrupted run loses
 INTACT = "intact"
 Floats = NDArray[np.float64]
 Heads = tuple[tuple[int, int], ...]
@@ -64,6 +70,17 @@ class HeadAblationResult(Result):
                 value, low, high = map(float, self.arrays[quantity].values)
                 found[quantity] = Estimate(value, low, high, n, level)
         return found
+
+    def headline(self) -> str:
+        """The intact score, to which all differences are."""
+        facts = self.arrays.attrs
+        return f"Intact {facts['metric']}: {facts['intact']:.4g} over {facts['examples']} examples"
+
+    def why_not(self) -> str | None:
+        """Claims are about models that have learned their task."""
+        if self.arrays.attrs["informed"]:
+            return None
+        return "not judged: the intact model does not surely beat a constant answer"
 
     def figures(self) -> Mapping[str, Callable[[], Figure]]:
         """The paper's Figure 8 (heads) and Figure 9 (layers), and what goes beyond it."""
@@ -176,13 +193,29 @@ class HeadAblation(Study[HeadAblationResult]):
             find_metric(self.metric)
         if not (self.heads or self.layers or self.sets):
             raise ParameterError("heads", "HeadAblation", "be true where nothing else is", False)
+        if self.racing and self.metric not in (None, "accuracy"):
+            raise ParameterError("metric", "HeadAblation", "be accuracy in a race", self.metric)
         for text in self.sets:
             _parse_set(text)
 
     # The work ----------------------------------------------------------------------------------
 
-    def check(self, shape: Shape, corpus: Corpus | None) -> None:
-        """Heads must be there, and a race needs right and wrong answers."""
+    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+        """Heads must be there, labels within range, and a race needs right and wrong answers."""
+        shape = encoder.shape
+        if encoder.numbering.removed:
+            raise CapabilityError(
+                f"{encoder.name!r} has heads pruned away; they cannot be disabled once more.",
+                hint="Run the study on the model it was pruned from.",
+            )
+        classes = encoder.config.num_labels
+        if corpus is not None and classes > 1:
+            odd = [e.id for e in corpus if not 0 <= (e.label or 0) < classes]
+            if odd:
+                raise DataError(
+                    f"Example {odd[0]!r} has a label outside 0 to {classes - 1}, the classes of "
+                    f"{encoder.name!r}."
+                )
         for text in self.sets:
             for layer, head in _parse_set(text):
                 if not (layer < shape.layers and head < shape.heads):
@@ -222,16 +255,23 @@ class HeadAblation(Study[HeadAblationResult]):
         chosen = _block(part, len(corpus))
         texts, labels = [corpus.texts[i] for i in chosen], [corpus.labels[i] for i in chosen]
         logits = sweep.logits(texts, tokens_per_batch=context.batch_tokens, done=context.advance)
+        order = encoder.class_order(_classes(corpus))
         data = xr.Dataset(
             {
-                "logits": (("variant", "example", "output"), logits.numpy()),
+                "logits": (("variant", "example", "output"), logits.numpy()[..., order]),
                 "label": ("example", np.asarray(labels, dtype=float)),
             },
             coords={"variant": [INTACT, *variants], "example": chosen},
             attrs=self._facts(corpus),
         )
         if self.first_order and self.heads:
-            slopes = _slopes(sweep, texts, labels, context.batch_tokens)
+            if len(order) > 1:
+                labels = [order[int(label)] for label in labels]
+            from bertology.model.importance import first_order_over
+
+            slopes = first_order_over(
+                encoder, texts, labels, disable=sweep.disable, tokens_per_batch=context.batch_tokens
+            )
             data["first_order"] = (("example", "layer", "head"), slopes)
         return data
 
@@ -261,7 +301,10 @@ class HeadAblation(Study[HeadAblationResult]):
         order = np.random.default_rng(self.seed).permutation(len(corpus))
         texts, labels = corpus.texts, np.asarray(corpus.labels)
         race = Race(len(names), margin=self.margin, level=self.level)
-        everything = list(sweep.variants)
+        everything, order_of_classes = (
+            list(sweep.variants),
+            sweep.encoder.class_order(_classes(corpus)),
+        )
         right = np.full((1 + len(names), len(corpus)), np.nan)
         for start in range(0, len(corpus), BLOCK):
             chosen = order[start : start + BLOCK]
@@ -271,7 +314,8 @@ class HeadAblation(Study[HeadAblationResult]):
                 logits = sweep.logits(
                     [texts[i] for i in chosen], tokens_per_batch=context.batch_tokens
                 )
-                correct = (logits.numpy().argmax(-1) == labels[chosen]).astype(float)
+                answers = logits.numpy()[..., order_of_classes].argmax(-1)
+                correct = (answers == labels[chosen]).astype(float)
                 right[np.ix_(np.append(0, 1 + racing), chosen)] = correct
                 race.update((correct[1:] - correct[0]).T)
             context.advance(len(chosen))
@@ -310,7 +354,7 @@ class HeadAblation(Study[HeadAblationResult]):
         metric, classes = find_metric(data.attrs["metric"]), data.attrs["kind"] != "regression"
         logits, labels = data["logits"].to_numpy(), data["label"].to_numpy()
         answers = logits.argmax(-1) if classes else logits[..., 0]
-        rise = _losses(logits, labels)
+        rise = example_losses(logits, labels)
         rise = rise[1:].mean(-1) - rise[0].mean()
         names = [str(v) for v in data["variant"].to_numpy()]
         tables, arrays = {}, xr.Dataset()
@@ -328,7 +372,7 @@ class HeadAblation(Study[HeadAblationResult]):
             tables[table]["loss_difference"] = rise[np.asarray(rows) - 1]
             arrays.attrs["intact"] = float(effects.base.value)
             if table == "heads":
-                mean = _mean_gain(metric, statistics[0], statistics[rows], self.level)
+                mean = mean_effect(metric, statistics[0], statistics[rows], self.level)
                 arrays["mean_head_gain"] = ("bound", [mean.value, mean.low, mean.high])
         if "first_order" in data and "heads" in tables:
             slopes = data["first_order"].mean("example").to_numpy().ravel()
@@ -339,40 +383,33 @@ class HeadAblation(Study[HeadAblationResult]):
         return tables, arrays
 
     def _raced(self, data: xr.Dataset) -> tuple[dict[str, pd.DataFrame], xr.Dataset]:
-        import pandas as pd
         import xarray as xr
 
         right = data["right"].to_numpy()  # (1 + V, N), NaN where a variant had left the race
-        labels = data["label"].to_numpy()
-        seen = ~np.isnan(right)
-        counts = np.maximum(seen.sum(-1), 1)
-        score = np.nansum(right, -1) / counts
-        gain = np.where(seen, right - right[0], 0.0).sum(-1) / counts
+        labels, seen = data["label"].to_numpy(), ~np.isnan(right)
+        low, high, decision = (data[v].to_numpy() for v in ("low", "high", "decision"))
         names = [str(v) for v in data["variant"].to_numpy()]
-        tables = {}
-        for table, rows, columns in _families(names):
-            low, high = data["low"].to_numpy()[rows], data["high"].to_numpy()[rows]
-            decision = data["decision"].to_numpy()[rows]
-            tables[table] = pd.DataFrame(
-                {
-                    **columns,
-                    "score": score[rows],
-                    "score_low": score[rows] - gain[rows] + low,
-                    "score_high": score[rows] - gain[rows] + high,
-                    "difference": np.clip(gain[rows], low, high),
-                    "simultaneous_low": low,
-                    "simultaneous_high": high,
-                    "decision": decision,
-                    "examples": seen.sum(-1)[rows],
-                    "sure": np.isin(decision, ["helps", "hurts"]),
-                }
+        tables = {
+            table: race_table(
+                columns,
+                right[[0, *rows]],
+                bounds=(low[rows], high[rows]),
+                decisions=decision[rows],
+                level=self.level,
             )
+            for table, rows, columns in _families(names)
+        }
         known = seen[0]
         intact = np.where(right[0] == 1, labels, labels + 1)  # any answer that is not the label
         informed = beats_constant_answer(intact[known], labels[known], classes=True)
-        arrays = xr.Dataset(attrs={"intact": float(score[0]), "informed": int(informed)})
+        score = float(right[0][known].mean())
+        arrays = xr.Dataset(attrs={"intact": score, "informed": int(informed)})
         arrays.attrs["evaluations_saved"] = float(1 - seen[1:].mean())
         return tables, arrays
+
+
+def _classes(corpus: Corpus) -> tuple[str, ...]:
+    return () if corpus.task is None else corpus.task.labels
 
 
 def _block(part: str, size: int) -> list[int]:
@@ -388,7 +425,7 @@ def _parse_set(text: str) -> Heads:
         pairs = [()]
     if any(len(p) != 2 for p in pairs):
         raise ParameterError("sets", "HeadAblation", "be heads such as 3.5+7.1", text)
-    return tuple((p[0], p[1]) for p in pairs)
+    return tuple(sorted({(p[0], p[1]) for p in pairs}))
 
 
 def _families(names: list[str]) -> Iterator[tuple[str, list[int], dict[str, list[Any]]]]:
@@ -404,37 +441,3 @@ def _families(names: list[str]) -> Iterator[tuple[str, list[int], dict[str, list
         yield "layers", list(layers), {"layer": list(layers.values())}
     if sets:
         yield "sets", list(sets), {"set": list(sets.values())}
-
-
-def _losses(logits: NDArray[Any], labels: Floats) -> Floats:
-    """(V, N) cross-entropy of each example, or its squared error where there is one output."""
-    wide = logits.astype(np.float64)
-    if wide.shape[-1] == 1:
-        return np.asarray((wide[..., 0] - labels) ** 2)
-    shifted = wide - wide.max(-1, keepdims=True)
-    chosen = np.take_along_axis(shifted, labels.astype(int)[None, :, None], -1)[..., 0]
-    return np.asarray(np.log(np.exp(shifted).sum(-1)) - chosen)
-
-
-def _mean_gain(metric: Metric, base: Floats, variants: Floats, level: float) -> Estimate:
-    """The mean effect of disabling a head drawn at random, over examples."""
-    psi, _ = influences(metric, base, variants)
-    return mean_interval(psi.mean(axis=0), level)
-
-
-def _slopes(sweep: Sweep, texts: Sequence[Any], labels: Sequence[float], tokens: int) -> Floats:
-    """First-order effects (example, layer, head), in the order of the texts."""
-    import torch
-
-    from bertology.model.importance import first_order_effects
-
-    encoder, disable = sweep.encoder, sweep.disable
-    shape = encoder.shape
-    found = np.empty((len(texts), shape.layers, shape.heads))
-    for batch in encoder.batches(texts, tokens_per_batch=tokens):
-        wanted = torch.tensor([labels[i] for i in batch.indices])
-        effects = first_order_effects(
-            encoder, batch, wanted, method=disable.method, means=disable.means
-        )
-        found[list(batch.indices)] = effects.cpu().numpy()
-    return found

@@ -78,7 +78,7 @@ class Study(Generic[R]):
         """Parameters as plain JSON values, the study's part of a job's identity."""
         return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
 
-    def check(self, shape: Shape, corpus: Corpus | None) -> None:
+    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
         """Refuse, before any work, parameters that do not fit this model and corpus."""
 
     def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
