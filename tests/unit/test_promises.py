@@ -90,6 +90,16 @@ def test_answers_that_are_not_numbers_are_refused() -> None:
         Sweep(encoder, [Variant(((0, 0),))]).logits(["good up"])
 
 
+def test_kept_means_are_forgotten_when_weights_change() -> None:
+    encoder, texts = classifier(), planted.corpus(8).texts
+    before = encoder.head_means(texts)
+    assert encoder.head_means(texts) is before
+    assert not torch.equal(encoder.head_means(texts[:3]), before)
+    with torch.no_grad():
+        encoder.model.bert.encoder.layer[0].attention.self.value.weight.mul_(2)
+    torch.testing.assert_close(encoder.head_means(texts)[0], 2 * before[0])
+
+
 # Composition --------------------------------------------------------------------------------------
 
 
