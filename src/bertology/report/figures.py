@@ -84,8 +84,10 @@ def head_grid(
         axes.spines[:].set_visible(False)
         _colour_bar(figure, axes, mesh, label=label, baseline=baseline)
         _outline(axes, marked)
-        outlined = " Outlined: significant after correction." if marked is not None else ""
-        _note(figure, _CONVENTION + outlined)
+        some = "Outlined: significant after correction."
+        none = "No head is significant after correction."
+        note = "" if marked is None else some if marked.any() else none
+        _note(figure, f"{_CONVENTION} {note}".strip())
     return figure
 
 
