@@ -6,6 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# The same examples every time: a change is judged by what it changes, not by the draw.
+settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.load_profile("repeatable")
 
 # `tiny` and `planted` make the models that tests of all folders use.
 sys.path.insert(0, str(Path(__file__).parent))

@@ -119,7 +119,7 @@ def test_bounds_of_a_proportion_spend_the_budget(ones: int, budget: float) -> No
     low, high = bounded_mean_bounds(values, counts, low=0, high=1, budget=budget)
     for bound in (low[0], high[0]):
         assert 0 <= bound <= 1
-        if 0 < bound < 1:  # 50 * KL(observed || bound) is the whole budget
+        if 1e-9 < bound < 1 - 1e-9:  # 50 * KL(observed || bound) is the whole budget
             share = np.array([50 - ones, ones]) / 50
             other = np.array([1 - bound, bound])
             kl = sum(s * np.log(s / o) for s, o in zip(share, other, strict=True) if s)
