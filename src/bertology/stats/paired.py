@@ -24,8 +24,9 @@ the best of 144 heads is picked. The simultaneous ones go another way:
    t-statistics, so that correlated heads cost less than Bonferroni would charge.
 
 So `simultaneous_low > 0` for a variant says more than `low > 0`, and a variant that never moved
-has a simultaneous interval of positive width. The price is an interval about 15 % wider than
-max-T alone where the sample is large; `tests/unit/test_stats_errors.py` holds the error rates.
+has a simultaneous interval of positive width. The price is an interval about 15 % wider, by
+calculation, than max-T alone where the sample is large, and much wider where few answers change;
+`benchmarks/claim_error.py` simulates the error rates, a short version is among the tests.
 """
 
 from __future__ import annotations

@@ -152,7 +152,8 @@ class HeadAblation(Study[HeadAblationResult]):
     Differences to the intact model are paired over examples: `low` and `high` are bootstrap
     intervals; `simultaneous_low`, `simultaneous_high` and `p_adjusted` hold for all heads (or all
     layers) together. The sweep is exact: layers below an edit are computed once and all variants
-    share the rest. Beside it, `first_order` estimates the rise of the loss from gate gradients.
+    share the rest. Beside it, `first_order` estimates the rise of the loss (not of the score, which
+    it may rank quite differently) from gate gradients.
 
     With `racing`, heads leave the sweep as soon as their effect on accuracy is settled; with
     probability `level` no decision is wrong.
