@@ -6,14 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bertology.errors import DataError, ParameterError
+from bertology.errors import ParameterError
+from bertology.train.vocabulary import wordpieces
 
 if TYPE_CHECKING:
     from transformers import BertForSequenceClassification, PreTrainedTokenizerFast
 
 __all__ = ["Architecture", "fresh_model", "fresh_tokenizer"]
-
-_SPECIAL = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
 
 
 @dataclass(frozen=True)
@@ -82,39 +81,8 @@ def fresh_tokenizer(
     texts: Iterable[str | tuple[str, str]], *, vocab_size: int, max_length: int
 ) -> PreTrainedTokenizerFast:
     """A lower-casing WordPiece tokenizer trained on `texts`; pairs get segments 0 and 1."""
-    import transformers
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
-
-    hf: Any = transformers  # its constructors are not typed
-    pieces: Any = Tokenizer(models.WordPiece(unk_token=_SPECIAL["unk"]))
-    pieces.normalizer = normalizers.BertNormalizer(lowercase=True)
-    pieces.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     lines = list(_flat(texts))
-    # The trainer numbers inner characters as its hash table has them, differently each time, and
-    # breaks ties between merges by these numbers. Given up front, in order, they stay as they are.
-    letters = sorted(set().union(*map(pieces.normalizer.normalize_str, lines)))
-    first = [*_SPECIAL.values(), *(f"##{c}" for c in letters if not c.isspace())]
-    trainer = trainers.WordPieceTrainer(
-        vocab_size=vocab_size, special_tokens=first, show_progress=False
-    )
-    pieces.train_from_iterator(lines, trainer)
-    if pieces.get_vocab_size() == len(_SPECIAL):
-        raise DataError("There is no text to make a vocabulary from.")
-    # A new tokenizer of the same pieces: in this one, "##a" is a mark and no longer a piece.
-    trained = Tokenizer(models.WordPiece(pieces.get_vocab(), unk_token=_SPECIAL["unk"]))
-    trained.normalizer, trained.pre_tokenizer = pieces.normalizer, pieces.pre_tokenizer
-    trained.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]",
-        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=[(mark, trained.token_to_id(mark)) for mark in ("[CLS]", "[SEP]")],
-    )
-    tokenizer: PreTrainedTokenizerFast = hf.PreTrainedTokenizerFast(
-        tokenizer_object=trained,
-        model_max_length=max_length,
-        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
-        **{f"{name}_token": mark for name, mark in _SPECIAL.items()},
-    )
-    return tokenizer
+    return wordpieces(lambda: lines, vocab_size=vocab_size, max_length=max_length)
 
 
 def _flat(texts: Iterable[str | tuple[str, str]]) -> Iterable[str]:

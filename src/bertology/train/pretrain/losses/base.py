@@ -1,0 +1,69 @@
+"""What every loss is given and gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from bertology.train.pretrain.chance import Chance
+from bertology.train.pretrain.masking import Hidden, Pieces
+from bertology.train.pretrain.rows import Rows
+
+__all__ = ["Loss", "Outcome", "View", "told"]
+
+
+@dataclass(frozen=True)
+class View:
+    """What the body of the model is about to see."""
+
+    rows: Rows
+    hidden: Hidden
+    pieces: Pieces
+    inputs: dict[str, Tensor]  # of BertModel.forward
+    notes: dict[str, Any] = field(default_factory=dict)  # from a loss's prepare to its forward
+
+    @classmethod
+    def masked(cls, rows: Rows, hidden: Hidden, pieces: Pieces) -> View:
+        """The rows with their hidden tokens, as they are."""
+        inputs = {"input_ids": hidden.ids, "token_type_ids": rows.segments}
+        if rows.real is not None:
+            inputs["attention_mask"] = rows.real.long()
+        if rows.positions is not None:
+            inputs["position_ids"] = rows.positions
+        return cls(rows, hidden, pieces, inputs)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A loss to go down, and how many of the predictions were right; scalars on the device."""
+
+    loss: Tensor
+    correct: Tensor
+    count: Tensor
+
+
+class Loss(nn.Module):
+    """One thing to predict. `model` is always the BertForPreTraining that is trained."""
+
+    name = ""
+
+    def prepare(self, view: View, model: Any, chance: Chance) -> View:
+        """Change what the body will see; most losses do not."""
+        return view
+
+    def forward(self, states: Tensor, view: View, model: Any) -> Outcome:
+        """Judge the body's last states (B, T, hidden)."""
+        raise NotImplementedError
+
+
+def told(logits: Tensor, targets: Tensor, weights: Tensor | None = None) -> Outcome:
+    """Cross-entropy of (N, classes) against (N,), in float32; entries of weight 0 do not count."""
+    each = functional.cross_entropy(logits.float(), targets, reduction="none")
+    right = (logits.argmax(-1) == targets).float()
+    used = torch.ones_like(each) if weights is None else weights
+    count = used.sum()
+    return Outcome((each * used).sum() / count.clamp(min=1), (right * used).sum().detach(), count)

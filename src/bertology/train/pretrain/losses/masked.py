@@ -1,0 +1,49 @@
+"""BERT's own two: the hidden tokens, and how the two parts of a row relate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from bertology.train.pretrain.losses.base import Loss, Outcome, View, told
+
+__all__ = ["MaskedTokens", "SentenceRelation", "at_positions"]
+
+
+class MaskedTokens(Loss):
+    """Tell the hidden tokens. Only they go through the output layer, which is the widest."""
+
+    name = "mlm"
+
+    def forward(self, states: Tensor, view: View, model: Any) -> Outcome:
+        """Cross-entropy over the vocabulary at the hidden positions."""
+        hidden = view.hidden
+        logits = model.cls.predictions(at_positions(states, hidden.positions))  # (B·K, V)
+        return told(logits, hidden.targets.flatten(), hidden.weights.flatten())
+
+
+class SentenceRelation(Loss):
+    """Tell how the second part relates to the first, from [CLS]."""
+
+    name = "sentence"
+
+    def __init__(self, hidden_size: int, classes: int) -> None:
+        super().__init__()
+        # Two classes are what BERT has a head for, and its checkpoint keeps it.
+        self.head = None if classes == 2 else nn.Linear(hidden_size, classes)
+
+    def forward(self, states: Tensor, view: View, model: Any) -> Outcome:
+        """Cross-entropy over the relations of the pairing."""
+        pooled = model.bert.pooler(states)  # (B, hidden)
+        head = model.cls.seq_relationship if self.head is None else self.head
+        assert view.rows.relation is not None  # the config makes sure of it
+        return told(head(pooled), view.rows.relation)
+
+
+def at_positions(states: Tensor, positions: Tensor) -> Tensor:
+    """The states (B, T, hidden) at the positions (B, K), as (B·K, hidden)."""
+    batch, length, width = states.shape
+    offsets = torch.arange(batch, device=states.device)[:, None] * length
+    return states.reshape(batch * length, width)[(positions + offsets).flatten()]

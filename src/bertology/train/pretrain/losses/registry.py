@@ -1,0 +1,21 @@
+"""From the names in a recipe to the modules that do it."""
+
+from __future__ import annotations
+
+from bertology.errors import UnknownNameError
+from bertology.train.fresh import Architecture
+from bertology.train.pretrain.config import LOSSES, Objective
+from bertology.train.pretrain.losses.base import Loss
+from bertology.train.pretrain.losses.masked import MaskedTokens, SentenceRelation
+from bertology.train.pretrain.pairings import find_pairing
+
+__all__ = ["make_loss"]
+
+
+def make_loss(name: str, objective: Objective, model: Architecture, vocab_size: int) -> Loss:
+    """The loss of this name, with fresh weights where it has any of its own."""
+    if name == "mlm":
+        return MaskedTokens()
+    if name == "sentence":
+        return SentenceRelation(model.hidden, len(find_pairing(objective.pairing).relations))
+    raise UnknownNameError("loss", name, LOSSES)

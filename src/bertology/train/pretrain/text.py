@@ -1,0 +1,116 @@
+"""Text to pre-train on: documents of sentences, from plain, compressed or JSON-lines files."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from glob import glob
+from pathlib import Path
+from typing import IO, Any
+
+from bertology.errors import DataError
+
+__all__ = ["Document", "find_files", "read_documents"]
+
+_OPEN = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Document:
+    """Sentences that belong together, and what is known about them."""
+
+    sentences: tuple[str, ...]
+    entities: tuple[tuple[Span, ...], ...] | None = None  # characters, for each sentence
+    label: str | None = None  # of the whole document, for conditional MLM
+
+
+def find_files(patterns: Iterable[str | Path]) -> list[Path]:
+    """The files that paths and patterns like `texts/*.txt.xz` name, each once, in order."""
+    found: list[Path] = []
+    for pattern in patterns:
+        here = sorted(glob(str(Path(pattern).expanduser())))
+        files = [Path(p) for p in here if Path(p).is_file()]
+        if not files:
+            raise DataError(
+                f"There is no text file {str(pattern)!r}.",
+                hint="Give files or patterns: texts/*.txt, texts/*.txt.xz, pairs.jsonl.",
+            )
+        found += [f for f in files if f not in found]
+    return found
+
+
+def read_documents(files: Iterable[Path]) -> Iterator[Document]:
+    """All documents of the files, in order.
+
+    In text files a line is a sentence and an empty line ends a document. In JSON-lines files
+    (`.jsonl`) a line is a document: `{"text": …}` or `{"sentences": […]}`, and, where there is
+    more to tell, `"entities": [[start, end], …]` (characters of the text; one list for each
+    sentence if there are several), `"label": …`, or `"translation": …` beside `"text"`.
+    """
+    for file in files:
+        name = file.name
+        for ending in _OPEN:
+            name = name.removesuffix(ending)
+        try:
+            with _open(file) as lines:
+                yield from _from_json(lines, file) if name.endswith(".jsonl") else _plain(lines)
+        except UnicodeDecodeError as error:
+            raise DataError(f"{file} is not UTF-8 text: {error}.") from error
+        except (OSError, lzma.LZMAError, EOFError) as error:
+            raise DataError(f"{file} cannot be read: {error}.") from error
+
+
+def _open(file: Path) -> IO[str]:
+    opener: Any = _OPEN.get(file.suffix, open)
+    lines: IO[str] = opener(file, "rt", encoding="utf-8")
+    return lines
+
+
+def _plain(lines: Iterable[str]) -> Iterator[Document]:
+    sentences: list[str] = []
+    for line in lines:
+        if text := line.strip():
+            sentences.append(text)
+        elif sentences:
+            yield Document(tuple(sentences))
+            sentences = []
+    if sentences:
+        yield Document(tuple(sentences))
+
+
+def _from_json(lines: Iterable[str], file: Path) -> Iterator[Document]:
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            yield _document(json.loads(line))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise DataError(
+                f"{file}, line {number}, is no document: {error}.",
+                hint='A line looks like {"text": "Ann saw Bo.", "entities": [[0, 3], [8, 10]]}.',
+            ) from error
+
+
+def _document(fields: dict[str, Any]) -> Document:
+    label = fields.get("label")
+    if "sentences" in fields:
+        sentences = tuple(str(s) for s in fields["sentences"])
+        nested = fields.get("entities")
+    else:
+        sentences = (str(fields["text"]),)
+        nested = [fields["entities"]] if "entities" in fields else None
+    if "translation" in fields:
+        sentences += (str(fields["translation"]),)
+        nested = [*nested, []] if nested is not None else None
+    if nested is not None and len(nested) != len(sentences):
+        raise ValueError(f"{len(nested)} lists of entities for {len(sentences)} sentences")
+    entities = None
+    if nested is not None:
+        entities = tuple(tuple((int(a), int(b)) for a, b in spans) for spans in nested)
+    return Document(sentences, entities, None if label is None else str(label))
