@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 import transformers
-from machine import describe
+from machine import describe, product_rate
 
 from bertology.model.batch import Batch, by_length
 from bertology.model.encoder import Encoder
@@ -25,15 +25,7 @@ from bertology.model.replay import Sweep, Variant
 
 def matmul_rate(dtype: torch.dtype, size: int = 8192) -> float:
     """Operations per second of a large product."""
-    a, b = (torch.randn(size, size, device="cuda", dtype=dtype) for _ in range(2))
-    for _ in range(3):
-        a @ b
-    torch.cuda.synchronize()
-    started = time.perf_counter()
-    for _ in range(10):
-        a @ b
-    torch.cuda.synchronize()
-    return 10 * 2 * size**3 / (time.perf_counter() - started)
+    return product_rate(size, size, size, dtype=dtype)
 
 
 def suffix_operations(lengths: list[int], layers: int, heads: int, width: int) -> float:

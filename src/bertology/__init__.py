@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from bertology.model.interventions import ZeroDimensions as ZeroDimensions
     from bertology.model.interventions import ZeroHead as ZeroHead
     from bertology.model.interventions import ZeroLayerNorm as ZeroLayerNorm
+    from bertology.model.locating import steps as steps
     from bertology.model.pruning import prune_heads as prune_heads
     from bertology.model.reducers import AttentionStatistics as AttentionStatistics
     from bertology.model.scoring import cloze as cloze
@@ -83,6 +84,7 @@ _HOMES = {
     "prune_heads": "bertology.model.pruning",
     "pseudo_log_likelihood": "bertology.model.scoring",
     "run": "bertology.run.api",
+    "steps": "bertology.model.locating",
     **dict.fromkeys(_INTERVENTIONS, "bertology.model.interventions"),
 }
 

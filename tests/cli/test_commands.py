@@ -55,7 +55,7 @@ def run_toy(world: ToyWorld, store: Path, *more: Any, code: int = 0) -> str:
     return bertology("run", "toy-lengths", *asked, code=code)
 
 
-@pytest.mark.parametrize("command", ["", *COMMANDS, "families", "run toy-lengths"])
+@pytest.mark.parametrize("command", ["", *COMMANDS, "families", "models", "run toy-lengths"])
 def test_every_help_has_examples(command: str) -> None:
     shown = bertology(*command.split(), "--help")
     assert "Examples:" in shown

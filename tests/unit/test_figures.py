@@ -14,7 +14,15 @@ from matplotlib.figure import Figure
 
 from bertology.errors import ParameterError, StoreError, UnknownNameError
 from bertology.report.export import FORMATS, export
-from bertology.report.figures import head_grid, layer_bars, scatter_with_rank
+from bertology.report.figures import (
+    Dots,
+    Line,
+    head_grid,
+    interval_dots,
+    layer_bars,
+    lines,
+    scatter_with_rank,
+)
 from bertology.report.look import diverging, sequential
 from bertology.results import Provenance, Result
 from bertology.results.rendering import render
@@ -35,7 +43,18 @@ def scatter() -> Figure:
     return scatter_with_rank(x - 4, x**2 - 5, title="T", xlabel="estimate", ylabel="exact")
 
 
-@pytest.mark.parametrize("draw", [grid, bars, scatter])
+def dots() -> Figure:
+    nan = float("nan")
+    panel = Dots("accuracy", [0.5, 0.6, nan], [0.4, nan, nan], [0.6, nan, nan])
+    return interval_dots([panel, panel], ["a", "b", "c"], title="T", reference="a", note="N")
+
+
+def two_lines() -> Figure:
+    drawn = [Line("base", [0, 1, 2], [3, 2, 1]), Line("stacked", [0, 1], [3, 1])]
+    return lines(drawn, title="T", xlabel="seconds", ylabel="loss", note="N")
+
+
+@pytest.mark.parametrize("draw", [grid, bars, scatter, dots, two_lines])
 def test_svg_is_deterministic_and_its_text_is_text(draw: Callable[[], Figure]) -> None:
     svg = render(draw())
     assert svg == render(draw())
@@ -43,7 +62,18 @@ def test_svg_is_deterministic_and_its_text_is_text(draw: Callable[[], Figure]) -
     assert b"<dc:date>" not in svg
 
 
-@pytest.mark.parametrize("draw", [grid, bars, scatter])
+def dots() -> Figure:
+    nan = float("nan")
+    panel = Dots("accuracy", [0.5, 0.6, nan], [0.4, nan, nan], [0.6, nan, nan])
+    return interval_dots([panel, panel], ["a", "b", "c"], title="T", reference="a", note="N")
+
+
+def two_lines() -> Figure:
+    drawn = [Line("base", [0, 1, 2], [3, 2, 1]), Line("stacked", [0, 1], [3, 1])]
+    return lines(drawn, title="T", xlabel="seconds", ylabel="loss", note="N")
+
+
+@pytest.mark.parametrize("draw", [grid, bars, scatter, dots, two_lines])
 def test_drawing_leaves_no_state_behind(draw: Callable[[], Figure]) -> None:
     import matplotlib.pyplot as plt
 
@@ -170,3 +200,18 @@ def test_export_refuses_before_writing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="a file stands where a folder"):
         export(small(), tmp_path / "file", ("csv",))
+
+
+def test_dots_and_lines_say_what_is_wrong() -> None:
+    with pytest.raises(ParameterError, match="at least one"):
+        interval_dots([], ["a"], title="T")
+    with pytest.raises(ParameterError, match="have 2 entries"):
+        interval_dots([Dots("x", [1], [1], [1])], ["a", "b"], title="T")
+    with pytest.raises(ParameterError, match="one to three names"):
+        lines([Line(str(i), [0], [0]) for i in range(4)], title="T", xlabel="x", ylabel="y")
+
+
+def test_a_dot_without_an_interval_is_hollow() -> None:
+    axes = dots().axes[0]
+    hollow = [line for line in axes.get_lines() if line.get_markerfacecolor() == "white"]
+    assert [list(line.get_ydata()) for line in hollow] == [[1, 2]]

@@ -19,7 +19,7 @@ from bertology.errors import (
 )
 from bertology.train.encoded import encode
 from bertology.train.evaluate import baseline, predict
-from bertology.train.finetune import FinetuneSettings, History, Step, _factor, finetune
+from bertology.train.finetune import FinetuneSettings, History, Step, _factor, _Teacher, finetune
 from bertology.train.fresh import Architecture, fresh_model
 
 SIZE = Architecture(layers=1, heads=2, hidden=16, max_length=16)
@@ -142,6 +142,33 @@ def test_divergence_is_said_at_once() -> None:
         model.classifier.weight.fill_(math.nan)
     with pytest.raises(JobError, match=r"loss is nan at step 1 of 15[\s\S]*learning rate"):
         finetune(model, tokenizer, train, train, settings=FAST)
+
+
+def test_a_loss_that_is_read_late_is_still_told_by_its_step() -> None:
+    train = corpus(YES_NO, 0, 40)
+    model, _ = fresh_model(train.texts, SIZE, labels=YES_NO.labels)
+    teacher = _Teacher(model, YES_NO, FAST, steps=15, done=9)
+    assert teacher._read([torch.tensor(0.5), torch.tensor(0.25)]) == [0.5, 0.25]
+    with pytest.raises(JobError, match="loss is inf at step 8 of 15"):
+        teacher._read([torch.tensor(v) for v in (0.5, math.inf, math.nan)])
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_batches_are_padded_as_the_tokenizer_would(side: str) -> None:
+    pairs = [Example(str(i), words(i), text_b=words(3 * i + 1), label=i % 2) for i in range(20)]
+    fields = frozenset({Field.TEXT, Field.TEXT_B, Field.LABEL})
+    train = Corpus("pairs", pairs, fields, YES_NO)
+    _, tokenizer = fresh_model(train.texts, SIZE, labels=YES_NO.labels)
+    tokenizer.padding_side = side
+    encoded = encode(train, tokenizer, 16)
+    chosen = [7, 0, 13, 4]
+    inputs, targets = encoded.batch(chosen, torch.device("cpu"))
+    expected, _ = encoded._padded_by_tokenizer(chosen, torch.device("cpu"))
+    assert targets.tolist() == [1, 0, 1, 0]
+    assert set(inputs) == set(expected) == {"input_ids", "token_type_ids", "attention_mask"}
+    assert (inputs["attention_mask"] == 0).any()
+    for name, value in expected.items():
+        assert torch.equal(inputs[name], value)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,9 @@ __all__ = ["RunOptions"]
 class RunOptions:
     """What every run may be given beside the study's own parameters."""
 
-    model: str = field(metadata={"help": "A Hugging Face id, or a folder with a checkpoint."})
+    model: str = field(
+        metadata={"help": "A bundled model, a folder or a Hugging Face id; NAME@STEP for a step."}
+    )
     task: str | None = parameter(None, "A corpus that poses a task, such as mrpc.")
     corpus: str | None = parameter(None, "A corpus by name, path or hub id; instead of --task.")
     split: str = parameter("validation", "Which part of the corpus.")

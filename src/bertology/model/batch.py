@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from bertology.errors import DataError, ParameterError
@@ -57,7 +59,7 @@ class Batch:
 
 
 def by_length(
-    lengths: Sequence[int], tokens_per_batch: int, *, equal: bool = False
+    lengths: Sequence[int] | NDArray[np.int64], tokens_per_batch: int, *, equal: bool = False
 ) -> Iterator[list[int]]:
     """Indices in batches of similar length, each at most `tokens_per_batch` with its padding.
 
@@ -67,17 +69,17 @@ def by_length(
     """
     if tokens_per_batch < 1:
         raise DataError(f"A batch must hold at least one token, not {tokens_per_batch}.")
-    order = sorted(range(len(lengths)), key=lambda i: (-lengths[i], i))
-    batch: list[int] = []
-    for i in order:
-        longest = lengths[batch[0]] if batch else lengths[i]
-        full = (len(batch) + 1) * longest > tokens_per_batch
-        if batch and (full or (equal and lengths[i] != longest)):
-            yield batch
-            batch = []
-        batch.append(i)
-    if batch:
-        yield batch
+    sizes = np.asarray(lengths, np.int64)
+    order = np.argsort(-sizes, kind="stable")
+    ends = np.flatnonzero(np.diff(sizes[order])) + 1  # where another length begins
+    start = 0
+    while start < len(order):
+        stop = start + max(1, tokens_per_batch // max(1, int(sizes[order[start]])))
+        if equal:
+            following = np.searchsorted(ends, start, side="right")
+            stop = min(stop, int(ends[following])) if following < len(ends) else stop
+        yield order[start:stop].tolist()
+        start = stop
 
 
 def tokenize(

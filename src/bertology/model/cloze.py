@@ -17,7 +17,14 @@ import torch
 from bertology.errors import DataError, ModelError, ParameterError
 from bertology.model.encoder import Encoder
 from bertology.model.families import Capability
-from bertology.model.masking import Masked, Progress, Sequences, log_probabilities, tokenize
+from bertology.model.masking import (
+    Copies,
+    Masked,
+    Progress,
+    Sequences,
+    log_probabilities,
+    tokenize,
+)
 
 __all__ = ["Cloze", "Prediction", "cloze"]
 
@@ -107,7 +114,7 @@ def _open(encoder: Encoder, texts: list[str], top_k: int, options: dict[str, Any
     places = [(i, p) for i, ids in enumerate(rows.ids) for p, t in enumerate(ids) if t == mask]
     copies = [rows.masked(i, [], p, mask) for i, p in places]
     found: dict[tuple[int, int], tuple[Prediction, ...]] = {}
-    for chosen, scores in log_probabilities(encoder, copies, **options):
+    for chosen, scores in log_probabilities(encoder, Copies.of(copies), **options):
         values, ids = (x.cpu().tolist() for x in scores.topk(top_k))
         for row, c in enumerate(chosen):
             found[places[c]] = tuple(
@@ -209,7 +216,7 @@ def _scores(
             asked.setdefault(rows.masked(i, pieces[n:], p, mask), []).append((i, rows.ids[i][p]))
     copies = list(asked)
     totals = [0.0] * len(places)
-    for chosen, scores in log_probabilities(encoder, copies, **options):
+    for chosen, scores in log_probabilities(encoder, Copies.of(copies), **options):
         wanted = [(row, *use) for row, c in enumerate(chosen) for use in asked[copies[c]]]
         at = torch.tensor([(row, token) for row, _, token in wanted], device=scores.device)
         values = scores[at[:, 0], at[:, 1]].cpu().tolist()

@@ -93,8 +93,10 @@ class Encoder:
         """Load a bundled model, a folder or a Hugging Face id, with the head a task needs.
 
         `head` is base, mlm, pretraining, classification (regression: one label),
-        token-classification or multiple-choice. Weights are read from safetensors; a pickle only
-        with `allow_pickle`, code from the hub only with `trust_remote_code`.
+        token-classification or multiple-choice. `NAME@STEP` is an earlier training step of a
+        bundled model or a folder (see `steps`), or a revision of a hub id. Weights are read from
+        safetensors; a pickle only with `allow_pickle`, code from the hub only with
+        `trust_remote_code`.
         """
         options: dict[str, Any] = {
             "num_labels": num_labels,

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-__all__ = ["fingerprint_of", "state_of"]
+__all__ = ["fingerprint_of", "settings_of", "state_of"]
 
 # Parts of a config that change no number.
 _VOLATILE = {
@@ -32,7 +32,8 @@ def state_of(model: Any) -> tuple[tuple[int, int], ...]:
 
 def fingerprint_of(model: Any, tokenizer: Any, *, head: str) -> str:
     """A hash of all that decides what the model answers."""
-    digest = sha256(f"{head}\n{_config(model.config)}\n".encode())
+    settings = json.dumps(settings_of(model.config), sort_keys=True, default=str)
+    digest = sha256(f"{head}\n{settings}\n".encode())
     for name, tensor in sorted(model.state_dict().items()):
         raw = tensor.detach().cpu().contiguous()
         digest.update(f"{name} {tuple(raw.shape)} {raw.dtype}\n".encode())
@@ -42,9 +43,9 @@ def fingerprint_of(model: Any, tokenizer: Any, *, head: str) -> str:
     return digest.hexdigest()[:16]
 
 
-def _config(config: Any) -> str:
-    plain = {k: v for k, v in config.to_dict().items() if k not in _VOLATILE}
-    return json.dumps(plain, sort_keys=True, default=str)
+def settings_of(config: Any) -> dict[str, Any]:
+    """The parts of a config that can change a number."""
+    return {k: v for k, v in config.to_dict().items() if k not in _VOLATILE}
 
 
 def _tokenizer(tokenizer: Any) -> str:

@@ -1,20 +1,20 @@
-"""From a name to a model: bundled, a folder, or a Hugging Face id; safe weights only by default."""
+"""From a name to a model, with the head a task needs; safe weights only by default."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertology.errors import ModelError, ParameterError, UnknownNameError
 from bertology.model.families import Family, family_of
+from bertology.model.locating import Location, bundled_models, locate
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["HEADS", "Loaded", "bundled_models", "find_device", "load_model", "locate"]
+__all__ = ["HEADS", "Loaded", "find_device", "load_model"]
 
 HEADS = {
     "base": "AutoModel",
@@ -38,45 +38,6 @@ class Loaded:
     new_weights: list[str]  # parameters the checkpoint did not have, drawn by the seed
 
 
-def bundled_models() -> dict[str, Path]:
-    """Checkpoints that come with the package."""
-    folder = Path(__file__).parents[1] / "checkpoints"
-    return {p.parent.name: p.parent for p in sorted(folder.glob("*/config.json"))}
-
-
-def locate(name: str) -> str:
-    """The folder of a bundled or local model, or the name itself when it must be a hub id."""
-    bundled = bundled_models()
-    if name in bundled:
-        return str(bundled[name])
-    path = Path(name).expanduser()
-    if path.is_dir():
-        return _checked_folder(path)
-    if path.is_file():
-        raise ModelError(
-            f"{name!r} is a file; a model is a folder with config.json and model.safetensors.",
-            hint=f"Give the folder: {path.parent}",
-        )
-    if name.startswith((".", "/", "~")) or name.count("/") > 1:
-        beside = [str(p) for p in path.parent.glob("*") if p.is_dir()]
-        near = get_close_matches(str(path), beside, n=1, cutoff=0.5)
-        hint = f"Did you mean {near[0]!r}?" if near else f"{path.parent} holds no such folder."
-        raise ModelError(f"There is no model folder {name!r}.", hint=hint)
-    near = get_close_matches(name, bundled, n=1, cutoff=0.75)
-    if near and "/" not in name:
-        raise UnknownNameError("bundled model", name, bundled)
-    return name
-
-
-def _checked_folder(path: Path) -> str:
-    if not (path / "config.json").is_file():
-        raise ModelError(
-            f"{str(path)!r} holds no config.json, so it is no Hugging Face model folder.",
-            hint="Save a model there with model.save_pretrained(folder).",
-        )
-    return str(path)
-
-
 def load_model(
     name: str,
     head: str,
@@ -91,15 +52,24 @@ def load_model(
     import torch
     import transformers
 
+    from bertology.model.steps import settings_at
+
     if head not in HEADS:
         raise UnknownNameError("model head", head, HEADS)
     kind = _dtype(dtype)
-    where = locate(name)
-    if not allow_pickle:
+    place = locate(name)
+    where = place.source
+    if not allow_pickle and place.weights is None:
         _refuse_pickles(name, where)
     options: dict[str, Any] = {"trust_remote_code": trust_remote_code}
+    if place.revision is not None:
+        options["revision"] = place.revision
     try:
         config = transformers.AutoConfig.from_pretrained(where, **options)
+        if place.weights is not None:
+            config.update(settings_at(place.weights))
+    except ModelError:
+        raise
     except Exception as error:
         raise _explained(name, where, error) from error
     family = family_of(config.model_type)
@@ -115,7 +85,7 @@ def load_model(
     state = torch.random.get_rng_state()
     try:
         torch.manual_seed(seed)  # heads that a checkpoint lacks start from this seed
-        model, new = _read(where, _auto_class(config, head), options)
+        model, new = _read(place, _auto_class(config, head), options)
     except ValueError as error:
         if "Unrecognized configuration class" in str(error):
             raise ModelError(
@@ -135,14 +105,20 @@ def load_model(
             f"{name!r} lacks weights of the model itself: {', '.join(body[:3])} …",
             hint="The checkpoint is incomplete; download or save it again.",
         )
-    return Loaded(model.eval(), _tokenizer(where, trust_remote_code), family, new)
+    return Loaded(model.eval(), _tokenizer(place, trust_remote_code), family, new)
 
 
-def _read(where: str, auto: Any, options: dict[str, Any]) -> tuple[Any, list[str]]:
+def _read(place: Location, auto: Any, options: dict[str, Any]) -> tuple[Any, list[str]]:
     """The model, and the names of the weights that the checkpoint did not give."""
     from bertology.model.pruning import load_pruned
+    from bertology.model.steps import restore
 
-    model, info = load_pruned(where, auto, output_loading_info=True, **options)
+    folder: str | None = place.source
+    if place.weights is not None:
+        # transformers takes weights from a folder or from here, and then sees no folder at all.
+        folder, options = None, options | {"state_dict": restore(place.weights)}
+    model, info = load_pruned(folder, auto, output_loading_info=True, **options)
+    model.config.name_or_path = place.source
     other_size = [key if isinstance(key, str) else key[0] for key in info["mismatched_keys"]]
     inside = [k for k in other_size if k.startswith(f"{model.base_model_prefix}.")]
     if inside:
@@ -206,13 +182,22 @@ def _check_new_weights(
         )
 
 
-def _tokenizer(where: str, trust_remote_code: bool) -> Any:
+def _tokenizer(place: Location, trust_remote_code: bool) -> Any:
+    """The tokenizer beside the weights; that of its model for a step which came without."""
+    options: dict[str, Any] = {"trust_remote_code": trust_remote_code}
+    if place.revision is not None:
+        options["revision"] = place.revision
+    found = _tokenizer_at(place.source, options)
+    if found is None and place.home is not None:
+        return _tokenizer_at(place.home, options)
+    return found
+
+
+def _tokenizer_at(where: str, options: dict[str, Any]) -> Any:
     import transformers
 
     try:
-        found = transformers.AutoTokenizer.from_pretrained(
-            where, use_fast=True, trust_remote_code=trust_remote_code
-        )
+        found = transformers.AutoTokenizer.from_pretrained(where, use_fast=True, **options)
     except Exception:
         return None  # a model without a tokenizer still runs on tensors; texts are refused later
     # Where there are no files, transformers makes one that knows special tokens only, and every

@@ -7,12 +7,15 @@ model, is computed at the masked position only.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from bertology.errors import CapabilityError, DataError, ModelError
@@ -20,7 +23,19 @@ from bertology.model.batch import Batch, Text, by_length
 from bertology.model.encoder import Encoder
 from bertology.model.families import Capability
 
-__all__ = ["Masked", "Progress", "Sequences", "log_probabilities", "tokenize"]
+__all__ = [
+    "Copies",
+    "Ints",
+    "Masked",
+    "Progress",
+    "Sequences",
+    "beginnings",
+    "flat",
+    "log_probabilities",
+    "tokenize",
+]
+
+Ints = NDArray[np.int64]
 
 Progress = Callable[[int, int], None]  # masked sequences done, and in all
 
@@ -50,6 +65,55 @@ class Sequences:
             ids[i] = mask
         types = None if self.types is None else tuple(self.types[text])
         return Masked(tuple(ids), position, types)
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Masked copies of texts, as arrays: a benchmark has a million of them.
+
+    Copy c is text `text[c]` with masks from `position[c]`, where it is to be predicted, up to
+    `last[c]`.
+    """
+
+    ids: Ints  # the tokens of all texts, one after the other
+    types: Ints | None
+    starts: Ints  # where each text begins; and the end of the last one
+    text: Ints
+    position: Ints
+    last: Ints
+
+    @classmethod
+    def of(cls, masked: Sequence[Masked]) -> Copies:
+        """Sequences that have their masks already."""
+        types = [m.types for m in masked if m.types is not None]
+        position = np.array([m.position for m in masked], np.int64)
+        return cls(
+            ids=flat(m.ids for m in masked),
+            types=flat(types) if len(types) == len(masked) else None,
+            starts=beginnings(m.ids for m in masked),
+            text=np.arange(len(masked)),
+            position=position,
+            last=position - 1,
+        )
+
+    def __len__(self) -> int:
+        return len(self.text)
+
+    @property
+    def lengths(self) -> Ints:
+        """Of each copy, in tokens."""
+        lengths: Ints = np.diff(self.starts)[self.text]
+        return lengths
+
+
+def flat(rows: Iterable[Iterable[int]]) -> Ints:
+    """Rows of numbers, one after the other."""
+    return np.fromiter(chain.from_iterable(rows), np.int64)
+
+
+def beginnings(rows: Iterable[Sequence[Any]]) -> Ints:
+    """Where each row begins among all, and where the last one ends."""
+    return np.cumsum([0, *(len(row) for row in rows)], dtype=np.int64)
 
 
 def tokenize(encoder: Encoder, texts: Sequence[Text]) -> Sequences:
@@ -90,39 +154,51 @@ def _check_lengths(encoder: Encoder, rows: list[list[int]]) -> None:
 
 def log_probabilities(
     encoder: Encoder,
-    masked: Sequence[Masked],
+    copies: Copies,
     *,
     tokens_per_batch: int = 4096,
     progress: Progress | None = None,
 ) -> Iterator[tuple[list[int], Tensor]]:
-    """For each batch: which sequences are in it, and (B, V) log-probabilities at their masks."""
+    """For each batch: which copies are in it, and (B, V) log-probabilities at their masks."""
     done = 0
-    for chosen in by_length([len(m.ids) for m in masked], tokens_per_batch):
-        inputs, positions = _padded(encoder, [masked[i] for i in chosen])
+    texts = [None if a is None else _moved(a, encoder) for a in (copies.ids, copies.types)]
+    for chosen in by_length(copies.lengths, tokens_per_batch):
+        inputs, positions = _padded(encoder, copies, texts, np.asarray(chosen))
         logits = _logits_at(encoder, Batch(inputs, chosen, encoder.tokenizer), positions)
         yield chosen, torch.log_softmax(logits.float(), dim=-1)
         done += len(chosen)
         if progress is not None:
-            progress(done, len(masked))
+            progress(done, len(copies))
 
 
-def _padded(encoder: Encoder, rows: list[Masked]) -> tuple[dict[str, Tensor], Tensor]:
-    """Model inputs (B, T) and positions (B,), on the encoder's device."""
-    length = max(len(r.ids) for r in rows)
-    pad = encoder.tokenizer.pad_token_id or 0
+def _moved(array: Ints, encoder: Encoder) -> Tensor:
+    return torch.from_numpy(array).to(encoder.device)
 
-    def block(values: list[Sequence[int]], fill: int) -> Tensor:
-        return torch.tensor([[*v, *[fill] * (length - len(v))] for v in values])
 
+def _padded(
+    encoder: Encoder, copies: Copies, texts: list[Tensor | None], chosen: Ints
+) -> tuple[dict[str, Tensor], Tensor]:
+    """Model inputs (B, T) and positions (B,), put together on the encoder's device."""
+    text = copies.text[chosen]
+    columns = np.stack(
+        [copies.starts[text], copies.starts[text + 1], copies.position[chosen], copies.last[chosen]]
+    )
+    longest = int((columns[1] - columns[0]).max())
+    begin, end, position, last = _moved(columns, encoder)[:, :, None]  # each (B, 1)
+    j = torch.arange(longest, device=encoder.device)  # (T,)
+    inside = begin + j < end
+    where = torch.where(inside, begin + j, 0)
+    ids, types = texts
+    assert ids is not None
+    filled = torch.where(inside, ids[where], encoder.tokenizer.pad_token_id or 0)
+    hidden = (j >= position) & (j <= last)
     inputs = {
-        "input_ids": block([r.ids for r in rows], pad),
-        "attention_mask": block([[1] * len(r.ids) for r in rows], 0),
+        "input_ids": torch.where(hidden, encoder.tokenizer.mask_token_id, filled),
+        "attention_mask": inside.long(),
     }
-    types = [r.types for r in rows if r.types is not None]
-    if len(types) == len(rows):
-        inputs["token_type_ids"] = block(list(types), 0)
-    positions = torch.tensor([r.position for r in rows], device=encoder.device)
-    return {k: v.to(encoder.device) for k, v in inputs.items()}, positions
+    if types is not None:
+        inputs["token_type_ids"] = torch.where(inside, types[where], 0)
+    return inputs, position[:, 0]
 
 
 def _logits_at(encoder: Encoder, batch: Batch, positions: Tensor) -> Tensor:

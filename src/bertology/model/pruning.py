@@ -58,21 +58,26 @@ def prune_heads(
     return smaller.model
 
 
-def load_pruned(folder: str | Path, auto_class: Any, *, config: Any = None, **options: Any) -> Any:
+def load_pruned(
+    folder: str | Path | None, auto_class: Any, *, config: Any = None, **options: Any
+) -> Any:
     """Load a pruned model from where `save_pretrained` put it.
 
     `auto_class` is an Auto class of transformers or a model class; `options` go to its
-    `from_pretrained`. The layers are cut before the weights are read, so every check that
-    transformers makes of names and sizes holds for the pruned model too.
+    `from_pretrained`. Without a folder, `config` and `state_dict` are given. The layers are cut
+    before the weights are read, so every check that transformers makes of names and sizes holds
+    for the pruned model too.
     """
     import transformers
 
     if config is None:
         trust = {k: v for k, v in options.items() if k == "trust_remote_code"}
         config = transformers.AutoConfig.from_pretrained(folder, **trust)
-    if not is_pruned(config):
+    if not is_pruned(config) and folder is not None:
         return auto_class.from_pretrained(folder, config=config, **options)
-    kind = _model_class(auto_class, config, options)
+    kind = _model_class(auto_class, config, options)  # an Auto class would look for the folder
+    if not is_pruned(config):
+        return kind.from_pretrained(None, config=config, **options)
     loaded = _cutting(kind).from_pretrained(folder, config=config, **options)
     (loaded[0] if isinstance(loaded, tuple) else loaded).__class__ = kind
     return loaded

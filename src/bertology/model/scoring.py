@@ -22,7 +22,16 @@ from bertology.errors import DataError, ModelError, UnknownNameError
 from bertology.model.batch import Text
 from bertology.model.cloze import Cloze, Prediction, cloze
 from bertology.model.encoder import Encoder
-from bertology.model.masking import Masked, Progress, Sequences, log_probabilities, tokenize
+from bertology.model.masking import (
+    Copies,
+    Ints,
+    Progress,
+    Sequences,
+    beginnings,
+    flat,
+    log_probabilities,
+    tokenize,
+)
 
 __all__ = [
     "Cloze",
@@ -75,25 +84,14 @@ def pseudo_log_likelihood(
         raise UnknownNameError("scoring method", method, METHODS)
     many: list[Any] = [texts] if isinstance(texts, str | tuple) else list(texts)
     rows = tokenize(encoder, many)
-    words = _words(encoder, rows) if method == "within-word-l2r" else None
-    copies: list[Masked] = []
-    owners: list[int] = []
-    targets: list[int] = []
-    for i, (ids, special) in enumerate(zip(rows.ids, rows.special, strict=True)):
-        scored = [p for p, s in enumerate(special) if not s]
-        if not scored:
-            raise DataError(f"Text {i} is empty: there is nothing to score.")
-        for p in scored:
-            hidden = [p] if words is None else _rest_of_word(words[i], p)
-            copies.append(rows.masked(i, hidden, p, encoder.tokenizer.mask_token_id))
-            owners.append(i)
-            targets.append(ids[p])
+    copies = _copies(encoder, rows, method)
+    targets = copies.ids[copies.starts[copies.text] + copies.position]
     found = np.empty(len(copies))
     options: dict[str, Any] = {"tokens_per_batch": tokens_per_batch, "progress": progress}
     for chosen, scores in log_probabilities(encoder, copies, **options):
-        wanted = torch.tensor([targets[c] for c in chosen], device=scores.device)
+        wanted = torch.from_numpy(targets[chosen]).to(scores.device)
         found[chosen] = scores.gather(1, wanted[:, None])[:, 0].cpu().numpy()
-    ends = np.cumsum(np.bincount(owners, minlength=len(many)))[:-1]
+    ends = np.cumsum(np.bincount(copies.text, minlength=len(many)))[:-1]
     return [Likelihood(tuple(part.tolist())) for part in np.split(found, ends)]
 
 
@@ -126,30 +124,39 @@ def compare_pairs(
     return np.subtract(totals[: len(good)], totals[len(good) :])
 
 
-Word = tuple[int, int] | None  # (which of a pair, which word); None for special tokens
+def _copies(encoder: Encoder, rows: Sequences, method: Method) -> Copies:
+    """A copy for every token that is not special."""
+    starts = beginnings(rows.ids)
+    scored = np.flatnonzero(flat(rows.special) == 0)
+    text = np.searchsorted(starts, scored, side="right") - 1
+    empty = np.flatnonzero(np.bincount(text, minlength=len(rows.ids)) == 0)
+    if len(empty):
+        raise DataError(f"Text {empty[0]} is empty: there is nothing to score.")
+    last = scored if method == "original" else _word_ends(encoder, rows, starts)[scored]
+    return Copies(
+        ids=flat(rows.ids),
+        types=None if rows.types is None else flat(rows.types),
+        starts=starts,
+        text=text,
+        position=scored - starts[text],
+        last=last - starts[text],
+    )
 
 
-def _words(encoder: Encoder, rows: Sequences) -> list[list[Word]]:
-    """The word each token belongs to."""
+def _word_ends(encoder: Encoder, rows: Sequences, starts: Ints) -> Ints:
+    """For each token, counted through all texts, the last piece of its word."""
     if rows.encodings is None:
         raise ModelError(
             f"The tokenizer of {encoder.name!r} does not say which pieces make a word.",
             hint="Use method='original', or a fast tokenizer (tokenizer.json).",
         )
-    return [
-        [
-            None if word is None or part is None else (part, word)
-            for part, word in zip(e.sequence_ids, e.word_ids, strict=True)
-        ]
-        for e in rows.encodings
-    ]
-
-
-def _rest_of_word(words: Sequence[Word], position: int) -> list[int]:
-    """A piece and the later pieces of its word, which stand beside it."""
-    last = position
-    while last + 1 < len(words) and words[position] is not None:
-        if words[last + 1] != words[position]:
-            break
-        last += 1
-    return list(range(position, last + 1))
+    parts, words = (
+        flat([-1 if n is None else n for n in getattr(e, name)] for e in rows.encodings)
+        for name in ("sequence_ids", "word_ids")
+    )
+    begins = (parts < 0) | (words < 0)  # special tokens are words of their own
+    begins[1:] |= begins[:-1] | (parts[1:] != parts[:-1]) | (words[1:] != words[:-1])
+    begins[starts[:-1]] = True
+    first = np.flatnonzero(begins)
+    ends: Ints = np.append(first[1:], len(begins))[np.cumsum(begins) - 1] - 1
+    return ends

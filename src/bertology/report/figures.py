@@ -7,6 +7,7 @@ a display. Layers and heads are numbered from 0, and every figure that shows the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,16 @@ if TYPE_CHECKING:
 
     from bertology.stats import Estimate
 
-__all__ = ["head_grid", "layer_bars", "map_sheet", "scatter_with_rank"]
+__all__ = [
+    "Dots",
+    "Line",
+    "head_grid",
+    "interval_dots",
+    "layer_bars",
+    "lines",
+    "map_sheet",
+    "scatter_with_rank",
+]
 
 Floats = NDArray[np.float64]
 _CONVENTION = "Layers and heads are numbered from 0."
@@ -198,6 +208,95 @@ def scatter_with_rank(
         if rank is not None:
             text = f"Spearman ρ = {rank.value:.2f} [{rank.low:.2f}, {rank.high:.2f}], n = {rank.n}"
             _note(figure, text)
+    return figure
+
+
+@dataclass(frozen=True)
+class Dots:
+    """One panel of `interval_dots`: what is measured, and a value with bounds for each name."""
+
+    label: str
+    values: ArrayLike
+    low: ArrayLike
+    high: ArrayLike
+
+
+def interval_dots(
+    panels: Sequence[Dots],
+    names: Sequence[str],
+    *,
+    title: str,
+    reference: str | None = None,
+    note: str = "",
+) -> Figure:
+    """Several measures of the same things beside each other: a dot and its interval for each.
+
+    The value of `reference` runs through its panel as a line. A dot without an interval is hollow;
+    what was not measured has none.
+    """
+    if not panels:
+        raise ParameterError("panels", "interval_dots", "hold at least one", 0)
+    place = np.arange(len(names))
+    with look():
+        figure, axes = new_figure(2.0 + 1.9 * len(panels), max(2.6, 0.24 * len(names) + 1.5))
+        axes.remove()
+        for i, one in enumerate(figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]):
+            _panel(
+                one, panels[i], place, None if reference is None else list(names).index(reference)
+            )
+            one.tick_params(axis="y", length=0, labelleft=i == 0)
+        one.set_yticks(place, names)
+        one.set_ylim(len(names) - 0.4, -0.6)
+        _title(figure, title)
+        line = "" if reference is None else f"The line is {reference}. "
+        _note(figure, fill(f"{line}{note}", 100))
+    return figure
+
+
+def _panel(axes: Axes, dots: Dots, place: NDArray[Any], reference: int | None) -> None:
+    given = (("values", dots.values), ("low", dots.low), ("high", dots.high))
+    value, low, high = (_array(v, n, "interval_dots", dimensions=1) for n, v in given)
+    if not value.size == low.size == high.size == place.size:
+        raise ParameterError("panels", "interval_dots", f"have {place.size} entries", value.size)
+    known = np.isfinite(low) & np.isfinite(high)
+    if reference is not None and np.isfinite(value[reference]):
+        axes.axvline(float(value[reference]), color=ACCENT, linewidth=1.2, zorder=1)
+    axes.grid(axis="y")
+    axes.hlines(place[known], low[known], high[known], color=POSITIVE, linewidth=1.4)
+    axes.plot(value[known], place[known], "o", color=POSITIVE, markersize=4.5)
+    axes.plot(value[~known], place[~known], "o", mec=POSITIVE, mfc="white", markersize=4.5)
+    axes.set_xlabel(fill(dots.label, 22))
+    axes.spines["left"].set_visible(False)
+    axes.locator_params(axis="x", nbins=4)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of `lines`; those of one name have one colour."""
+
+    name: str
+    x: ArrayLike
+    y: ArrayLike
+
+
+def lines(drawn: Sequence[Line], *, title: str, xlabel: str, ylabel: str, note: str = "") -> Figure:
+    """Lines of up to three names, with a legend."""
+    names = list(dict.fromkeys(line.name for line in drawn))
+    if not 1 <= len(names) <= 3:
+        raise ParameterError("drawn", "lines", "hold lines of one to three names", len(names))
+    colours = dict(zip(names, (GREY, POSITIVE, ACCENT), strict=False))
+    with look():
+        figure, axes = new_figure(5.2, 3.4)
+        axes.grid()
+        for line in drawn:
+            x = _array(line.x, "x", "lines", dimensions=1)
+            y = _array(line.y, "y", "lines", dimensions=1)
+            axes.plot(x, y, color=colours[line.name], linewidth=1.3, label=line.name)
+        handles = {str(h.get_label()): h for h in axes.get_lines()}
+        axes.legend(list(handles.values()), list(handles), frameon=False)
+        axes.set(xlabel=xlabel, ylabel=ylabel)
+        _title(figure, title)
+        _note(figure, note)
     return figure
 
 

@@ -15,18 +15,22 @@ from bertology.stats.intervals import (
 )
 from bertology.stats.multiplicity import benjamini_hochberg, holm
 from bertology.stats.paired import PairedEffects, bootstrap_weights, paired_bootstrap
+from bertology.stats.repeated import adjusted, paired_p, repeated
 from bertology.stats.sequences import ConfidenceSequence
 
 __all__ = [
     "ConfidenceSequence",
     "Estimate",
     "PairedEffects",
+    "adjusted",
     "benjamini_hochberg",
     "bootstrap_weights",
     "bounded_mean_bounds",
     "holm",
     "mean_interval",
     "paired_bootstrap",
+    "paired_p",
     "percentile_interval",
     "rank_correlation",
+    "repeated",
 ]

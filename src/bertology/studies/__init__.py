@@ -12,7 +12,7 @@ from bertology.studies.study import Study
 
 __all__ = ["STUDIES"]
 
-_NOT_STUDIES = {"study", "checks"}
+_NOT_STUDIES = {"study", "checks", "trials"}
 
 
 def _built_in() -> Mapping[str, str]:

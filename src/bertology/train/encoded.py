@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -30,6 +33,9 @@ class Encoded:
     targets: Targets
     tokenizer: Any
     truncated: int = 0  # examples that were cut to the longest that is allowed
+    _moved: dict[torch.device, dict[str, Tensor]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -42,10 +48,61 @@ class Encoded:
         self, chosen: Sequence[int], device: torch.device
     ) -> tuple[dict[str, Tensor], Tensor]:
         """Inputs padded to the longest of the chosen examples, and their targets."""
+        if not self._fills.keys() >= self.rows.keys():
+            return self._padded_by_tokenizer(chosen, device)
+        text = self._on(device)
+        numbers = torch.tensor(chosen)
+        longest = int(self._lengths[numbers].max())
+        # Nothing here waits for a GPU, which may still be busy with the last batch.
+        numbers = numbers.to(device, non_blocking=True)
+        j = torch.arange(longest, device=device)  # (T,)
+        length = text["lengths"][numbers][:, None]  # (B, 1)
+        if self.tokenizer.padding_side == "left":
+            j = j - (longest - length)  # (B, T)
+        inside = (j >= 0) & (j < length)
+        where = torch.where(inside, text["starts"][numbers][:, None] + j, 0)
+        inputs = {
+            name: torch.where(inside, text[name][where], self._fills[name]) for name in self.rows
+        }
+        return inputs, text["targets"][numbers]
+
+    def _padded_by_tokenizer(
+        self, chosen: Sequence[int], device: torch.device
+    ) -> tuple[dict[str, Tensor], Tensor]:
         part = {name: [values[i] for i in chosen] for name, values in self.rows.items()}
         padded = self.tokenizer.pad(part, return_tensors="pt")
         targets = torch.tensor([self.targets[i] for i in chosen])  # int64 or float32
         return {name: value.to(device) for name, value in padded.items()}, targets.to(device)
+
+    @cached_property
+    def _fills(self) -> dict[str, int]:
+        """What inputs are padded with, as far as we know their names."""
+        return {
+            "input_ids": self.tokenizer.pad_token_id,
+            "token_type_ids": self.tokenizer.pad_token_type_id,
+            "attention_mask": 0,
+        }
+
+    @cached_property
+    def _lengths(self) -> Tensor:
+        return torch.tensor(self.lengths)
+
+    @cached_property
+    def _flat(self) -> dict[str, Tensor]:
+        """All examples in one row for each input, and where each of them begins."""
+        made = {
+            name: torch.from_numpy(np.fromiter(chain.from_iterable(values), np.int64))
+            for name, values in self.rows.items()
+        }
+        starts = self._lengths.cumsum(0) - self._lengths
+        targets = torch.tensor(self.targets)  # int64 or float32
+        return {**made, "starts": starts, "lengths": self._lengths, "targets": targets}
+
+    def _on(self, device: torch.device) -> dict[str, Tensor]:
+        """The same on a device, moved there once."""
+        if device not in self._moved:
+            self._moved[device] = {name: value.to(device) for name, value in self._flat.items()}
+        return self._moved[device]
 
     def shuffled(self, batch_size: int, generator: torch.Generator) -> Iterator[list[int]]:
         """Every example once, in random batches of similar length."""

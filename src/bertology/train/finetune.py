@@ -93,6 +93,8 @@ class History:
 
 Progress = Callable[[Step], None]
 
+_UNREAD = 16  # losses that a GPU may be behind
+
 
 def finetune(
     model: Any,
@@ -155,33 +157,47 @@ class _Teacher:
         started = time.monotonic()
         summed = 0.0
         batches = list(seen.shuffled(self.settings.batch_size, order))
+        # To read a loss is to wait for the device: on a GPU it is done for some steps at once.
+        together = 1 if self.model.device.type == "cpu" else _UNREAD
+        unread: list[Tensor] = []
         self.model.train()
         for i, chosen in enumerate(batches, 1):
-            loss = self._step(*seen.batch(chosen, self.model.device))
-            summed += loss * len(chosen)
-            if i < len(batches):
-                progress(Step(self.done, self.steps, loss))
+            unread.append(self._step(*seen.batch(chosen, self.model.device)))
+            if len(unread) < together and i < len(batches):
+                continue
+            for b, loss in enumerate(self._read(unread), i - len(unread)):
+                summed += loss * len(batches[b])
+                if b + 1 < len(batches):
+                    step = self.done - i + b + 1
+                    progress(Step(step, self.steps, loss))
+            unread.clear()
         found = scores(predict(self.model, unseen, self.task), unseen.targets, self.task)
         epoch = Epoch(number, summed / len(seen), found, time.monotonic() - started)
         progress(Step(self.done, self.steps, loss, epoch))
         return epoch
 
-    def _step(self, inputs: dict[str, Tensor], targets: Tensor) -> float:
+    def _step(self, inputs: dict[str, Tensor], targets: Tensor) -> Tensor:
         logits = self.model(**inputs).logits
         loss = _loss(logits, targets, self.task)
-        value = float(loss.detach())
-        if not math.isfinite(value):
-            raise JobError(
-                f"Training diverged: the loss is {value} at step {self.done + 1} of {self.steps}.",
-                hint=f"Try a learning rate below {self.settings.learning_rate:g}, or more warm-up.",
-            )
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
         self.optimizer.step()
         self.schedule.step()
         self.done += 1
-        return value
+        return loss.detach()
+
+    def _read(self, losses: list[Tensor]) -> list[float]:
+        """The losses of the last steps, if they are numbers."""
+        values: list[float] = torch.stack(losses).tolist()
+        for step, value in enumerate(values, self.done - len(values) + 1):
+            if not math.isfinite(value):
+                raise JobError(
+                    f"Training diverged: the loss is {value} at step {step} of {self.steps}.",
+                    hint=f"Try a learning rate below {self.settings.learning_rate:g}, "
+                    "or more warm-up.",
+                )
+        return values
 
 
 def _loss(logits: Tensor, targets: Tensor, task: Task) -> Tensor:

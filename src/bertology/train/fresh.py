@@ -12,7 +12,7 @@ from bertology.train.vocabulary import wordpieces
 if TYPE_CHECKING:
     from transformers import BertForSequenceClassification, PreTrainedTokenizerFast
 
-__all__ = ["Architecture", "fresh_model", "fresh_tokenizer"]
+__all__ = ["Architecture", "fresh_bert", "fresh_model", "fresh_tokenizer"]
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,9 @@ class Architecture:
     max_length: int = 128
     dropout: float = 0.1
     spread: float = 0.02  # standard deviation of the first weights
+    # … of those that write to the residual stream, where they are to be smaller: a post-norm model
+    # then begins near the identity, and its loss does not stay on a plateau.
+    output_spread: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("layers", "heads", "hidden", "vocab_size", "max_length"):
@@ -51,13 +54,28 @@ def fresh_model(
     `labels` are the names of the classes in the order of their ids; none means regression.
     The same texts, architecture and seed give the same model; torch's own seed is left alone.
     """
+    size = architecture or Architecture()
+    tokenizer = fresh_tokenizer(texts, vocab_size=size.vocab_size, max_length=size.max_length)
+    model = fresh_bert(
+        "BertForSequenceClassification",
+        size,
+        tokenizer,
+        seed=seed,
+        id2label=dict(enumerate(labels)) or {0: "score"},
+        label2id={name: i for i, name in enumerate(labels)} or {"score": 0},
+    )
+    return model, tokenizer
+
+
+def fresh_bert(
+    kind: str, size: Architecture, tokenizer: Any, *, seed: int = 0, **config: Any
+) -> Any:
+    """A BERT of the transformers class `kind` with random weights; torch's seed is left alone."""
     import torch
     import transformers
 
     hf: Any = transformers  # its constructors are not typed
-    size = architecture or Architecture()
-    tokenizer = fresh_tokenizer(texts, vocab_size=size.vocab_size, max_length=size.max_length)
-    config = hf.BertConfig(
+    chosen = hf.BertConfig(
         vocab_size=len(tokenizer),
         hidden_size=size.hidden,
         num_hidden_layers=size.layers,
@@ -68,13 +86,16 @@ def fresh_model(
         attention_probs_dropout_prob=size.dropout,
         initializer_range=size.spread,
         pad_token_id=tokenizer.pad_token_id,
-        id2label=dict(enumerate(labels)) or {0: "score"},
-        label2id={name: i for i, name in enumerate(labels)} or {"score": 0},
+        **config,
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model: BertForSequenceClassification = hf.BertForSequenceClassification(config).eval()
-    return model, tokenizer
+        model = getattr(hf, kind)(chosen).eval()
+        if size.output_spread is not None:
+            for name, weight in model.named_parameters():
+                if name.endswith("output.dense.weight") and ".layer." in name:
+                    torch.nn.init.normal_(weight, std=size.output_spread)
+    return model
 
 
 def fresh_tokenizer(

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import accumulate
 
 import torch
 from torch import Tensor
@@ -30,6 +31,7 @@ from bertology.train.pretrain.shards import Shards
 __all__ = ["Hidden", "Pieces", "gathered", "hide"]
 
 _NGRAM = 3
+_ROUNDING = 1e-4  # 0.15 × 100 is a little above 15 in float32, and would be 16 tokens
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ class Hidden:
 def hide(rows: Rows, masking: Masking, pieces: Pieces, chance: Chance) -> Hidden:
     """Choose units up to the share of tokens that may be hidden, and replace them."""
     unit = _units(rows, masking, chance("units"))
-    room = math.ceil(masking.share * rows.ids.shape[1])
+    room = math.ceil(masking.share * rows.ids.shape[1] - _ROUNDING)
     chosen = _chosen(rows, unit, masking, pieces, chance("choose"), room)
     positions, weights = gathered(chosen, room)
     return Hidden(
@@ -99,21 +101,29 @@ def _units(rows: Rows, masking: Masking, chance: Chance) -> Tensor:
         return _beginnings(rows.starts)
     # Stretches of words: the row is cut into pieces of random length, one after the other.
     u = chance.uniform(row, column)
-    if masking.units == "ngrams":
-        lengths = (u * _NGRAM).long() + 1
-    else:
-        # Cut off at the longest, as SpanBERT's lengths are: drawn from what is left.
-        most = 1 - (1 - masking.ends) ** masking.longest
-        lengths = (torch.log1p(-u * most) / math.log1p(-masking.ends)).long() + 1
+    lengths = (u * _NGRAM).long() + 1 if masking.units == "ngrams" else _geometric(u, masking)
     ends = lengths.cumsum(1)  # (B, T): in words
     word = rows.starts.long().cumsum(1) - 1  # the number of each token's word
     stretch = torch.searchsorted(ends, word, right=True)
     first = torch.ones_like(rows.fixed)
     first[:, 1:] = stretch[:, 1:] != stretch[:, :-1]
     # [CLS] and [SEP] belong to no stretch, and none reaches across them.
-    after_fixed = torch.zeros_like(rows.fixed)
-    after_fixed[:, 1:] = rows.fixed[:, :-1]
-    return _beginnings(first | rows.fixed | after_fixed)
+    return _beginnings(first | _bounds(rows))
+
+
+def _geometric(u: Tensor, masking: Masking) -> Tensor:
+    """Lengths from 1 to the longest, each `1 - ends` times as likely as the one before."""
+    sums = list(accumulate((1 - masking.ends) ** k for k in range(masking.longest)))
+    # Compared with a table, and not computed by a logarithm, they are the same on every device.
+    table = torch.tensor([s / sums[-1] for s in sums[:-1]], dtype=u.dtype, device=u.device)
+    return torch.bucketize(u, table, right=True) + 1
+
+
+def _bounds(rows: Rows) -> Tensor:
+    """What is fixed and what comes right after it: there a unit begins in any case."""
+    bounds = rows.fixed.clone()
+    bounds[:, 1:] |= rows.fixed[:, :-1]
+    return bounds
 
 
 def _entity_units(rows: Rows) -> Tensor:
@@ -126,7 +136,7 @@ def _entity_units(rows: Rows) -> Tensor:
     before[:, 1:] = rows.entities[:, :-1]
     inside = rows.entities == 2
     starts = (rows.entities == 1) | (rows.starts & ~inside) | ((before > 0) & (rows.entities == 0))
-    return _beginnings(starts)
+    return _beginnings(starts | _bounds(rows))
 
 
 def _beginnings(starts: Tensor) -> Tensor:
@@ -160,7 +170,8 @@ def _chosen(
     if masking.units not in ("spans", "ngrams"):
         last = torch.zeros_like(rank).scatter_reduce(1, unit, rank, "amax")  # of each unit
         rank = last.gather(1, unit)
-    budget = torch.ceil(masking.share * (~rows.fixed).sum(1, keepdim=True).float()).clamp(max=room)
+    count = (~rows.fixed).sum(1, keepdim=True).float()
+    budget = torch.ceil(masking.share * count - _ROUNDING).clamp(max=room)
     return (rank < budget) & ~rows.fixed
 
 

@@ -9,9 +9,10 @@ from torch import nn
 from bertology.train.fresh import Architecture
 from bertology.train.pretrain.chance import Chance
 from bertology.train.pretrain.config import Stage
-from bertology.train.pretrain.losses import Outcome, View, make_loss
+from bertology.train.pretrain.losses import Loss, Outcome, View, make_loss
 from bertology.train.pretrain.masking import Pieces, hide
 from bertology.train.pretrain.rows import Rows
+from bertology.train.pretrain.short_attention import use_short_attention
 
 __all__ = ["Network"]
 
@@ -33,10 +34,39 @@ class Network(nn.Module):
         self, rows: Rows, pieces: Pieces, chance: Chance, stage: int = 0
     ) -> dict[str, Outcome]:
         """Hide, run the body once, and judge by every loss of the stage."""
+        return self.judge(self.see(rows, pieces, chance, stage), stage)
+
+    def see(self, rows: Rows, pieces: Pieces, chance: Chance, stage: int) -> View:
+        """What the body is going to see: all that is drawn by chance is drawn here."""
         hidden = hide(rows, self.stages[stage].objective.masking, pieces, chance("hide"))
         view = View.masked(rows, hidden, pieces)
-        losses: Any = self.losses[stage]
-        for name, loss in losses.items():
+        for name, loss in self._losses(stage):
             view = loss.prepare(view, self.model, chance(name))
+        return view
+
+    def judge(self, view: View, stage: int) -> dict[str, Outcome]:
+        """Run the body, and every loss of the stage on its states."""
         states = self.model.bert(**view.inputs).last_hidden_state  # (B, T, hidden)
-        return {name: loss(states, view, self.model) for name, loss in losses.items()}
+        return {name: loss(states, view, self.model) for name, loss in self._losses(stage)}
+
+    def plain(self, stage: int) -> bool:
+        """Whether the body sees the masked rows as they are, whatever the losses are."""
+        return all(type(loss).prepare is Loss.prepare for _, loss in self._losses(stage))
+
+    def _losses(self, stage: int) -> list[tuple[str, Loss]]:
+        losses: Any = self.losses[stage]
+        return list(losses.items())
+
+    def speed_up(self) -> None:
+        """Compile the parts that take the time, each for itself.
+
+        All layers share one compiled form, so this takes seconds where a whole network takes
+        minutes, and loses little: what is fused is within a layer.
+        """
+        body = self.model.bert
+        for part in (body.embeddings, *body.encoder.layer, self.model.cls.predictions):
+            part.compile(dynamic=False)
+        for stage in range(len(self.stages)):
+            for _, loss in self._losses(stage):
+                loss.speed_up()
+        use_short_attention(self.model)

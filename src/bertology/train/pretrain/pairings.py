@@ -9,8 +9,9 @@
     labelled         a text whose label takes the place of segments        (conditional MLM)
 
 Every pairing makes a `Plan` for one pass over a shard: vectorised, and by the given generator only.
-Rows of the first three are full to the last token. In `sop` and `three-way` both parts must end
-with a sentence, or the cut end would give the order away; they are padded a little.
+Rows of the first three are full to the last token. In `sop` and `three-way` both parts are whole
+sentences of one document, or the cut end would give the order away; they are padded a little. Their
+parts are alike in length, too: which one is longer must not tell the order.
 """
 
 from __future__ import annotations
@@ -46,18 +47,13 @@ def find_pairing(name: str) -> Pairing:
 
 
 @dataclass(frozen=True)
-class _Split:
-    """Stretches of whole sentences, each cut in two at a sentence boundary of one document."""
+class _Halves:
+    """Stretches of whole sentences of one document, cut in two; as numbers of sentences."""
 
-    start: Ints  # of the first part, in tokens
-    middle: Ints  # where the second part begins
-    end: Ints  # where the last sentence of the document that fits ends
+    first: Ints
+    middle: Ints  # the first sentence of the second part
+    last: Ints  # the sentence after the second part
     document: Ints
-
-    def whole(self) -> _Split:
-        """Those in which the second part has at least one sentence."""
-        kept = self.end > self.middle
-        return _Split(self.start[kept], self.middle[kept], self.end[kept], self.document[kept])
 
 
 def _full_sentences(shard: Shard, length: int, draw: np.random.Generator) -> Plan:
@@ -79,50 +75,58 @@ def _single(starts: Ints, room: int) -> Plan:
 
 def _nsp(shard: Shard, length: int, draw: np.random.Generator) -> Plan:
     room = length - 3
-    split = _splits(shard, room, draw)
-    a = split.middle - split.start
+    start, middle, document = _cuts(shard, room, draw)
+    a, b = middle - start, room - (middle - start)
     other = draw.random(len(a)) < 0.5
-    unrelated = shard.sentences[_elsewhere(shard, split.document, draw)]
-    second = np.where(other, unrelated, split.middle)
-    kept = second + room - a <= len(shard.tokens)
-    plan = Plan(split.start, a, second, room - a, relation=other.astype(np.int64))
-    return plan.take(kept)
+    unrelated = shard.sentences[_elsewhere(shard, document, draw)]
+    # Text of another document must not run on into that of the first part.
+    own = shard.document_starts[document]
+    apart = (unrelated > own) | (unrelated + b <= own)
+    # Left out whatever the class, or one of the two would become rarer.
+    kept = apart & (np.maximum(unrelated, middle) + b <= len(shard.tokens))
+    second = np.where(other, unrelated, middle)
+    return Plan(start, a, second, b, relation=other.astype(np.int64)).take(kept)
 
 
 def _sop(shard: Shard, length: int, draw: np.random.Generator) -> Plan:
-    split = _splits(shard, length - 3, draw).whole()
-    swapped = draw.random(len(split.start)) < 0.5
-    return _ordered(split, swapped, swapped.astype(np.int64))
+    halves = _halves(shard, length - 3, draw)
+    swapped = draw.random(len(halves.first)) < 0.5
+    return _ordered(shard, halves, swapped, swapped.astype(np.int64))
 
 
 def _three_way(shard: Shard, length: int, draw: np.random.Generator) -> Plan:
-    split = _splits(shard, length - 3, draw).whole()
-    kind = draw.integers(0, 3, len(split.start))  # 0 next, 1 previous, 2 of another document
-    plan = _ordered(split, kind == 1, kind)
-    sentence = _elsewhere(shard, split.document, draw)
+    room = length - 3
+    halves = _halves(shard, room, draw)
+    kind = draw.integers(0, 3, len(halves.first))  # 0 next, 1 previous, 2 of another document
+    plan = _ordered(shard, halves, kind == 1, kind)
+    # As many sentences as could have followed, if they fit; or the length would tell.
+    count = shard.documents[halves.document + 1] - halves.middle
+    sentence = _elsewhere(shard, halves.document, draw, count)
     other = shard.sentences[sentence]
-    # As many whole sentences of the other document as fit; one that is too long is cut.
-    room = length - 3 - plan.first_length
     document = np.searchsorted(shard.documents, sentence, "right") - 1
-    last = np.searchsorted(shard.sentences, other + room, "right") - 1
-    last = np.minimum(last, shard.documents[document + 1])
-    end = np.where(last > sentence, _unmarked(shard, last), other + room)
+    last = np.minimum(sentence + count, shard.documents[document + 1])
+    fits = np.searchsorted(shard.sentences, other + room - plan.first_length, "right") - 1
+    end = _unmarked(shard, np.minimum(last, fits))
     unrelated = kind == 2
+    # Left out whatever the class, or one of the three would become rarer.
+    one = shard.sentences[sentence + 1] - other
+    kept = one <= room - np.maximum(plan.first_length, plan.second_length)
     return Plan(
         plan.first,
         plan.first_length,
         np.where(unrelated, other, plan.second),
-        np.where(unrelated, np.minimum(end, len(shard.tokens)) - other, plan.second_length),
+        np.where(unrelated, end - other, plan.second_length),
         relation=kind,
-    )
+    ).take(kept)
 
 
-def _ordered(split: _Split, swapped: NDArray[np.bool_], relation: Ints) -> Plan:
-    a, b = split.middle - split.start, split.end - split.middle
+def _ordered(shard: Shard, halves: _Halves, swapped: NDArray[np.bool_], relation: Ints) -> Plan:
+    start, middle = shard.sentences[halves.first], shard.sentences[halves.middle]
+    a, b = middle - start, _unmarked(shard, halves.last) - middle
     return Plan(
-        np.where(swapped, split.middle, split.start),
+        np.where(swapped, middle, start),
         np.where(swapped, b, a),
-        np.where(swapped, split.start, split.middle),
+        np.where(swapped, start, middle),
         np.where(swapped, a, b),
         relation=relation,
     )
@@ -171,7 +175,8 @@ def _fitting(shard: Shard, starts: Ints, room: int) -> Ints:
     return starts[starts + room <= len(shard.tokens)]
 
 
-def _splits(shard: Shard, room: int, draw: np.random.Generator) -> _Split:
+def _cuts(shard: Shard, room: int, draw: np.random.Generator) -> tuple[Ints, Ints, Ints]:
+    """Where a first part begins and the next one does, in tokens; and the document they are of."""
     starts = _grid(shard, room, draw)
     sentence = np.unique(np.searchsorted(shard.sentences, starts, "right") - 1)
     document = np.searchsorted(shard.documents, sentence, "right") - 1
@@ -182,10 +187,20 @@ def _splits(shard: Shard, room: int, draw: np.random.Generator) -> _Split:
     # Too far for anything to follow: take the boundary after the first sentence instead.
     far = (middle >= after) | (shard.sentences[np.minimum(middle, after)] - start > room * 0.9)
     middle = np.where(far, sentence + 1, middle)
-    last = np.searchsorted(shard.sentences, start + room, "right") - 1
-    end = _unmarked(shard, np.minimum(last, after))
     kept = (middle < after) & (shard.sentences[middle] - start <= room * 0.9)
-    return _Split(start[kept], shard.sentences[middle][kept], end[kept], document[kept])
+    return start[kept], shard.sentences[middle][kept], document[kept]
+
+
+def _halves(shard: Shard, room: int, draw: np.random.Generator) -> _Halves:
+    # From the next sentence on: the one at a point of the grid is longer than others, on average.
+    first = np.unique(np.searchsorted(shard.sentences, _grid(shard, room, draw)))
+    first = first[first < len(shard.sentences) - 1]
+    document = np.searchsorted(shard.documents, first, "right") - 1
+    fits = np.searchsorted(shard.sentences, shard.sentences[first] + room, "right") - 1
+    last = np.minimum(fits, shard.documents[document + 1])
+    kept = last - first >= 2
+    first, last, document = first[kept], last[kept], document[kept]
+    return _Halves(first, draw.integers(first + 1, last), last, document)
 
 
 def _unmarked(shard: Shard, sentence: Ints) -> Ints:
@@ -195,8 +210,10 @@ def _unmarked(shard: Shard, sentence: Ints) -> Ints:
     return ends
 
 
-def _elsewhere(shard: Shard, document: Ints, draw: np.random.Generator) -> Ints:
-    """A random sentence of another document for each of these."""
+def _elsewhere(
+    shard: Shard, document: Ints, draw: np.random.Generator, count: Ints | int = 1
+) -> Ints:
+    """A random sentence of another document for each of these, `count` before its end if it can."""
     count = len(shard.documents) - 1
     if count < 2:
         raise DataError(
@@ -204,8 +221,8 @@ def _elsewhere(shard: Shard, document: Ints, draw: np.random.Generator) -> Ints:
             hint="An empty line ends a document.",
         )
     other = (document + draw.integers(1, count, len(document))) % count
-    size = np.diff(shard.documents)[other]
-    sentence: Ints = shard.documents[other] + (draw.random(len(other)) * size).astype(np.int64)
+    places = np.maximum(np.diff(shard.documents)[other] - count + 1, 1)
+    sentence: Ints = shard.documents[other] + draw.integers(0, places)
     return sentence
 
 

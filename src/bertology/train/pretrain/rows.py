@@ -78,7 +78,7 @@ class Rows:
     ids: Tensor  # int64
     segments: Tensor  # int64
     fixed: Tensor  # bool: [CLS], [SEP] and padding, which are never hidden
-    starts: Tensor  # bool: where a word begins; True for what is fixed
+    starts: Tensor  # bool: where a word, or what a cut left of it, begins; and all that is fixed
     index: Tensor  # (B,) int64: which row of the pass this is, wherever it stands in a batch
     real: Tensor | None = None  # bool: what is not padding; None when nothing is padded
     positions: Tensor | None = None  # int64; None for 0, 1, 2 …
@@ -120,6 +120,8 @@ def fill(text: Text, plan: Plan, index: Ints, length: int) -> Rows:
     if plan.label is not None:
         segments = column(plan.label).expand(-1, length) * (j <= end)
     used = plan.first_length + plan.second_length + 2 + (plan.second_length > 0)
+    starts = text.starts_word[ids] | fixed
+    starts[:, 1:] |= fixed[:, :-1]
     marks = None
     if text.entities is not None:
         marks = torch.where(fixed, 0, text.entities[where])
@@ -127,7 +129,7 @@ def fill(text: Text, plan: Plan, index: Ints, length: int) -> Rows:
         ids=ids,
         segments=segments,
         fixed=fixed,
-        starts=text.starts_word[ids] | fixed,
+        starts=starts,
         index=column(index)[:, 0],
         real=j <= end if used.min() < length else None,
         positions=_restarted(j, a) if plan.restart else None,

@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
@@ -77,7 +78,7 @@ class Shards:
     def open(self, name: str) -> Shard:
         """One shard, mapped and not read; `held-out` is one too."""
         try:
-            return Shard(
+            shard = Shard(
                 tokens=self._mapped(name, "tokens", self.kind),
                 sentences=np.load(self.folder / f"{name}.sentences.npy", allow_pickle=False),
                 documents=np.load(self.folder / f"{name}.documents.npy", allow_pickle=False),
@@ -86,6 +87,11 @@ class Shards:
                 if self.labels
                 else None,
             )
+            if len(shard.tokens) != shard.sentences[-1]:
+                raise ValueError(
+                    f"{shard.sentences[-1]} tokens expected, {len(shard.tokens)} there"
+                )
+            return shard
         except (OSError, ValueError) as error:
             raise StoreError(
                 f"The shard {name!r} in {self.folder} is incomplete: {error}.",
@@ -121,7 +127,8 @@ class Dealing:
         share = int.from_bytes(drawn, "big") / 2**64
         if share < self.held_out:
             return HELD_OUT
-        return _name(int((share - self.held_out) / (1 - self.held_out) * self.shards))
+        rest = (share - self.held_out) / (1 - self.held_out)  # 1 when a draw is rounded up
+        return _name(min(int(rest * self.shards), self.shards - 1))
 
 
 def prepare(
@@ -135,20 +142,21 @@ def prepare(
 ) -> Shards:
     """Tokenize documents into shards, all or nothing; `sources` is kept beside them."""
     place = Path(folder)
-    if place.exists() and any(place.iterdir()) and not (place / _META).is_file():
+    if place.exists() and not _may_replace(place):
         raise StoreError(
             f"{place} is there already and holds no shards.", hint="Choose another folder."
         )
     draft = place.with_name(f".{place.name}.{uuid4().hex[:8]}")
+    old = draft.with_name(f"{draft.name}.old")
     try:
         draft.mkdir(parents=True)
-        work = _Preparation(draft, tokenizer, dealing or Dealing())
-        for batch in _batches(documents):
-            work.add(batch)
-            advance(len(batch))
-        work.finish([dict(source) for source in sources])
+        with closing(_Preparation(draft, tokenizer, dealing or Dealing())) as work:
+            for batch in _batches(documents):
+                work.add(batch)
+                advance(len(batch))
+            work.finish([dict(source) for source in sources])
         if place.exists():
-            shutil.rmtree(place)
+            place.rename(old)
         draft.rename(place)
     except OSError as error:
         raise StoreError(
@@ -156,8 +164,16 @@ def prepare(
             hint="Choose a folder you may write to, on a disk with space.",
         ) from error
     finally:
+        if old.exists() and not place.exists():
+            old.rename(place)
         shutil.rmtree(draft, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
     return open_shards(place)
+
+
+def _may_replace(place: Path) -> bool:
+    """Whether nothing of somebody else's is lost."""
+    return place.is_dir() and ((place / _META).is_file() or not any(place.iterdir()))
 
 
 def open_shards(folder: str | Path) -> Shards:
@@ -168,12 +184,15 @@ def open_shards(folder: str | Path) -> Shards:
         counts = np.load(place / "counts.npy", allow_pickle=False)
     except (OSError, ValueError) as error:
         raise StoreError(f"{place} holds no shards: {error}.") from error
-    if meta.pop("schema", None) != _SCHEMA:
+    if not isinstance(meta, dict) or meta.pop("schema", None) != _SCHEMA:
         raise StoreError(f"{place} was made by another version; prepare the text again.")
-    lists: dict[str, Any] = {
-        k: tuple(meta.pop(k)) for k in ("names", "continues", "labels", "sources")
-    }
-    return Shards(folder=place, counts=counts, **lists, **meta)
+    try:
+        lists: dict[str, Any] = {
+            k: tuple(meta.pop(k)) for k in ("names", "continues", "labels", "sources")
+        }
+        return Shards(folder=place, counts=counts, **lists, **meta)
+    except (KeyError, TypeError) as error:
+        raise StoreError(f"{place / _META} is damaged; prepare the text again.") from error
 
 
 class _Preparation:
@@ -192,7 +211,8 @@ class _Preparation:
         self.shards = {name: _Growing(folder / name) for name in names}
         self.labels: dict[str, int] = {}
         self.counts = np.zeros(self.size, np.int64)
-        self.digest = blake2b(digest_size=16)
+        vocabulary = json.dumps(tokenizer.get_vocab(), sort_keys=True)
+        self.digest = blake2b(vocabulary.encode(), digest_size=16)
         self.number = 0
         self.form: tuple[bool, bool] | None = None  # whether documents have entities, and labels
 
@@ -207,16 +227,18 @@ class _Preparation:
             self.form = form
             name = self.dealing.shard_of(self.number)
             tokens = np.concatenate([np.asarray(p, self.kind) for p in pieces])
+            lengths = [len(p) for p in pieces]
+            # All that a model can learn from: text cut into other sentences is other text.
+            self.digest.update(repr((name, lengths, document.label)).encode() + tokens.tobytes())
             if document.label is not None:
                 self.shards[name].labels.append(
                     self.labels.setdefault(document.label, len(self.labels))
                 )
-            self.shards[name].add(tokens, [len(p) for p in pieces])
+            self.shards[name].add(tokens, lengths)
             if marks is not None:
-                self.shards[name].add_marks(
-                    np.concatenate([np.asarray(m, np.uint8) for m in marks])
-                )
-            self.digest.update(name.encode() + tokens.tobytes())
+                flat = np.concatenate([np.asarray(m, np.uint8) for m in marks])
+                self.shards[name].add_marks(flat)
+                self.digest.update(flat.tobytes())
             if name != HELD_OUT:
                 self.counts += np.bincount(tokens, minlength=self.size)
             self.number += 1
@@ -231,8 +253,9 @@ class _Preparation:
                 f"held-out share of {self.dealing.held_out:g}: {', '.join(empty)} got none.",
                 hint="Give more documents (an empty line ends one), or a larger held-out share.",
             )
+        self.close()
         for shard in self.shards.values():
-            shard.close()
+            shard.write_bounds()
         held_out, *training = self.shards.values()
         np.save(self.folder / "counts.npy", self.counts, allow_pickle=False)
         vocabulary = self.tokenizer.get_vocab()
@@ -252,6 +275,11 @@ class _Preparation:
             "sources": sources,
         }
         (self.folder / _META).write_text(json.dumps(meta, ensure_ascii=False) + "\n", "utf-8")
+
+    def close(self) -> None:
+        """Leave no file open, also when the text was no good."""
+        for shard in self.shards.values():
+            shard.close()
 
 
 class _Growing:
@@ -280,6 +308,8 @@ class _Growing:
     def close(self) -> None:
         for file in self._files.values():
             file.close()
+
+    def write_bounds(self) -> None:
         arrays = {
             "sentences": np.cumsum([0, *self.lengths], dtype=np.int64),
             "documents": np.cumsum([0, *self.sizes], dtype=np.int64),
@@ -309,7 +339,12 @@ def _tokenized(
     # Offsets cost a third of the time and are only of use where there are entities.
     spans = any(d.entities is not None for d in documents)
     encode = backend.encode_batch if spans else backend.encode_batch_fast
-    encoded = iter(encode(lines, add_special_tokens=False))
+    # Text about [MASK] is text: without this it would become the mark itself.
+    before, backend.encode_special_tokens = backend.encode_special_tokens, True
+    try:
+        encoded = iter(encode(lines, add_special_tokens=False))
+    finally:
+        backend.encode_special_tokens = before
     for document in documents:
         pieces: list[list[int]] = []
         marks: list[list[int]] = []
@@ -329,9 +364,9 @@ def _tokenized(
 
 
 def _marks(offsets: list[tuple[int, int]], entities: Iterable[tuple[int, int]]) -> list[int]:
-    """1 for the first piece of an entity, 2 for its others, 0 elsewhere."""
+    """1 for the first piece of an entity, 2 for its others, 0 elsewhere; the longest one wins."""
     marks = [0] * len(offsets)
-    for first, last in entities:
+    for first, last in sorted(entities, key=lambda span: span[1] - span[0]):
         inside = [i for i, (a, b) in enumerate(offsets) if a < last and b > first]
         for i in inside:
             marks[i] = 1 if i == inside[0] else 2

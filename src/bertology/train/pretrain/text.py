@@ -6,6 +6,7 @@ import bz2
 import gzip
 import json
 import lzma
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from glob import glob
@@ -34,8 +35,10 @@ def find_files(patterns: Iterable[str | Path]) -> list[Path]:
     """The files that paths and patterns like `texts/*.txt.xz` name, each once, in order."""
     found: list[Path] = []
     for pattern in patterns:
-        here = sorted(glob(str(Path(pattern).expanduser())))
-        files = [Path(p) for p in here if Path(p).is_file()]
+        path = Path(pattern).expanduser()
+        # A file may be called a[1].txt, which is a pattern too.
+        here = [path] if path.is_file() else [Path(p) for p in sorted(glob(str(path)))]
+        files = [p for p in here if p.is_file()]
         if not files:
             raise DataError(
                 f"There is no text file {str(pattern)!r}.",
@@ -62,13 +65,13 @@ def read_documents(files: Iterable[Path]) -> Iterator[Document]:
                 yield from _from_json(lines, file) if name.endswith(".jsonl") else _plain(lines)
         except UnicodeDecodeError as error:
             raise DataError(f"{file} is not UTF-8 text: {error}.") from error
-        except (OSError, lzma.LZMAError, EOFError) as error:
+        except (OSError, lzma.LZMAError, zlib.error, EOFError) as error:
             raise DataError(f"{file} cannot be read: {error}.") from error
 
 
 def _open(file: Path) -> IO[str]:
     opener: Any = _OPEN.get(file.suffix, open)
-    lines: IO[str] = opener(file, "rt", encoding="utf-8")
+    lines: IO[str] = opener(file, "rt", encoding="utf-8-sig")  # with or without a mark
     return lines
 
 
@@ -100,17 +103,33 @@ def _from_json(lines: Iterable[str], file: Path) -> Iterator[Document]:
 def _document(fields: dict[str, Any]) -> Document:
     label = fields.get("label")
     if "sentences" in fields:
-        sentences = tuple(str(s) for s in fields["sentences"])
+        sentences = _texts("sentences", fields["sentences"])
         nested = fields.get("entities")
-    else:
-        sentences = (str(fields["text"]),)
+    elif "text" in fields:
+        sentences = _texts("text", [fields["text"]])
         nested = [fields["entities"]] if "entities" in fields else None
+    else:
+        raise ValueError("it has neither text nor sentences")
     if "translation" in fields:
-        sentences += (str(fields["translation"]),)
+        sentences += _texts("translation", [fields["translation"]])
         nested = [*nested, []] if nested is not None else None
     if nested is not None and len(nested) != len(sentences):
         raise ValueError(f"{len(nested)} lists of entities for {len(sentences)} sentences")
     entities = None
     if nested is not None:
-        entities = tuple(tuple((int(a), int(b)) for a, b in spans) for spans in nested)
+        entities = tuple(_spans(*pair) for pair in zip(nested, sentences, strict=True))
     return Document(sentences, entities, None if label is None else str(label))
+
+
+def _texts(field: str, given: Any) -> tuple[str, ...]:
+    if not isinstance(given, list) or not all(isinstance(text, str) for text in given):
+        raise TypeError(f"its {field} must be text")
+    return tuple(given)
+
+
+def _spans(given: Any, sentence: str) -> tuple[Span, ...]:
+    spans = tuple((int(a), int(b)) for a, b in given)
+    for a, b in spans:
+        if not 0 <= a < b <= len(sentence):
+            raise ValueError(f"the entity [{a}, {b}] is not within its {len(sentence)} characters")
+    return spans

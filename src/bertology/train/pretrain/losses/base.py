@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +14,9 @@ from bertology.train.pretrain.chance import Chance
 from bertology.train.pretrain.masking import Hidden, Pieces
 from bertology.train.pretrain.rows import Rows
 
-__all__ = ["Loss", "Outcome", "View", "told"]
+__all__ = ["Judge", "Loss", "Outcome", "TokenLoss", "View", "judged", "told"]
+
+Judge = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
 
 
 @dataclass(frozen=True)
@@ -59,11 +62,35 @@ class Loss(nn.Module):
         """Judge the body's last states (B, T, hidden)."""
         raise NotImplementedError
 
+    def speed_up(self) -> None:
+        """Compile what takes the time; most losses take little."""
 
-def told(logits: Tensor, targets: Tensor, weights: Tensor | None = None) -> Outcome:
+
+def told(
+    logits: Tensor,
+    targets: Tensor,
+    weights: Tensor | None = None,
+    *,
+    judge: Judge | None = None,
+) -> Outcome:
     """Cross-entropy of (N, classes) against (N,), in float32; entries of weight 0 do not count."""
+    used = torch.ones(len(targets), device=logits.device) if weights is None else weights
+    return Outcome(*(judge or judged)(logits, targets, used))
+
+
+def judged(logits: Tensor, targets: Tensor, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The mean loss, how many were right, and how many there were."""
     each = functional.cross_entropy(logits.float(), targets, reduction="none")
     right = (logits.argmax(-1) == targets).float()
-    used = torch.ones_like(each) if weights is None else weights
-    count = used.sum()
-    return Outcome((each * used).sum() / count.clamp(min=1), (right * used).sum().detach(), count)
+    count = weights.sum()
+    return (each * weights).sum() / count.clamp(min=1), (right * weights).sum().detach(), count
+
+
+class TokenLoss(Loss):
+    """A loss that tells tokens, so that it has the widest tensors there are."""
+
+    judge: Judge = staticmethod(judged)
+
+    def speed_up(self) -> None:
+        """Softmax, loss and accuracy in one go."""
+        self.judge = torch.compile(judged, dynamic=False)

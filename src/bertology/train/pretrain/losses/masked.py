@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from bertology.train.pretrain.losses.base import Loss, Outcome, View, told
+from bertology.train.pretrain.losses.base import Loss, Outcome, TokenLoss, View, told
 
 __all__ = ["MaskedTokens", "SentenceRelation", "at_positions"]
 
 
-class MaskedTokens(Loss):
+class MaskedTokens(TokenLoss):
     """Tell the hidden tokens. Only they go through the output layer, which is the widest."""
 
     name = "mlm"
@@ -21,7 +21,8 @@ class MaskedTokens(Loss):
         """Cross-entropy over the vocabulary at the hidden positions."""
         hidden = view.hidden
         logits = model.cls.predictions(at_positions(states, hidden.positions))  # (B·K, V)
-        return told(logits, hidden.targets.flatten(), hidden.weights.flatten())
+        targets, weights = hidden.targets.flatten(), hidden.weights.flatten()
+        return told(logits, targets, weights, judge=self.judge)
 
 
 class SentenceRelation(Loss):
@@ -46,4 +47,4 @@ def at_positions(states: Tensor, positions: Tensor) -> Tensor:
     """The states (B, T, hidden) at the positions (B, K), as (B·K, hidden)."""
     batch, length, width = states.shape
     offsets = torch.arange(batch, device=states.device)[:, None] * length
-    return states.reshape(batch * length, width)[(positions + offsets).flatten()]
+    return states.reshape(batch * length, width).index_select(0, (positions + offsets).flatten())

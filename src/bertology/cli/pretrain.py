@@ -1,0 +1,288 @@
+"""`bertology pretrain`: from text to a BERT, by a recipe."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bertology.cli.console import examples, say, show_table
+from bertology.cli.run import COMMAND
+from bertology.errors import BertologyError, InterruptedRunError, ParameterError
+
+if TYPE_CHECKING:
+    from bertology.train.pretrain.loop import Report
+    from bertology.train.pretrain.project import Plan
+    from bertology.train.pretrain.recipe import Recipe
+
+__all__ = ["EXAMPLE", "add_to", "pretrain"]
+
+EXAMPLE = """\
+# A recipe for `bertology pretrain`. This one learns from sentences of the bundled grammar: it needs
+# no files and no network, and takes about a minute on two cores.
+#
+#   bertology pretrain --config recipe.yaml --to my-bert
+
+text:
+  corpus: grammar          # any name of `bertology datasets`
+  examples: 12000
+  together: 12             # so many sentences, one after the other, make a document
+  held_out: 0.03           # share of the documents that is never trained on
+  # Your own text: one sentence a line, an empty line between documents; paths start from the
+  # folder of this file.
+  # files: [texts/*.txt, more/*.txt.xz, pairs.jsonl]
+  # sources:               # for the model card
+  #   - {name: Wikipedia, licence: CC BY-SA 3.0, words: 30000000}
+
+vocabulary:
+  size: 1000               # WordPiece; or  from: a folder with a tokenizer
+  lowercase: true
+
+model:
+  layers: 2
+  heads: 4
+  hidden: 64
+  max_length: 64
+  dropout: 0.0
+  spread: 0.1              # of the first weights; so small a model begins sooner with wide ones
+
+objective:
+  pairing: nsp             # full-sentences, stream, nsp, sop, three-way, translation, labelled
+  masking: {units: words, share: 0.15}
+  losses: [mlm, sentence]
+
+training:
+  steps: 500
+  batch_tokens: 2048       # of one update
+  phases: [{length: 64, share: 1.0}]
+  learning_rate: 2e-3
+  log_every: 20
+  evaluate_every: 100
+  save_every: 100          # what a stopped run goes on from
+
+seed: 0
+
+card:
+  license: apache-2.0
+  language: en
+"""
+
+_QUIET_SECONDS = 30  # between two lines where there is no terminal to keep one line alive in
+
+
+def add_to(app: typer.Typer) -> None:
+    """Put `pretrain` into the app."""
+    app.command(
+        "pretrain",
+        epilog=examples(
+            "bertology pretrain --example > recipe.yaml",
+            "bertology pretrain --config recipe.yaml --to my-bert --dry-run",
+            "bertology pretrain --config recipe.yaml --to my-bert",
+            "torchrun --nproc-per-node 4 -m bertology pretrain --config recipe.yaml --to my-bert",
+        ),
+    )(pretrain)
+
+
+def pretrain(
+    ctx: typer.Context,
+    config: Annotated[
+        Path | None, typer.Option(help="The recipe, a YAML file.", show_default=False)
+    ] = None,
+    to: Annotated[
+        Path | None,
+        typer.Option(help="The folder for everything that is made.", show_default=False),
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    steps: Annotated[
+        int | None, typer.Option(help="Train for so many steps in place of the recipe's.", min=1)
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Forget the training in the folder and begin anew.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what it would take, and stop.")
+    ] = False,
+    example: Annotated[
+        bool, typer.Option("--example", help="Print a recipe with comments, and stop.")
+    ] = False,
+) -> None:
+    """Make a vocabulary, prepare the text, train a BERT and save it with its model card.
+
+    The same command goes on where it was stopped, and does nothing twice: it finds the
+    vocabulary, the prepared text, the last state and the finished model in the folder.
+    """
+    if example:
+        typer.echo(EXAMPLE, nl=False)
+        return
+    recipe = _recipe(config, steps)
+    if dry_run:
+        _show_plan(recipe, to)
+        return
+    if to is None:
+        raise ParameterError("to", "bertology pretrain", "name a folder: --to my-bert", None)
+    _train(recipe, to, device=device, fresh=fresh, command=_again(ctx))
+
+
+def _recipe(config: Path | None, steps: int | None) -> Recipe:
+    from bertology.train.pretrain.config_files import read_recipe
+
+    if config is None:
+        raise BertologyError(
+            "A recipe is needed: --config recipe.yaml",
+            hint="Begin with an example: bertology pretrain --example > recipe.yaml",
+        )
+    recipe = read_recipe(config)
+    return recipe if steps is None else recipe.with_steps(steps)
+
+
+def _again(ctx: typer.Context) -> str:
+    """The command that goes on; one that says --fresh would begin anew."""
+    words = shlex.split(str(ctx.meta.get(COMMAND, "bertology pretrain")))
+    command = shlex.join(w for w in words if w != "--fresh")
+    count = os.environ.get("LOCAL_WORLD_SIZE", "1")
+    if count == "1":
+        return command
+    return f"torchrun --nproc-per-node {count} -m {command}"
+
+
+def _train(recipe: Recipe, to: Path, *, device: str, fresh: bool, command: str) -> None:
+    from bertology.train.pretrain.materials import is_first
+    from bertology.train.pretrain.project import make
+
+    line = _Line() if is_first() else None
+    try:
+        record = make(
+            recipe,
+            to,
+            device=device,
+            fresh=fresh,
+            tell=say if line else lambda text: None,
+            progress=line.show if line else lambda report: None,
+        )
+    except InterruptedRunError as stopped:
+        raise InterruptedRunError(stopped.problem, hint=f"Go on with: {command}") from None
+    except KeyboardInterrupt:
+        raise InterruptedRunError(
+            "Stopped while nothing was being trained; what was finished before is kept.",
+            hint=f"Go on with: {command}",
+        ) from None
+    finally:
+        if line:
+            line.stop()
+    if line:
+        _show_end(record, to)
+
+
+class _Line:
+    """The live line: where training is, how it goes, and when it will be done."""
+
+    def __init__(self) -> None:
+        self._live = sys.stderr is not None and sys.stderr.isatty()
+        self._bar: Any = None
+        self._task: Any = None
+        self._began: tuple[int, float] | None = None
+        self._said = time.monotonic()
+
+    def show(self, report: Report) -> None:
+        """Hear a report."""
+        # The first report of this process: what came before it took another one's time.
+        self._began = self._began or (report.step, report.seconds)
+        text = f"{_numbers(report)}  {report.tokens_per_second:,.0f} tokens/s"
+        if self._live:
+            self._move(report, text)
+        if report.scores is not None:
+            self._say(f"step {report.step:,}, held out: {_scores(report.scores)}")
+        elif not self._live and time.monotonic() - self._said > _QUIET_SECONDS:
+            say(f"step {report.step:,} of {report.total:,}: {text}  left {self._left(report)}")
+            self._said = time.monotonic()
+
+    def _move(self, report: Report, text: str) -> None:
+        if self._bar is None:
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+            self._bar = Progress(
+                TextColumn("step"),
+                MofNCompleteColumn(),
+                BarColumn(bar_width=20),
+                TextColumn("{task.description}"),
+                TextColumn("left {task.fields[left]}"),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            self._task = self._bar.add_task("", total=report.total, left="?")
+            self._bar.start()
+        left = self._left(report)
+        self._bar.update(self._task, completed=report.step, description=text, left=left)
+
+    def _say(self, text: str) -> None:
+        """Above the live line, where both are on one terminal."""
+        if self._bar is not None and sys.stdout.isatty():
+            self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        else:
+            say(text)
+
+    def _left(self, report: Report) -> str:
+        step, seconds = self._began or (0, 0.0)
+        if report.step > step:
+            each = (report.seconds - seconds) / (report.step - step)
+        else:
+            each = report.seconds / max(report.step, 1)
+        left = round((report.total - report.step) * each)
+        return f"{left // 3600}:{left // 60 % 60:02d}:{left % 60:02d}"
+
+    def stop(self) -> None:
+        """Take the line away."""
+        if self._bar is not None:
+            self._bar.stop()
+
+
+def _numbers(report: Report) -> str:
+    return "  ".join(
+        f"{name} {loss:.3f} ({100 * report.accuracies[name]:.1f} %)"
+        if name in report.accuracies
+        else f"{name} {loss:.3f}"
+        for name, loss in report.losses.items()
+    )
+
+
+def _scores(scores: dict[str, float]) -> str:
+    return ", ".join(
+        f"{name.replace('_', ' ')} " + (f"{100 * v:.1f} %" if "accuracy" in name else f"{v:.3f}")
+        for name, v in scores.items()
+    )
+
+
+def _show_end(record: dict[str, Any], to: Path) -> None:
+    say(f"Held out: {_scores(record['scores'])}")
+    say(f"The model: {to / 'model'}  (the log: {to / 'log.jsonl'})")
+    model = shlex.quote(str(to / "model"))
+    say(f"Next: bertology run attention-maps --model {model} --corpus grammar")
+
+
+def _show_plan(recipe: Recipe, to: Path | None) -> None:
+    from bertology.train.pretrain.project import plan
+
+    found = plan(recipe, to)
+    show_table(("", ""), _plan_rows(found), title="What it would take; nothing was done")
+
+
+def _plan_rows(found: Plan) -> list[tuple[str, str]]:
+    unknown = "known once the text is prepared"
+    prepared = found.text_tokens is not None
+    return [
+        ("parameters", ("" if prepared else "at most ") + f"{found.parameters:,}"),
+        ("pieces in the vocabulary", ("" if prepared else "at most ") + f"{found.vocabulary:,}"),
+        ("steps", f"{found.steps:,}"),
+        ("tokens per update", f"{found.tokens_per_update:,}"),
+        ("tokens in all", f"{found.steps * found.tokens_per_update:,}"),
+        ("tokens of text", f"{found.text_tokens:,}" if prepared else unknown),
+        ("passes over the text", unknown if found.passes is None else f"{found.passes:.2f}"),
+        *((f"disk, {k}", f"{v / 1e6:,.1f} MB") for k, v in found.disk.items()),
+        *(() if prepared else (("disk, shards", unknown),)),
+    ]

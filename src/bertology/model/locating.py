@@ -1,0 +1,142 @@
+"""From a name to where a model lies: bundled, a folder, a hub id, or an earlier training step.
+
+`NAME@STEP` is a step of a bundled model or of a folder. Steps lie in one of two places:
+
+    FOLDER/steps/step-00001000.safetensors    compressed, beside the model (`model/steps.py`)
+    RUN/checkpoints/step-00001000/            whole folders, as pre-training writes them; the
+                                              model itself is then RUN/model
+
+For a hub id, what follows the @ is a revision: a branch, a tag or a commit.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from bertology.errors import ModelError, UnknownNameError
+
+__all__ = ["STEPS", "Location", "bundled_models", "locate", "step_name", "steps", "steps_in"]
+
+STEPS = "steps"  # the folder of compressed steps beside a model
+_RUN_STEPS = "checkpoints"  # the folder of whole steps in a pre-training run
+_CHECKPOINTS = Path(__file__).parents[1] / "checkpoints"
+_STEP = re.compile(r"step-(\d+)")
+
+
+@dataclass(frozen=True)
+class Location:
+    """Where the parts of a model are read from."""
+
+    source: str  # a folder, or a hub id
+    revision: str | None = None  # of a hub id
+    weights: Path | None = None  # a compressed step, which stands in for the folder's weights
+    home: str | None = None  # the model a whole step belongs to, where there is one
+
+
+def bundled_models() -> dict[str, Path]:
+    """Checkpoints that come with the package."""
+    return {p.parent.name: p.parent for p in sorted(_CHECKPOINTS.glob("*/config.json"))}
+
+
+def step_name(step: int) -> str:
+    """What the file or folder of a step is called, without a suffix; sorts by the step."""
+    return f"step-{step:08d}"
+
+
+def steps(name: str) -> list[int]:
+    """The training steps of a bundled model or a folder; `load(f"{name}@{step}")` loads one."""
+    folder = _folder_of(name)
+    if folder is None:
+        _hub_id(name)  # complains of what looks like a folder or a misspelt bundled model
+        raise ModelError(
+            f"The steps of {name!r} are not known: it is neither bundled nor a folder here.",
+            hint="For a model on the hub, name a revision: 'owner/model@revision'.",
+        )
+    return list(steps_in(folder))
+
+
+def steps_in(folder: Path) -> dict[int, Path]:
+    """Each step that a model's folder or a run's folder has, and the file or folder it lies in."""
+    runs = [folder / _RUN_STEPS]
+    if folder.absolute().name == "model":  # as a run lays them out; no other folder's neighbours
+        runs.append(folder.absolute().parent / _RUN_STEPS)
+    whole = [p.parent for run in runs for p in run.glob("step-*/config.json")]
+    compressed = (folder / STEPS).glob("step-*.safetensors")
+    found = {}
+    for path in (*whole, *compressed):
+        if match := _STEP.fullmatch(path.name.removesuffix(".safetensors")):
+            found[int(match[1])] = path
+    return dict(sorted(found.items()))
+
+
+def locate(name: str) -> Location:
+    """Where a model lies; what is neither bundled nor a folder must be a hub id."""
+    folder = _folder_of(name)
+    if folder is not None:
+        return Location(_checked(folder))
+    base, mark, tag = name.rpartition("@")
+    if not (mark and base) or (_looks_like_path(base) and "/" in tag):
+        return Location(_hub_id(name))
+    folder = _folder_of(base)
+    if folder is None:
+        return Location(_hub_id(base), revision=tag or None)
+    found = steps_in(folder)
+    if not tag.isdecimal() or int(tag) not in found:
+        listed = ", ".join(map(str, found))
+        raise ModelError(
+            f"{base!r} has no training step {tag!r}.",
+            hint=f"Its steps: {listed}." if found else "It came without earlier steps.",
+        )
+    path = found[int(tag)]
+    if path.is_dir():
+        return Location(str(path), home=_home_of(folder))
+    return Location(_checked(folder), weights=path)
+
+
+def _home_of(folder: Path) -> str | None:
+    """The model in a model's folder or a run's; a run that is under way has none yet."""
+    homes = [p for p in (folder, folder / "model") if (p / "config.json").is_file()]
+    return str(homes[0]) if homes else None
+
+
+def _folder_of(name: str) -> Path | None:
+    path = bundled_models().get(name) or Path(name).expanduser()
+    return path if path.is_dir() else None
+
+
+def _looks_like_path(name: str) -> bool:
+    return name.startswith((".", "/", "~")) or name.count("/") > 1
+
+
+def _hub_id(name: str) -> str:
+    """The name, unless it can only be meant as a file, a folder or a bundled model."""
+    path = Path(name).expanduser()
+    if path.is_file():
+        raise ModelError(
+            f"{name!r} is a file; a model is a folder with config.json and model.safetensors.",
+            hint=f"Give the folder: {path.parent}",
+        )
+    if _looks_like_path(name):
+        beside = [str(p) for p in path.parent.glob("*") if p.is_dir()]
+        near = get_close_matches(str(path), beside, n=1, cutoff=0.5)
+        hint = f"Did you mean {near[0]!r}?" if near else f"{path.parent} holds no such folder."
+        raise ModelError(f"There is no model folder {name!r}.", hint=hint)
+    bundled = bundled_models()
+    if "/" not in name and get_close_matches(name, bundled, n=1, cutoff=0.75):
+        raise UnknownNameError("bundled model", name, bundled)
+    return name
+
+
+def _checked(folder: Path) -> str:
+    if (folder / "config.json").is_file():
+        return str(folder)
+    inside = folder / "model"
+    raise ModelError(
+        f"{str(folder)!r} holds no config.json, so it is no Hugging Face model folder.",
+        hint=f"Give the folder: {inside}"
+        if (inside / "config.json").is_file()
+        else "Save a model there with model.save_pretrained(folder).",
+    )

@@ -1,0 +1,141 @@
+"""Batches of rows without end: pass after pass, shard after shard, always the same for a seed."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+
+import numpy as np
+import torch
+
+from bertology.errors import DataError
+from bertology.train.pretrain.chance import Chance
+from bertology.train.pretrain.pairings import Pairing
+from bertology.train.pretrain.rows import Ints, Plan, Rows, Text, fill
+from bertology.train.pretrain.shards import Shards
+
+__all__ = ["Batch", "Feed", "Library", "Place"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a feed is; all it needs to go on from there."""
+
+    turn: int = 0  # which pass over the shards
+    shard: int = 0  # which shard of the pass
+    row: int = 0  # the next row, in the order of the pass
+    length: int = 0
+
+    def as_dict(self) -> dict[str, int]:
+        """Plain numbers."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows, and the source of the random numbers for hiding some of their tokens."""
+
+    rows: Rows
+    chance: Chance
+
+
+class Library:
+    """Shards on the device; the last one that was asked for is kept."""
+
+    def __init__(self, shards: Shards, device: torch.device) -> None:
+        self.shards, self.device = shards, device
+        self._kept: tuple[str, Text] | None = None
+
+    def text(self, name: str) -> Text:
+        """The tokens of a shard."""
+        if self._kept is None or self._kept[0] != name:
+            self._kept = None  # the old one goes before the new one comes
+            self._kept = name, Text.of(self.shards.open(name), self.shards, self.device)
+        return self._kept[1]
+
+
+class Feed:
+    """The rows of one pairing. With several processes each takes its share of every batch."""
+
+    def __init__(
+        self,
+        library: Library,
+        pairing: Pairing,
+        chance: Chance,
+        *,
+        copies: int = 0,
+        share: tuple[int, int] = (0, 1),  # rank, and number of processes
+    ) -> None:
+        self.library, self.pairing, self.chance = library, pairing, chance
+        self.copies, self.share = copies, share
+        self.place = Place()
+        self._pass: tuple[Place, Plan, Ints] | None = None
+        # Planning a pass takes about a second for 100 M tokens: done while the last one is used.
+        self._planner = ThreadPoolExecutor(1)
+        self._ahead: tuple[Place, Future[tuple[Plan, Ints]]] | None = None
+
+    def next(self, rows: int, length: int) -> Batch:
+        """`rows` rows of `length` tokens (of which this process gets its share)."""
+        if self.place.length != length:
+            started = self.place.turn + (1 if self.place.length else 0)
+            self.place = Place(turn=started, length=length)
+        plan, order = self._current()
+        skipped = 0
+        while self.place.row + rows > len(order):  # what is left of a pass is no whole batch
+            if skipped > len(self.library.shards.names):
+                raise DataError(
+                    f"The text gives no batch of {rows} rows of {length} tokens "
+                    f"({self.pairing.name}: {len(order)} rows in a pass).",
+                    hint="Give more text, smaller batches (batch_tokens), or fewer shards.",
+                )
+            self.place = self._following(self.place)
+            plan, order = self._current()
+            skipped += 1
+        rank, world = self.share
+        chosen = order[self.place.row : self.place.row + rows][rank::world]
+        place, self.place = self.place, replace(self.place, row=self.place.row + rows)
+        name = self._shard(place)
+        text = self.library.text(name)
+        chance = self.chance("rows", self._version(place.turn), name, length)
+        return Batch(fill(text, plan.take(chosen), chosen, length), chance)
+
+    def close(self) -> None:
+        """Stop planning ahead."""
+        self._planner.shutdown(wait=True, cancel_futures=True)
+
+    def _version(self, turn: int) -> int:
+        """Static masking repeats the rows and masks of its first passes."""
+        return turn % self.copies if self.copies else turn
+
+    def _shard(self, place: Place) -> str:
+        names = self.library.shards.names
+        order = self._draw("shards", place.turn).permutation(len(names))
+        return names[int(order[place.shard])]
+
+    def _draw(self, *path: int | str) -> np.random.Generator:
+        return np.random.default_rng(abs(self.chance(*path).key))
+
+    def _current(self) -> tuple[Plan, Ints]:
+        here = replace(self.place, row=0)
+        if self._pass is None or self._pass[0] != here:
+            if self._ahead is not None and self._ahead[0] == here:
+                self._pass = (here, *self._ahead[1].result())
+            else:
+                self._pass = (here, *self._planned(here))
+            after = self._following(here)
+            self._ahead = after, self._planner.submit(self._planned, after)
+        return self._pass[1], self._pass[2]
+
+    def _following(self, place: Place) -> Place:
+        last = place.shard + 1 == len(self.library.shards.names)
+        turn, shard = (place.turn + 1, 0) if last else (place.turn, place.shard + 1)
+        return Place(turn=turn, shard=shard, length=place.length)
+
+    def _planned(self, place: Place) -> tuple[Plan, Ints]:
+        """The rows of a pass over one shard, and the order they are used in."""
+        name = self._shard(place)
+        version = self._version(place.turn)
+        draw = self._draw("plan", version, name, place.length)
+        plan = self.pairing.plan(self.library.shards.open(name), place.length, draw)
+        order = self._draw("order", place.turn, name, place.length).permutation(len(plan))
+        return plan, order.astype(np.int64)

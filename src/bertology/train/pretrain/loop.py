@@ -1,0 +1,456 @@
+"""Pre-training itself: update after update, saved, measured, and resumed to the bit."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bertology.errors import InterruptedRunError, JobError, StoreError
+from bertology.results.provenance import library_versions
+from bertology.train.checkpoint import check_folder, save_checkpoint
+from bertology.train.fresh import fresh_bert
+from bertology.train.optimizers import learning_rate_factor, make_optimizer
+from bertology.train.pretrain import state
+from bertology.train.pretrain.chance import Chance
+from bertology.train.pretrain.config import Phase, Pretraining
+from bertology.train.pretrain.evaluate import held_out
+from bertology.train.pretrain.feed import Feed, Library, Place
+from bertology.train.pretrain.masking import Pieces
+from bertology.train.pretrain.meter import Meter
+from bertology.train.pretrain.network import Network
+from bertology.train.pretrain.pairings import find_pairing
+from bertology.train.pretrain.passes import Passes
+from bertology.train.pretrain.processes import Processes, joined
+from bertology.train.pretrain.schedule import milestones, phase_at, stage_at
+from bertology.train.pretrain.shards import Shards
+from bertology.train.pretrain.stacking import grown
+from bertology.train.pretrain.stopping import stoppable
+from bertology.train.pretrain.weights import Weights
+
+__all__ = ["Report", "Trained", "pretrain"]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the progress callback hears now and then: means since it heard the last."""
+
+    step: int
+    total: int
+    tokens: int  # seen so far
+    losses: dict[str, float]
+    accuracies: dict[str, float]
+    learning_rate: float
+    grad_norm: float
+    tokens_per_second: float
+    seconds: float  # of training so far, without evaluation and saving
+    scores: dict[str, float] | None = None  # held-out, if they were just measured
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A finished run."""
+
+    model: Any  # BertForPreTraining, float32, in evaluation mode
+    tokenizer: Any
+    scores: dict[str, float]  # held-out
+    log: list[dict[str, Any]]
+    tokens: int
+    seconds: float
+
+
+Progress = Callable[[Report], None]
+
+
+def pretrain(
+    recipe: Pretraining,
+    shards: Shards,
+    tokenizer: Any,
+    *,
+    folder: str | Path | None = None,
+    device: str = "auto",
+    progress: Progress = lambda report: None,
+    origin: Mapping[str, Any] | None = None,
+) -> Trained:
+    """Train a BERT by the recipe on the shards.
+
+    With a `folder` everything is kept there: `log.jsonl`, `state/` to go on from,
+    `checkpoints/step-…/` for the recipe's milestones and, at the end, `model/`, whose record also
+    holds `origin`. The same call goes on where a killed one stopped; on a CPU the result is the
+    same to the bit. Raises InterruptedRunError after Ctrl-C, when the state is saved.
+    """
+    with joined(device) as processes, _own_chance(recipe.seed + processes.rank, processes.device):
+        place = None if folder is None else Path(folder)
+        run = _Run(recipe, shards, tokenizer, place, processes, progress, dict(origin or {}))
+        try:
+            return run.train()
+        finally:
+            run.close()
+
+
+class _Run:
+    """Everything that changes while a model is trained."""
+
+    def __init__(
+        self,
+        recipe: Pretraining,
+        shards: Shards,
+        tokenizer: Any,
+        folder: Path | None,
+        processes: Processes,
+        progress: Progress,
+        origin: dict[str, Any],
+    ) -> None:
+        self.recipe, self.shards, self.tokenizer = recipe, shards, tokenizer
+        self.folder, self.processes, self.progress = folder, processes, progress
+        self.origin = origin
+        self.identity = state.identity(recipe, shards.fingerprint, processes.count)
+        self.chance = Chance(recipe.seed)
+        library = Library(shards, processes.device)
+        self.pieces = Pieces.of(shards, processes.device)
+        self.feeds = [
+            Feed(
+                library,
+                find_pairing(s.objective.pairing),
+                self.chance("feed", i),
+                copies=s.objective.masking.copies,
+                share=(processes.rank, processes.count),
+            )
+            for i, s in enumerate(recipe.stages)
+        ]
+        self.step, self.tokens, self.seconds = 0, 0, 0.0
+        self.log: list[dict[str, Any]] = []
+        self.milestones = milestones(recipe.steps, recipe.milestones)
+        self.meter = Meter()
+        self.layers = 0
+        self._build(phase_at(recipe, 0).layers or recipe.model.layers)
+
+    # -- the network ---------------------------------------------------------------------------
+
+    def _build(self, layers: int) -> None:
+        recipe, device = self.recipe, self.processes.device
+        model = fresh_bert(
+            "BertForPreTraining",
+            replace(recipe.model, layers=layers),
+            self.tokenizer,
+            seed=recipe.seed,
+            type_vocab_size=max(2, len(self.shards.labels)),
+        )
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(recipe.seed + 1)  # the heads of losses, alike in all processes
+            self.network = Network(model, recipe.stages, recipe.model)
+        self.network.to(device).train()
+        self.weights = Weights(self.network, _precision(recipe.precision, device))
+        self.optimizer = make_optimizer(
+            recipe.optimizer,
+            self.weights.learning,
+            rate=recipe.learning_rate,
+            weight_decay=recipe.weight_decay,
+            betas=recipe.betas,
+        )
+        self.layers = layers
+        quick = recipe.compile if recipe.compile is not None else device.type == "cuda"
+        if quick:
+            self.network.speed_up()
+        record = quick and device.type == "cuda"
+        self.passes = Passes(self.network, self.weights.computing, record=record)
+
+    def _grow(self, layers: int) -> None:
+        """Copy the layers until there are as many, with the optimizer's memory of them."""
+        shallow = self.layers
+        weights = self.weights.as_dict()
+        memory = state.optimizer_memory(self.optimizer, self.weights)
+        self._build(layers)
+        self.weights.load(grown(weights, layers=shallow, to=layers))
+        deeper = {key: grown(values, layers=shallow, to=layers) for key, values in memory.items()}
+        state.remember(self.optimizer, self.weights, deeper)
+
+    # -- training ------------------------------------------------------------------------------
+
+    def train(self) -> Trained:
+        recipe = self.recipe
+        if self.folder is not None:
+            check_folder(self.folder / "model")
+            self._resume()
+        with stoppable() as stopped:
+            self.meter.start(self.processes.device)
+            while self.step < recipe.steps:
+                phase = phase_at(recipe, self.step)
+                if self.layers != (phase.layers or recipe.model.layers):
+                    self._grow(phase.layers or recipe.model.layers)
+                if self.step == 0 and 0 in self.milestones:
+                    self._keep_milestone()
+                self._update(phase)
+                self._look_after()
+                if stopped.is_set():
+                    self._save()
+                    raise InterruptedRunError(
+                        f"Pre-training stopped at step {self.step} of {recipe.steps}"
+                        + ("." if self.folder is None else "; everything is saved."),
+                        hint=None if self.folder is None else "The same command goes on from here.",
+                    )
+        return self._finish()
+
+    def _update(self, phase: Phase) -> None:
+        """One batch in `accumulate` parts, one step of the optimizer."""
+        recipe = self.recipe
+        stage = stage_at(recipe.stages, self.step, recipe.steps, self.chance)
+        count = self.processes.count
+        rows = max(1, recipe.batch_tokens // phase.length // recipe.accumulate // count) * count
+        self.weights.clear()
+        for _ in range(recipe.accumulate):
+            batch = self.feeds[stage].next(rows, phase.length)
+            view = self.network.see(batch.rows, self.pieces, batch.chance, stage)
+            outcomes, gradients = self.passes(view, stage, 1 / recipe.accumulate)
+            self.weights.collect(gradients)
+            self.tokens += rows * phase.length
+            self.meter.add(outcomes, rows * phase.length)
+        live = [w for w in self.weights.learning if w.grad is not None]
+        self.processes.average([w.grad for w in live if w.grad is not None])
+        self.meter.norm = torch.nn.utils.clip_grad_norm_(live, recipe.clip)
+        rate = recipe.learning_rate * self._factor()
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.step()
+        self.weights.publish()
+        self.step += 1
+
+    def _factor(self) -> float:
+        rise = round(self.recipe.warmup * self.recipe.steps)
+        return learning_rate_factor(
+            self.step, rise=rise, total=self.recipe.steps, schedule=self.recipe.schedule
+        )
+
+    def _look_after(self) -> None:
+        """Log, evaluate and save, when it is time."""
+        recipe, step = self.recipe, self.step
+        last = step == recipe.steps
+        evaluate = last or step % recipe.evaluate_every == 0
+        save = step % recipe.save_every == 0 and not last
+        milestone = step in self.milestones
+        if not (evaluate or save or milestone or step % recipe.log_every == 0):
+            return
+        report = self._report()
+        if evaluate:
+            report = replace(report, scores=self._held_out())
+        self._note(report)
+        if milestone:
+            self._keep_milestone()
+        if save:
+            self._save()
+        self.progress(report)
+        self.meter.start(self.processes.device)
+
+    def _report(self) -> Report:
+        seconds, speed, losses, accuracies, norm = self.meter.read(self.processes.device)
+        self.seconds += seconds
+        total = sum(losses.values())
+        if not math.isfinite(total) or not math.isfinite(norm):
+            raise JobError(
+                f"Training diverged before step {self.step} of {self.recipe.steps}: "
+                f"loss {total}, gradient {norm}.",
+                hint=f"Try a learning rate below {self.recipe.learning_rate:g}, or more warm-up.",
+            )
+        return Report(
+            step=self.step,
+            total=self.recipe.steps,
+            tokens=self.tokens,
+            losses=losses,
+            accuracies=accuracies,
+            learning_rate=self.optimizer.param_groups[0]["lr"],
+            grad_norm=norm,
+            tokens_per_second=speed * self.processes.count,
+            seconds=self.seconds,
+        )
+
+    def _held_out(self) -> dict[str, float]:
+        with torch.compiler.set_stance("force_eager"):
+            return held_out(
+                self.network,
+                self.shards,
+                length=phase_at(self.recipe, 0).length,
+                batch_tokens=max(1024, self.recipe.batch_tokens // self.recipe.accumulate),
+                seed=self.recipe.seed,
+            )
+
+    # -- what is kept --------------------------------------------------------------------------
+
+    def _note(self, report: Report) -> None:
+        entry = {k: v for k, v in asdict(report).items() if v is not None}
+        self.log.append(entry)
+        if self.folder is None or not self.processes.first:
+            return
+        with _writing(self.folder / "log.jsonl") as file, file.open("a", encoding="utf-8") as log:
+            log.write(json.dumps(entry) + "\n")
+
+    def _save(self) -> None:
+        if self.folder is None or not self.processes.first:
+            return
+        numbers = {
+            "identity": self.identity,
+            "step": self.step,
+            "tokens": self.tokens,
+            "seconds": self.seconds,
+            "layers": self.layers,
+            "places": [feed.place.as_dict() for feed in self.feeds],
+        }
+        chance = {"cpu": torch.random.get_rng_state()}
+        if self.processes.device.type == "cuda":
+            chance["cuda"] = torch.cuda.get_rng_state(self.processes.device)
+        memory = state.optimizer_memory(self.optimizer, self.weights)
+        weights = self.weights.as_dict()
+        state.write(self.folder / "state", state.Snapshot(numbers, weights, memory, chance))
+
+    def _resume(self) -> None:
+        assert self.folder is not None
+        found = state.read(self.folder / "state")
+        log = self.folder / "log.jsonl"
+        if found is None:
+            self.processes.wait()
+            if self.processes.first:
+                log.unlink(missing_ok=True)  # of a run that was killed before its first state
+            return
+        if found.numbers["identity"] != self.identity:
+            raise StoreError(
+                f"{self.folder} holds a run of another recipe or other text.",
+                hint="Choose another folder, or delete this one to begin anew.",
+            )
+        if found.numbers["layers"] != self.layers:
+            self._build(found.numbers["layers"])
+        self.step, self.tokens = found.numbers["step"], found.numbers["tokens"]
+        self.seconds = found.numbers["seconds"]
+        self.weights.load(found.weights)
+        state.remember(self.optimizer, self.weights, found.memory)
+        for feed, place in zip(self.feeds, found.numbers["places"], strict=True):
+            feed.place = Place(**place)
+        torch.random.set_rng_state(found.chance["cpu"])
+        if "cuda" in found.chance and self.processes.device.type == "cuda":
+            torch.cuda.set_rng_state(found.chance["cuda"], self.processes.device)
+        lines = log.read_text(encoding="utf-8").splitlines() if log.is_file() else []
+        self.log = [e for line in lines if (e := _entry(line)) and e["step"] <= self.step]
+        self.processes.wait()  # all have read before one writes
+        if self.processes.first:
+            log.write_text("".join(json.dumps(e) + "\n" for e in self.log), encoding="utf-8")
+
+    def _keep_milestone(self) -> None:
+        if self.folder is None or not self.processes.first:
+            return
+        name = f"step-{self.step:08d}"
+        save_checkpoint(
+            self.folder / "checkpoints" / name,
+            self._model(),
+            self._saved_tokenizer(),
+            record=self._record(),
+        )
+
+    def _model(self) -> Any:
+        """The model with its float32 weights, apart from the one that is trained."""
+        model = fresh_bert(
+            "BertForPreTraining",
+            replace(self.recipe.model, layers=self.layers),
+            self.tokenizer,
+            type_vocab_size=max(2, len(self.shards.labels)),
+        )
+        prefix = "model."
+        own = {
+            n.removeprefix(prefix): w.cpu()
+            for n, w in self.weights.as_dict().items()
+            if n.startswith(prefix)
+        }
+        model.load_state_dict(own, strict=False)  # tied weights have one name only
+        model.tie_weights()
+        return model
+
+    def _saved_tokenizer(self) -> Any:
+        """The tokenizer; its mask is [UNK] where that is what the model was trained with."""
+        if any(s.objective.masking.token == "mask" for s in self.recipe.stages):
+            return self.tokenizer
+        from copy import deepcopy
+
+        tokenizer = deepcopy(self.tokenizer)
+        tokenizer.mask_token = tokenizer.unk_token
+        return tokenizer
+
+    def _record(self, scores: dict[str, float] | None = None) -> dict[str, Any]:
+        shards = self.shards
+        return {
+            "schema": 1,
+            "method": "pretrain",
+            "step": self.step,
+            "recipe": self.recipe.as_dict(),
+            "text": {
+                "fingerprint": shards.fingerprint,
+                "tokens": shards.tokens,
+                "documents": shards.documents,
+                "sentences": shards.sentences,
+                "held_out_tokens": shards.held_out_tokens,
+                "sources": list(shards.sources),
+            },
+            "tokens_seen": self.tokens,
+            "seconds": round(self.seconds, 1),
+            "scores": scores,
+            "device": _device_name(self.processes.device),
+            "processes": self.processes.count,
+            "versions": library_versions(),
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            **self.origin,
+        }
+
+    def _finish(self) -> Trained:
+        scores = (self.log[-1].get("scores") if self.log else None) or self._held_out()
+        model, tokenizer = self._model(), self._saved_tokenizer()
+        if self.folder is not None and self.processes.first:
+            record = self._record(scores)
+            save_checkpoint(self.folder / "model", model, tokenizer, record=record)
+            self._save()  # a run that is done is known to be done
+        return Trained(model.eval(), tokenizer, scores, self.log, self.tokens, self.seconds)
+
+    def close(self) -> None:
+        for feed in self.feeds:
+            feed.close()
+
+
+def _precision(name: str, device: torch.device) -> torch.dtype:
+    if name == "auto":
+        name = "bfloat16" if device.type == "cuda" else "float32"
+    return torch.bfloat16 if name == "bfloat16" else torch.float32
+
+
+def _device_name(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+
+
+def _entry(line: str) -> dict[str, Any] | None:
+    try:
+        entry: dict[str, Any] = json.loads(line)
+    except ValueError:
+        return None  # the line at which the run was killed
+    return entry
+
+
+@contextmanager
+def _writing(file: Path) -> Iterator[Path]:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        yield file
+    except OSError as error:
+        raise StoreError(
+            f"{file} cannot be written: {error.strerror or error}.",
+            hint="Make room on the disk; the same command goes on from the last state.",
+        ) from error
+
+
+@contextmanager
+def _own_chance(seed: int, device: torch.device) -> Iterator[None]:
+    """Dropout by `seed`; the caller's own random numbers go on as if nothing had happened."""
+    devices = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        torch.manual_seed(seed)
+        yield

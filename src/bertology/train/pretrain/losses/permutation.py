@@ -1,0 +1,78 @@
+"""XLNet's loss with BERT's body: tokens one after the other, in an order drawn by chance."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bertology.train.pretrain.chance import Chance
+from bertology.train.pretrain.losses.base import Outcome, TokenLoss, View, told
+
+__all__ = ["PermutationOrder"]
+
+
+class PermutationOrder(TokenLoss):
+    """Tell the chosen tokens, each from all that are not chosen and those before it in the order.
+
+    Yang et al. 2019. The body sees the text itself, T tokens, and K queries behind it: [MASK] at
+    the position of a chosen token. Who attends to whom keeps a token from its own query. Positions
+    are BERT's absolute ones, and there is no memory of earlier rows.
+    """
+
+    name = "permutation"
+
+    def prepare(self, view: View, model: Any, chance: Chance) -> View:
+        """Put the queries behind the text, and say who attends to whom."""
+        rows, asked = view.rows, view.hidden.positions
+        row, column = rows.at
+        # Tokens that are not chosen come first, all at once.
+        when = torch.where(view.hidden.chosen, chance("order").uniform(row, column), -1.0)
+        positions = column.expand_as(rows.ids) if rows.positions is None else rows.positions
+        queries = torch.full_like(asked, view.pieces.mask)
+        inputs = {
+            "input_ids": torch.cat([rows.ids, queries], dim=1),  # (B, T + K)
+            "token_type_ids": _and_asked(rows.segments, asked),
+            "position_ids": _and_asked(positions, asked),
+            "attention_mask": _additive(_sees(when, asked, rows.real), model),
+        }
+        return replace(view, inputs=inputs)
+
+    def forward(self, states: Tensor, view: View, model: Any) -> Outcome:
+        """Cross-entropy over the vocabulary at the queries."""
+        hidden = view.hidden
+        queries = states[:, view.rows.ids.shape[1] :]  # (B, K, hidden)
+        logits = model.cls.predictions(queries.flatten(0, 1))  # (B·K, V)
+        targets, weights = hidden.targets.flatten(), hidden.weights.flatten()
+        return told(logits, targets, weights, judge=self.judge)
+
+
+def _and_asked(values: Tensor, asked: Tensor) -> Tensor:
+    return torch.cat([values, values.gather(1, asked)], dim=1)
+
+
+def _sees(when: Tensor, asked: Tensor, real: Tensor | None) -> Tensor:
+    """(B, T + K, T + K): whether the one (second axis) attends to the other (third)."""
+    text = when[:, None, :] <= when[:, :, None]  # (B, T, T)
+    # A query must not see the token itself. One that is not used points to [CLS], which comes
+    # first, so it sees itself alone.
+    query = when[:, None, :] < when.gather(1, asked)[:, :, None]  # (B, K, T)
+    to_text = torch.cat([text, query], dim=1)
+    if real is not None:
+        to_text = to_text & real[:, None, :]
+    batch, both, length = to_text.shape
+    own = torch.eye(both, dtype=torch.bool, device=when.device)[:, length:]  # (T + K, K)
+    return torch.cat([to_text, own.expand(batch, -1, -1)], dim=2)
+
+
+def _additive(sees: Tensor, model: Any) -> Tensor:
+    """(B, 1, T + K, T + K): what is added to the scores.
+
+    transformers hands a mask of four axes on as it is. Eager attention adds it, so it cannot be
+    bool; torch's fused attention wants it in the type of the states.
+    """
+    kind = model.bert.embeddings.word_embeddings.weight.dtype
+    nothing = torch.zeros((), dtype=kind, device=sees.device)
+    return torch.where(sees, nothing, torch.finfo(kind).min)[:, None]

@@ -1,0 +1,196 @@
+"""A tokenizer and shards for a recipe: made once, found again, or waited for.
+
+With several processes (torchrun) the first one prepares the text, and the others wait until its
+mark says that what they need is there. The mark is a file, since data may take longer to prepare
+than processes that talk to each other wait, and since machines that train together share a disk.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from bertology.errors import JobError, ModelError, StoreError
+from bertology.train.pretrain.collection import Collection
+from bertology.train.pretrain.config import Vocabulary
+from bertology.train.pretrain.recipe import Recipe
+from bertology.train.pretrain.shards import Shards, open_shards, prepare
+from bertology.train.vocabulary import wordpieces
+
+__all__ = ["Materials", "find_materials", "is_first", "ready_materials"]
+
+TOKENIZER, SHARDS = "tokenizer", "shards"
+_MARK = "made.json"
+_PATIENCE = 6 * 3600  # seconds that other processes wait for the first
+_PAUSE = 0.2
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Materials:
+    """What training needs beside the recipe."""
+
+    tokenizer: Any
+    shards: Shards
+
+
+def is_first() -> bool:
+    """Whether this process prepares, prints and saves; torchrun numbers them."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def ready_materials(recipe: Recipe, folder: Path, *, tell: Tell = lambda line: None) -> Materials:
+    """The tokenizer and the shards, in `folder`: made now, or those that were made before."""
+    collection = Collection(recipe)
+    tokenizer = _tokenizer(recipe, collection, folder / TOKENIZER, tell)
+    place, wanted = folder / SHARDS, _shards_wanted(recipe, collection, tokenizer)
+    if not _is_made(place, wanted):
+        if is_first():
+            tell("Preparing the text …")
+            prepare(
+                place,
+                collection,
+                tokenizer,
+                dealing=recipe.text.dealing(),
+                sources=collection.counts,  # looked at last, when everything is counted
+            )
+            _mark(place, wanted)
+        else:
+            _wait_for(place, wanted)
+    return Materials(tokenizer, open_shards(place))
+
+
+def find_materials(recipe: Recipe, folder: Path) -> Materials | None:
+    """What `ready_materials` would give, if nothing had to be made for it."""
+    collection = Collection(recipe)
+    if isinstance(recipe.vocabulary, Vocabulary):
+        wanted = _vocabulary_wanted(recipe.vocabulary, collection)
+        if not _is_made(folder / TOKENIZER, wanted):
+            return None
+    tokenizer = _tokenizer(recipe, collection, folder / TOKENIZER, lambda line: None)
+    if not _is_made(folder / SHARDS, _shards_wanted(recipe, collection, tokenizer)):
+        return None
+    return Materials(tokenizer, open_shards(folder / SHARDS))
+
+
+def _tokenizer(recipe: Recipe, collection: Collection, place: Path, tell: Tell) -> Any:
+    given = recipe.vocabulary
+    if isinstance(given, str):
+        tokenizer = _existing(given, recipe.base)
+    else:
+        wanted = _vocabulary_wanted(given, collection)
+        if not _is_made(place, wanted):
+            if is_first():
+                tell(f"Making a vocabulary of {given.size:,} pieces …")
+                _make_tokenizer(given, collection, place, wanted)
+            else:
+                _wait_for(place, wanted)
+        tokenizer = _load(str(place))
+    tokenizer.model_max_length = recipe.training.model.max_length
+    return tokenizer
+
+
+def _vocabulary_wanted(vocabulary: Vocabulary, collection: Collection) -> str:
+    return _hashed(collection.fingerprint, repr(vocabulary))
+
+
+def _shards_wanted(recipe: Recipe, collection: Collection, tokenizer: Any) -> str:
+    pieces = tokenizer.backend_tokenizer.to_str()
+    return _hashed(collection.fingerprint, pieces, repr(recipe.text.dealing()))
+
+
+def _hashed(*parts: str) -> str:
+    return blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
+
+
+def _make_tokenizer(
+    vocabulary: Vocabulary, collection: Collection, place: Path, wanted: str
+) -> None:
+    tokenizer = wordpieces(
+        collection.sentences,
+        vocab_size=vocabulary.size,
+        max_length=512,  # the recipe's own is set whenever it is loaded
+        lowercase=vocabulary.lowercase,
+        alphabet=vocabulary.alphabet,
+    )
+    draft = place.with_name(f".{place.name}.{uuid4().hex[:8]}")
+    try:
+        draft.mkdir(parents=True)
+        tokenizer.save_pretrained(draft)
+        shutil.rmtree(place, ignore_errors=True)
+        draft.rename(place)
+    except OSError as error:
+        raise _unwritable(place, error) from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    _mark(place, wanted)
+
+
+def _existing(name: str, base: Path) -> Any:
+    """A tokenizer beside the recipe, of a bundled model, or of one on the hub."""
+    from bertology.model.locating import bundled_models
+
+    beside = base / Path(name).expanduser()
+    if beside.is_dir():
+        return _load(str(beside))
+    return _load(str(bundled_models().get(name, name)))
+
+
+def _load(where: str) -> Any:
+    import transformers
+
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(where, use_fast=True)
+    except Exception as error:
+        first = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise ModelError(
+            f"No tokenizer could be loaded from {where!r}: {first}",
+            hint="Give a folder with tokenizer.json, a bundled model, or a name on the hub.",
+        ) from error
+    if not getattr(tokenizer, "backend_tokenizer", None):
+        raise ModelError(f"The tokenizer of {where!r} is not a fast one (tokenizer.json).")
+    return tokenizer
+
+
+def _mark(folder: Path, fingerprint: str) -> None:
+    draft = folder / f".{_MARK}"
+    try:
+        draft.write_text(json.dumps({"fingerprint": fingerprint}) + "\n", encoding="utf-8")
+        draft.replace(folder / _MARK)
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+
+
+def _is_made(folder: Path, fingerprint: str) -> bool:
+    try:
+        mark = json.loads((folder / _MARK).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(mark, dict) and mark.get("fingerprint") == fingerprint
+
+
+def _wait_for(folder: Path, fingerprint: str) -> None:
+    end = time.monotonic() + _PATIENCE
+    while not _is_made(folder, fingerprint):
+        if time.monotonic() > end:
+            raise JobError(
+                f"The first process did not prepare {folder} in {_PATIENCE // 3600} hours.",
+                hint="Prepare it with one process, then start all of them.",
+            )
+        time.sleep(_PAUSE)
+
+
+def _unwritable(place: Path, error: OSError) -> StoreError:
+    return StoreError(
+        f"{place} cannot be written: {error.strerror or error}.",
+        hint="Choose a folder you may write to, on a disk with space.",
+    )

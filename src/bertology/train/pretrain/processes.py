@@ -1,0 +1,68 @@
+"""One process or several: started by torchrun, each with a device of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from bertology.model.loading import find_device
+
+__all__ = ["Processes", "joined"]
+
+
+@dataclass(frozen=True)
+class Processes:
+    """This process among those that train together."""
+
+    rank: int
+    count: int
+    device: torch.device
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the one that writes and speaks."""
+        return self.rank == 0
+
+    def average(self, gradients: list[Tensor]) -> None:
+        """Make the gradients the mean over all processes, in place."""
+        if self.count == 1:
+            return
+        # One message for all of them: small models have many small tensors.
+        flat = torch.cat([g.flatten() for g in gradients])
+        torch.distributed.all_reduce(flat)
+        flat /= self.count
+        parts = torch.split(flat, [g.numel() for g in gradients])
+        for g, part in zip(gradients, parts, strict=True):
+            g.copy_(part.view_as(g))
+
+    def wait(self) -> None:
+        """Until all are here."""
+        if self.count > 1:
+            torch.distributed.barrier()
+
+
+@contextmanager
+def joined(device: str) -> Iterator[Processes]:
+    """The processes that torchrun started; alone when it did not."""
+    count = int(os.environ.get("WORLD_SIZE", "1"))
+    if count == 1:
+        yield Processes(0, 1, find_device(device))
+        return
+    rank = int(os.environ["RANK"])
+    where = find_device(device)
+    if where.type == "cuda":
+        where = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+        torch.cuda.set_device(where)
+    mine = not torch.distributed.is_initialized()
+    if mine:
+        torch.distributed.init_process_group("nccl" if where.type == "cuda" else "gloo")
+    try:
+        yield Processes(rank, count, where)
+    finally:
+        if mine:
+            torch.distributed.destroy_process_group()

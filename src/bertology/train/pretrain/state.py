@@ -1,0 +1,139 @@
+"""What a run must remember to go on as if nothing had happened: safetensors and JSON, no pickle."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import torch
+from torch import Tensor
+
+from bertology.errors import StoreError
+from bertology.train.pretrain.config import Pretraining
+from bertology.train.pretrain.weights import Weights
+
+__all__ = ["Snapshot", "identity", "optimizer_memory", "read", "read_numbers", "remember", "write"]
+
+_NUMBERS = "state.json"
+_TENSORS = "state.safetensors"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A run between two updates."""
+
+    numbers: dict[str, Any]  # step, tokens, places of the feeds …
+    weights: dict[str, Tensor]
+    memory: dict[str, dict[str, Tensor]]  # of the optimizer: {"exp_avg": {name: …}, …}
+    chance: dict[str, Tensor]  # torch's generators, which dropout draws from
+
+
+def identity(recipe: Pretraining, fingerprint: str, world: int) -> str:
+    """A hash of what decides the numbers of a run; how often it is saved does not."""
+    plain = recipe.as_dict()
+    for name in ("log_every", "save_every", "milestones", "evaluate_every", "compile"):
+        plain.pop(name)
+    text = json.dumps([plain, fingerprint, world], sort_keys=True)
+    return blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def optimizer_memory(
+    optimizer: torch.optim.Optimizer, weights: Weights
+) -> dict[str, dict[str, Tensor]]:
+    """The optimizer's memory by the names of the weights."""
+    memory: dict[str, dict[str, Tensor]] = {}
+    for name, weight in zip(weights.names, weights.learning, strict=True):
+        for key, value in optimizer.state.get(weight, {}).items():
+            memory.setdefault(key, {})[name] = value
+    return memory
+
+
+def remember(
+    optimizer: torch.optim.Optimizer, weights: Weights, memory: dict[str, dict[str, Tensor]]
+) -> None:
+    """Give the optimizer the memory that `optimizer_memory` told."""
+    for key, values in memory.items():
+        for name, weight in zip(weights.names, weights.learning, strict=True):
+            if name in values:
+                # Counters stay where they were kept; all else goes to the weight's device.
+                value = values[name] if key == "step" else values[name].to(weight.device)
+                optimizer.state[weight][key] = value.clone()
+
+
+def write(folder: Path, snapshot: Snapshot) -> None:
+    """Keep a snapshot; the one before stays until this one is whole."""
+    from safetensors.torch import save_file
+
+    tensors = {f"weights/{n}": t for n, t in snapshot.weights.items()}
+    tensors |= {f"chance/{n}": t for n, t in snapshot.chance.items()}
+    for key, values in snapshot.memory.items():
+        tensors |= {f"memory/{key}/{n}": t for n, t in values.items()}
+    draft = folder.with_name(f".{folder.name}.{uuid4().hex[:8]}")
+    old = folder.with_name(f".{folder.name}.old")
+    try:
+        draft.mkdir(parents=True)
+        save_file({n: t.detach().cpu().contiguous() for n, t in tensors.items()}, draft / _TENSORS)
+        (draft / _NUMBERS).write_text(json.dumps(snapshot.numbers) + "\n", encoding="utf-8")
+        shutil.rmtree(old, ignore_errors=True)
+        if folder.exists():
+            folder.rename(old)
+        draft.rename(folder)
+        shutil.rmtree(old, ignore_errors=True)
+    except OSError as error:
+        raise StoreError(
+            f"The state of the run cannot be written to {folder}: {error.strerror or error}.",
+            hint="Make room on the disk; the same command goes on from the last state.",
+        ) from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def read(folder: Path) -> Snapshot | None:
+    """The last snapshot, if there is one."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    # Killed between two renames, the last whole one is the old one.
+    for place in (folder, folder.with_name(f".{folder.name}.old")):
+        if not (place / _NUMBERS).is_file():
+            continue
+        try:
+            numbers = json.loads((place / _NUMBERS).read_text(encoding="utf-8"))
+            tensors = load_file(place / _TENSORS)
+        except (OSError, ValueError, SafetensorError) as error:
+            raise StoreError(
+                f"The state of the run in {place} cannot be read: {error}.",
+                hint="Delete that folder to begin anew.",
+            ) from error
+        return _sorted_out(numbers, tensors)
+    return None
+
+
+def read_numbers(folder: Path) -> dict[str, Any] | None:
+    """The numbers of the last snapshot alone, without its tensors."""
+    for place in (folder, folder.with_name(f".{folder.name}.old")):
+        try:
+            numbers: dict[str, Any] = json.loads((place / _NUMBERS).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        return numbers
+    return None
+
+
+def _sorted_out(numbers: dict[str, Any], tensors: dict[str, Tensor]) -> Snapshot:
+    snapshot = Snapshot(numbers, {}, {}, {})
+    for name, tensor in tensors.items():
+        kind, _, rest = name.partition("/")
+        if kind == "memory":
+            key, _, weight = rest.partition("/")
+            snapshot.memory.setdefault(key, {})[weight] = tensor
+        elif kind == "chance":
+            snapshot.chance[rest] = tensor
+        else:
+            snapshot.weights[rest] = tensor
+    return snapshot

@@ -1,0 +1,177 @@
+"""One small pre-training run, and what its model is worth: the unit that studies compare.
+
+All models are judged alike, whatever they were trained by: held-out tokens hidden 80/10/10 in rows
+of full sentences, minimal pairs by pseudo-log-likelihood, a task after fine-tuning.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from bertology.data.corpus import Corpus, Field
+from bertology.model.encoder import Encoder
+from bertology.model.loading import find_device
+from bertology.model.scoring import compare_pairs
+from bertology.train.cls_norm import normalise_cls
+from bertology.train.encoded import task_of
+from bertology.train.finetune import FinetuneSettings, finetune
+from bertology.train.pretrain.config import Pretraining
+from bertology.train.pretrain.cost import body_parameters, training_flops
+from bertology.train.pretrain.evaluate import evaluate_mlm
+from bertology.train.pretrain.loop import Report, pretrain
+from bertology.train.pretrain.shards import Shards
+
+__all__ = [
+    "MEASURES",
+    "Tuning",
+    "classifier_on",
+    "costs",
+    "measure_model",
+    "pair_accuracy",
+    "run_trial",
+    "task_score",
+]
+
+MEASURES = ("mlm_loss", "mlm_accuracy", "pair_accuracy", "task_score")
+_TELLS_TOKENS = {"mlm", "order", "permutation"}  # losses that train the output layer
+
+
+class Tuning(NamedTuple):
+    """A task to fine-tune on; a plain (train, validation) will do."""
+
+    train: Corpus
+    validation: Corpus
+    settings: FinetuneSettings = FinetuneSettings()
+    pooler: str = "kept"  # as it was pre-trained; "fresh"; or "normalised", which is fresh too
+
+
+def run_trial(
+    recipe: Pretraining,
+    shards: Shards,
+    tokenizer: Any,
+    *,
+    device: str | torch.device = "auto",
+    pairs: Corpus | None = None,
+    task: Tuning | tuple[Corpus, Corpus] | None = None,
+    progress: Callable[[Report], None] = lambda report: None,
+) -> dict[str, float]:
+    """Pre-train by the recipe, judge the model, and say what it cost.
+
+    Gives the `MEASURES`, NaN for what was not asked for or cannot be told of such a model, and
+    `seconds` (of training), `parameters`, `body_parameters` and `flops_per_token` (`costs`). The
+    recipe's seed is also that of the fine-tuning.
+    """
+    trained = pretrain(recipe, shards, tokenizer, device=str(device), progress=progress)
+    model = trained.model.to(find_device(str(device)))
+    found = measure_model(model, recipe, shards, tokenizer, pairs=pairs, task=task)
+    return found | {"seconds": trained.seconds} | costs(model, recipe)
+
+
+def measure_model(
+    model: Any,
+    recipe: Pretraining,
+    shards: Shards,
+    tokenizer: Any,
+    *,
+    pairs: Corpus | None = None,
+    task: Tuning | tuple[Corpus, Corpus] | None = None,
+) -> dict[str, float]:
+    """The `MEASURES` of a model that was trained by the recipe."""
+    found = dict.fromkeys(MEASURES, math.nan)
+    token = recipe.stages[0].objective.masking.token
+    # A discriminator never learns to name a token; a number for it would be made up.
+    if any(_TELLS_TOKENS & set(stage.objective.losses) for stage in recipe.stages):
+        length = recipe.phases[-1].length
+        scores = evaluate_mlm(model, shards, length=length, token=token)
+        found |= {name: scores[name] for name in ("mlm_loss", "mlm_accuracy")}
+        if pairs is not None:
+            found["pair_accuracy"] = pair_accuracy(model, tokenizer, pairs, token=token)
+    if task is not None:
+        found["task_score"] = task_score(model, tokenizer, Tuning(*task), seed=recipe.seed)
+    return found
+
+
+def costs(model: Any, recipe: Pretraining) -> dict[str, float]:
+    """`parameters` (of the model that is kept), `body_parameters` and `flops_per_token`.
+
+    Operations are those of training by formula (`cost.training_flops`), averaged over the phases.
+    """
+    size = recipe.model
+    flops = sum(
+        phase.share
+        * training_flops(
+            phase.layers or size.layers,
+            size.hidden,
+            length=phase.length,
+            vocab_size=model.config.vocab_size,
+            share=recipe.stages[0].objective.masking.share,
+        )
+        for phase in recipe.phases
+    )
+    return {
+        "parameters": float(sum(p.numel() for p in model.parameters())),
+        "body_parameters": float(body_parameters(size.layers, size.hidden)),
+        "flops_per_token": float(flops),
+    }
+
+
+def pair_accuracy(model: Any, tokenizer: Any, pairs: Corpus, *, token: str = "mask") -> float:
+    """The share of minimal pairs of which the good sentence is the likelier one.
+
+    Pairs that are longer than the model's rows are left out; NaN if none is left.
+    """
+    pairs.require(Field.TEXT, Field.CONTRAST)
+    if token == "unk":
+        tokenizer = copy.deepcopy(tokenizer)
+        tokenizer.mask_token = tokenizer.unk_token
+    encoder = Encoder(model, tokenizer, head="pretraining", name="trial")
+    good = [e.text for e in pairs]
+    bad = [str(e.get(Field.CONTRAST)) for e in pairs]
+    limit = encoder.max_length or math.inf
+    sizes = [
+        [len(ids) for ids in tokenizer(side, padding=False, verbose=False)["input_ids"]]
+        for side in (good, bad)
+    ]
+    kept = [i for i, both in enumerate(zip(*sizes, strict=True)) if max(both) <= limit]
+    if not kept:
+        return math.nan
+    better = compare_pairs(encoder, [good[i] for i in kept], [bad[i] for i in kept])
+    # A tie is no preference: half of it counts.
+    return float(np.mean((better > 0) + 0.5 * (better == 0)))
+
+
+def task_score(model: Any, tokenizer: Any, task: Tuning, *, seed: int = 0) -> float:
+    """The task's main score after a fresh classification head was put on the body and taught."""
+    classifier = classifier_on(model, task, seed=seed)
+    if task.pooler == "normalised":
+        normalise_cls(classifier, tokenizer, task.train)
+    settings = replace(task.settings, seed=seed)
+    history = finetune(classifier, tokenizer, task.train, task.validation, settings=settings)
+    return float(next(iter(history.scores.values())))
+
+
+def classifier_on(model: Any, task: Tuning, *, seed: int = 0) -> Any:
+    """A sequence classifier whose body is a copy of the model's."""
+    import transformers
+
+    hf: Any = transformers  # its constructors are not typed
+    posed = task_of(task.train)
+    config = copy.deepcopy(model.config)
+    config.num_labels = max(1, len(posed.labels))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        classifier = hf.BertForSequenceClassification(config)
+    body = {
+        name: value
+        for name, value in model.bert.state_dict().items()
+        if task.pooler == "kept" or not name.startswith("pooler.")
+    }
+    classifier.bert.load_state_dict(body, strict=task.pooler == "kept")
+    return classifier.to(model.device).eval()

@@ -1,0 +1,288 @@
+"""Runs that are killed, resumed, shared among processes, grown and scheduled."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from bertology.errors import InterruptedRunError, JobError, StoreError
+from bertology.train.fresh import Architecture
+from bertology.train.pretrain.chance import Chance
+from bertology.train.pretrain.config import Masking, Objective, Phase, Pretraining, Stage
+from bertology.train.pretrain.loop import pretrain
+from bertology.train.pretrain.schedule import milestones, phase_at, stage_at
+from bertology.train.pretrain.shards import open_shards
+
+SMALL = Architecture(layers=2, heads=2, hidden=16, max_length=32, dropout=0.1)
+RECIPE = Pretraining(
+    model=SMALL,
+    steps=12,
+    batch_tokens=256,
+    phases=(Phase(32),),
+    log_every=3,
+    evaluate_every=6,
+    save_every=4,
+)
+
+# A process of its own: what is killed must leave nothing but its files.
+PROGRAM = """
+import sys
+from transformers import AutoTokenizer
+from bertology.train.pretrain.loop import pretrain
+from bertology.train.pretrain.shards import open_shards
+sys.path.insert(0, sys.argv[4])
+from test_loop_recipe import RECIPE
+import torch
+torch.set_num_threads(1)
+shards = open_shards(sys.argv[1])
+tokenizer = AutoTokenizer.from_pretrained(sys.argv[2])
+pretrain(RECIPE, shards, tokenizer, folder=sys.argv[3], device="cpu")
+"""
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return load_file(folder / "model" / "model.safetensors")
+
+
+def numbers(log: Path) -> list[dict[str, object]]:
+    """The log without what depends on the clock."""
+    timed = "tokens_per_second", "seconds"
+    return [
+        {k: v for k, v in json.loads(line).items() if k not in timed}
+        for line in log.read_text().splitlines()
+    ]
+
+
+def assert_same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> None:
+    assert one.keys() == other.keys()
+    different = [n for n in one if not torch.equal(one[n], other[n])]
+    assert not different
+
+
+def test_killed_with_9_and_resumed_equals_uninterrupted(tmp_path, shards, tokenizer):
+    """The promise of the issue: to the bit, on a CPU, with dropout on."""
+    recipe = replace(RECIPE, steps=80, save_every=3, evaluate_every=40)
+    tokenizer.save_pretrained(tmp_path / "tokenizer")
+    (tmp_path / "test_loop_recipe.py").write_text(
+        "from bertology.train.fresh import Architecture\n"
+        "from bertology.train.pretrain.config import *\n"
+        "from bertology.train.pretrain.config import Masking, Objective, Phase, Stage\n"
+        f"RECIPE = {recipe!r}\n"
+    )
+    words = [str(shards.folder), str(tmp_path / "tokenizer"), str(tmp_path / "run"), str(tmp_path)]
+    start = [sys.executable, "-c", PROGRAM, *words]
+    child = subprocess.Popen(start, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    state = tmp_path / "run" / "state" / "state.json"
+    until = time.monotonic() + 120
+    while not state.is_file() and child.poll() is None and time.monotonic() < until:
+        time.sleep(0.02)
+    child.send_signal(signal.SIGKILL)
+    assert child.wait() == -signal.SIGKILL, "it must die in mid-run for the test to mean anything"
+    assert 0 < json.loads(state.read_text())["step"] < recipe.steps
+    subprocess.run(start, check=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+
+    words[2] = str(tmp_path / "whole")
+    whole = [sys.executable, "-c", PROGRAM, *words]
+    subprocess.run(whole, check=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    assert_same(weights(tmp_path / "run"), weights(tmp_path / "whole"))
+    assert numbers(tmp_path / "run" / "log.jsonl") == numbers(tmp_path / "whole" / "log.jsonl")
+
+
+class CutError(Exception):
+    pass
+
+
+def cut_at(step: int):
+    def progress(report):
+        if report.step >= step:
+            raise CutError
+
+    return progress
+
+
+@pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")  # CPUs without bfloat16
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"optimizer": "lamb"},
+        {"accumulate": 2},
+        {"precision": "bfloat16"},
+        {"phases": (Phase(16, 0.5, layers=1), Phase(32, 0.5))},
+        {
+            "stages": (
+                Stage(Objective("full-sentences", Masking(copies=2), ("mlm",))),
+                Stage(Objective("sop", losses=("sentence",)), begins=0.3),
+            )
+        },
+    ],
+    ids=["lamb", "accumulate", "bfloat16", "stacking", "stages"],
+)
+def test_resumed_equals_uninterrupted(tmp_path, shards, tokenizer, change):
+    recipe = replace(RECIPE, **change)
+    whole = pretrain(recipe, shards, tokenizer, folder=tmp_path / "whole", device="cpu")
+    with pytest.raises(CutError):
+        pretrain(
+            recipe, shards, tokenizer, folder=tmp_path / "cut", device="cpu", progress=cut_at(9)
+        )
+    resumed = pretrain(recipe, shards, tokenizer, folder=tmp_path / "cut", device="cpu")
+    assert_same(resumed.model.state_dict(), whole.model.state_dict())
+    assert numbers(tmp_path / "cut" / "log.jsonl") == numbers(tmp_path / "whole" / "log.jsonl")
+    assert resumed.scores == whole.scores
+
+
+def test_a_finished_run_is_not_run_again(tmp_path, shards, tokenizer):
+    first = pretrain(RECIPE, shards, tokenizer, folder=tmp_path / "run", device="cpu")
+    heard = []
+    again = pretrain(
+        RECIPE, shards, tokenizer, folder=tmp_path / "run", device="cpu", progress=heard.append
+    )
+    assert not heard
+    assert again.scores == first.scores
+    assert_same(again.model.state_dict(), first.model.state_dict())
+
+
+def test_another_recipe_is_refused_in_the_same_folder(tmp_path, shards, tokenizer):
+    pretrain(RECIPE, shards, tokenizer, folder=tmp_path / "run", device="cpu")
+    other = replace(RECIPE, learning_rate=2e-3)
+    with pytest.raises(StoreError, match="another recipe"):
+        pretrain(other, shards, tokenizer, folder=tmp_path / "run", device="cpu")
+
+
+def test_ctrl_c_saves_and_says_so(tmp_path, shards, tokenizer):
+    def interrupt(report):
+        if report.step == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(InterruptedRunError, match=r"step \d+ of 12; everything is saved"):
+        pretrain(
+            RECIPE, shards, tokenizer, folder=tmp_path / "run", device="cpu", progress=interrupt
+        )
+    assert json.loads((tmp_path / "run" / "state" / "state.json").read_text())["step"] == 3
+    resumed = pretrain(RECIPE, shards, tokenizer, folder=tmp_path / "run", device="cpu")
+    whole = pretrain(RECIPE, shards, tokenizer, device="cpu")
+    assert_same(resumed.model.state_dict(), whole.model.state_dict())
+
+
+def test_a_loss_that_is_no_number_ends_the_run(shards, tokenizer):
+    wild = replace(RECIPE, learning_rate=1e12, clip=1e12, warmup=0.0)
+    with pytest.raises(JobError, match="diverged"):
+        pretrain(wild, shards, tokenizer, device="cpu")
+
+
+def test_it_learns(shards, tokenizer):
+    """From a model that knows nothing to one that knows frequencies and more."""
+    recipe = replace(
+        RECIPE, steps=150, learning_rate=5e-3, batch_tokens=1024, model=replace(SMALL, dropout=0.0)
+    )
+    trained = pretrain(recipe, shards, tokenizer, device="cpu")
+    first, last = trained.log[0]["losses"]["mlm"], trained.log[-1]["losses"]["mlm"]
+    assert last < first - 0.8
+    assert trained.scores["mlm_loss"] < first - 0.8
+
+
+def test_the_caller_keeps_its_random_numbers(shards, tokenizer):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    pretrain(RECIPE, shards, tokenizer, device="cpu")
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_milestones_are_saved_as_models(tmp_path, shards, tokenizer):
+    from transformers import AutoModelForMaskedLM
+
+    recipe = replace(RECIPE, milestones=3)
+    pretrain(recipe, shards, tokenizer, folder=tmp_path / "run", device="cpu")
+    kept = sorted(p.name for p in (tmp_path / "run" / "checkpoints").iterdir())
+    assert kept == ["step-00000000", "step-00000004", "step-00000012"]
+    model = AutoModelForMaskedLM.from_pretrained(tmp_path / "run" / "checkpoints" / kept[0])
+    assert model.config.num_hidden_layers == 2
+
+
+def test_stacking_copies_layers(tmp_path, shards, tokenizer):
+    """Right after growing, both layers are what the one layer was."""
+    recipe = replace(
+        RECIPE,
+        phases=(Phase(32, 0.5, layers=1), Phase(32, 0.5)),
+        learning_rate=1e-9,
+        weight_decay=0.0,
+    )
+    model = pretrain(recipe, shards, tokenizer, device="cpu").model
+    low, high = (layer.state_dict() for layer in model.bert.encoder.layer)
+    assert all(torch.allclose(low[n], high[n], atol=1e-6) for n in low)
+
+
+def test_unk_for_mask_is_what_the_tokenizer_says(tmp_path, shards, tokenizer):
+    objective = Objective("full-sentences", Masking(token="unk"), ("mlm",))
+    recipe = replace(RECIPE, stages=(Stage(objective),))
+    trained = pretrain(recipe, shards, tokenizer, device="cpu")
+    assert trained.tokenizer.mask_token == "[UNK]"
+    assert tokenizer.mask_token == "[MASK]"
+
+
+def test_several_shards_give_every_row(tmp_path, documents, tokenizer):
+    from bertology.train.pretrain.shards import Dealing, prepare
+
+    dealt = prepare(tmp_path / "s", documents, tokenizer, dealing=Dealing(held_out=0.1, shards=2))
+    trained = pretrain(RECIPE, dealt, tokenizer, device="cpu")
+    assert trained.tokens == RECIPE.steps * RECIPE.batch_tokens
+
+
+def test_two_processes_learn_what_one_learns(tmp_path, shards, tokenizer):
+    """The same batches, dealt to two processes that average their gradients."""
+    recipe = replace(RECIPE, steps=5, model=replace(SMALL, dropout=0.0), evaluate_every=5)
+    tokenizer.save_pretrained(tmp_path / "tokenizer")
+    (tmp_path / "test_loop_recipe.py").write_text(
+        "from bertology.train.fresh import Architecture\n"
+        "from bertology.train.pretrain.config import *\n"
+        "from bertology.train.pretrain.config import Masking, Objective, Phase, Stage\n"
+        f"RECIPE = {recipe!r}\n"
+    )
+    words = [str(shards.folder), str(tmp_path / "tokenizer"), str(tmp_path / "two"), str(tmp_path)]
+    port = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(29500 + os.getpid() % 2000)}
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, *words],
+            env=os.environ
+            | port
+            | {"WORLD_SIZE": "2", "RANK": str(rank), "LOCAL_RANK": str(rank)}
+            | {"OMP_NUM_THREADS": "1"},
+        )
+        for rank in (0, 1)
+    ]
+    assert [p.wait(timeout=120) for p in both] == [0, 0]
+    alone = pretrain(recipe, open_shards(shards.folder), tokenizer, device="cpu")
+    together = weights(tmp_path / "two")
+    for name, value in alone.model.state_dict().items():
+        if name in together:
+            assert torch.allclose(value, together[name], atol=2e-5), name
+
+
+def test_phases_follow_their_shares():
+    recipe = replace(RECIPE, steps=10, phases=(Phase(16, 0.7), Phase(32, 0.3)))
+    assert [phase_at(recipe, s).length for s in range(10)] == [16] * 7 + [32] * 3
+
+
+def test_stages_join_when_they_begin_and_take_turns_by_weight():
+    stages = (Stage(Objective()), Stage(Objective(), begins=0.5, weight=3.0))
+    turns = [stage_at(stages, step, 4000, Chance(0)) for step in range(4000)]
+    assert not any(turns[:2000])
+    assert 0.72 < sum(turns[2000:]) / 2000 < 0.78
+
+
+@pytest.mark.parametrize(
+    ("steps", "count", "expected"),
+    [(1000, 0, []), (1000, 1, [0]), (1000, 5, [0, 32, 100, 316, 1000]), (3, 9, [0, 1, 3])],
+)
+def test_milestones_are_two_to_a_tenfold(steps, count, expected):
+    assert milestones(steps, count) == expected
