@@ -19,7 +19,7 @@ from bertology.errors import (
 )
 from bertology.train.encoded import encode
 from bertology.train.evaluate import baseline, predict
-from bertology.train.finetune import FinetuneSettings, History, Step, _factor, _Teacher, finetune
+from bertology.train.finetune import FinetuneSettings, History, Step, _Teacher, finetune
 from bertology.train.fresh import Architecture, fresh_model
 
 SIZE = Architecture(layers=1, heads=2, hidden=16, max_length=16)
@@ -108,15 +108,6 @@ def test_batches_hold_every_example_once_and_waste_little() -> None:
     padded = sum(len(b) * max(encoded.lengths[i] for i in b) for b in batches)
     assert padded < 1.1 * sum(encoded.lengths)
     assert batches != list(encoded.shuffled(8, torch.Generator().manual_seed(1)))
-
-
-def test_the_learning_rate_rises_and_falls() -> None:
-    factors = [_factor(step, 10, 100) for step in range(100)]
-    assert factors.index(max(factors)) == 10
-    assert factors[10] == 1
-    assert 0 < factors[0] < 0.1
-    assert 0 < factors[99] < 0.02
-    assert _factor(0, 0, 10) == 1
 
 
 def test_ctrl_c_gives_the_model_back_as_it_was() -> None:

@@ -23,6 +23,7 @@ from bertology.errors import InterruptedRunError, JobError, ModelError, Paramete
 from bertology.model.encoder import Encoder
 from bertology.train.encoded import Encoded, encode, task_of
 from bertology.train.evaluate import predict, scores
+from bertology.train.optimizers import learning_rate_factor, make_optimizer
 
 __all__ = ["Epoch", "FinetuneSettings", "History", "Step", "finetune"]
 
@@ -138,10 +139,15 @@ class _Teacher:
     schedule: torch.optim.lr_scheduler.LRScheduler = field(init=False)
 
     def __post_init__(self) -> None:
-        self.optimizer = _optimizer(self.model, self.settings)
+        self.optimizer = make_optimizer(
+            "adamw",
+            self.model.parameters(),
+            rate=self.settings.learning_rate,
+            weight_decay=self.settings.weight_decay,
+        )
         rise = round(self.settings.warmup * self.steps)
         self.schedule = torch.optim.lr_scheduler.LambdaLR(
-            self.optimizer, lambda step: _factor(step, rise, self.steps)
+            self.optimizer, lambda step: learning_rate_factor(step, rise=rise, total=self.steps)
         )
 
     def teach(
@@ -204,27 +210,6 @@ def _loss(logits: Tensor, targets: Tensor, task: Task) -> Tensor:
     if task.kind == "regression":
         return functional.mse_loss(logits[:, 0].float(), targets)
     return functional.cross_entropy(logits.float(), targets)
-
-
-def _factor(step: int, rise: int, total: int) -> float:
-    """The share of the full learning rate at a step: up in a straight line, then down to 0."""
-    if step < rise:
-        return (step + 1) / (rise + 1)
-    return max(0.0, (total - step) / max(1, total - rise))
-
-
-def _optimizer(model: Any, settings: FinetuneSettings) -> torch.optim.Optimizer:
-    learning = [p for p in model.parameters() if p.requires_grad]
-    groups = [
-        # Vectors are biases and the scales of LayerNorms; they are not pulled towards 0.
-        {"params": [p for p in learning if p.dim() > 1], "weight_decay": settings.weight_decay},
-        {"params": [p for p in learning if p.dim() <= 1], "weight_decay": 0.0},
-    ]
-    # One loop over all weights in place of many small ones: a tenth of a small model's step.
-    fused = model.device.type in ("cpu", "cuda")
-    return torch.optim.AdamW(
-        [g for g in groups if g["params"]], lr=settings.learning_rate, fused=fused
-    )
 
 
 def _batches(encoded: Encoded, settings: FinetuneSettings) -> int:

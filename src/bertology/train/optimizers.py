@@ -29,14 +29,21 @@ def make_optimizer(
     rate: float,
     weight_decay: float,
     betas: tuple[float, float] = (0.9, 0.999),
+    capturable: bool = False,
 ) -> torch.optim.Optimizer:
-    """`adamw` or `lamb` over the groups of `parameter_groups`."""
+    """`adamw` or `lamb` over the groups of `parameter_groups`.
+
+    A `capturable` AdamW may be recorded as a CUDA graph; its rate is a tensor in each group.
+    """
     groups = parameter_groups(parameters, weight_decay)
     if name == "lamb":
         return Lamb(groups, lr=rate, betas=betas)
     # One loop over all weights in place of many small ones: a tenth of a small model's step.
     fused = groups[0]["params"][0].device.type in ("cpu", "cuda")
-    return torch.optim.AdamW(groups, lr=rate, betas=betas, fused=fused)
+    if capturable:
+        where = groups[0]["params"][0].device
+        groups = [g | {"lr": torch.tensor(rate, device=where)} for g in groups]
+    return torch.optim.AdamW(groups, lr=rate, betas=betas, fused=fused, capturable=capturable)
 
 
 class Lamb(torch.optim.Optimizer):

@@ -17,7 +17,7 @@ from bertology.errors import InterruptedRunError, JobError, StoreError
 from bertology.results.provenance import library_versions
 from bertology.train.checkpoint import check_folder, save_checkpoint
 from bertology.train.fresh import fresh_bert
-from bertology.train.optimizers import learning_rate_factor, make_optimizer
+from bertology.train.optimizers import learning_rate_factor
 from bertology.train.pretrain import state
 from bertology.train.pretrain.chance import Chance
 from bertology.train.pretrain.config import Phase, Pretraining
@@ -33,6 +33,7 @@ from bertology.train.pretrain.schedule import milestones, phase_at, stage_at
 from bertology.train.pretrain.shards import Shards
 from bertology.train.pretrain.stacking import grown
 from bertology.train.pretrain.stopping import stoppable
+from bertology.train.pretrain.updates import Updates
 from bertology.train.pretrain.weights import Weights
 
 __all__ = ["Report", "Trained", "pretrain"]
@@ -148,29 +149,23 @@ class _Run:
             self.network = Network(model, recipe.stages, recipe.model)
         self.network.to(device).train()
         self.weights = Weights(self.network, _precision(recipe.precision, device))
-        self.optimizer = make_optimizer(
-            recipe.optimizer,
-            self.weights.learning,
-            rate=recipe.learning_rate,
-            weight_decay=recipe.weight_decay,
-            betas=recipe.betas,
-        )
         self.layers = layers
         quick = recipe.compile if recipe.compile is not None else device.type == "cuda"
         if quick:
             self.network.speed_up()
         record = quick and device.type == "cuda"
-        self.passes = Passes(self.network, self.weights.computing, record=record)
+        self.passes = Passes(self.network, self.weights, record=record)
+        self.updates = Updates(recipe, self.weights, self.processes, record=record)
 
     def _grow(self, layers: int) -> None:
         """Copy the layers until there are as many, with the optimizer's memory of them."""
         shallow = self.layers
         weights = self.weights.as_dict()
-        memory = state.optimizer_memory(self.optimizer, self.weights)
+        memory = state.optimizer_memory(self.updates.optimizer, self.weights)
         self._build(layers)
         self.weights.load(grown(weights, layers=shallow, to=layers))
         deeper = {key: grown(values, layers=shallow, to=layers) for key, values in memory.items()}
-        state.remember(self.optimizer, self.weights, deeper)
+        state.remember(self.updates.optimizer, self.weights, deeper)
 
     # -- training ------------------------------------------------------------------------------
 
@@ -208,18 +203,10 @@ class _Run:
         for _ in range(recipe.accumulate):
             batch = self.feeds[stage].next(rows, phase.length)
             view = self.network.see(batch.rows, self.pieces, batch.chance, stage)
-            outcomes, gradients = self.passes(view, stage, 1 / recipe.accumulate)
-            self.weights.collect(gradients)
+            outcomes = self.passes(view, stage, 1 / recipe.accumulate)
             self.tokens += rows * phase.length
             self.meter.add(outcomes, rows * phase.length)
-        live = [w for w in self.weights.learning if w.grad is not None]
-        self.processes.average([w.grad for w in live if w.grad is not None])
-        self.meter.norm = torch.nn.utils.clip_grad_norm_(live, recipe.clip)
-        rate = recipe.learning_rate * self._factor()
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        self.optimizer.step()
-        self.weights.publish()
+        self.meter.norm = self.updates(recipe.learning_rate * self._factor())
         self.step += 1
 
     def _factor(self) -> float:
@@ -264,7 +251,7 @@ class _Run:
             tokens=self.tokens,
             losses=losses,
             accuracies=accuracies,
-            learning_rate=self.optimizer.param_groups[0]["lr"],
+            learning_rate=float(self.updates.optimizer.param_groups[0]["lr"]),
             grad_norm=norm,
             tokens_per_second=speed * self.processes.count,
             seconds=self.seconds,
@@ -304,7 +291,7 @@ class _Run:
         chance = {"cpu": torch.random.get_rng_state()}
         if self.processes.device.type == "cuda":
             chance["cuda"] = torch.cuda.get_rng_state(self.processes.device)
-        memory = state.optimizer_memory(self.optimizer, self.weights)
+        memory = state.optimizer_memory(self.updates.optimizer, self.weights)
         weights = self.weights.as_dict()
         state.write(self.folder / "state", state.Snapshot(numbers, weights, memory, chance))
 
@@ -327,7 +314,7 @@ class _Run:
         self.step, self.tokens = found.numbers["step"], found.numbers["tokens"]
         self.seconds = found.numbers["seconds"]
         self.weights.load(found.weights)
-        state.remember(self.optimizer, self.weights, found.memory)
+        state.remember(self.updates.optimizer, self.weights, found.memory)
         for feed, place in zip(self.feeds, found.numbers["places"], strict=True):
             feed.place = Place(**place)
         torch.random.set_rng_state(found.chance["cpu"])

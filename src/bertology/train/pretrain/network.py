@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from bertology.train.fresh import Architecture
 from bertology.train.pretrain.chance import Chance
 from bertology.train.pretrain.config import Stage
 from bertology.train.pretrain.losses import Loss, Outcome, View, make_loss
+from bertology.train.pretrain.losses.base import additive
 from bertology.train.pretrain.masking import Pieces, hide
 from bertology.train.pretrain.rows import Rows
 from bertology.train.pretrain.short_attention import use_short_attention
@@ -46,8 +47,18 @@ class Network(nn.Module):
 
     def judge(self, view: View, stage: int) -> dict[str, Outcome]:
         """Run the body, and every loss of the stage on its states."""
-        states = self.model.bert(**view.inputs).last_hidden_state  # (B, T, hidden)
+        states = self._states(**view.inputs)  # (B, T, hidden)
         return {name: loss(states, view, self.model) for name, loss in self._losses(stage)}
+
+    def _states(self, *, attention_mask: Tensor | None = None, **inputs: Tensor) -> Tensor:
+        """What BertModel does, but for its mask: that one looks at data, which no graph records."""
+        body = self.model.bert
+        embedded = body.embeddings(**inputs)
+        if attention_mask is not None and attention_mask.dim() == 2:
+            sees = attention_mask.bool()[:, None, :].expand(-1, attention_mask.shape[1], -1)
+            attention_mask = additive(sees, embedded.dtype)
+        states: Tensor = body.encoder(embedded, attention_mask=attention_mask).last_hidden_state
+        return states
 
     def plain(self, stage: int) -> bool:
         """Whether the body sees the masked rows as they are, whatever the losses are."""

@@ -6,58 +6,55 @@ Recorded as one CUDA graph, they are asked for at once: twice the speed at 65,00
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 import torch
-from torch import Tensor
 
 from bertology.train.pretrain.losses import Outcome, View
 from bertology.train.pretrain.masking import Hidden, Pieces
 from bertology.train.pretrain.network import Network
 from bertology.train.pretrain.rows import Rows
+from bertology.train.pretrain.weights import Weights
 
-__all__ = ["Passes"]
+__all__ = ["BEFORE", "Passes"]
 
-_BEFORE = 3  # batches before recording: what is compiled or chosen at first use is then done
+BEFORE = 3  # batches before recording: what is compiled or chosen at first use is then done
 
 D = TypeVar("D", Rows, Hidden)
-Found = tuple[dict[str, Outcome], list[Tensor | None]]
+Found = dict[str, Outcome]
 
 
 class Passes:
-    """Outcomes and gradients of batches, for one network."""
+    """Outcomes of batches, and their gradients added to the learning weights'."""
 
-    def __init__(self, network: Network, weights: list[Tensor], *, record: bool) -> None:
+    def __init__(self, network: Network, weights: Weights, *, record: bool) -> None:
         self.network, self.weights, self.record = network, weights, record
-        self._seen: dict[Any, int] = {}
+        self._seen: Counter[Any] = Counter()
         self._graphs: dict[Any, _Graph] = {}
 
     def __call__(self, view: View, stage: int, share: float) -> Found:
-        """What comes of a view; gradients are those of `share` times the loss.
+        """What comes of a view; the gradients are those of `share` times the loss.
 
-        The tensors are good until the next call.
+        The outcomes are good until the next call.
         """
         if not (self.record and self.network.plain(stage)):
             return self._plainly(view, stage, share)
         key = (stage, share, view.rows.ids.shape, view.rows.real is None)
-        self._seen[key] = self._seen.get(key, 0) + 1
-        if self._seen[key] <= _BEFORE:
+        self._seen[key] += 1
+        if self._seen[key] <= BEFORE:
             return self._plainly(view, stage, share)
         if key not in self._graphs:
             self._graphs[key] = _Graph(self, view, stage, share)
         return self._graphs[key].replay(view)
 
     def _plainly(self, view: View, stage: int, share: float) -> Found:
-        for weight in self.weights:
-            weight.grad = None
         outcomes = self.network.judge(view, stage)
         loss = torch.stack([o.loss for o in outcomes.values()]).sum()
         (loss * share).backward()  # type: ignore[no-untyped-call]
-        gradients = [w.grad for w in self.weights]
-        for weight in self.weights:
-            weight.grad = None
-        return outcomes, gradients
+        self.weights.collect()
+        return outcomes
 
 
 class _Graph:

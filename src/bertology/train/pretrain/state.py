@@ -60,8 +60,9 @@ def remember(
     for key, values in memory.items():
         for name, weight in zip(weights.names, weights.learning, strict=True):
             if name in values:
-                # Counters stay where they were kept; all else goes to the weight's device.
-                value = values[name] if key == "step" else values[name].to(weight.device)
+                # Counters stay on the CPU, but for an optimizer that is part of a graph.
+                there = key != "step" or optimizer.defaults.get("capturable", False)
+                value = values[name].to(weight.device) if there else values[name].cpu()
                 optimizer.state[weight][key] = value.clone()
 
 

@@ -19,42 +19,40 @@ class Weights:
         named = {n: p for n, p in network.named_parameters() if p.requires_grad}
         self.names = list(named)
         self.learning: list[Tensor]
-        if precision == torch.float32:
-            self.copied = False
-            self.learning = list(named.values())
-        else:
-            self.copied = True
-            self.learning = [p.detach().float().clone() for p in named.values()]
-            for weight in self.learning:
-                weight.requires_grad_()
+        self.copied = precision != torch.float32
+        if self.copied:
+            self.learning = [p.detach().float().clone().requires_grad_() for p in named.values()]
             network.to(precision)
+        else:
+            self.learning = list(named.values())
         self.computing: list[Tensor] = [p for p in network.parameters() if p.requires_grad]
 
-    def collect(self, gradients: list[Tensor | None]) -> None:
-        """Add the gradients of the computing weights to those of the learning ones."""
-        sums: list[Tensor] = []
-        parts: list[Tensor] = []
-        fresh: list[Tensor] = []
-        firsts: list[Tensor] = []
-        for weight, gradient in zip(self.learning, gradients, strict=True):
-            if gradient is None:
-                continue
-            if weight.grad is None:
-                weight.grad = torch.empty_like(weight)
-                fresh.append(weight.grad)
-                firsts.append(gradient)
-            else:
-                sums.append(weight.grad)
-                parts.append(gradient.to(weight.dtype))
-        if fresh:
-            torch._foreach_copy_(fresh, firsts)
-        if sums:
-            torch._foreach_add_(sums, parts)
+    @property
+    def live(self) -> list[Tensor]:
+        """The learning weights that ever had a gradient: others must not even decay."""
+        return [w for w in self.learning if w.grad is not None]
 
     def clear(self) -> None:
-        """Forget the gradients."""
-        for weight in self.learning:
-            weight.grad = None
+        """Set the gradients to 0; they stay where they are, as a recorded graph knows them."""
+        gradients = [w.grad for w in self.learning if w.grad is not None]
+        if gradients:
+            torch._foreach_zero_(gradients)
+
+    def collect(self) -> None:
+        """Add the network's gradients to those of the learning weights."""
+        if not self.copied:
+            return  # they are the same
+        sums: list[Tensor] = []
+        parts: list[Tensor] = []
+        for weight, computing in zip(self.learning, self.computing, strict=True):
+            if computing.grad is None:
+                continue
+            if weight.grad is None:
+                weight.grad = torch.zeros_like(weight)
+            sums.append(weight.grad)
+            parts.append(computing.grad)
+            computing.grad = None
+        torch._foreach_add_(sums, [part.float() for part in parts])
 
     def publish(self) -> None:
         """Give the network the weights that were learnt."""

@@ -14,7 +14,7 @@ from bertology.train.pretrain.chance import Chance
 from bertology.train.pretrain.masking import Hidden, Pieces
 from bertology.train.pretrain.rows import Rows
 
-__all__ = ["Judge", "Loss", "Outcome", "TokenLoss", "View", "judged", "told"]
+__all__ = ["Judge", "Loss", "Outcome", "TokenLoss", "View", "additive", "judged", "told"]
 
 Judge = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
 
@@ -64,6 +64,16 @@ class Loss(nn.Module):
 
     def speed_up(self) -> None:
         """Compile what takes the time; most losses take little."""
+
+
+def additive(sees: Tensor, kind: torch.dtype) -> Tensor:
+    """(B, 1, T, T) to be added to scores, from (B, T, T): whether one attends to the other.
+
+    Eager attention adds a mask, so it cannot be bool; torch's fused attention wants it in the
+    type of the states.
+    """
+    nothing = torch.zeros((), dtype=kind, device=sees.device)
+    return torch.where(sees, nothing, torch.finfo(kind).min)[:, None]
 
 
 def told(

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from bertology.train.pretrain.chance import Chance
-from bertology.train.pretrain.losses.base import Outcome, TokenLoss, View, told
+from bertology.train.pretrain.losses.base import Outcome, TokenLoss, View, additive, told
 
 __all__ = ["PermutationOrder"]
 
@@ -32,11 +32,12 @@ class PermutationOrder(TokenLoss):
         when = torch.where(view.hidden.chosen, chance("order").uniform(row, column), -1.0)
         positions = column.expand_as(rows.ids) if rows.positions is None else rows.positions
         queries = torch.full_like(asked, view.pieces.mask)
+        kind = model.bert.embeddings.word_embeddings.weight.dtype
         inputs = {
             "input_ids": torch.cat([rows.ids, queries], dim=1),  # (B, T + K)
             "token_type_ids": _and_asked(rows.segments, asked),
             "position_ids": _and_asked(positions, asked),
-            "attention_mask": _additive(_sees(when, asked, rows.real), model),
+            "attention_mask": additive(_sees(when, asked, rows.real), kind),
         }
         return replace(view, inputs=inputs)
 
@@ -65,14 +66,3 @@ def _sees(when: Tensor, asked: Tensor, real: Tensor | None) -> Tensor:
     batch, both, length = to_text.shape
     own = torch.eye(both, dtype=torch.bool, device=when.device)[:, length:]  # (T + K, K)
     return torch.cat([to_text, own.expand(batch, -1, -1)], dim=2)
-
-
-def _additive(sees: Tensor, model: Any) -> Tensor:
-    """(B, 1, T + K, T + K): what is added to the scores.
-
-    transformers hands a mask of four axes on as it is. Eager attention adds it, so it cannot be
-    bool; torch's fused attention wants it in the type of the states.
-    """
-    kind = model.bert.embeddings.word_embeddings.weight.dtype
-    nothing = torch.zeros((), dtype=kind, device=sees.device)
-    return torch.where(sees, nothing, torch.finfo(kind).min)[:, None]
