@@ -32,7 +32,7 @@ SETTINGS: dict[str, Any] = {
     "heads": 4,
     "hidden": 128,
     "updates": 1200,
-    "update_tokens": 16384,
+    "update_tokens": 8192,
     "length": 128,
     "learning_rate": 2e-3,
     "dropout": 0.0,
@@ -196,9 +196,10 @@ def conclude(given: argparse.Namespace) -> None:
             continue
         official = type(study).__mro__[2]  # the study that users run
         title = official.__name__
+        named = {"PretrainingObjectives": "pretraining-objectives"}
         tokens = study.updates * study.update_tokens
         provenance = Provenance(
-            study={"PretrainingObjectives": "pretraining-objectives"}.get(title, "architecture-sweep"),
+            study=named.get(title, "architecture-sweep"),
             study_version=study.version,
             parameters=study.parameters,
             model={"name": "bertology-mini", "fingerprint": "its vocabulary"},
@@ -227,7 +228,9 @@ def _show(result: Any) -> None:
             mean, low, high = (scale * row[c] for c in ("mean", "low", "high"))
             sure = " *" if row["p_adjusted"] < 0.05 else ""
             cells.append(
-                "–" if mean != mean else f"{mean:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]{sure}"
+                "–"
+                if mean != mean
+                else f"{mean:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]{sure}"
             )
         print(f"| {name} | " + " | ".join(cells) + " |")
     print("\n| claim | verdict | estimate | interval |\n|---|---|---|---|")

@@ -82,17 +82,17 @@ class Lamb(torch.optim.Optimizer):
                 }
             self.state[w]["step"] += 1
         first, second = group["betas"]
-        time = float(self.state[weights[0]]["step"])
+        times = [float(self.state[w]["step"]) for w in weights]  # some may have joined later
         gradients = [w.grad for w in weights if w.grad is not None]
         mean = [self.state[w]["exp_avg"] for w in weights]
         square = [self.state[w]["exp_avg_sq"] for w in weights]
         torch._foreach_lerp_(mean, gradients, 1 - first)
         torch._foreach_mul_(square, second)
         torch._foreach_addcmul_(square, gradients, gradients, 1 - second)
-        below = torch._foreach_div(square, 1 - second**time)
+        below = torch._foreach_div(square, [1 - second**t for t in times])
         torch._foreach_sqrt_(below)
         torch._foreach_add_(below, group["eps"])
-        step = torch._foreach_div(mean, 1 - first**time)
+        step = torch._foreach_div(mean, [1 - first**t for t in times])
         torch._foreach_div_(step, below)
         if group["weight_decay"]:
             torch._foreach_add_(step, weights, alpha=group["weight_decay"])

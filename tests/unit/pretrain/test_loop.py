@@ -33,6 +33,10 @@ RECIPE = Pretraining(
     evaluate_every=6,
     save_every=4,
 )
+STAGES = (
+    Stage(Objective("full-sentences", Masking(copies=2), ("mlm",))),
+    Stage(Objective("sop", losses=("sentence",)), begins=0.3),
+)
 
 # A process of its own: what is killed must leave nothing but its files.
 PROGRAM = """
@@ -48,6 +52,18 @@ shards = open_shards(sys.argv[1])
 tokenizer = AutoTokenizer.from_pretrained(sys.argv[2])
 pretrain(RECIPE, shards, tokenizer, folder=sys.argv[3], device="cpu")
 """
+
+
+def written(tmp_path: Path, shards, tokenizer, recipe: Pretraining, name: str) -> list[str]:
+    """Everything PROGRAM needs as files; its arguments."""
+    tokenizer.save_pretrained(tmp_path / "tokenizer")
+    (tmp_path / "test_loop_recipe.py").write_text(
+        "from bertology.train.fresh import Architecture\n"
+        "from bertology.train.pretrain.config import *\n"
+        "from bertology.train.pretrain.config import Masking, Objective, Phase, Stage\n"
+        f"RECIPE = {recipe!r}\n"
+    )
+    return [str(shards.folder), str(tmp_path / "tokenizer"), str(tmp_path / name), str(tmp_path)]
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
@@ -72,14 +88,7 @@ def assert_same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) ->
 def test_killed_with_9_and_resumed_equals_uninterrupted(tmp_path, shards, tokenizer):
     """The promise of the issue: to the bit, on a CPU, with dropout on."""
     recipe = replace(RECIPE, steps=80, save_every=3, evaluate_every=40)
-    tokenizer.save_pretrained(tmp_path / "tokenizer")
-    (tmp_path / "test_loop_recipe.py").write_text(
-        "from bertology.train.fresh import Architecture\n"
-        "from bertology.train.pretrain.config import *\n"
-        "from bertology.train.pretrain.config import Masking, Objective, Phase, Stage\n"
-        f"RECIPE = {recipe!r}\n"
-    )
-    words = [str(shards.folder), str(tmp_path / "tokenizer"), str(tmp_path / "run"), str(tmp_path)]
+    words = written(tmp_path, shards, tokenizer, recipe, "run")
     start = [sys.executable, "-c", PROGRAM, *words]
     child = subprocess.Popen(start, env=os.environ | {"OMP_NUM_THREADS": "1"})
     state = tmp_path / "run" / "state" / "state.json"
@@ -118,14 +127,11 @@ def cut_at(step: int):
         {"accumulate": 2},
         {"precision": "bfloat16"},
         {"phases": (Phase(16, 0.5, layers=1), Phase(32, 0.5))},
-        {
-            "stages": (
-                Stage(Objective("full-sentences", Masking(copies=2), ("mlm",))),
-                Stage(Objective("sop", losses=("sentence",)), begins=0.3),
-            )
-        },
+        {"stages": STAGES},
+        # The head of the second stage has learnt before the cut, and waits for its turn after it.
+        {"stages": STAGES, "seed": 4},
     ],
-    ids=["lamb", "accumulate", "bfloat16", "stacking", "stages"],
+    ids=["lamb", "accumulate", "bfloat16", "stacking", "stages", "waiting"],
 )
 def test_resumed_equals_uninterrupted(tmp_path, shards, tokenizer, change):
     recipe = replace(RECIPE, **change)
@@ -238,21 +244,12 @@ def test_several_shards_give_every_row(tmp_path, documents, tokenizer):
     assert trained.tokens == RECIPE.steps * RECIPE.batch_tokens
 
 
-def test_two_processes_learn_what_one_learns(tmp_path, shards, tokenizer):
-    """The same batches, dealt to two processes that average their gradients."""
-    recipe = replace(RECIPE, steps=5, model=replace(SMALL, dropout=0.0), evaluate_every=5)
-    tokenizer.save_pretrained(tmp_path / "tokenizer")
-    (tmp_path / "test_loop_recipe.py").write_text(
-        "from bertology.train.fresh import Architecture\n"
-        "from bertology.train.pretrain.config import *\n"
-        "from bertology.train.pretrain.config import Masking, Objective, Phase, Stage\n"
-        f"RECIPE = {recipe!r}\n"
-    )
-    words = [str(shards.folder), str(tmp_path / "tokenizer"), str(tmp_path / "two"), str(tmp_path)]
+def run_two(program: str, words: list[str]) -> None:
+    """One program as two processes that know of each other."""
     port = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(29500 + os.getpid() % 2000)}
     both = [
         subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, *words],
+            [sys.executable, "-c", program, *words],
             env=os.environ
             | port
             | {"WORLD_SIZE": "2", "RANK": str(rank), "LOCAL_RANK": str(rank)}
@@ -260,12 +257,54 @@ def test_two_processes_learn_what_one_learns(tmp_path, shards, tokenizer):
         )
         for rank in (0, 1)
     ]
-    assert [p.wait(timeout=120) for p in both] == [0, 0]
+    try:
+        assert [p.wait(timeout=120) for p in both] == [0, 0]
+    finally:
+        for p in both:
+            p.kill()  # if one waits for the other for ever
+
+
+def test_two_processes_learn_what_one_learns(tmp_path, shards, tokenizer):
+    """The same batches, dealt to two processes that average their gradients."""
+    recipe = replace(RECIPE, steps=5, model=replace(SMALL, dropout=0.0), evaluate_every=5)
+    run_two(PROGRAM, written(tmp_path, shards, tokenizer, recipe, "two"))
     alone = pretrain(recipe, open_shards(shards.folder), tokenizer, device="cpu")
     together = weights(tmp_path / "two")
     for name, value in alone.model.state_dict().items():
         if name in together:
             assert torch.allclose(value, together[name], atol=2e-5), name
+
+
+STOPPED = """
+import os, signal
+import torch.distributed
+torch.distributed.init_process_group("gloo")
+from bertology.errors import InterruptedRunError
+from bertology.train.pretrain import loop
+finish = loop.pretrain
+
+def pretrain(*given, folder, device):
+    def stop(report):
+        if report.step == 6 and os.environ["RANK"] == "1":
+            signal.raise_signal(signal.SIGINT)
+
+    finish(*given, folder=folder + "-whole", device=device)
+    try:
+        finish(*given, folder=folder, device=device, progress=stop)
+        raise SystemExit("nobody stopped")
+    except InterruptedRunError as stopped:
+        assert "step 7 of 12" in stopped.problem, stopped.problem
+    finish(*given, folder=folder, device=device)
+
+loop.pretrain = pretrain
+"""
+
+
+def test_two_processes_stop_together_and_go_on_to_the_bit(tmp_path, shards, tokenizer):
+    """Ctrl-C reaches one of them only; each has a dropout of its own."""
+    words = written(tmp_path, shards, tokenizer, RECIPE, "two")
+    run_two(STOPPED + PROGRAM, words)
+    assert_same(weights(tmp_path / "two"), weights(tmp_path / "two-whole"))
 
 
 def test_phases_follow_their_shares():

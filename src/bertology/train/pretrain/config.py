@@ -169,6 +169,7 @@ class Pretraining:
     log_every: int = 50
     evaluate_every: int = 1000
     save_every: int = 1000  # what a run can go on from after it was killed
+    start: str | None = None  # the folder of a model to begin with; None for random weights
     milestones: int = 0  # so many checkpoints at logarithmic distances, the start being the first
 
     def __post_init__(self) -> None:

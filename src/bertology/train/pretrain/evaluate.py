@@ -113,7 +113,7 @@ def _batches(
 
 @contextmanager
 def _judging(network: Network) -> Iterator[None]:
-    was_training = network.training
+    was_training = network.model.training  # a network made for the occasion has no past
     network.eval()
     try:
         with torch.no_grad():

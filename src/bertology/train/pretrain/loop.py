@@ -32,7 +32,8 @@ from bertology.train.pretrain.processes import Processes, joined
 from bertology.train.pretrain.schedule import milestones, phase_at, stage_at
 from bertology.train.pretrain.shards import Shards
 from bertology.train.pretrain.stacking import grown
-from bertology.train.pretrain.stopping import stoppable
+from bertology.train.pretrain.start import start_from
+from bertology.train.pretrain.stopping import Agreement, stoppable
 from bertology.train.pretrain.updates import Updates
 from bertology.train.pretrain.weights import Weights
 
@@ -132,6 +133,8 @@ class _Run:
         self.meter = Meter()
         self.layers = 0
         self._build(phase_at(recipe, 0).layers or recipe.model.layers)
+        if recipe.start is not None:
+            self.weights.load(start_from(recipe.start, self.weights.as_dict()))
 
     # -- the network ---------------------------------------------------------------------------
 
@@ -175,6 +178,7 @@ class _Run:
             check_folder(self.folder / "model")
             self._resume()
         with stoppable() as stopped:
+            stop = Agreement(self.processes, stopped)
             self.meter.start(self.processes.device)
             while self.step < recipe.steps:
                 phase = phase_at(recipe, self.step)
@@ -184,7 +188,7 @@ class _Run:
                     self._keep_milestone()
                 self._update(phase)
                 self._look_after()
-                if stopped.is_set():
+                if stop():
                     self._save()
                     raise InterruptedRunError(
                         f"Pre-training stopped at step {self.step} of {recipe.steps}"
@@ -198,6 +202,8 @@ class _Run:
         recipe = self.recipe
         stage = stage_at(recipe.stages, self.step, recipe.steps, self.chance)
         count = self.processes.count
+        if count > 1:  # known from rank and step, the dropout of all need not be kept
+            torch.manual_seed(self.chance("dropout", self.processes.rank, self.step).key)
         rows = max(1, recipe.batch_tokens // phase.length // recipe.accumulate // count) * count
         self.weights.clear()
         for _ in range(recipe.accumulate):

@@ -115,7 +115,8 @@ def _geometric(u: Tensor, masking: Masking) -> Tensor:
     """Lengths from 1 to the longest, each `1 - ends` times as likely as the one before."""
     sums = list(accumulate((1 - masking.ends) ** k for k in range(masking.longest)))
     # Compared with a table, and not computed by a logarithm, they are the same on every device.
-    table = torch.tensor([s / sums[-1] for s in sums[:-1]], dtype=u.dtype, device=u.device)
+    table = torch.tensor([s / sums[-1] for s in sums[:-1]], dtype=u.dtype)
+    table = table.to(u.device, non_blocking=True)
     return torch.bucketize(u, table, right=True) + 1
 
 

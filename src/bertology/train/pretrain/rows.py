@@ -100,7 +100,9 @@ def fill(text: Text, plan: Plan, index: Ints, length: int) -> Rows:
     device = text.tokens.device
 
     def column(values: Ints) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(values)).to(device)[:, None]  # (B, 1)
+        # Without waiting: a GPU is busy with the batch before.
+        given = torch.from_numpy(np.ascontiguousarray(values))
+        return given.to(device, non_blocking=True)[:, None]  # (B, 1)
 
     first, a = column(plan.first), column(plan.first_length)
     second, b = column(plan.second), column(plan.second_length)

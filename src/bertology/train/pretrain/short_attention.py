@@ -2,7 +2,8 @@
 
 General kernels work through a row tile by tile and pad narrow heads. A row of up to 128 tokens is
 a single tile: scores, softmax and sums stay in registers, each number is read and written once.
-With heads of 16 dimensions this is several times as quick. Anything else goes to torch's own.
+With heads of 16 dimensions this is several times as quick. Anything else goes to torch's own, and
+so does float32: the kernels' products round it, and who asks for it wants it exact.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ def _attend(
     from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
     fits = query.shape[2] <= LONGEST and query.shape[3] in WIDTHS and query.shape == key.shape
+    fits = fits and query.dtype == torch.bfloat16
     if attention_mask is None and fits and not dropout:
         scale = query.shape[3] ** -0.5 if scaling is None else scaling
         return short_attention(query, key, value, scale), None

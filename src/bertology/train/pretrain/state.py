@@ -60,6 +60,9 @@ def remember(
     for key, values in memory.items():
         for name, weight in zip(weights.names, weights.learning, strict=True):
             if name in values:
+                # What once had a gradient moves on with its momentum, also while it has none.
+                if weight.grad is None:
+                    weight.grad = torch.zeros_like(weight)
                 # Counters stay on the CPU, but for an optimizer that is part of a graph.
                 there = key != "step" or optimizer.defaults.get("capturable", False)
                 value = values[name].to(weight.device) if there else values[name].cpu()
@@ -68,6 +71,7 @@ def remember(
 
 def write(folder: Path, snapshot: Snapshot) -> None:
     """Keep a snapshot; the one before stays until this one is whole."""
+    from safetensors import SafetensorError
     from safetensors.torch import save_file
 
     tensors = {f"weights/{n}": t for n, t in snapshot.weights.items()}
@@ -77,6 +81,8 @@ def write(folder: Path, snapshot: Snapshot) -> None:
     draft = folder.with_name(f".{folder.name}.{uuid4().hex[:8]}")
     old = folder.with_name(f".{folder.name}.old")
     try:
+        for left in folder.parent.glob(f".{folder.name}.????????"):  # by a run that was killed
+            shutil.rmtree(left, ignore_errors=True)
         draft.mkdir(parents=True)
         save_file({n: t.detach().cpu().contiguous() for n, t in tensors.items()}, draft / _TENSORS)
         (draft / _NUMBERS).write_text(json.dumps(snapshot.numbers) + "\n", encoding="utf-8")
@@ -85,9 +91,10 @@ def write(folder: Path, snapshot: Snapshot) -> None:
             folder.rename(old)
         draft.rename(folder)
         shutil.rmtree(old, ignore_errors=True)
-    except OSError as error:
+    except (OSError, SafetensorError) as error:  # the latter is how it tells of a full disk
+        told = getattr(error, "strerror", None) or error
         raise StoreError(
-            f"The state of the run cannot be written to {folder}: {error.strerror or error}.",
+            f"The state of the run cannot be written to {folder}: {told}.",
             hint="Make room on the disk; the same command goes on from the last state.",
         ) from error
     finally:

@@ -8,7 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["stoppable"]
+import torch
+from torch import Tensor
+
+from bertology.train.pretrain.processes import Processes
+
+__all__ = ["Agreement", "stoppable"]
 
 
 @contextmanager
@@ -29,3 +34,21 @@ def stoppable() -> Iterator[threading.Event]:
         yield stopped
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+class Agreement:
+    """Whether to stop; all processes say the same, or one would wait for others for ever."""
+
+    def __init__(self, processes: Processes, stopped: threading.Event) -> None:
+        self.processes, self.stopped = processes, stopped
+        self._asked: Tensor | None = None
+
+    def __call__(self) -> bool:
+        """To be called after every update. With several processes, true one update later."""
+        if self.processes.count == 1:
+            return self.stopped.is_set()
+        asked = torch.full((), float(self.stopped.is_set()), device=self.processes.device)
+        torch.distributed.all_reduce(asked)
+        # To read what was just asked would stop the device; the update before is done by now.
+        before, self._asked = self._asked, asked
+        return before is not None and bool(before > 0)

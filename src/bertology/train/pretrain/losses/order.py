@@ -34,7 +34,7 @@ class NgramOrder(TokenLoss):
         """Shuffle the trigrams in what the body sees."""
         starts, used = self._chosen(view, chance)  # (B, N)
         row, _ = view.rows.at
-        orders = torch.tensor(_ORDERS, device=starts.device)
+        orders = torch.tensor(_ORDERS).to(starts.device, non_blocking=True)
         order = orders[chance("order").below(len(_ORDERS), row, starts)]  # (B, N, 3)
         offsets = torch.arange(_NGRAM, device=starts.device)
         # Room that is not used points to [CLS], and takes [CLS] from there.

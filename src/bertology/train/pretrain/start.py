@@ -1,0 +1,56 @@
+"""Beginning with a model that is there: another domain, longer rows, one more objective."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from bertology.errors import ModelError
+
+__all__ = ["start_from"]
+
+_POSITIONS = "bert.embeddings.position_embeddings.weight"
+_HEADS = ("bert.pooler.", "cls.")  # what a checkpoint may lack
+
+
+def start_from(folder: str | Path, fresh: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The weights of a BERT folder, by the names of the network's; heads it lacks stay fresh.
+
+    A model with more positions keeps its fresh ones where the folder has none.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    file = Path(folder).expanduser() / "model.safetensors"
+    try:
+        found = load_file(file)
+    except (OSError, SafetensorError) as error:
+        raise ModelError(
+            f"There is no model to start from in {str(folder)!r}: {error}.",
+            hint="Give a folder with config.json and model.safetensors, such as RUN/model.",
+        ) from error
+    begun = dict(fresh)
+    for name, weight in fresh.items():
+        own = name.removeprefix("model.")
+        if own == name:
+            continue  # of a loss: not part of a saved model
+        if own not in found:
+            if not own.startswith(_HEADS):
+                raise ModelError(f"{str(folder)!r} lacks the weights {own!r} of a BERT.")
+            continue
+        begun[name] = _fitted(own, found[own], weight, folder)
+    return begun
+
+
+def _fitted(name: str, found: Tensor, fresh: Tensor, folder: str | Path) -> Tensor:
+    if found.shape == fresh.shape:
+        return found.to(fresh.dtype)
+    if name == _POSITIONS and found.shape[1] == fresh.shape[1] and len(found) < len(fresh):
+        return torch.cat([found.to(fresh), fresh[len(found) :]])
+    raise ModelError(
+        f"{name!r} of {str(folder)!r} is {tuple(found.shape)}; this model's is "
+        f"{tuple(fresh.shape)}.",
+        hint="Start from a model of the same vocabulary and shape.",
+    )
