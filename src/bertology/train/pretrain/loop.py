@@ -7,22 +7,20 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from bertology.errors import InterruptedRunError, JobError, StoreError
-from bertology.results.provenance import library_versions
 from bertology.train.checkpoint import check_folder, save_checkpoint
-from bertology.train.fresh import fresh_bert
 from bertology.train.optimizers import learning_rate_factor
 from bertology.train.pretrain import state
 from bertology.train.pretrain.chance import Chance
 from bertology.train.pretrain.config import Phase, Pretraining
 from bertology.train.pretrain.evaluate import held_out
 from bertology.train.pretrain.feed import Feed, Library, Place
+from bertology.train.pretrain.keeping import bert_of, model_of, run_record, tokenizer_of
 from bertology.train.pretrain.masking import Pieces
 from bertology.train.pretrain.meter import Meter
 from bertology.train.pretrain.network import Network
@@ -140,13 +138,9 @@ class _Run:
 
     def _build(self, layers: int) -> None:
         recipe, device = self.recipe, self.processes.device
-        model = fresh_bert(
-            "BertForPreTraining",
-            replace(recipe.model, layers=layers),
-            self.tokenizer,
-            seed=recipe.seed,
-            type_vocab_size=max(2, len(self.shards.labels)),
-        )
+        size = replace(recipe.model, layers=layers)
+        labels = len(self.shards.labels)
+        model = bert_of(size, self.tokenizer, labels=labels, seed=recipe.seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(recipe.seed + 1)  # the heads of losses, alike in all processes
             self.network = Network(model, recipe.stages, recipe.model)
@@ -339,66 +333,28 @@ class _Run:
         save_checkpoint(
             self.folder / "checkpoints" / name,
             self._model(),
-            self._saved_tokenizer(),
+            tokenizer_of(self.recipe, self.tokenizer),
             record=self._record(),
         )
 
     def _model(self) -> Any:
-        """The model with its float32 weights, apart from the one that is trained."""
-        model = fresh_bert(
-            "BertForPreTraining",
-            replace(self.recipe.model, layers=self.layers),
-            self.tokenizer,
-            type_vocab_size=max(2, len(self.shards.labels)),
-        )
-        prefix = "model."
-        own = {
-            n.removeprefix(prefix): w.cpu()
-            for n, w in self.weights.as_dict().items()
-            if n.startswith(prefix)
-        }
-        model.load_state_dict(own, strict=False)  # tied weights have one name only
-        model.tie_weights()
-        return model
-
-    def _saved_tokenizer(self) -> Any:
-        """The tokenizer; its mask is [UNK] where that is what the model was trained with."""
-        if any(s.objective.masking.token == "mask" for s in self.recipe.stages):
-            return self.tokenizer
-        from copy import deepcopy
-
-        tokenizer = deepcopy(self.tokenizer)
-        tokenizer.mask_token = tokenizer.unk_token
-        return tokenizer
+        labels = len(self.shards.labels)
+        size = replace(self.recipe.model, layers=self.layers)
+        return model_of(self.weights.as_dict(), size, self.tokenizer, labels=labels)
 
     def _record(self, scores: dict[str, float] | None = None) -> dict[str, Any]:
-        shards = self.shards
         return {
-            "schema": 1,
-            "method": "pretrain",
+            **run_record(self.recipe, self.shards, self.processes),
             "step": self.step,
-            "recipe": self.recipe.as_dict(),
-            "text": {
-                "fingerprint": shards.fingerprint,
-                "tokens": shards.tokens,
-                "documents": shards.documents,
-                "sentences": shards.sentences,
-                "held_out_tokens": shards.held_out_tokens,
-                "sources": list(shards.sources),
-            },
             "tokens_seen": self.tokens,
             "seconds": round(self.seconds, 1),
             "scores": scores,
-            "device": _device_name(self.processes.device),
-            "processes": self.processes.count,
-            "versions": library_versions(),
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
             **self.origin,
         }
 
     def _finish(self) -> Trained:
         scores = (self.log[-1].get("scores") if self.log else None) or self._held_out()
-        model, tokenizer = self._model(), self._saved_tokenizer()
+        model, tokenizer = self._model(), tokenizer_of(self.recipe, self.tokenizer)
         if self.folder is not None and self.processes.first:
             record = self._record(scores)
             save_checkpoint(self.folder / "model", model, tokenizer, record=record)
@@ -414,10 +370,6 @@ def _precision(name: str, device: torch.device) -> torch.dtype:
     if name == "auto":
         name = "bfloat16" if device.type == "cuda" else "float32"
     return torch.bfloat16 if name == "bfloat16" else torch.float32
-
-
-def _device_name(device: torch.device) -> str:
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
 
 
 def _entry(line: str) -> dict[str, Any] | None:

@@ -64,7 +64,7 @@ def make(
     if is_first():
         _begin(check_place(place), recipe, fresh=fresh)
     materials = ready_materials(recipe, place, tell=tell)
-    training = _fitted(recipe.training, materials)
+    training = _fitted(recipe.resolved(), materials)
     # Another process may look before the first one has forgotten the model.
     made = None if fresh else _find_made(place / MODEL, training, materials)
     if made is not None:
@@ -124,8 +124,8 @@ def _begin(place: Path, recipe: Recipe, *, fresh: bool) -> None:
 
 def _same_training(path: Path, recipe: Recipe) -> bool:
     """Whether the numbers of a training by that recipe would be the same; text is checked later."""
-    earlier = read_recipe(path).training
-    return identity(earlier, "", 1) == identity(recipe.training, "", 1)
+    earlier = read_recipe(path).resolved()
+    return identity(earlier, "", 1) == identity(recipe.resolved(), "", 1)
 
 
 def _fitted(training: Pretraining, materials: Materials) -> Pretraining:

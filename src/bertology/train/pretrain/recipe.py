@@ -87,8 +87,18 @@ class Recipe:
         vocabulary = self.vocabulary
         if isinstance(vocabulary, str) and (self.base / vocabulary).exists():
             vocabulary = _moved(vocabulary, self.base, folder)
+        training = self.training
+        if training.start is not None:
+            training = replace(training, start=_moved(training.start, self.base, folder))
         text = replace(self.text, files=moved)
-        return replace(self, text=text, vocabulary=vocabulary, base=folder)
+        return replace(self, text=text, vocabulary=vocabulary, training=training, base=folder)
+
+    def resolved(self) -> Pretraining:
+        """The training, with the model to begin with as a path from anywhere."""
+        if self.training.start is None:
+            return self.training
+        start = (self.base / Path(self.training.start).expanduser()).resolve()
+        return replace(self.training, start=str(start))
 
 
 def _moved(path: str, old: Path, new: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from pathlib import Path
 
 import torch
@@ -9,10 +10,25 @@ from torch import Tensor
 
 from bertology.errors import ModelError
 
-__all__ = ["start_from"]
+__all__ = ["fingerprint", "start_from"]
 
 _POSITIONS = "bert.embeddings.position_embeddings.weight"
 _HEADS = ("bert.pooler.", "cls.")  # what a checkpoint may lack
+
+
+def fingerprint(folder: str | Path) -> str:
+    """A hash of the weights in a folder; where there are none, of nothing."""
+    file = _weights(folder)
+    digest = blake2b(digest_size=16)
+    if file.is_file():
+        with file.open("rb") as data:
+            while block := data.read(1 << 22):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def _weights(folder: str | Path) -> Path:
+    return Path(folder).expanduser() / "model.safetensors"
 
 
 def start_from(folder: str | Path, fresh: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -23,9 +39,8 @@ def start_from(folder: str | Path, fresh: dict[str, Tensor]) -> dict[str, Tensor
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    file = Path(folder).expanduser() / "model.safetensors"
     try:
-        found = load_file(file)
+        found = load_file(_weights(folder))
     except (OSError, SafetensorError) as error:
         raise ModelError(
             f"There is no model to start from in {str(folder)!r}: {error}.",

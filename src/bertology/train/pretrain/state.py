@@ -15,6 +15,7 @@ from torch import Tensor
 
 from bertology.errors import StoreError
 from bertology.train.pretrain.config import Pretraining
+from bertology.train.pretrain.start import fingerprint
 from bertology.train.pretrain.weights import Weights
 
 __all__ = ["Snapshot", "identity", "optimizer_memory", "read", "read_numbers", "remember", "write"]
@@ -33,13 +34,18 @@ class Snapshot:
     chance: dict[str, Tensor]  # torch's generators, which dropout draws from
 
 
-def identity(recipe: Pretraining, fingerprint: str, world: int) -> str:
-    """A hash of what decides the numbers of a run; how often it is saved does not."""
+def identity(recipe: Pretraining, text: str, world: int) -> str:
+    """A hash of what decides the numbers of a run; how often it is saved does not.
+
+    `text` is the fingerprint of the shards, `world` the number of processes.
+    """
     plain = recipe.as_dict()
     for name in ("log_every", "save_every", "milestones", "evaluate_every", "compile"):
         plain.pop(name)
-    text = json.dumps([plain, fingerprint, world], sort_keys=True)
-    return blake2b(text.encode(), digest_size=16).hexdigest()
+    if recipe.start is not None:
+        plain["start"] = fingerprint(recipe.start)  # wherever it lies
+    asked = json.dumps([plain, text, world], sort_keys=True)
+    return blake2b(asked.encode(), digest_size=16).hexdigest()
 
 
 def optimizer_memory(

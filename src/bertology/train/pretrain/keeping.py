@@ -1,0 +1,74 @@
+"""What is kept of a run: an ordinary model, its tokenizer, and a record that tells its story."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from datetime import UTC, datetime
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bertology.results.provenance import library_versions
+from bertology.train.fresh import Architecture, fresh_bert
+from bertology.train.pretrain.config import Pretraining
+from bertology.train.pretrain.processes import Processes
+from bertology.train.pretrain.shards import Shards
+from bertology.train.pretrain.start import fingerprint
+
+__all__ = ["bert_of", "model_of", "run_record", "tokenizer_of"]
+
+_SCHEMA = 1
+
+
+def bert_of(size: Architecture, tokenizer: Any, *, labels: int = 0, seed: int = 0) -> Any:
+    """A fresh BertForPreTraining; `labels` of documents take the place of its segments."""
+    kind = "BertForPreTraining"
+    return fresh_bert(kind, size, tokenizer, seed=seed, type_vocab_size=max(2, labels))
+
+
+def model_of(
+    weights: Mapping[str, Tensor], size: Architecture, tokenizer: Any, *, labels: int = 0
+) -> Any:
+    """The model with the weights that learn, in float32, apart from the one that is trained."""
+    model = bert_of(size, tokenizer, labels=labels)
+    prefix = "model."
+    own = {n.removeprefix(prefix): w.cpu() for n, w in weights.items() if n.startswith(prefix)}
+    model.load_state_dict(own, strict=False)  # tied weights have one name only
+    model.tie_weights()
+    return model
+
+
+def tokenizer_of(recipe: Pretraining, tokenizer: Any) -> Any:
+    """The tokenizer; its mask is [UNK] where that is what the model was trained with."""
+    if any(s.objective.masking.token == "mask" for s in recipe.stages):
+        return tokenizer
+    changed = deepcopy(tokenizer)
+    changed.mask_token = changed.unk_token
+    return changed
+
+
+def run_record(recipe: Pretraining, shards: Shards, processes: Processes) -> dict[str, Any]:
+    """What stays the same all through a run."""
+    # Where the first model lay on this machine is nobody's business; which it was, is.
+    started = None if recipe.start is None else fingerprint(recipe.start)
+    device = processes.device
+    gpu = device.type == "cuda"
+    return {
+        "schema": _SCHEMA,
+        "method": "pretrain",
+        "recipe": recipe.as_dict() | {"start": started},
+        "text": {
+            "fingerprint": shards.fingerprint,
+            "tokens": shards.tokens,
+            "documents": shards.documents,
+            "sentences": shards.sentences,
+            "held_out_tokens": shards.held_out_tokens,
+            "sources": list(shards.sources),
+        },
+        "device": torch.cuda.get_device_name(device) if gpu else device.type,
+        "processes": processes.count,
+        "versions": library_versions(),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
