@@ -28,7 +28,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,ray,explorer,s3]'
 	@touch $@
 
-demo: $(STAMP) ## Train a small model, ablate its heads, show table and figure
+demo: $(STAMP) ## Teach the bundled model a task, ablate its heads, show table and figure
 	$(BIN)/bertology demo $(ARGS)
 
 test: $(STAMP) ## Run the tests (all but those marked slow) and check types

@@ -2,10 +2,10 @@
 
     import bertology as bt
 
-    encoder = bt.load("./my-checkpoint", head="classification")
+    encoder = bt.load()  # the bundled model; or a folder, or a Hugging Face id
     trace = encoder.run("The keys to the cabinet are here.", record="layer.*.head.*.pattern")
-    result = bt.run("head-ablation", encoder, task="mrpc")
-    result.plot(), result.table(), result.verdicts()
+    result = bt.run("attention-maps", encoder, corpus="grammar")
+    result.plot(), result.table()
 
 Everything public is here and is imported when it is first used, so `import bertology` is fast.
 """

@@ -1,55 +1,53 @@
-"""`bertology demo`, with a model so small that it takes seconds."""
+"""`bertology demo` and its lesson, with a model so small that it takes seconds."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
+import tiny
 from bertology.cli import demo
 from bertology.cli.main import app
-from bertology.data.corpus import Corpus
-from bertology.data.loading import load_corpus
 from bertology.train.checkpoint import read_record
 from bertology.train.finetune import FinetuneSettings
-from bertology.train.fresh import Architecture
-from bertology.train.from_scratch import Recipe, find_made, make
+from bertology.train.lesson import Lesson, find_made, make
 
 
-class SmallRecipe(Recipe):
-    def validation(self) -> Corpus:
-        return load_corpus(self.corpus, split="validation", limit=80)
-
-
-SMALL = SmallRecipe(
-    "grammar-entailment",
-    96,
-    Architecture(layers=2, heads=2, hidden=8, max_length=64, dropout=0.0),
-    FinetuneSettings(epochs=1, learning_rate=1e-3),
-)
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo, "demo_recipe", lambda: SMALL)
+@pytest.fixture
+def small(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Lesson:
+    """A lesson for a tiny model, which the demo gives instead of its own."""
+    start = tmp_path_factory.mktemp("start")
+    tiny.model("bert", "mlm").save_pretrained(start)
+    tiny.tokenizer("the keys to cabinet are is here .".split()).save_pretrained(start)
+    settings = FinetuneSettings(epochs=1, learning_rate=1e-3)
+    lesson = Lesson("grammar-entailment", 96, 80, start=str(start), settings=settings)
+    monkeypatch.setattr(demo, "demo_lesson", lambda: lesson)
+    return lesson
 
 
 def run_demo(*arguments: str) -> Result:
     return CliRunner().invoke(app, ["demo", *arguments])
 
 
+@pytest.mark.usefixtures("small")
 def test_the_demo_ends_with_a_table_and_a_figure(tmp_path: Path) -> None:
     to = tmp_path / "out"
     first = run_demo("--to", str(to))
     assert first.exit_code == 0, first.output
     for words in (
-        "2 layers × 2 heads",
+        "3 layers × 4 heads",
+        "She opened the ____ and went in.",
+        "than\n  The keys to the cabinet is here.",
+        "on 96 such pairs",
         "epoch 1 of 1",
+        "Accuracy on 80 other pairs",
         "most frequent answer: 50.0 %",
         "change in points",
-        "4 strongest of 4 heads",
+        "8 strongest of 12 heads",
         "judged on this model",
         f"bertology run head-ablation --model {to}/model",
     ):
@@ -64,7 +62,7 @@ def test_the_demo_ends_with_a_table_and_a_figure(tmp_path: Path) -> None:
     again = run_demo("--to", str(to))
     assert again.exit_code == 0, again.output
     assert "Reusing" in again.output
-    assert "Training" not in again.output
+    assert "Fine-tuning" not in again.output
     assert read_record(to / "model") == record
     found = first.output.partition("Disabling one head")[2]
     assert again.output.partition("Disabling one head")[2] == found
@@ -75,17 +73,27 @@ def test_the_demo_ends_with_a_table_and_a_figure(tmp_path: Path) -> None:
     assert "Reusing" not in anew.output
 
 
-def test_another_recipe_is_trained_anew(tmp_path: Path) -> None:
-    validation = SMALL.validation()
-    made = make(tmp_path / "model", SMALL, validation)
-    assert find_made(tmp_path / "model", SMALL, validation) == made
-    other = SmallRecipe(SMALL.corpus, 95, SMALL.architecture, SMALL.settings)
-    assert find_made(tmp_path / "model", other, validation) is None
-    assert find_made(tmp_path / "model", SMALL, validation.take(70)) is None
-    (tmp_path / "model" / "bertology.json").write_text("{")
-    assert find_made(tmp_path / "model", SMALL, validation) is None
+def test_another_lesson_is_given_anew(tmp_path: Path, small: Lesson) -> None:
+    validation, folder = small.validation(), tmp_path / "model"
+    made = make(folder, small, validation)
+    assert find_made(folder, small, validation) == made
+    assert find_made(folder, replace(small, examples=95), validation) is None
+    assert find_made(folder, small, validation.take(70)) is None
+    tiny.model("bert", "mlm", seed=1).save_pretrained(small.start)
+    assert find_made(folder, small, validation) is None  # its name is all that stayed
+    (folder / "bertology.json").write_text("{")
+    assert find_made(folder, small, validation) is None
 
 
+def test_a_lesson_gives_the_same_model_again(tmp_path: Path, small: Lesson) -> None:
+    validation = small.validation()
+    for name in ("one", "two"):
+        make(tmp_path / name, small, validation)
+    one, two = ((tmp_path / n / "model.safetensors").read_bytes() for n in ("one", "two"))
+    assert one == two
+
+
+@pytest.mark.usefixtures("small")
 def test_ctrl_c_leaves_nothing_half_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: Any) -> Any:
         def tell(step: Any) -> None:
@@ -100,6 +108,7 @@ def test_ctrl_c_leaves_nothing_half_done(tmp_path: Path, monkeypatch: pytest.Mon
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.usefixtures("small")
 def test_a_folder_that_cannot_be_used_is_said_so(tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "thesis.txt").write_text("years of work")

@@ -46,10 +46,9 @@ def test_the_documentation_builds_strictly(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_python_in_the_pages_compiles(page: Path) -> None:
-    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.S | re.M)
     if page.parent.name == "reference":
         return  # signatures, not code
-    for block in blocks:
+    for block in python_in(str(page.relative_to(ROOT))):
         compile(block, str(page), "exec")
 
 
@@ -60,6 +59,28 @@ def test_links_lead_somewhere(page: str) -> None:
     assert not [link for link in links if not (ROOT / link).exists()]
 
 
+def python_in(page: str) -> list[str]:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return re.findall(r"^```python\n(.*?)^```", text, re.S | re.M)
+
+
+def execute(code: str, folder: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "HF_HUB_OFFLINE": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_readme_does_what_it_says(tmp_path: Path) -> None:
+    first, *_ = python_in("README.md")  # the next one needs what `bertology demo` makes
+    expected = "\nassert blank.predictions[0].word == 'door'\nassert 2010 in bt.steps()\n"
+    execute(first + expected, tmp_path)
+
+
 def test_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
     import tiny
 
@@ -68,15 +89,6 @@ def test_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
     tiny.tokenizer("the a keys key to cabinet cabinets are is here .".split()).save_pretrained(
         checkpoint
     )
-    text = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
-    code = "\n".join(re.findall(r"^```python\n(.*?)^```", text, re.S | re.M))
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-    )
-    assert done.returncode == 0, done.stderr
+    execute("\n".join(python_in("docs/tutorial.md")), tmp_path)
     assert (tmp_path / "heads.png").is_file()
     assert list((tmp_path / "results" / "head-ablation").iterdir())

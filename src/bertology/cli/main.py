@@ -56,7 +56,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     epilog=examples(
         "bertology studies",
-        "bertology run head-ablation --model ./my-checkpoint --task grammar-paraphrase",
+        "bertology run attention-maps --corpus grammar",
         "bertology list",
     ),
 )

@@ -25,7 +25,8 @@ __all__ = ["COMMAND", "add_to", "summary_line"]
 COMMAND = "bertology.command"
 """Where the context keeps the command line, for provenance and for resuming."""
 
-_EXAMPLE_DATA = "grammar-paraphrase"
+_EXAMPLE_MODEL, _EXAMPLE_TASK = "bertology-demo/model", "grammar-entailment"  # of `bertology demo`
+_TASK_HEADS = ("classification", "token-classification", "multiple-choice")
 
 
 class _Studies(TyperGroup):
@@ -53,7 +54,8 @@ def add_to(app: typer.Typer) -> None:
         cls=_Studies,
         no_args_is_help=True,
         epilog=examples(
-            f"bertology run head-ablation --model ./my-checkpoint --task {_EXAMPLE_DATA}",
+            "bertology run attention-maps --corpus grammar",
+            f"bertology run head-ablation --model {_EXAMPLE_MODEL} --task {_EXAMPLE_TASK}",
             "bertology run head-ablation --help",
         ),
     )
@@ -82,7 +84,8 @@ def _command_of(name: str, kind: type[Study[Any]]) -> Any:
         help=inspect.getdoc(kind),
         short_help=summary_line(kind),
         epilog=examples(*_examples(name, kind)),
-        no_args_is_help=True,
+        # A study that needs no data can be run as it is: there is a model by default.
+        no_args_is_help=kind.needs.task or bool(kind.needs.fields),
     )(_function(name, kind, [*common, *own]))
     command = typer.main.get_command(app)
     command.name = name
@@ -95,11 +98,13 @@ def summary_line(kind: type[Any]) -> str:
 
 
 def _examples(name: str, kind: type[Study[Any]]) -> list[str]:
-    data = f" --task {_EXAMPLE_DATA}" if kind.needs.task else ""
+    data = f" --task {_EXAMPLE_TASK}" if kind.needs.task else ""
     if kind.needs.fields and not data:
         data = " --corpus grammar"
+    # The default model has no trained head for a task.
+    model = f" --model {_EXAMPLE_MODEL}" if kind.needs.head in _TASK_HEADS else ""
     return [
-        f"bertology run {name} --model ./my-checkpoint{data}",
+        f"bertology run {name}{model}{data}",
         f"bertology run {name} --model user/model-on-the-hub{data} --workers 2",
     ]
 

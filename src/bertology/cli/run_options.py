@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from bertology.model.locating import DEFAULT_MODEL
 from bertology.studies.study import parameter
 
 __all__ = ["RunOptions"]
@@ -13,8 +14,8 @@ __all__ = ["RunOptions"]
 class RunOptions:
     """What every run may be given beside the study's own parameters."""
 
-    model: str = field(
-        metadata={"help": "A bundled model, a folder or a Hugging Face id; NAME@STEP for a step."}
+    model: str = parameter(
+        DEFAULT_MODEL, "A bundled model, a folder or a Hugging Face id; NAME@STEP for a step."
     )
     task: str | None = parameter(None, "A corpus that poses a task, such as mrpc.")
     corpus: str | None = parameter(None, "A corpus by name, path or hub id; instead of --task.")

@@ -24,6 +24,7 @@ from bertology.model.fingerprint import fingerprint_of, state_of
 from bertology.model.instrument import Instrument, Reducer, swapped_weights, switched_configs
 from bertology.model.interventions import Intervention, WeightEdit
 from bertology.model.loading import find_device, load_model
+from bertology.model.locating import DEFAULT_MODEL
 from bertology.model.numbering import HeadNumbering
 from bertology.model.shape import Shape
 from bertology.model.sites import Kind, Sites, parse_sites
@@ -81,7 +82,7 @@ class Encoder:
     @classmethod
     def load(
         cls,
-        name: str,
+        name: str = DEFAULT_MODEL,
         *,
         head: str = "base",
         device: str = "auto",
@@ -92,11 +93,11 @@ class Encoder:
     ) -> Encoder:
         """Load a bundled model, a folder or a Hugging Face id, with the head a task needs.
 
-        `head` is base, mlm, pretraining, classification (regression: one label),
-        token-classification or multiple-choice. `NAME@STEP` is an earlier training step of a
-        bundled model or a folder (see `steps`), or a revision of a hub id. Weights are read from
-        safetensors; a pickle only with `allow_pickle`, code from the hub only with
-        `trust_remote_code`.
+        Without a name it is the bundled `bertology-mini`. `head` is base, mlm, pretraining,
+        classification (regression: one label), token-classification or multiple-choice.
+        `NAME@STEP` is an earlier training step of a bundled model or a folder (see `steps`), or
+        a revision of a hub id. Weights are read from safetensors; a pickle only with
+        `allow_pickle`, code from the hub only with `trust_remote_code`.
         """
         options: dict[str, Any] = {
             "num_labels": num_labels,

@@ -18,7 +18,18 @@ from pathlib import Path
 
 from bertology.errors import ModelError, UnknownNameError
 
-__all__ = ["STEPS", "Location", "bundled_models", "locate", "step_name", "steps", "steps_in"]
+__all__ = [
+    "DEFAULT_MODEL",
+    "STEPS",
+    "Location",
+    "bundled_models",
+    "locate",
+    "step_name",
+    "steps",
+    "steps_in",
+]
+
+DEFAULT_MODEL = "bertology-mini"  # what is meant when no model is named; it is bundled
 
 STEPS = "steps"  # the folder of compressed steps beside a model
 _RUN_STEPS = "checkpoints"  # the folder of whole steps in a pre-training run
@@ -46,7 +57,7 @@ def step_name(step: int) -> str:
     return f"step-{step:08d}"
 
 
-def steps(name: str) -> list[int]:
+def steps(name: str = DEFAULT_MODEL) -> list[int]:
     """The training steps of a bundled model or a folder; `load(f"{name}@{step}")` loads one."""
     folder = _folder_of(name)
     if folder is None:

@@ -6,6 +6,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from bertology.errors import CapabilityError, ParameterError, UnknownNameError
+from bertology.model.locating import DEFAULT_MODEL
 from bertology.quiet import hush
 from bertology.run.engine import Engine
 from bertology.run.local import LocalEngine, cores
@@ -27,7 +28,7 @@ ENGINES = ("local", "ray")
 
 def run(
     study: str | type[Study[Any]] | Study[Any],
-    encoder: Encoder | str,
+    encoder: Encoder | str = DEFAULT_MODEL,
     *,
     task: str | Corpus | None = None,
     corpus: str | Corpus | None = None,
@@ -42,7 +43,8 @@ def run(
 
     Args:
         study: A study's name (`"head-ablation"`), its class, or one with its parameters set.
-        encoder: A loaded encoder, or a name or folder to load with the head the study needs.
+        encoder: A loaded encoder, or a name or folder to load with the head the study needs;
+            by default the bundled `bertology-mini`.
         task: The name of a corpus that poses a task (`"mrpc"`), or the corpus itself.
         corpus: The same for a corpus that need not pose a task. Give at most one of the two.
         store: A store or its URL; by default the folder `results`.
@@ -57,7 +59,7 @@ def run(
         call: parts that were finished are not measured again.
 
     Example:
-        >>> result = bt.run("head-ablation", "my-checkpoint", task="mrpc")  # doctest: +SKIP
+        >>> result = bt.run("attention-maps", corpus="grammar")  # doctest: +SKIP
     """
     hush()
     from bertology.results.store import Store

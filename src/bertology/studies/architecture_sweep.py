@@ -319,14 +319,28 @@ class ArchitectureSweep(Trials[ArchitectureSweepResult]):
                     dims = ("seed", f"{name}_evaluation")
                     arrays[f"{name}_{kind}"] = dims, np.stack([c[i] for c in curves])
             rows = [
-                {"seed": k} | self._saved(base, stacked)
+                {"seed": k} | self._saved(base, stacked, self._shallow_cost(runs))
                 for k, (base, stacked) in enumerate(zip(*stages.values(), strict=True))
             ]
             tables["stacking"] = pd.DataFrame(rows)
         return ArchitectureSweepResult(provenance, tables, arrays)
 
-    def _saved(self, base: Curve, stacked: Curve) -> dict[str, float]:
-        """Time and operations to reach the loss at which the base ended, as saved shares."""
+    def _shallow_cost(self, runs: pd.DataFrame) -> float:
+        """Operations of an update with half of the layers, as a share of a whole one's.
+
+        More than half: the output layer is the same.
+        """
+        whole, mean = (
+            float(runs.loc[runs["variant"] == name, "flops_per_token"].iloc[0])
+            for name in (BASE, STACKED)
+        )
+        return 1 - (1 - mean / whole) / self.stack_share
+
+    def _saved(self, base: Curve, stacked: Curve, cost: float) -> dict[str, float]:
+        """Time and operations to reach the loss at which the base ended, as saved shares.
+
+        `cost` is that of a shallow update as a share of a whole one's.
+        """
         _, seconds, loss = base
         reached = _crossing(stacked[2], float(loss[-1]))
         if math.isnan(reached):
@@ -334,8 +348,7 @@ class ArchitectureSweep(Trials[ArchitectureSweepResult]):
         at = np.arange(len(stacked[0]))
         step, spent = (float(np.interp(reached, at, c)) for c in stacked[:2])
         shallow = min(step, self.stack_share * self.updates)
-        # The lower half of the layers costs half of the body.
-        work = (step - shallow / 2) / self.updates
+        work = (step - shallow * (1 - cost)) / self.updates
         return {
             "target": float(loss[-1]),
             "time_saved": 1 - spent / float(seconds[-1]),

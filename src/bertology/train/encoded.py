@@ -33,6 +33,7 @@ class Encoded:
     targets: Targets
     tokenizer: Any
     truncated: int = 0  # examples that were cut to the longest that is allowed
+    limit: int | None = None  # the longest that is allowed
     _moved: dict[torch.device, dict[str, Tensor]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -45,14 +46,18 @@ class Encoded:
         return [len(ids) for ids in self.rows["input_ids"]]
 
     def batch(
-        self, chosen: Sequence[int], device: torch.device
+        self, chosen: Sequence[int], device: torch.device, *, multiple: int = 1
     ) -> tuple[dict[str, Tensor], Tensor]:
-        """Inputs padded to the longest of the chosen examples, and their targets."""
+        """Inputs padded to the longest of the chosen examples, and their targets.
+
+        Lengths are multiples of `multiple`, but for the longest that is allowed.
+        """
         if not self._fills.keys() >= self.rows.keys():
             return self._padded_by_tokenizer(chosen, device)
         text = self._on(device)
         numbers = torch.tensor(chosen)
-        longest = int(self._lengths[numbers].max())
+        longest = -(-int(self._lengths[numbers].max()) // multiple) * multiple
+        longest = min(longest, self.limit or longest)
         # Nothing here waits for a GPU, which may still be busy with the last batch.
         numbers = numbers.to(device, non_blocking=True)
         j = torch.arange(longest, device=device)  # (T,)
@@ -151,7 +156,7 @@ def encode(corpus: Corpus, tokenizer: Any, max_length: int | None) -> Encoded:
     long = sum(len(ids) > max_length for ids in rows["input_ids"]) if max_length else 0
     if long:
         rows = tokenizer(*given, padding=False, truncation="longest_first", max_length=max_length)
-    return Encoded(dict(rows), targets, tokenizer, long)
+    return Encoded(dict(rows), targets, tokenizer, long, max_length)
 
 
 def _target(example: Example, task: Task) -> Any:

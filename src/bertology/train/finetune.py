@@ -23,7 +23,8 @@ from bertology.errors import InterruptedRunError, JobError, ModelError, Paramete
 from bertology.model.encoder import Encoder
 from bertology.train.encoded import Encoded, encode, task_of
 from bertology.train.evaluate import predict, scores
-from bertology.train.optimizers import learning_rate_factor, make_optimizer
+from bertology.train.optimizers import learning_rate_factor, make_optimizer, set_rate
+from bertology.train.recorded import Recorded
 
 __all__ = ["Epoch", "FinetuneSettings", "History", "Step", "finetune"]
 
@@ -95,6 +96,7 @@ class History:
 Progress = Callable[[Step], None]
 
 _UNREAD = 16  # losses that a GPU may be behind
+_MULTIPLE = 16  # lengths of rows, where each length is a recording of its own
 
 
 def finetune(
@@ -105,8 +107,12 @@ def finetune(
     *,
     settings: FinetuneSettings | None = None,
     progress: Progress = lambda step: None,
+    recorded: bool = False,
 ) -> History:
     """Teach `model`, in place and on its device, the task of `train`.
+
+    On a GPU steps may be `recorded` and replayed: much quicker for small models, with rows padded
+    to a few lengths.
 
     Raises JobError when the loss is no longer a number, and InterruptedRunError on Ctrl-C; in
     both cases the model keeps the weights it had before.
@@ -114,10 +120,13 @@ def finetune(
     chosen = settings or FinetuneSettings()
     task = task_of(train)
     _check_fit(model, task, validation)
+    if recorded and model.device.type != "cuda":
+        raise ParameterError("recorded", "finetune", "be False but on a GPU", recorded)
     limit = _limit(model, tokenizer, chosen.max_length)
     seen, unseen = encode(train, tokenizer, limit), encode(validation, tokenizer, limit)
     _name_labels(model, task)
-    teacher = _Teacher(model, task, chosen, steps=chosen.epochs * _batches(seen, chosen))
+    steps = chosen.epochs * _batches(seen, chosen)
+    teacher = _Teacher(model, task, chosen, steps=steps, recorded=recorded)
     epochs: list[Epoch] = []
     with _all_or_nothing(model, teacher), _seeded(chosen.seed, model.device):
         order = torch.Generator().manual_seed(chosen.seed)
@@ -134,9 +143,11 @@ class _Teacher:
     task: Task
     settings: FinetuneSettings
     steps: int
+    recorded: bool = False
     done: int = 0
+    names: tuple[str, ...] = ()  # of the model's inputs
     optimizer: torch.optim.Optimizer = field(init=False)
-    schedule: torch.optim.lr_scheduler.LRScheduler = field(init=False)
+    learn: Recorded[Tensor] = field(init=False)
 
     def __post_init__(self) -> None:
         self.optimizer = make_optimizer(
@@ -144,11 +155,9 @@ class _Teacher:
             self.model.parameters(),
             rate=self.settings.learning_rate,
             weight_decay=self.settings.weight_decay,
+            capturable=self.recorded,
         )
-        rise = round(self.settings.warmup * self.steps)
-        self.schedule = torch.optim.lr_scheduler.LambdaLR(
-            self.optimizer, lambda step: learning_rate_factor(step, rise=rise, total=self.steps)
-        )
+        self.learn = Recorded(self._learn, record=self.recorded)
 
     def teach(
         self,
@@ -166,9 +175,10 @@ class _Teacher:
         # To read a loss is to wait for the device: on a GPU it is done for some steps at once.
         together = 1 if self.model.device.type == "cpu" else _UNREAD
         unread: list[Tensor] = []
+        multiple = _MULTIPLE if self.recorded else 1
         self.model.train()
         for i, chosen in enumerate(batches, 1):
-            unread.append(self._step(*seen.batch(chosen, self.model.device)))
+            unread.append(self._step(*seen.batch(chosen, self.model.device, multiple=multiple)))
             if len(unread) < together and i < len(batches):
                 continue
             for b, loss in enumerate(self._read(unread), i - len(unread)):
@@ -183,14 +193,21 @@ class _Teacher:
         return epoch
 
     def _step(self, inputs: dict[str, Tensor], targets: Tensor) -> Tensor:
-        logits = self.model(**inputs).logits
+        rise = round(self.settings.warmup * self.steps)
+        factor = learning_rate_factor(self.done, rise=rise, total=self.steps)
+        set_rate(self.optimizer, self.settings.learning_rate * factor)
+        self.names = tuple(inputs)
+        loss = self.learn(targets, *inputs.values())
+        self.done += 1
+        return loss.clone() if self.recorded else loss
+
+    def _learn(self, targets: Tensor, *inputs: Tensor) -> Tensor:
+        logits = self.model(**dict(zip(self.names, inputs, strict=True))).logits
         loss = _loss(logits, targets, self.task)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
         self.optimizer.step()
-        self.schedule.step()
-        self.done += 1
         return loss.detach()
 
     def _read(self, losses: list[Tensor]) -> list[float]:

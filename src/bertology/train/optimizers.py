@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["Lamb", "learning_rate_factor", "make_optimizer", "parameter_groups"]
+__all__ = ["Lamb", "learning_rate_factor", "make_optimizer", "parameter_groups", "set_rate"]
 
 
 def parameter_groups(parameters: Iterable[Tensor], weight_decay: float) -> list[dict[str, Any]]:
@@ -44,6 +44,15 @@ def make_optimizer(
         where = groups[0]["params"][0].device
         groups = [g | {"lr": torch.tensor(rate, device=where)} for g in groups]
     return torch.optim.AdamW(groups, lr=rate, betas=betas, fused=fused, capturable=capturable)
+
+
+def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """The learning rate of the next step, for all weights."""
+    for group in optimizer.param_groups:
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(rate)  # in place: a recorded step knows where it is
+        else:
+            group["lr"] = rate
 
 
 class Lamb(torch.optim.Optimizer):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -195,3 +196,13 @@ def test_the_documentation_names_every_field() -> None:
 
 def test_the_example_is_a_recipe() -> None:
     assert parse(EXAMPLE).text.corpus == "grammar"
+
+
+def test_a_plan_counts_the_vocabulary_that_is_there(tmp_path: Path, tokenizer: Any) -> None:
+    from bertology.train.pretrain.project import plan
+
+    tokenizer.save_pretrained(tmp_path / "pieces")
+    (tmp_path / "a.txt").write_text("One.\n")
+    text = "text: {files: [a.txt]}\nvocabulary: {from: pieces}\n"
+    found = plan(parse_recipe(text, label="recipe.yaml", base=tmp_path))
+    assert found.vocabulary == len(tokenizer)

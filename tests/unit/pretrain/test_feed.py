@@ -216,3 +216,23 @@ def test_only_the_last_shard_is_kept(three):
     library.text(three.names[1])
     assert library.text(three.names[0]) is not first
     assert torch.equal(library.text(three.names[0]).tokens, first.tokens)
+
+
+def test_rows_may_stay_while_masks_change(shards):
+    """What sets static and dynamic masking apart, and nothing else."""
+    library = Library(shards, torch.device("cpu"))
+    feed = Feed(library, find_pairing("nsp"), Chance(0), cuts=1)
+    passes: dict[int, dict[int, tuple[list[int], float]]] = {}
+    while len(passes) < 3:
+        turn = feed.place.turn
+        batch = feed.next(4, 16)
+        seen = passes.setdefault(feed.place.turn if feed.place.turn != turn else turn, {})
+        drawn = batch.chance.uniform(*batch.rows.at)
+        for i, row in enumerate(batch.rows.index.tolist()):
+            seen[row] = batch.rows.ids[i].tolist(), float(drawn[i, 1])
+    feed.close()
+    first, second = passes[0], passes[1]
+    both = first.keys() & second.keys()
+    assert both
+    assert all(first[r][0] == second[r][0] for r in both)
+    assert all(first[r][1] != second[r][1] for r in both)

@@ -15,13 +15,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from bertology.errors import InterruptedRunError, JobError, StoreError
+from bertology.errors import DataError, InterruptedRunError, JobError, StoreError
 from bertology.train.fresh import Architecture
 from bertology.train.pretrain.chance import Chance
 from bertology.train.pretrain.config import Masking, Objective, Phase, Pretraining, Stage
 from bertology.train.pretrain.loop import pretrain
 from bertology.train.pretrain.schedule import milestones, phase_at, stage_at
-from bertology.train.pretrain.shards import open_shards
+from bertology.train.pretrain.shards import Dealing, open_shards, prepare
 
 SMALL = Architecture(layers=2, heads=2, hidden=16, max_length=32, dropout=0.1)
 RECIPE = Pretraining(
@@ -258,7 +258,7 @@ def run_two(program: str, words: list[str]) -> None:
         for rank in (0, 1)
     ]
     try:
-        assert [p.wait(timeout=120) for p in both] == [0, 0]
+        assert [p.wait(timeout=300) for p in both] == [0, 0]
     finally:
         for p in both:
             p.kill()  # if one waits for the other for ever
@@ -325,3 +325,17 @@ def test_stages_join_when_they_begin_and_take_turns_by_weight():
 )
 def test_milestones_are_two_to_a_tenfold(steps, count, expected):
     assert milestones(steps, count) == expected
+
+
+def test_held_out_text_that_will_not_do_is_refused_before_training(tmp_path, documents, tokenizer):
+    share = next(s / 1000 for s in range(1, 100) if _held_out(s / 1000, len(documents)) == 1)
+    made = prepare(tmp_path / "s", documents, tokenizer, dealing=Dealing(held_out=share))
+    heard: list[object] = []
+    with pytest.raises(DataError, match=r"held-out text will not do\. There is only one document"):
+        pretrain(replace(RECIPE, log_every=1), made, tokenizer, progress=heard.append)
+    assert not heard
+
+
+def _held_out(share: float, documents: int) -> int:
+    dealing = Dealing(held_out=share)
+    return sum(dealing.shard_of(n) == "held-out" for n in range(documents))

@@ -155,6 +155,41 @@ def test_lengths_do_not_tell_the_relation(name: str, sentences: int) -> None:
             assert abs(group.mean() - values.mean()) < 4 * error
 
 
+def test_short_documents_fill_the_rows_of_sentence_order() -> None:
+    lengths = np.random.default_rng(3).integers(5, 12, 8000)
+    ends = np.concatenate([[0], np.cumsum(lengths)])
+    shard = Shard(np.zeros(ends[-1], np.uint16), ends, np.arange(0, 8001, 8))
+    plan = find_pairing("sop").plan(shard, 64, np.random.default_rng(0))
+    assert (plan.first_length + plan.second_length).mean() > 0.9 * 61
+
+
+@pytest.mark.parametrize("sizes", ["even", "mixed"])
+@pytest.mark.parametrize("name", ["nsp", "three-way"])
+def test_where_a_part_stands_in_its_document_does_not_tell_the_relation(
+    name: str, sizes: str
+) -> None:
+    draw = np.random.default_rng(2)
+    lengths = draw.integers(5, 12, 60000)
+    several = np.full(8000, 8) if sizes == "even" else draw.choice([3, 6, 90], 8000)
+    bounds = np.concatenate([[0], np.cumsum(several)])
+    shard = Shard(
+        np.zeros(lengths.sum(), np.uint16),
+        np.concatenate([[0], np.cumsum(lengths)]),
+        np.append(bounds[bounds < 60000], 60000),
+    )
+    plan = find_pairing(name).plan(shard, 64, draw)
+    assert plan.relation is not None
+    after, unrelated = plan.relation == 0, plan.relation == plan.relation.max()
+    starts = shard.document_starts
+    assert not np.isin(plan.second[after | unrelated], starts).any()
+    # Where a document ends within the second part, and how long that document is.
+    own = np.searchsorted(starts, plan.second, "right")
+    crosses = starts[own] < plan.second + plan.second_length
+    short = np.diff(starts)[own - 1] < 200
+    for told in (crosses, short):
+        assert abs(told[after].mean() - told[unrelated].mean()) < 0.04
+
+
 def test_full_sentences_begin_with_one_and_cross_documents(
     shard: Shard, shards: Shards, places: Places
 ) -> None:

@@ -56,6 +56,37 @@ def test_another_shape_is_refused(begun, shards, tokenizer, change):
         pretrain(still(begun, model=replace(SMALL, **change)), shards, tokenizer, device="cpu")
 
 
+def test_heads_that_are_cut_otherwise_are_refused(begun, shards, tokenizer):
+    """All weights would fit, and none would mean what it did."""
+    other = still(begun, model=replace(SMALL, heads=4))
+    with pytest.raises(ModelError, match="has 2 heads; this one is to have 4"):
+        pretrain(other, shards, tokenizer, device="cpu")
+
+
+def test_layers_are_not_left_out_in_silence(tmp_path, shards, tokenizer):
+    deep = replace(FIRST, model=replace(SMALL, layers=2))
+    pretrain(deep, shards, tokenizer, folder=tmp_path / "run", device="cpu")
+    with pytest.raises(ModelError, match="more layers than this one begins with"):
+        pretrain(still(tmp_path / "run" / "model"), shards, tokenizer, device="cpu")
+
+
+def test_old_names_of_weights_are_known(begun, tmp_path, shards, tokenizer):
+    import shutil
+
+    from safetensors.torch import load_file, save_file
+
+    old = shutil.copytree(begun, tmp_path / "old")
+    names = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
+    weights = {}
+    for name, weight in load_file(begun / "model.safetensors").items():
+        for new, former in names.items():
+            name = name.replace(new, former)
+        weights[name] = weight
+    save_file(weights, old / "model.safetensors")
+    one, other = (pretrain(still(f), shards, tokenizer, device="cpu").model for f in (begun, old))
+    assert all(map(torch.equal, one.parameters(), other.parameters()))
+
+
 def test_no_model_there_is_refused(tmp_path, shards, tokenizer):
     with pytest.raises(ModelError, match="no model to start from"):
         pretrain(still(tmp_path / "nothing"), shards, tokenizer, device="cpu")

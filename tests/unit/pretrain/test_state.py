@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import json
+from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -214,3 +216,15 @@ def test_identity_is_what_decides_the_numbers():
     for change in ({"seed": 2}, {"steps": 7}, {"learning_rate": 0.5}, {"precision": "float32"}):
         assert state.identity(replace(recipe, **change), "text", 1) != own
     json.dumps(recipe.as_dict())
+
+
+@pytest.mark.parametrize("way", ["fused", "capturable", None])
+def test_counters_lie_where_the_optimizer_looks_for_them(way):
+    """Fused AdamW on a GPU has them there; all other optimizers on the CPU."""
+    weights = Weights(nn.Linear(2, 2, device="meta"), torch.float32)
+    optimizer = SimpleNamespace(defaults={way: True}, state=defaultdict(dict))
+    state.remember(
+        optimizer, weights, {"step": {name: torch.tensor(3.0) for name in weights.names}}
+    )
+    found = {optimizer.state[w]["step"].device.type for w in weights.learning}
+    assert found == ({"cpu"} if way is None else {"meta"})

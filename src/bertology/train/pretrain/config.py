@@ -85,6 +85,9 @@ class Objective:
     masking: Masking = field(default_factory=Masking)
     losses: tuple[str, ...] = ("mlm", "sentence")
     shuffled: float = 0.05  # share of the tokens in shuffled n-grams, for the loss `order`
+    # Ways in which text is cut into rows that take turns: 0 for another one in every pass, or as
+    # many as there are masks where these are fixed, since a mask is one of a row.
+    cuts: int = 0
 
     def __post_init__(self) -> None:
         pairing = find_pairing(self.pairing)
@@ -106,6 +109,7 @@ class Objective:
                 self.pairing,
             ),
             shuffled=(0 < self.shuffled < 1, "lie between 0 and 1", self.shuffled),
+            cuts=(self.cuts >= 0, "be at least 0", self.cuts),
         )
         if alone and len(self.losses) > 1:
             raise ParameterError(

@@ -18,10 +18,10 @@ from bertology.train.pretrain.config import Masking, Objective, Stage
 from bertology.train.pretrain.masking import Pieces
 from bertology.train.pretrain.network import Network
 from bertology.train.pretrain.pairings import find_pairing
-from bertology.train.pretrain.rows import Rows, Text, fill
-from bertology.train.pretrain.shards import HELD_OUT, Shards
+from bertology.train.pretrain.rows import Plan, Rows, Text, fill
+from bertology.train.pretrain.shards import HELD_OUT, Shard, Shards
 
-__all__ = ["evaluate_mlm", "held_out"]
+__all__ = ["check_held_out", "evaluate_mlm", "held_out"]
 
 _ROWS = 4096  # at most; half a million tokens of length 128
 
@@ -44,6 +44,15 @@ def held_out(
             found[f"{name}_loss"] = loss / max(count, 1)
             found[f"{name}_accuracy"] = correct / max(count, 1)
     return found
+
+
+def check_held_out(
+    stages: tuple[Stage, ...], shards: Shards, *, length: int, seed: int = 0
+) -> None:
+    """Refuse, before any training, held-out text that `held_out` could not measure on."""
+    shard = shards.open(HELD_OUT)
+    for stage in stages:
+        _plan(shard, stage, length, _draw(_chance(seed)))
 
 
 def evaluate_mlm(
@@ -78,7 +87,7 @@ def _summed(
     """Loss (summed over predictions), right predictions, and predictions, for each loss."""
     device = next(network.parameters()).device
     pieces = Pieces.of(shards, device)
-    chance = Chance(seed)("held-out")
+    chance = _chance(seed)
     sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     with _judging(network):
         for rows in _batches(network, shards, stage, length, batch_tokens, chance):
@@ -96,19 +105,37 @@ def _batches(
     device = next(network.parameters()).device
     shard = shards.open(HELD_OUT)
     text = Text.of(shard, shards, device)
-    pairing = find_pairing(network.stages[stage].objective.pairing)
-    draw = np.random.default_rng(abs(chance("plan").key))
-    plan = pairing.plan(shard, length, draw)
-    if not len(plan):
-        raise DataError(
-            f"The held-out text is too short for rows of {length} tokens ({pairing.name}).",
-            hint="Give more text, a larger held-out share, or shorter rows.",
-        )
+    draw = _draw(chance)
+    plan = _plan(shard, network.stages[stage], length, draw)
     chosen = np.sort(draw.permutation(len(plan))[:_ROWS])
     step = max(1, batch_tokens // length)
     for start in range(0, len(chosen), step):
         index = chosen[start : start + step]
         yield fill(text, plan.take(index), index, length)
+
+
+def _chance(seed: int) -> Chance:
+    return Chance(seed)("held-out")
+
+
+def _draw(chance: Chance) -> np.random.Generator:
+    return np.random.default_rng(abs(chance("plan").key))
+
+
+def _plan(shard: Shard, stage: Stage, length: int, draw: np.random.Generator) -> Plan:
+    pairing = find_pairing(stage.objective.pairing)
+    try:
+        plan = pairing.plan(shard, length, draw)
+    except DataError as error:
+        raise DataError(
+            f"The held-out text will not do. {error.problem}", hint=error.hint
+        ) from error
+    if not len(plan):
+        raise DataError(
+            f"The held-out text is too short for rows of {length} tokens ({pairing.name}).",
+            hint="Give more text, a larger held-out share, or shorter rows.",
+        )
+    return plan
 
 
 @contextmanager

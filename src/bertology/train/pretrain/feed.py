@@ -40,18 +40,21 @@ class Batch:
 
 
 class Library:
-    """Shards on the device; the last one that was asked for is kept."""
+    """Shards on the device; as many are kept as there are feeds that may be at different ones."""
 
-    def __init__(self, shards: Shards, device: torch.device) -> None:
-        self.shards, self.device = shards, device
-        self._kept: tuple[str, Text] | None = None
+    def __init__(self, shards: Shards, device: torch.device, *, keep: int = 1) -> None:
+        self.shards, self.device, self.keep = shards, device, keep
+        self._kept: dict[str, Text] = {}  # the one that was asked for last is the last
 
     def text(self, name: str) -> Text:
         """The tokens of a shard."""
-        if self._kept is None or self._kept[0] != name:
-            self._kept = None  # the old one goes before the new one comes
-            self._kept = name, Text.of(self.shards.open(name), self.shards, self.device)
-        return self._kept[1]
+        text = self._kept.pop(name, None)
+        if text is None:
+            while len(self._kept) >= self.keep:
+                self._kept.pop(next(iter(self._kept)))  # the old one goes before the new one comes
+            text = Text.of(self.shards.open(name), self.shards, self.device)
+        self._kept[name] = text
+        return text
 
 
 class Feed:
@@ -64,10 +67,11 @@ class Feed:
         chance: Chance,
         *,
         copies: int = 0,
+        cuts: int = 0,
         share: tuple[int, int] = (0, 1),  # rank, and number of processes
     ) -> None:
         self.library, self.pairing, self.chance = library, pairing, chance
-        self.copies, self.share = copies, share
+        self.copies, self.cuts, self.share = copies, cuts or copies, share
         self.place = Place()
         self._pass: tuple[Place, Plan, Ints] | None = None
         # Planning a pass takes about a second for 100 M tokens: done while the last one is used.
@@ -96,16 +100,12 @@ class Feed:
         place, self.place = self.place, replace(self.place, row=self.place.row + rows)
         name = self._shard(place)
         text = self.library.text(name)
-        chance = self.chance("rows", self._version(place.turn), name, length)
+        chance = self.chance("rows", _of(self.copies, place.turn), name, length)
         return Batch(fill(text, plan.take(chosen), chosen, length), chance)
 
     def close(self) -> None:
         """Stop planning ahead."""
         self._planner.shutdown(wait=True, cancel_futures=True)
-
-    def _version(self, turn: int) -> int:
-        """Static masking repeats the rows and masks of its first passes."""
-        return turn % self.copies if self.copies else turn
 
     def _shard(self, place: Place) -> str:
         names = self.library.shards.names
@@ -134,8 +134,13 @@ class Feed:
     def _planned(self, place: Place) -> tuple[Plan, Ints]:
         """The rows of a pass over one shard, and the order they are used in."""
         name = self._shard(place)
-        version = self._version(place.turn)
+        version = _of(self.cuts, place.turn)
         draw = self._draw("plan", version, name, place.length)
         plan = self.pairing.plan(self.library.shards.open(name), place.length, draw)
         order = self._draw("order", place.turn, name, place.length).permutation(len(plan))
         return plan, order.astype(np.int64)
+
+
+def _of(versions: int, turn: int) -> int:
+    """Which of so many versions has its turn; 0 for another one each time."""
+    return turn % versions if versions else turn

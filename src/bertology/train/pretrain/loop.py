@@ -18,7 +18,7 @@ from bertology.train.optimizers import learning_rate_factor
 from bertology.train.pretrain import state
 from bertology.train.pretrain.chance import Chance
 from bertology.train.pretrain.config import Phase, Pretraining
-from bertology.train.pretrain.evaluate import held_out
+from bertology.train.pretrain.evaluate import check_held_out, held_out
 from bertology.train.pretrain.feed import Feed, Library, Place
 from bertology.train.pretrain.keeping import bert_of, model_of, run_record, tokenizer_of
 from bertology.train.pretrain.masking import Pieces
@@ -113,7 +113,7 @@ class _Run:
         self.origin = origin
         self.identity = state.identity(recipe, shards.fingerprint, processes.count)
         self.chance = Chance(recipe.seed)
-        library = Library(shards, processes.device)
+        library = Library(shards, processes.device, keep=len(recipe.stages))
         self.pieces = Pieces.of(shards, processes.device)
         self.feeds = [
             Feed(
@@ -121,6 +121,7 @@ class _Run:
                 find_pairing(s.objective.pairing),
                 self.chance("feed", i),
                 copies=s.objective.masking.copies,
+                cuts=s.objective.cuts,
                 share=(processes.rank, processes.count),
             )
             for i, s in enumerate(recipe.stages)
@@ -132,7 +133,8 @@ class _Run:
         self.layers = 0
         self._build(phase_at(recipe, 0).layers or recipe.model.layers)
         if recipe.start is not None:
-            self.weights.load(start_from(recipe.start, self.weights.as_dict()))
+            fresh = self.weights.as_dict()
+            self.weights.load(start_from(recipe.start, fresh, heads=recipe.model.heads))
 
     # -- the network ---------------------------------------------------------------------------
 
@@ -171,6 +173,8 @@ class _Run:
         if self.folder is not None:
             check_folder(self.folder / "model")
             self._resume()
+        length = phase_at(recipe, 0).length
+        check_held_out(recipe.stages, self.shards, length=length, seed=recipe.seed)
         with stoppable() as stopped:
             stop = Agreement(self.processes, stopped)
             self.meter.start(self.processes.device)
@@ -253,7 +257,7 @@ class _Run:
             accuracies=accuracies,
             learning_rate=float(self.updates.optimizer.param_groups[0]["lr"]),
             grad_norm=norm,
-            tokens_per_second=speed * self.processes.count,
+            tokens_per_second=speed,
             seconds=self.seconds,
         )
 

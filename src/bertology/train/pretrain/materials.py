@@ -25,7 +25,7 @@ from bertology.train.pretrain.recipe import Recipe
 from bertology.train.pretrain.shards import Shards, open_shards, prepare
 from bertology.train.vocabulary import wordpieces
 
-__all__ = ["Materials", "find_materials", "is_first", "ready_materials"]
+__all__ = ["Materials", "find_materials", "is_first", "most_pieces", "ready_materials"]
 
 TOKENIZER, SHARDS = "tokenizer", "shards"
 _MARK = "made.json"
@@ -80,6 +80,12 @@ def find_materials(recipe: Recipe, folder: Path) -> Materials | None:
     if not _is_made(folder / SHARDS, _shards_wanted(recipe, collection, tokenizer)):
         return None
     return Materials(tokenizer, open_shards(folder / SHARDS))
+
+
+def most_pieces(recipe: Recipe) -> int:
+    """How large the vocabulary will be at most; one that is there is counted."""
+    given = recipe.vocabulary
+    return len(_existing(given, recipe.base)) if isinstance(given, str) else given.size
 
 
 def _tokenizer(recipe: Recipe, collection: Collection, place: Path, tell: Tell) -> Any:

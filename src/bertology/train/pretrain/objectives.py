@@ -26,6 +26,7 @@ def _of(pairing: str, *losses: str, masking: Masking | None = None) -> tuple[Sta
 OBJECTIVES: dict[str, tuple[Stage, ...]] = {
     "mlm-nsp": (Stage(Objective()),),  # Devlin et al. 2019
     "static": _masked(Masking(copies=1)),
+    "same-rows": (Stage(Objective(cuts=1)),),  # as static, but for its masks
     "static-10": _masked(Masking(copies=10)),  # as BERT's own preparation of text did it
     "no-nsp": _of(_FULL, "mlm"),  # Liu et al. 2019
     "whole-word": _masked(Masking(units="words")),

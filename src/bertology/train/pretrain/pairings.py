@@ -78,7 +78,7 @@ def _nsp(shard: Shard, length: int, draw: np.random.Generator) -> Plan:
     start, middle, document = _cuts(shard, room, draw)
     a, b = middle - start, room - (middle - start)
     other = draw.random(len(a)) < 0.5
-    unrelated = shard.sentences[_elsewhere(shard, document, draw)]
+    unrelated = middle[_strangers(shard, document, draw)]
     # Text of another document must not run on into that of the first part.
     own = shard.document_starts[document]
     apart = (unrelated > own) | (unrelated + b <= own)
@@ -89,7 +89,7 @@ def _nsp(shard: Shard, length: int, draw: np.random.Generator) -> Plan:
 
 
 def _sop(shard: Shard, length: int, draw: np.random.Generator) -> Plan:
-    halves = _halves(shard, length - 3, draw)
+    halves = _halves(shard, length - 3, draw, full=True)
     swapped = draw.random(len(halves.first)) < 0.5
     return _ordered(shard, halves, swapped, swapped.astype(np.int64))
 
@@ -101,9 +101,9 @@ def _three_way(shard: Shard, length: int, draw: np.random.Generator) -> Plan:
     plan = _ordered(shard, halves, kind == 1, kind)
     # As many sentences as could have followed, if they fit; or the length would tell.
     count = shard.documents[halves.document + 1] - halves.middle
-    sentence = _elsewhere(shard, halves.document, draw, count)
+    document = halves.document[_strangers(shard, halves.document, draw)]
+    sentence = _with_room(shard, document, count, draw)
     other = shard.sentences[sentence]
-    document = np.searchsorted(shard.documents, sentence, "right") - 1
     last = np.minimum(sentence + count, shard.documents[document + 1])
     fits = np.searchsorted(shard.sentences, other + room - plan.first_length, "right") - 1
     end = _unmarked(shard, np.minimum(last, fits))
@@ -191,16 +191,26 @@ def _cuts(shard: Shard, room: int, draw: np.random.Generator) -> tuple[Ints, Int
     return start[kept], shard.sentences[middle][kept], document[kept]
 
 
-def _halves(shard: Shard, room: int, draw: np.random.Generator) -> _Halves:
+def _halves(shard: Shard, room: int, draw: np.random.Generator, *, full: bool = False) -> _Halves:
+    """`full`: from further back in the document, where its end would leave the row half empty."""
     # From the next sentence on: the one at a point of the grid is longer than others, on average.
     first = np.unique(np.searchsorted(shard.sentences, _grid(shard, room, draw)))
     first = first[first < len(shard.sentences) - 1]
-    document = np.searchsorted(shard.documents, first, "right") - 1
-    fits = np.searchsorted(shard.sentences, shard.sentences[first] + room, "right") - 1
-    last = np.minimum(fits, shard.documents[document + 1])
+    document, last = _stretch(shard, first, room)
+    if full:
+        back = np.searchsorted(shard.sentences, shard.sentences[last] - room)
+        first = np.unique(np.maximum(back, shard.documents[document]))
+        document, last = _stretch(shard, first, room)
     kept = last - first >= 2
     first, last, document = first[kept], last[kept], document[kept]
     return _Halves(first, draw.integers(first + 1, last), last, document)
+
+
+def _stretch(shard: Shard, first: Ints, room: int) -> tuple[Ints, Ints]:
+    """The document of a sentence; and the sentence before which the room or the document ends."""
+    document = np.searchsorted(shard.documents, first, "right") - 1
+    fits = np.searchsorted(shard.sentences, shard.sentences[first] + room, "right") - 1
+    return document, np.minimum(fits, shard.documents[document + 1])
 
 
 def _unmarked(shard: Shard, sentence: Ints) -> Ints:
@@ -210,19 +220,37 @@ def _unmarked(shard: Shard, sentence: Ints) -> Ints:
     return ends
 
 
-def _elsewhere(
-    shard: Shard, document: Ints, draw: np.random.Generator, count: Ints | int = 1
-) -> Ints:
-    """A random sentence of another document for each of these, `count` before its end if it can."""
-    count = len(shard.documents) - 1
-    if count < 2:
+def _strangers(shard: Shard, document: Ints, draw: np.random.Generator) -> Ints:
+    """For each row the number of one from another document; `document` must be in order.
+
+    Drawn among rows, so that what is unrelated comes from the same places as what follows. Random
+    sentences of random documents would not: short documents, first sentences and ends of documents
+    would tell.
+    """
+    if len(shard.documents) < 3:
         raise DataError(
             "There is only one document; pairs of unrelated text need at least two.",
-            hint="An empty line ends a document.",
+            hint="An empty line ends a document. Of what is held out, too, there must be two.",
         )
-    other = (document + draw.integers(1, count, len(document))) % count
-    places = np.maximum(np.diff(shard.documents)[other] - count + 1, 1)
-    sentence: Ints = shard.documents[other] + draw.integers(0, places)
+    first, after = (np.searchsorted(document, document, side) for side in ("left", "right"))
+    others = len(document) - (after - first)
+    if not others.all():
+        raise DataError(
+            "Only one document is long enough for two parts; unrelated text needs another.",
+            hint="Give more text, a larger held-out share, or shorter rows.",
+        )
+    drawn = draw.integers(0, others)
+    return np.where(drawn < first, drawn, drawn + (after - first)).astype(np.int64)
+
+
+def _with_room(shard: Shard, document: Ints, count: Ints, draw: np.random.Generator) -> Ints:
+    """A random sentence of each document, if it can be with `count` up to the end, not the first.
+
+    No part that follows another begins a document, so that one which does would be known.
+    """
+    size = np.diff(shard.documents)[document]
+    place = np.minimum(1 + draw.integers(0, np.maximum(size - count, 1)), size - 1)
+    sentence: Ints = shard.documents[document] + place
     return sentence
 
 

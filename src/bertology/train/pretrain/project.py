@@ -27,6 +27,7 @@ from bertology.train.pretrain.materials import (
     Materials,
     find_materials,
     is_first,
+    most_pieces,
     ready_materials,
 )
 from bertology.train.pretrain.pairings import find_pairing
@@ -209,6 +210,9 @@ def plan(recipe: Recipe, to: Path | None = None) -> Plan:
     training = recipe.training
     if found is not None:
         training = _fitted(training, found)
+    else:
+        most = replace(training.model, vocab_size=most_pieces(recipe))
+        training = replace(training, model=most)
     count = _parameters(training, len(found.shards.labels) if found else 0)
     size = 4 * count  # float32
     disk = {"state": 3 * size, "milestones": training.milestones * size, "model": size}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from hashlib import blake2b
 from pathlib import Path
 
@@ -31,21 +32,13 @@ def _weights(folder: str | Path) -> Path:
     return Path(folder).expanduser() / "model.safetensors"
 
 
-def start_from(folder: str | Path, fresh: dict[str, Tensor]) -> dict[str, Tensor]:
+def start_from(folder: str | Path, fresh: dict[str, Tensor], *, heads: int) -> dict[str, Tensor]:
     """The weights of a BERT folder, by the names of the network's; heads it lacks stay fresh.
 
     A model with more positions keeps its fresh ones where the folder has none.
     """
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    try:
-        found = load_file(_weights(folder))
-    except (OSError, SafetensorError) as error:
-        raise ModelError(
-            f"There is no model to start from in {str(folder)!r}: {error}.",
-            hint="Give a folder with config.json and model.safetensors, such as RUN/model.",
-        ) from error
+    found = _read(folder)
+    _check_shape(folder, found, fresh, heads)
     begun = dict(fresh)
     for name, weight in fresh.items():
         own = name.removeprefix("model.")
@@ -57,6 +50,49 @@ def start_from(folder: str | Path, fresh: dict[str, Tensor]) -> dict[str, Tensor
             continue
         begun[name] = _fitted(own, found[own], weight, folder)
     return begun
+
+
+def _read(folder: str | Path) -> dict[str, Tensor]:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        found = load_file(_weights(folder))
+    except (OSError, SafetensorError) as error:
+        raise ModelError(
+            f"There is no model to start from in {str(folder)!r}: {error}.",
+            hint="Give a folder with config.json and model.safetensors, such as RUN/model.",
+        ) from error
+    # The first BERTs call scales and biases of LayerNorms so; transformers renames them, too.
+    return {
+        n.replace("LayerNorm.gamma", "LayerNorm.weight").replace(
+            "LayerNorm.beta", "LayerNorm.bias"
+        ): w
+        for n, w in found.items()
+    }
+
+
+def _check_shape(
+    folder: str | Path, found: dict[str, Tensor], fresh: dict[str, Tensor], heads: int
+) -> None:
+    """Refuse what would fit and still be another model: heads cut otherwise, layers left out."""
+    place = Path(folder).expanduser() / "config.json"
+    try:
+        said = json.loads(place.read_text(encoding="utf-8")).get("num_attention_heads")
+    except (OSError, ValueError, AttributeError) as error:
+        raise ModelError(f"{str(place)!r} cannot be read: {error}.") from error
+    if said != heads:
+        raise ModelError(
+            f"The model in {str(folder)!r} has {said} heads; this one is to have {heads}.",
+            hint="Start from a model of the same shape.",
+        )
+    more = [n for n in found if ".encoder.layer." in n and f"model.{n}" not in fresh]
+    if more:
+        raise ModelError(
+            f"The model in {str(folder)!r} has more layers than this one begins with: "
+            f"{sorted(more)[0]!r} would be left out.",
+            hint="Start from a model of the same shape.",
+        )
 
 
 def _fitted(name: str, found: Tensor, fresh: Tensor, folder: str | Path) -> Tensor:

@@ -69,8 +69,9 @@ def remember(
                 # What once had a gradient moves on with its momentum, also while it has none.
                 if weight.grad is None:
                     weight.grad = torch.zeros_like(weight)
-                # Counters stay on the CPU, but for an optimizer that is part of a graph.
-                there = key != "step" or optimizer.defaults.get("capturable", False)
+                # Counters stay on the CPU, but for optimizers that run as one kernel or graph.
+                counted = any(optimizer.defaults.get(n) for n in ("capturable", "fused"))
+                there = key != "step" or counted
                 value = values[name].to(weight.device) if there else values[name].cpu()
                 optimizer.state[weight][key] = value.clone()
 

@@ -1,0 +1,62 @@
+"""Work that is recorded once on a GPU and replayed.
+
+A small model keeps a GPU busy for less time than Python needs to ask for its few thousand kernels.
+Recorded as one CUDA graph, they are asked for at once: twice the speed at 65,000 tokens a batch.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable
+from typing import Any, Generic, TypeVar
+
+import torch
+from torch import Tensor
+
+__all__ = ["Recorded"]
+
+BEFORE = 3  # calls before recording: what is compiled, chosen or made at first use is then done
+
+T = TypeVar("T")
+Replay = Callable[[], None]
+
+
+class Recorded(Generic[T]):
+    """A function of tensors; after a few calls with the same shapes, a recording of it.
+
+    Nothing in the function may depend on anything but its arguments and tensors that stay in
+    their place: the recording knows memory, not Python. What it returns is good until the next
+    call. Where `record` is False the function is simply called.
+    """
+
+    def __init__(self, function: Callable[..., T], *, record: bool) -> None:
+        self.function, self.record = function, record
+        self._seen: Counter[Hashable] = Counter()
+        self._kept: dict[Hashable, tuple[list[Tensor | None], T, Replay]] = {}
+
+    def __call__(self, *tensors: Tensor | None, key: Hashable = None) -> T:
+        """The function of the tensors; `key` is whatever else a recording is good for."""
+        if not self.record:
+            return self.function(*tensors)
+        shapes = (key, *(None if t is None else (t.shape, t.dtype) for t in tensors))
+        self._seen[shapes] += 1
+        if self._seen[shapes] <= BEFORE:
+            return self.function(*tensors)
+        if shapes not in self._kept:
+            own = [None if t is None else t.clone() for t in tensors]
+            self._kept[shapes] = (own, *captured(lambda: self.function(*own)))
+        own, found, replay = self._kept[shapes]
+        for mine, given in zip(own, tensors, strict=True):
+            if mine is not None and given is not None:
+                mine.copy_(given, non_blocking=True)
+        replay()
+        return found
+
+
+def captured(work: Callable[[], T]) -> tuple[T, Replay]:
+    """What the work will have returned after each replay; recording does not do the work."""
+    graph: Any = torch.cuda.CUDAGraph()
+    torch.cuda.synchronize()
+    with torch.cuda.graph(graph):
+        found = work()
+    return found, graph.replay

@@ -1,0 +1,84 @@
+"""The bundled model: complete, small, the default, loaded offline; and it has learnt something."""
+
+from __future__ import annotations
+
+from inspect import signature
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bertology as bt
+from bertology.cli.run_options import RunOptions
+from bertology.errors import ModelError
+from bertology.model.encoder import Encoder
+from bertology.model.locating import DEFAULT_MODEL, bundled_models
+
+FOLDER = bundled_models()[DEFAULT_MODEL]
+
+
+@pytest.fixture(autouse=True)
+def _offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+
+
+@pytest.fixture(scope="module")
+def mini() -> Encoder:
+    return bt.load(head="mlm", device="cpu")
+
+
+def size(*paths: Path) -> float:
+    """In megabytes."""
+    return sum(p.stat().st_size for p in paths) / 1e6
+
+
+def test_it_is_what_is_loaded_by_default(mini: Encoder) -> None:
+    assert mini.name == DEFAULT_MODEL
+    shape = mini.shape
+    assert (shape.layers, shape.heads, shape.hidden) == (12, 12, 192)
+    assert mini.tokenizer.tokenize("The KEYS") == ["the", "keys"]
+    assert not mini.new_weights
+    assert bt.steps() == bt.steps(DEFAULT_MODEL)
+
+
+def test_it_is_small_enough_to_come_along() -> None:
+    assert size(FOLDER / "model.safetensors") <= 18
+    assert size(*(p for p in FOLDER.parent.rglob("*") if p.is_file())) <= 60
+
+
+def test_its_card_says_what_it_was_made_from() -> None:
+    card = (FOLDER / "README.md").read_text(encoding="utf-8").lower()
+    assert "license:" in card
+    assert "licence" in card
+    assert "corpus" in card
+
+
+def test_it_knows_agreement_and_at_its_first_step_it_did_not(mini: Encoder) -> None:
+    made = bt.load_corpus("grammar-agreement", limit=200)
+    pairs = sorted(made, key=lambda example: len(example.get("words")))[:30]  # quick to score
+    good, bad = [e.text for e in pairs], [e.get("contrast") for e in pairs]
+    untrained = bt.load(f"{DEFAULT_MODEL}@0", head="mlm", device="cpu")
+    right, guessed = (np.mean(bt.compare_pairs(e, good, bad) > 0) for e in (mini, untrained))
+    # Of 30 coins, fewer than 9 or more than 21 come up heads about once in 60 times.
+    assert right > 0.8
+    assert 0.3 <= guessed <= 0.7
+
+
+def test_its_steps_are_models_of_their_own(mini: Encoder) -> None:
+    assert bt.steps(DEFAULT_MODEL) == [0, 636, 2010, 6356]
+    step = bt.load(f"{DEFAULT_MODEL}@2010", head="mlm", device="cpu")
+    assert step.shape == mini.shape
+    assert step.fingerprint != mini.fingerprint
+    (blank,) = bt.cloze(step, "She opened the {mask} and went in.", top_k=3)
+    assert len(blank.predictions) == 3
+
+
+def test_every_run_has_it_by_default() -> None:
+    assert RunOptions().model == DEFAULT_MODEL
+    assert signature(bt.run).parameters["encoder"].default == DEFAULT_MODEL
+
+
+def test_a_task_needs_a_head_that_it_does_not_have() -> None:
+    with pytest.raises(ModelError, match="no trained classification head") as caught:
+        bt.load(head="classification", device="cpu")
+    assert "`bertology demo`" in str(caught.value.hint)

@@ -1,0 +1,119 @@
+"""Recorded work: the same numbers as plain work. Without a GPU, a recording is acted out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from bertology.data.loading import load_corpus
+from bertology.errors import ParameterError
+from bertology.train import recorded
+from bertology.train.finetune import FinetuneSettings, finetune
+from bertology.train.fresh import Architecture, fresh_model
+from bertology.train.recorded import BEFORE, Recorded
+
+gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+
+
+def acted(work):
+    """A recording on a CPU: replaying does the work again and writes where it was recorded."""
+    found = work()
+    return found, lambda: found.copy_(work())
+
+
+class Doubler:
+    """Counts how often it really works."""
+
+    def __init__(self) -> None:
+        self.done = 0
+
+    def __call__(self, x, y):
+        self.done += 1
+        return 2 * x if y is None else 2 * x + y
+
+
+def test_plain_where_nothing_is_recorded():
+    work = Doubler()
+    double = Recorded(work, record=False)
+    for i in range(10):
+        assert torch.equal(double(torch.full((3,), float(i)), None), torch.full((3,), 2.0 * i))
+    assert work.done == 10
+
+
+def test_replayed_calls_see_new_inputs_and_work_once_each(monkeypatch):
+    monkeypatch.setattr(recorded, "captured", acted)
+    work = Doubler()
+    double = Recorded(work, record=True)
+    for i in range(10):
+        found = double(torch.full((3,), float(i)), None)
+        assert torch.equal(found, torch.full((3,), 2.0 * i)), i
+    assert work.done == 10 + 1  # acting a recording out does the work once
+
+
+def test_shapes_and_keys_have_recordings_of_their_own(monkeypatch):
+    made = []
+    monkeypatch.setattr(recorded, "captured", lambda work: made.append(1) or acted(work))
+    double = Recorded(Doubler(), record=True)
+    for _ in range(BEFORE + 2):
+        double(torch.ones(3), None)
+        double(torch.ones(3), torch.ones(3))
+        double(torch.ones(3), None, key="other")
+    assert len(made) == 3
+
+
+def test_lengths_are_multiples_up_to_the_limit():
+    from bertology.train.encoded import encode
+
+    corpus = load_corpus("grammar-paraphrase", split="train", limit=12)
+    _, tokenizer = fresh_model(corpus.texts, Architecture(hidden=8, heads=1), labels=("a", "b"))
+    encoded = encode(corpus, tokenizer, 29)
+    for i in range(12):
+        inputs, _ = encoded.batch([i], torch.device("cpu"), multiple=16)
+        plain, _ = encoded.batch([i], torch.device("cpu"))
+        length = inputs["input_ids"].shape[1]
+        assert length == min(29, -(-plain["input_ids"].shape[1] // 16) * 16)
+        assert inputs["attention_mask"].sum() == plain["attention_mask"].sum()
+
+
+def test_recording_needs_a_gpu():
+    corpus = load_corpus("grammar-paraphrase", split="train", limit=8)
+    model, tokenizer = fresh_model(corpus.texts, Architecture(hidden=8, heads=1), labels=("a", "b"))
+    with pytest.raises(ParameterError, match="but on a GPU"):
+        finetune(model, tokenizer, corpus, corpus, recorded=True)
+
+
+@gpu
+@pytest.mark.gpu
+def test_recorded_fine_tuning_equals_plain():
+    corpus = load_corpus("grammar-paraphrase", split="train", limit=400)
+    size = Architecture(layers=2, heads=2, hidden=32, dropout=0.0)
+    settings = FinetuneSettings(epochs=2, learning_rate=1e-3)
+    found = {}
+    for kind in (False, True):
+        model, tokenizer = fresh_model(corpus.texts, size, labels=corpus.task.labels)
+        model.cuda()
+        history = finetune(model, tokenizer, corpus, corpus[:64], settings=settings, recorded=kind)
+        found[kind] = [e.loss for e in history.epochs]
+    assert found[True] == pytest.approx(found[False], rel=1e-3)
+
+
+@gpu
+@pytest.mark.gpu
+def test_recorded_pre_training_equals_plain(tmp_path):
+    from bertology.train.pretrain.config import Phase, Pretraining
+    from bertology.train.pretrain.loop import pretrain
+    from bertology.train.pretrain.shards import Dealing, prepare
+    from bertology.train.pretrain.trial_text import documents_of
+
+    corpus = load_corpus("grammar-paraphrase", split="train", limit=2000)
+    _, tokenizer = fresh_model(corpus.texts, Architecture(hidden=8, heads=1), labels=("a", "b"))
+    shards = prepare(tmp_path / "s", documents_of(corpus, 8), tokenizer, dealing=Dealing(0.1))
+    size = Architecture(layers=2, heads=2, hidden=32, max_length=32, dropout=0.0)
+    recipe = Pretraining(model=size, steps=40, batch_tokens=1024, phases=(Phase(32),))
+    plain, quick = (
+        pretrain(replace(recipe, compile=c), shards, tokenizer, device="cuda").log[-1]["losses"]
+        for c in (False, True)
+    )
+    assert quick == pytest.approx(plain, rel=5e-3)
