@@ -29,7 +29,7 @@ def main() -> None:
         title="How bertology-mini learnt",
         xlabel="tokens seen (millions)",
         ylabel="loss of hidden tokens (nats)",
-        note="Rows of 128 tokens. The plateau near 6.2 lasts for about 700 updates of 65,536 tokens.",
+        note="Rows of 128 tokens. The plateau near 6.2 lasts for about 700 updates.",
     )
     figure.savefig(sys.argv[1], dpi=160)
 
