@@ -66,6 +66,7 @@ class Place:
     data: str | None
     device: str
     until: float
+    recorded: bool = False
 
 
 def main() -> None:
@@ -79,7 +80,8 @@ def main() -> None:
         threads = max(1, (os.cpu_count() or 1) // workers)
         os.environ.setdefault("RAYON_NUM_THREADS", str(threads))
         os.environ.setdefault("OMP_NUM_THREADS", str(threads))
-        place = Place(given.data, given.device, time.time() + given.limit_seconds)
+        until = time.time() + given.limit_seconds
+        place = Place(given.data, given.device, until, given.recorded)
         _run(jobs, place, workers, given.to)
 
 
@@ -98,6 +100,7 @@ def _arguments() -> argparse.Namespace:
     add("--examples", type=int, help="to learn from; for trying things out")
     add("--workers", type=int, default=1)
     add("--device", default="auto")
+    add("--recorded", action="store_true", help="replay steps on a GPU; then few workers do best")
     add("--limit-seconds", type=float, default=float("inf"))
     add("--to", type=Path, required=True)
     given = arguments.parse_args()
@@ -285,7 +288,9 @@ def _finetuned(job: Job, place: Place) -> dict[str, Any]:
     )
     assert train.task is not None
     encoder = _encoder(job, place, "classification", len(train.task.labels) or 1)
-    history = finetune(encoder.model, encoder.tokenizer, train, dev, settings=settings)
+    history = finetune(
+        encoder.model, encoder.tokenizer, train, dev, settings=settings, recorded=place.recorded
+    )
     return {
         "scores": history.scores,
         "epochs": [asdict(epoch) for epoch in history.epochs],

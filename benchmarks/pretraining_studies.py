@@ -31,10 +31,10 @@ SETTINGS: dict[str, Any] = {
     "layers": 4,
     "heads": 4,
     "hidden": 128,
-    "updates": 1200,
-    "update_tokens": 8192,
+    "updates": 3000,  # from 2,000 on runs are compiled: a few workers, each with many runs, do best
+    "update_tokens": 16384,
     "length": 128,
-    "learning_rate": 2e-3,
+    "learning_rate": 1e-3,
     "dropout": 0.0,
     "pairs": "blimp",
     "finetune": "mrpc",
