@@ -185,6 +185,16 @@ def test_a_loss_that_is_no_number_ends_the_run(shards, tokenizer):
         pretrain(wild, shards, tokenizer, device="cpu")
 
 
+def test_a_later_phase_that_the_text_cannot_fill_is_refused_at_once(shards, tokenizer):
+    heard = []
+    model = replace(SMALL, max_length=512)
+    phases = (Phase(32, 0.5), Phase(512, 0.5))
+    recipe = replace(RECIPE, model=model, phases=phases, batch_tokens=512 * 40)
+    with pytest.raises(DataError, match="no batch of 40 rows of 512 tokens"):
+        pretrain(recipe, shards, tokenizer, device="cpu", progress=heard.append)
+    assert not heard
+
+
 def test_it_learns(shards, tokenizer):
     """From a model that knows nothing to one that knows frequencies and more."""
     recipe = replace(
@@ -279,7 +289,7 @@ STOPPED = """
 import os, signal
 import torch.distributed
 torch.distributed.init_process_group("gloo")
-from bertology.errors import InterruptedRunError
+from bertology.errors import DataError, InterruptedRunError
 from bertology.train.pretrain import loop
 finish = loop.pretrain
 

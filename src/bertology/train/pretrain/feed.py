@@ -87,11 +87,7 @@ class Feed:
         skipped = 0
         while self.place.row + rows > len(order):  # what is left of a pass is no whole batch
             if skipped > len(self.library.shards.names):
-                raise DataError(
-                    f"The text gives no batch of {rows} rows of {length} tokens "
-                    f"({self.pairing.name}: {len(order)} rows in a pass).",
-                    hint="Give more text, smaller batches (batch_tokens), or fewer shards.",
-                )
+                raise self._too_little(rows, length, len(order))
             self.place = self._following(self.place)
             plan, order = self._current()
             skipped += 1
@@ -102,6 +98,20 @@ class Feed:
         text = self.library.text(name)
         chance = self.chance("rows", _of(self.copies, place.turn), name, length)
         return Batch(fill(text, plan.take(chosen), chosen, length), chance)
+
+    def check(self, rows: int, length: int) -> None:
+        """Refuse, before any training, a length at which the text gives no batch."""
+        names = range(len(self.library.shards.names))
+        most = max(len(self._planned(Place(shard=i, length=length))[0]) for i in names)
+        if most < rows:
+            raise self._too_little(rows, length, most)
+
+    def _too_little(self, rows: int, length: int, found: int) -> DataError:
+        return DataError(
+            f"The text gives no batch of {rows} rows of {length} tokens "
+            f"({self.pairing.name}: {found} rows in a pass).",
+            hint="Give more text, smaller batches (batch_tokens), or fewer shards.",
+        )
 
     def close(self) -> None:
         """Stop planning ahead."""

@@ -175,6 +175,11 @@ class _Run:
             self._resume()
         length = phase_at(recipe, 0).length
         check_held_out(recipe.stages, self.shards, length=length, seed=recipe.seed)
+        if self.step == 0:
+            # What comes first is planned at once anyway; a later phase would fail after hours.
+            for late in {p.length for p in recipe.phases} - {length}:
+                for feed in self.feeds:
+                    feed.check(self._rows(late), late)
         with stoppable() as stopped:
             stop = Agreement(self.processes, stopped)
             self.meter.start(self.processes.device)
@@ -202,7 +207,7 @@ class _Run:
         count = self.processes.count
         if count > 1:  # known from rank and step, the dropout of all need not be kept
             torch.manual_seed(self.chance("dropout", self.processes.rank, self.step).key)
-        rows = max(1, recipe.batch_tokens // phase.length // recipe.accumulate // count) * count
+        rows = self._rows(phase.length)
         self.weights.clear()
         for _ in range(recipe.accumulate):
             batch = self.feeds[stage].next(rows, phase.length)
@@ -212,6 +217,11 @@ class _Run:
             self.meter.add(outcomes, rows * phase.length)
         self.meter.norm = self.updates(recipe.learning_rate * self._factor())
         self.step += 1
+
+    def _rows(self, length: int) -> int:
+        """Rows of one part of a batch, over all processes."""
+        count, parts = self.processes.count, self.recipe.accumulate
+        return max(1, self.recipe.batch_tokens // length // parts // count) * count
 
     def _factor(self) -> float:
         rise = round(self.recipe.warmup * self.recipe.steps)
