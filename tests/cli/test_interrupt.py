@@ -30,7 +30,7 @@ def test_ctrl_c_leaves_a_state_that_the_said_command_resumes(
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(site), *sys.path]),
         "TOY_DIARY": str(diary.folder),
-        "TOY_PAUSE": "0.2",
+        "TOY_PAUSE": "2",  # long enough to be interrupted on a busy machine
     }
     start = [sys.executable, "-m", "bertology.cli.main"]
     store = ["--store", str(tmp_path / "results")]
