@@ -17,6 +17,7 @@ encoder = bt.load("{name}", head="mlm")  # the path of this folder
 ```python
 from transformers import AutoModelForPreTraining, AutoTokenizer
 
+# Here, too, the name stands for the path of this folder.
 tokenizer = AutoTokenizer.from_pretrained("{name}")
 model = AutoModelForPreTraining.from_pretrained("{name}")
 ```"""
