@@ -67,6 +67,7 @@ class Place:
     device: str
     until: float
     recorded: bool = False
+    keep: str | None = None  # where models fine-tuned with seed 0 go
 
 
 def main() -> None:
@@ -81,7 +82,7 @@ def main() -> None:
         os.environ.setdefault("RAYON_NUM_THREADS", str(threads))
         os.environ.setdefault("OMP_NUM_THREADS", str(threads))
         until = time.time() + given.limit_seconds
-        place = Place(given.data, given.device, until, given.recorded)
+        place = Place(given.data, given.device, until, given.recorded, given.keep)
         _run(jobs, place, workers, given.to)
 
 
@@ -101,6 +102,7 @@ def _arguments() -> argparse.Namespace:
     add("--workers", type=int, default=1)
     add("--device", default="auto")
     add("--recorded", action="store_true", help="replay steps on a GPU; then few workers do best")
+    add("--keep", help="a folder for the models fine-tuned with seed 0, in half precision")
     add("--limit-seconds", type=float, default=float("inf"))
     add("--to", type=Path, required=True)
     given = arguments.parse_args()
@@ -291,6 +293,10 @@ def _finetuned(job: Job, place: Place) -> dict[str, Any]:
     history = finetune(
         encoder.model, encoder.tokenizer, train, dev, settings=settings, recorded=place.recorded
     )
+    if place.keep and job.seed == 0:
+        kept = Path(place.keep) / f"{job.model}-{job.task}"
+        encoder.model.half().save_pretrained(kept)
+        encoder.tokenizer.save_pretrained(kept)
     return {
         "scores": history.scores,
         "epochs": [asdict(epoch) for epoch in history.epochs],
