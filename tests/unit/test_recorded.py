@@ -101,6 +101,7 @@ def test_recorded_fine_tuning_equals_plain():
 
 @gpu
 @pytest.mark.gpu
+@pytest.mark.filterwarnings("default")  # compiling warns of things that are not ours
 def test_recorded_pre_training_equals_plain(tmp_path):
     from bertology.train.pretrain.config import Phase, Pretraining
     from bertology.train.pretrain.loop import pretrain

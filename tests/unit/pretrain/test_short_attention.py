@@ -43,8 +43,12 @@ def exact(
 
 
 def apart(one: Tensor, other: Tensor) -> float:
-    """The largest difference beside the largest number there is."""
-    return float((one.double().cpu() - other.cpu()).abs().max() / other.abs().max())
+    """The largest difference beside the largest number there is.
+
+    All numbers may be 0: a single token attends to itself, whatever the scores.
+    """
+    largest = max(float(other.abs().max()), 1e-3)
+    return float((one.double().cpu() - other.cpu()).abs().max()) / largest
 
 
 class TestOnAGpu:
