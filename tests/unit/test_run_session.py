@@ -79,6 +79,20 @@ def test_a_result_is_measured_once(
     assert other.identity != first.identity
 
 
+def test_bundled_files_that_decide_numbers_are_part_of_the_identity(
+    world: ToyWorld,
+    encoder: bt.Encoder,
+    store: Store,
+    diary: Diary,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first = bt.run("toy-lengths", encoder, task=world.corpus, store=store)
+    monkeypatch.setattr(ToyLengths, "ingredients", {"weights": "others"})
+    other = bt.run(ToyLengths(), encoder, task=world.corpus, store=store)
+    assert other.identity != first.identity
+    assert other.provenance.ingredients == {"weights": "others"}
+
+
 def test_names_are_loaded_and_what_was_asked_is_kept(
     world: ToyWorld, store: Store, diary: Diary
 ) -> None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import inspect
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, fields
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import typer
 
-__all__ = ["given_values", "options_of"]
+from bertology.errors import ParameterError
+
+__all__ = ["columns_of", "given_values", "options_of"]
 
 _SCALARS = (int, float, str)
 
@@ -31,6 +33,17 @@ def given_values(kind: type[Any], options: Mapping[str, Any]) -> dict[str, Any]:
     return {f.name: options[f.name] for f in fields(kind) if options.get(f.name) is not None}
 
 
+def columns_of(pairs: Iterable[str], *, of: str) -> dict[str, str]:
+    """Which column holds which field, from `--columns` of the command called `of`."""
+    found = {}
+    for pair in pairs:
+        name, equals, column = pair.partition("=")
+        if not (name and equals and column):
+            raise ParameterError("--columns", of, "be pairs such as label=gold", pair)
+        found[name] = column
+    return found
+
+
 def _option(kind: type[Any], f: Field[Any], panel: str) -> inspect.Parameter:
     required = f.default is MISSING and f.default_factory is MISSING
     annotation = _annotation(kind, f)
@@ -44,6 +57,8 @@ def _option(kind: type[Any], f: Field[Any], panel: str) -> inspect.Parameter:
     }
     if choices and all(isinstance(c, str) for c in choices):
         annotation = Literal[tuple(choices)]
+    elif f.metadata.get("model"):
+        settings["metavar"] = "MODEL"
     elif annotation in (int, float):
         settings |= {"min": f.metadata.get("minimum"), "max": f.metadata.get("maximum")}
     elif annotation not in (bool, str):

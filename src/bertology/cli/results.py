@@ -115,16 +115,11 @@ def export(
 
 def _load(store: str, identity: str) -> tuple[Result, str]:
     """A stored result as its study's own class, and where it lies."""
-    from bertology.results.result import Result
+    import bertology.studies  # noqa: F401 - says which class reads which study's results
     from bertology.results.store import Store
-    from bertology.studies import STUDIES
 
     place = Store(store)
-    folder = place.folder(identity)
-    study = folder.split("/")[-2]
-    # A plugin's result is still data when the plugin is gone.
-    kind = STUDIES.get(study).result_type if study in STUDIES else Result
-    return place.load(identity, kind), folder
+    return place.load(identity), place.folder(identity)
 
 
 def _write(result: Result, format: Format, to: Path) -> list[Path]:

@@ -134,6 +134,7 @@ def _execute(name: str, study: Study[Any], options: RunOptions, *, command: str 
     from bertology.results.store import Store
     from bertology.run.api import make_engine
     from bertology.run.local import cores
+    from bertology.run.others import resolve_others
     from bertology.run.progress import choose_progress
     from bertology.run.requirements import check_corpus
     from bertology.run.session import Session
@@ -153,7 +154,13 @@ def _execute(name: str, study: Study[Any], options: RunOptions, *, command: str 
     encoder = _load_encoder(options, head=study.needs.head)
     if encoder.new_weights and study.needs.head != "base":
         warn(f"The {study.needs.head} head was started at random: scores are at chance level.")
-    _present(session.run(name, study, encoder, corpus), store)
+    others = resolve_others(
+        study,
+        encoder,
+        allow_pickle=options.allow_pickle,
+        trust_remote_code=options.trust_remote_code,
+    )
+    _present(session.run(name, study, encoder, corpus, others=others), store)
 
 
 def _load_encoder(options: RunOptions, *, head: str) -> Encoder:
@@ -171,6 +178,7 @@ def _load_encoder(options: RunOptions, *, head: str) -> Encoder:
 
 
 def _load_corpus(options: RunOptions) -> Corpus | None:
+    from bertology.cli.options import columns_of
     from bertology.data.loading import load_corpus
     from bertology.run.api import resolve_corpus
 
@@ -179,18 +187,11 @@ def _load_corpus(options: RunOptions) -> Corpus | None:
     wanted = options.task if options.corpus is None else options.corpus
     if wanted is None:
         return None
-    columns: dict[str, Any] = dict(_column(pair) for pair in options.columns)
+    columns: dict[str, Any] = columns_of(options.columns, of="run")
     corpus = load_corpus(
         wanted, split=options.split, limit=options.limit, root=options.root, **columns
     )
     return resolve_corpus(corpus, poses_task=options.task is not None)
-
-
-def _column(pair: str) -> tuple[str, str]:
-    field, equals, column = pair.partition("=")
-    if not (field and equals and column):
-        raise ParameterError("--columns", "run", "be pairs such as label=gold", pair)
-    return field, column
 
 
 def _present(result: Result, store: Store) -> None:

@@ -76,6 +76,10 @@ class Provenance:
     parameters: dict[str, Any]
     model: dict[str, Any]  # name, fingerprint, family, shape, head
     corpus: dict[str, Any] | None = None  # name, fingerprint, size, split
+    others: dict[str, Any] = field(default_factory=dict)
+    """Further models, by the parameter that names each; described as `model` is."""
+    ingredients: dict[str, str] = field(default_factory=dict)
+    """Bundled files that the study's numbers rest on, with their fingerprints."""
     seed: int | None = None
     versions: dict[str, str] = field(default_factory=library_versions)
     created: str = field(default_factory=_now)
@@ -83,21 +87,22 @@ class Provenance:
     command: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("parameters", "model", "corpus", "versions"):
+        for name in ("parameters", "model", "corpus", "others", "ingredients", "versions"):
             value = getattr(self, name)
             object.__setattr__(self, name, _as_json(value, name))
-        for name in ("model", "corpus"):
-            thing = getattr(self, name)
+        for name, thing in {"model": self.model, "corpus": self.corpus, **self.others}.items():
             if thing is not None and "fingerprint" not in thing:
                 raise ParameterError(name, "Provenance", "hold a 'fingerprint'", sorted(thing))
 
     @cached_property
     def identity(self) -> str:
         """Equal for equal questions to an equal model over an equal corpus; nothing else enters."""
+        # A name or folder may hold another model tomorrow; its fingerprint stands for it.
+        meant = {name: other["fingerprint"] for name, other in self.others.items()}
         return identity_of(
             self.study,
             self.study_version,
-            parameters=self.parameters,
+            parameters=self.parameters | meant | self.ingredients,
             model=self.model["fingerprint"],
             corpus=None if self.corpus is None else self.corpus["fingerprint"],
         )

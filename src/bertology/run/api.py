@@ -10,6 +10,7 @@ from bertology.model.locating import DEFAULT_MODEL
 from bertology.quiet import hush
 from bertology.run.engine import Engine
 from bertology.run.local import LocalEngine, cores
+from bertology.run.others import names_instead
 from bertology.run.progress import Progress, choose_progress
 from bertology.run.session import Session
 from bertology.studies import STUDIES
@@ -52,7 +53,8 @@ def run(
         workers: Worker processes; 1 works in this process. Each worker holds the model.
         force: Do the work again even if the result is in the store.
         progress: Show a bar; by default only on a terminal.
-        **parameters: The study's own parameters.
+        **parameters: The study's own parameters. One that names another model may also be given
+            an encoder.
 
     Returns:
         The study's result, which is also in the store. An interrupted run is resumed by the same
@@ -64,7 +66,7 @@ def run(
     hush()
     from bertology.results.store import Store
 
-    name, made = resolve_study(study, parameters)
+    name, made, others = resolve_study(study, parameters)
     if task is not None and corpus is not None:
         raise ParameterError("corpus", "run", "be left out when 'task' is given", corpus)
     chosen = resolve_corpus(task if corpus is None else corpus, poses_task=task is not None)
@@ -75,19 +77,19 @@ def run(
         force=force,
         cpus=max(1, cores() // max(1, workers)),
     )
-    return session.run(name, made, resolve_encoder(encoder, made), chosen)
+    return session.run(name, made, resolve_encoder(encoder, made), chosen, others=others)
 
 
 def resolve_study(
     study: str | type[Study[Any]] | Study[Any], parameters: dict[str, Any]
-) -> tuple[str, Study[Any]]:
-    """The study's name, and the study with its parameters checked."""
+) -> tuple[str, Study[Any], dict[str, Encoder]]:
+    """The study's name, the study with its parameters checked, and the models among them."""
     if isinstance(study, Study):
         if parameters:
             raise ParameterError(
                 "study", "run", "be a name or a class when parameters are given", study
             )
-        return _name_of(type(study)), study
+        return _name_of(type(study)), study, {}
     name, kind = (study, STUDIES.get(study)) if isinstance(study, str) else ("", study)
     name = name or _name_of(kind)
     known = [f.name for f in fields(kind)]
@@ -96,7 +98,8 @@ def resolve_study(
             raise UnknownNameError(
                 f"parameter of {name!r}", given, known, hint=f"See: bertology run {name} --help"
             )
-    return name, kind(**parameters)
+    plain, others = names_instead(kind, parameters)
+    return name, kind(**plain), others
 
 
 def _name_of(kind: type[Study[Any]]) -> str:

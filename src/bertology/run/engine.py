@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -53,11 +53,12 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Materials:
-    """The model, corpus and store as this process holds them."""
+    """The models, corpus and store as this process holds them."""
 
     encoder: Encoder
     corpus: Corpus | None
     store: Store
+    others: Mapping[str, Encoder] = field(default_factory=dict)  # by the parameter that names each
 
 
 @runtime_checkable

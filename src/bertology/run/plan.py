@@ -43,6 +43,8 @@ class Job:
     corpus: Mapping[str, Any] | None  # keywords of load_corpus
     corpus_fingerprint: str | None
     store: Mapping[str, Any] | None  # keywords of Store
+    others: Mapping[str, Any] = field(default_factory=dict)
+    """Further models, by parameter: `model` and `model_fingerprint` of each, as above."""
     steps: int = 1
     batch_tokens: int = 4096
     resources: Resources = field(default_factory=Resources)
@@ -57,6 +59,7 @@ class Job:
             self.model_fingerprint,
             self.corpus_fingerprint,
             self.part,
+            *[[name, o["model_fingerprint"]] for name, o in sorted(self.others.items())],
         ]
         return sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -77,12 +80,14 @@ class Job:
 
     def check_shippable(self) -> None:
         """Refuse to leave this process with something that exists only in its memory."""
-        if self.model is None:
-            raise CapabilityError(
-                "The model was made in memory, so another process cannot load it.",
-                hint="Save it with encoder.model.save_pretrained(folder) (and its tokenizer), "
-                "load it with bt.load(folder), or stay in this process with workers=1.",
-            )
+        named = {f"The model of {name!r}": other["model"] for name, other in self.others.items()}
+        for what, model in {"The model": self.model, **named}.items():
+            if model is None:
+                raise CapabilityError(
+                    f"{what} was made in memory, so another process cannot load it.",
+                    hint="Save it with encoder.model.save_pretrained(folder) (and its tokenizer), "
+                    "load it with bt.load(folder), or stay in this process with workers=1.",
+                )
         if self.corpus_fingerprint is not None and not _is_plain(self.corpus):
             raise CapabilityError(
                 "The corpus was made in memory, so another process cannot load it.",

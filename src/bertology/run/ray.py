@@ -112,10 +112,7 @@ def _do(text: str, retries: int, folder: str, path: Sequence[str]) -> dict[str, 
     if os.path.isdir(folder):  # on the same machine, relative paths mean what they meant
         os.chdir(folder)
         sys.path += [p for p in path if p not in sys.path]  # and studies are where they were
-    job = Job.from_json(text)
-    if job.model and str(job.model.get("device")).startswith("cuda"):
-        # Ray shows a worker only the GPUs it was given, and numbers them from 0.
-        job = replace(job, model={**job.model, "device": "cuda"})
+    job = _on_given_gpu(Job.from_json(text))
     message: dict[str, Any] = {}
     for tried in range(1, retries + 2):
         message = {**attempt(job, lambda steps: None), "attempts": tried}
@@ -123,6 +120,15 @@ def _do(text: str, retries: int, folder: str, path: Sequence[str]) -> dict[str, 
         if not message.get("transient"):
             break
     return message
+
+
+def _on_given_gpu(job: Job) -> Job:
+    # Ray shows a worker only the GPUs it was given, and numbers them from 0.
+    if not (job.model and str(job.model.get("device")).startswith("cuda")):
+        return job
+    here = {"device": "cuda"}
+    others = {name: {**o, "model": {**o["model"], **here}} for name, o in job.others.items()}
+    return replace(job, model={**job.model, **here}, others=others)
 
 
 def _options(job: Job) -> dict[str, Any]:

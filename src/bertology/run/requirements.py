@@ -11,20 +11,14 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus, Task
     from bertology.model.encoder import Encoder
 
-__all__ = ["check_corpus", "check_needs"]
+__all__ = ["check_corpus", "check_model", "check_needs"]
 
 _LABELLED_HEADS = {"classification", "token-classification"}
 
 
 def check_needs(name: str, study: Study[Any], encoder: Encoder, corpus: Corpus | None) -> None:
     """Refuse, with the reason, what the study called `name` could not finish."""
-    if encoder.standing:
-        raise CapabilityError(
-            f"Study {name!r} was started inside `with encoder.doing(…)`: its result would be kept "
-            "under the name of the unchanged model.",
-            hint="Run it outside of the block, or on a model that is changed for good.",
-        )
-    _check_model(name, study, encoder)
+    check_model(name, study, encoder)
     check_corpus(name, study, corpus)
     if corpus is not None:
         encoder.require_tokenizer()
@@ -33,7 +27,14 @@ def check_needs(name: str, study: Study[Any], encoder: Encoder, corpus: Corpus |
     study.check(encoder, corpus)
 
 
-def _check_model(name: str, study: Study[Any], encoder: Encoder) -> None:
+def check_model(name: str, study: Study[Any], encoder: Encoder) -> None:
+    """The model's half of `check_needs`."""
+    if encoder.standing:
+        raise CapabilityError(
+            f"Study {name!r} was started inside `with encoder.doing(…)`: its result would be kept "
+            "under the name of the unchanged model.",
+            hint="Run it outside of the block, or on a model that is changed for good.",
+        )
     missing = sorted(study.needs.capabilities - {str(c) for c in encoder.capabilities})
     if missing:
         raise CapabilityError(

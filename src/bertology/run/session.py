@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from bertology.errors import (
 from bertology.quiet import is_verbose
 from bertology.run.engine import Engine, Materials, Outcome, Status
 from bertology.run.local import LocalEngine
+from bertology.run.others import check_others, resolve_others
 from bertology.run.plan import Job, Resources, target_of
 from bertology.run.progress import Progress, Silence
 from bertology.run.requirements import check_needs
@@ -54,15 +55,27 @@ class Session:
     cpus: int = 1  # that one job may use
     command: str | None = None  # the command line that asked for this, if one did
 
-    def run(self, name: str, study: Study[Any], encoder: Encoder, corpus: Corpus | None) -> Result:
-        """The result of `study`: from the store, or measured now and put there."""
+    def run(
+        self,
+        name: str,
+        study: Study[Any],
+        encoder: Encoder,
+        corpus: Corpus | None,
+        *,
+        others: Mapping[str, Encoder] | None = None,
+    ) -> Result:
+        """The result of `study`: from the store, or measured now and put there.
+
+        `others` are models that the study's parameters name; those not given are loaded.
+        """
         check_needs(name, study, encoder, corpus)
+        materials = Materials(encoder, corpus, self.store, resolve_others(study, encoder, others))
+        check_others(name, study, encoder, materials.others, corpus)
         started = time.monotonic()
-        provenance = self._provenance(name, study, encoder, corpus)
+        provenance = self._provenance(name, study, materials)
         if not self.force and self.store.has(provenance):
             return self.store.load(provenance, study.result_type)
         self._begin(provenance)
-        materials = Materials(encoder, corpus, self.store)
         given: Any = corpus  # a study of weights alone is given none
         parts = list(study.parts(encoder.shape, given))
         earlier = {part for part in parts if self.store.has_part(provenance, part)}
@@ -97,19 +110,10 @@ class Session:
             return False
         return bool(self.store.load_part(provenance, _MARK).attrs.get("forced"))
 
-    def _provenance(
-        self, name: str, study: Study[Any], encoder: Encoder, corpus: Corpus | None
-    ) -> Provenance:
+    def _provenance(self, name: str, study: Study[Any], materials: Materials) -> Provenance:
         from bertology.results.provenance import Provenance
 
-        parameters = study.parameters
-        model = {
-            "name": encoder.name,
-            "fingerprint": encoder.fingerprint,
-            "family": encoder.family.model_type,
-            "shape": asdict(encoder.shape),
-            "head": encoder.head,
-        }
+        parameters, corpus = study.parameters, materials.corpus
         shown = None
         if corpus is not None:
             shown = {
@@ -122,8 +126,10 @@ class Session:
             study=name,
             study_version=study.version,
             parameters=parameters,
-            model=model,
+            model=_described(materials.encoder),
             corpus=shown,
+            others={name: _described(other) for name, other in materials.others.items()},
+            ingredients=study.ingredients,
             seed=parameters.get("seed"),
             command=self.command,
         )
@@ -131,7 +137,7 @@ class Session:
     def _job(
         self, provenance: Provenance, study: Study[Any], materials: Materials, part: str
     ) -> Job:
-        encoder, spec = materials.encoder, materials.encoder.spec
+        encoder, others = materials.encoder, materials.others
         corpus: Any = materials.corpus  # a study of weights alone is given none
         return Job(
             study=provenance.study,
@@ -140,14 +146,14 @@ class Session:
             parameters=study.parameters,
             part=part,
             result=provenance.key,
-            model=None if spec is None else {**spec, "device": str(encoder.device)},
-            model_fingerprint=encoder.fingerprint,
+            **_reference(encoder),
+            others={name: _reference(other) for name, other in others.items()},
             corpus=dict(corpus.origin) if corpus is not None else None,
             corpus_fingerprint=corpus.fingerprint if corpus is not None else None,
             store=_store_spec(self.store),
             steps=study.steps(part, encoder.shape, corpus),
             batch_tokens=self.batch_tokens,
-            resources=_resources(encoder, self.cpus),
+            resources=_resources([encoder, *others.values()], self.cpus),
         )
 
     def _carry_out(self, name: str, jobs: Sequence[Job], materials: Materials) -> None:
@@ -229,8 +235,28 @@ def _store_spec(store: Store) -> dict[str, Any] | None:
     return {"url": url, "options": store.options}
 
 
-def _resources(encoder: Encoder, cpus: int) -> Resources:
-    weights = sum(p.numel() * p.element_size() for p in encoder.model.parameters())
-    gpus = int(encoder.device.type == "cuda")
+def _described(encoder: Encoder) -> dict[str, Any]:
+    """A model for the reader of a result, and its fingerprint for the identity."""
+    return {
+        "name": encoder.name,
+        "fingerprint": encoder.fingerprint,
+        "family": encoder.family.model_type,
+        "shape": asdict(encoder.shape),
+        "head": encoder.head,
+    }
+
+
+def _reference(encoder: Encoder) -> dict[str, Any]:
+    """How another process loads the same model, and knows that it is the same."""
+    spec = encoder.spec
+    return {
+        "model": None if spec is None else {**spec, "device": str(encoder.device)},
+        "model_fingerprint": encoder.fingerprint,
+    }
+
+
+def _resources(encoders: Sequence[Encoder], cpus: int) -> Resources:
+    weights = sum(p.numel() * p.element_size() for e in encoders for p in e.model.parameters())
+    gpus = int(encoders[0].device.type == "cuda")
     # While a checkpoint is read its weights are there twice.
     return Resources(cpus=cpus, gpus=gpus, memory=2 * weights + _OVERHEAD)

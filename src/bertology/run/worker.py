@@ -42,7 +42,7 @@ def perform(job: Job, materials: Materials, advance: Advance) -> Status:
         return Status.SKIPPED
     started = time.monotonic()
     study = job.make_study()
-    context = Context(batch_tokens=job.batch_tokens, advance=advance)
+    context = Context(job.batch_tokens, materials.others, advance)
     # A study that reads only weights has no use for the corpus, and there may be none.
     corpus: Any = materials.corpus
     measured = study.measure(materials.encoder, corpus, job.part, context)
@@ -69,27 +69,30 @@ def load_materials(job: Job) -> Materials:
     """Load what a job names, and make sure that it is what was meant."""
     from bertology.results.store import Store
 
-    encoder = _load_encoder(json.dumps(job.model, sort_keys=True))
-    if encoder.fingerprint != job.model_fingerprint:
-        raise ModelError(
-            f"The model {encoder.name!r} is not the one this run was planned with.",
-            hint="Its files changed meanwhile; run the same command again.",
-        )
+    wanted = {"": {"model": job.model, "model_fingerprint": job.model_fingerprint}, **job.others}
+    models = _load_models(json.dumps({k: w["model"] for k, w in wanted.items()}, sort_keys=True))
+    for name, encoder in models.items():
+        if encoder.fingerprint != wanted[name]["model_fingerprint"]:
+            raise ModelError(
+                f"The model {encoder.name!r} is not the one this run was planned with.",
+                hint="Its files changed meanwhile; run the same command again.",
+            )
     corpus = _load_corpus(json.dumps(job.corpus, sort_keys=True)) if job.corpus else None
     if corpus is not None and corpus.fingerprint != job.corpus_fingerprint:
         raise DataError(
             f"The corpus {corpus.name!r} is not the one this run was planned with.",
             hint="Its files changed meanwhile; run the same command again.",
         )
-    return Materials(encoder, corpus, Store(**(job.store or {})))
+    others = {name: encoder for name, encoder in models.items() if name}
+    return Materials(models[""], corpus, Store(**(job.store or {})), others)
 
 
-# A worker does many parts of one study: the model and corpus of the last job are kept.
+# A worker does many parts of one study: the models and corpus of the last job are kept.
 @lru_cache(maxsize=1)
-def _load_encoder(spec: str) -> Encoder:
+def _load_models(specs: str) -> dict[str, Encoder]:
     from bertology.model.encoder import Encoder
 
-    return Encoder.load(**json.loads(spec))
+    return {name: Encoder.load(**spec) for name, spec in json.loads(specs).items()}
 
 
 @lru_cache(maxsize=1)

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from bertology.registry import Registry
-from bertology.results.result import find_kinds_with
+from bertology.results.result import Result, find_kinds_with
 from bertology.studies.study import Study
 
 __all__ = ["STUDIES"]
 
-_NOT_STUDIES = {"study", "checks", "trials"}
+_NOT_STUDIES = {"study", "checks", "trials", "head_profile"}
 
 
 def _built_in() -> Mapping[str, str]:
@@ -27,5 +27,14 @@ STUDIES: Registry[type[Study[Any]]] = Registry(
     "study", group="bertology.studies", builtin=_built_in
 )
 
+
+def _kind_of_result(name: str) -> type[Result]:
+    if name == "head-profile":  # joins stored results; nothing is run
+        from bertology.studies.head_profile import HeadProfileResult
+
+        return HeadProfileResult
+    return STUDIES.get(name).result_type
+
+
 # Stored results are read as what their study made them.
-find_kinds_with(lambda name: STUDIES.get(name).result_type)
+find_kinds_with(_kind_of_result)

@@ -32,7 +32,8 @@ def parameter(default: Any, help: str, **limits: Any) -> Any:
     """A study's parameter: its default, its line of `--help`, and what it may be.
 
     `limits` may hold `choices=(…)`, `minimum=…`, `maximum=…`; they are checked when the study is
-    made, on the command line as in Python.
+    made, on the command line as in Python. With `model=True` the value names another model, which
+    `measure` finds loaded in `context.others`; "" names none.
     """
     return field(default=default, metadata={"help": help, **limits})
 
@@ -49,9 +50,11 @@ class Needs:
 
 @dataclass
 class Context:
-    """How the work is carried out; nothing in here changes a number."""
+    """How the work is carried out; nothing in here but `others` changes a number."""
 
     batch_tokens: int = 4096
+    others: Mapping[str, Encoder] = field(default_factory=dict)
+    """The models that parameters declared with `model=True` name, by parameter."""
     advance: Callable[[int], None] = field(default=lambda steps: None)
     """Tells the progress bar that `steps` of `Study.steps(…)` are done."""
 
@@ -77,6 +80,14 @@ class Study(Generic[R]):
     def parameters(self) -> dict[str, Any]:
         """Parameters as plain JSON values, the study's part of a job's identity."""
         return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
+
+    @property
+    def ingredients(self) -> dict[str, str]:
+        """Bundled files that decide numbers, such as trained weights: name and fingerprint.
+
+        They are part of a job's identity, so that better weights do not find old results.
+        """
+        return {}
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
         """Refuse, before any work, parameters that do not fit this model and corpus."""

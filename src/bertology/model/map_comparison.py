@@ -1,0 +1,113 @@
+"""How far two models of one build look elsewhere, head by head, on the same texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from bertology.model.batch import Batch, Text
+from bertology.model.place import Place
+
+if TYPE_CHECKING:
+    from bertology.model.encoder import Encoder
+
+__all__ = ["MapChanges", "compare_maps"]
+
+_SITES = "layer.*.head.*.pattern"
+_HELD = 2**26  # weights of one model's maps held at a time: 256 MiB
+
+
+@dataclass
+class MapChanges:
+    """What became of the maps; each is (examples, layers, heads)."""
+
+    cosine_distance: Tensor
+    """1 - cosine of the flattened maps of the two models."""
+    divergence: Tensor
+    """Jensen-Shannon divergence in nats, the mean over queries."""
+    distance_to_neighbour: Tensor
+    """The cosine distance to the other model's next head of the layer; the last one's next is
+    the first. Heads of models that have nothing in common are as far from their own number."""
+
+
+def compare_maps(
+    encoder: Encoder,
+    other: Encoder,
+    texts: Sequence[Text],
+    *,
+    tokens_per_batch: int = 4096,
+    done: Callable[[int], None] = lambda examples: None,
+) -> MapChanges:
+    """Run both models batch by batch; of the maps only the numbers of each head are kept."""
+    shape = encoder.shape
+    found = torch.zeros(3, len(texts), shape.layers, shape.heads)
+    weights = shape.layers * shape.heads
+    for whole in encoder.batches(texts, tokens_per_batch=tokens_per_batch):
+        for batch in _pieces(whole, weights):
+            kept = _Kept()
+            other.run(batch, reduce={_SITES: kept})
+            compared = _Compared(kept.layers)
+            encoder.run(batch, reduce={_SITES: compared})
+            rows = [compared.layers[layer] for layer in range(shape.layers)]
+            found[:, list(batch.indices)] = torch.stack(rows, dim=2).cpu()  # (3, B, layers, H)
+        done(len(whole))
+    return MapChanges(*found)
+
+
+def _pieces(batch: Batch, weights_per_cell: int) -> Iterator[Batch]:
+    """The batch cut so that the maps of each piece fit into `_HELD`."""
+    length = batch.inputs["input_ids"].shape[-1]
+    rows = max(1, _HELD // (weights_per_cell * length * length))
+    for start in range(0, len(batch), rows):
+        part = slice(start, start + rows)
+        inputs = {name: tensor[part] for name, tensor in batch.inputs.items()}
+        yield Batch(inputs, batch.indices[part], batch.tokenizer)
+
+
+class _Kept:
+    """One model's maps of one batch, by layer."""
+
+    def __init__(self) -> None:
+        self.layers: dict[int, Tensor] = {}
+
+    def update(self, value: Tensor, place: Place) -> None:
+        self.layers[place.layer] = value
+
+
+class _Compared:
+    """The other model's maps against those, as (3, B, H) numbers by layer."""
+
+    def __init__(self, before: dict[int, Tensor]) -> None:
+        self._before = before
+        self.layers: dict[int, Tensor] = {}
+
+    def update(self, value: Tensor, place: Place) -> None:
+        real = place.real
+        both = (real[:, :, None] & real[:, None, :])[:, None]  # (B, 1, T, T)
+        one, two = (
+            m.float().masked_fill(~both, 0.0) for m in (value, self._before.pop(place.layer))
+        )
+        share = real / real.sum(-1, keepdim=True)  # (B, T)
+        divergence = torch.einsum("bht,bt->bh", _divergences(one, two), share)
+        one, two = (m / m.flatten(2).norm(dim=-1)[..., None, None] for m in (one, two))
+        distances = [_half_square(one, t) for t in (two, two.roll(-1, dims=1))]
+        self.layers[place.layer] = torch.stack([distances[0], divergence, distances[1]])
+
+
+def _half_square(one: Tensor, two: Tensor) -> Tensor:
+    """1 - cosine of maps of length 1: (B, H). Exactly 0 for equal maps, and small ones keep
+    their digits, which 1 - the product would lose."""
+    return (one - two).square().flatten(2).sum(-1) / 2
+
+
+def _divergences(one: Tensor, two: Tensor) -> Tensor:
+    """Jensen-Shannon divergence of each query's two distributions: (B, H, T). Exactly 0 for equal
+    ones."""
+    total = one + two
+    lean = (one - two) / torch.where(total > 0, total, 1.0)
+    sides: Tensor = torch.special.xlog1py(one, lean) + torch.special.xlog1py(two, -lean)
+    return sides.sum(-1).clamp_min(0) / 2

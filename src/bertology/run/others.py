@@ -1,0 +1,126 @@
+"""Further models that a study's parameters name: loaded once, and fit to be compared."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from bertology.errors import CapabilityError, ParameterError
+from bertology.run.requirements import check_model
+from bertology.studies.study import Study
+
+if TYPE_CHECKING:
+    from bertology.data.corpus import Corpus
+    from bertology.model.encoder import Encoder
+
+__all__ = ["check_others", "names_instead", "resolve_others"]
+
+_COMPARED_TEXTS = 32  # on which tokenizers must agree
+
+
+def resolve_others(
+    study: Study[Any],
+    encoder: Encoder,
+    given: Mapping[str, Encoder] | None = None,
+    **options: Any,
+) -> dict[str, Encoder]:
+    """The models that parameters declared with `model=True` name, by parameter.
+
+    Those not in `given` are loaded with the head the study needs, beside `encoder` and in its
+    precision; `options` are further keywords of `Encoder.load`.
+    """
+    from bertology.model.encoder import Encoder
+
+    found = dict(given or {})
+    for parameter in _parameters(type(study)):
+        name = getattr(study, parameter)
+        if name and parameter not in found:
+            precision = (encoder.spec or {}).get("dtype", "float32")
+            settings = {"device": str(encoder.device), "dtype": precision, **options}
+            found[parameter] = Encoder.load(name, head=study.needs.head, **settings)
+    return found
+
+
+def names_instead(
+    kind: type[Study[Any]], parameters: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Encoder]]:
+    """Parameters with the name of each model that was given loaded, and those models."""
+    named, models = dict(parameters), {}
+    for name in _parameters(kind):
+        value = named.get(name, "")
+        if isinstance(value, os.PathLike):
+            named[name] = os.fspath(value)
+        elif not isinstance(value, str):
+            named[name], models[name] = _loaded(value, name, kind), value
+    return named, models
+
+
+def _loaded(value: Any, parameter: str, kind: type[Study[Any]]) -> str:
+    """The name of an encoder."""
+    from bertology.model.encoder import Encoder
+
+    if not isinstance(value, Encoder):
+        raise ParameterError(parameter, kind.__name__, "be a model's name or an encoder", value)
+    return value.name
+
+
+def _parameters(kind: type[Study[Any]]) -> list[str]:
+    return [f.name for f in fields(kind) if f.metadata.get("model")]
+
+
+def check_others(
+    name: str,
+    study: Study[Any],
+    encoder: Encoder,
+    others: Mapping[str, Encoder],
+    corpus: Corpus | None,
+) -> None:
+    """Refuse a model that cannot be laid beside the one under study, head by head."""
+    for other in others.values():
+        check_model(name, study, other)
+        _check_build(encoder, other)
+        if corpus is not None:
+            other.require_tokenizer()
+            _check_reading(encoder, other, corpus)
+
+
+def _check_build(encoder: Encoder, other: Encoder) -> None:
+    one, two = (
+        (e.family.model_type, e.shape.layers, e.shape.heads, e.numbering.removed)
+        for e in (encoder, other)
+    )
+    if one != two:
+        first, second = (f"{e.family.title}, {e.shape}" for e in (encoder, other))
+        pruned = " with other heads pruned away" if first == second else ""
+        raise CapabilityError(
+            f"{other.name!r} ({second}{pruned}) cannot be compared with {encoder.name!r} "
+            f"({first}): layers and heads must be the same.",
+            hint="Give the model that the other was trained from, or another step of it.",
+        )
+
+
+def _check_reading(encoder: Encoder, other: Encoder, corpus: Corpus) -> None:
+    """Both must see the same tokens: the batches of one are given to the other."""
+    texts = corpus.texts[:_COMPARED_TEXTS]
+    one, two = encoder.tokenizer, other.tokenizer
+    same = one.get_vocab() == two.get_vocab()
+    if not same or _ids(one, texts) != _ids(two, texts):
+        raise CapabilityError(
+            f"{other.name!r} reads texts with another tokenizer than {encoder.name!r}.",
+            hint="Give the model that the other was trained from, or another step of it.",
+        )
+    longest, most = encoder.max_length, other.max_length
+    if most is not None and (longest is None or most < longest):
+        raise CapabilityError(
+            f"{other.name!r} takes {most} tokens, and {encoder.name!r} may give it "
+            f"{longest or 'any number'}.",
+            hint="Exchange the two models.",
+        )
+
+
+def _ids(tokenizer: Any, texts: list[Any]) -> list[list[int]]:
+    return [
+        tokenizer(*(t if isinstance(t, tuple) else (t,)), verbose=False)["input_ids"] for t in texts
+    ]

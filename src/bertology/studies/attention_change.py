@@ -1,0 +1,264 @@
+"""Attention change: which heads look elsewhere than they did before training?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertology.errors import CapabilityError, DataError, ParameterError
+from bertology.results.result import Provenance, Result
+from bertology.stats import Estimate, mean_interval
+from bertology.stats.means import means_over_examples
+from bertology.studies.study import Context, Needs, Study, parameter
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+    from bertology.data.corpus import Corpus
+    from bertology.model.encoder import Encoder
+    from bertology.model.shape import Shape
+
+__all__ = ["AttentionChange", "AttentionChangeResult"]
+
+BLOCK = 128  # examples in one part of the work
+LAST = 2  # the layers that the claim is about
+Floats = NDArray[np.float64]
+_MEASURES = ("change", "divergence", "neighbour")
+_LABELS = {
+    "change": "1 − cosine similarity of the maps\n(darker: greater difference)",
+    "divergence": "Jensen–Shannon divergence in nats\n(darker: greater difference)",
+}
+
+
+class AttentionChangeResult(Result):
+    """How far each head's maps moved between two models.
+
+    Tables `heads` and `layers`: `cosine` of the maps, `change` (1 - cosine) and `divergence`
+    (Jensen-Shannon, nats), each with its interval over examples; simultaneous bounds of `change`
+    hold for all rows together. Arrays: what the claim is judged on, as (value, low, high).
+    """
+
+    def evidence(self) -> dict[str, Estimate]:
+        """Quantities for claims; none where the two models have nothing in common."""
+        facts = self.arrays.attrs
+        if not facts["related"]:
+            return {}
+        n, level = int(facts["examples"]), float(facts["level"])
+        found = {}
+        for name, bounds in self.arrays.data_vars.items():
+            value, low, high = map(float, bounds.values)
+            found[str(name)] = Estimate(value, low, high, n, level)
+        return found
+
+    def why_not(self) -> str | None:
+        """Claims are about a model and what became of it."""
+        if self.arrays.attrs["related"]:
+            return None
+        return "not judged: heads of the same number are no more alike than others"
+
+    def headline(self) -> str:
+        """How alike the two are over all heads."""
+        cosine = float(self.tables["heads"]["cosine"].mean())
+        examples = self.arrays.attrs["examples"]
+        return f"Mean cosine with the maps of {self._before}: {cosine:.4g} over {examples} examples"
+
+    def figures(self) -> Mapping[str, Callable[[], Figure]]:
+        """The paper's Figure 5, its profile over layers, and the same by divergence."""
+        return {
+            "heads": partial(self._grid, "change"),
+            "layers": self._profile,
+            "divergence": partial(self._grid, "divergence"),
+        }
+
+    @property
+    def _before(self) -> str:
+        return _short(self.provenance.others["before"]["name"])
+
+    @property
+    def _title(self) -> str:
+        corpus = (self.provenance.corpus or {}).get("name")
+        return f"{_short(self.provenance.model.get('name'))} against {self._before} on {corpus}"
+
+    def _grid(self, measure: str) -> Figure:
+        from bertology.report.figures import head_grid
+
+        grid = self.tables["heads"].pivot(index="layer", columns="head", values=measure)
+        return head_grid(
+            grid.to_numpy(),
+            title=f"How far each head's attention moved\n{self._title}",
+            label=_LABELS[measure],
+        )
+
+    def _profile(self) -> Figure:
+        from bertology.report.figures import layer_bars
+
+        rows = self.tables["layers"]
+        return layer_bars(
+            *(rows[c].to_numpy() for c in ("change", "simultaneous_low", "simultaneous_high")),
+            title=f"How far the attention of each layer moved\n{self._title}",
+            label="1 − cosine of the maps,\nmean over heads",
+        )
+
+
+@dataclass(frozen=True)
+class AttentionChange(Study[AttentionChangeResult]):
+    """Which heads look elsewhere than they did before training?
+
+    Method: the model and the one `before` it (of the same build and tokenizer) read the same
+    texts. For every head and example, the two L × L maps are flattened and their cosine is taken;
+    beside it the Jensen-Shannon divergence of each query's two distributions, averaged over
+    queries. Padding enters neither. Means are over at most `examples` examples, drawn by
+    `seed`; intervals are Student's, the simultaneous ones by the largest t-statistic.
+
+    Claims are judged only where the two models are related: where heads of the same number are
+    surely more alike than a head and the other model's next one.
+
+    Source: Revealing the Dark Secrets of BERT (EMNLP 2019), section 4.3, Figure 5. Limits: a layer
+    whose input has changed looks elsewhere even with its old weights, so change adds up towards
+    the top; and intervals are over texts: the same training once more may move other heads.
+    """
+
+    version: ClassVar[int] = 1
+    needs: ClassVar[Needs] = Needs(
+        capabilities=frozenset({"patterns"}), fields=frozenset({"text"}), head="base"
+    )
+    result_type: ClassVar[type[Result]] = AttentionChangeResult
+
+    before: str = parameter("", "The model to compare with, as it was before.", model=True)
+    examples: int = parameter(1000, "Use at most so many examples.", minimum=2)
+    resamples: int = parameter(2000, "Draws behind simultaneous bounds.", minimum=100)
+    level: float = parameter(0.95, "Confidence level.", minimum=0.5, maximum=0.999)
+    seed: int = parameter(0, "Seed of the draws.", minimum=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.before:
+            must = "name a model, such as the one that this one was trained from"
+            raise ParameterError("before", "AttentionChange", must, self.before)
+
+    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+        """All heads must be there, and two examples for an interval."""
+        if encoder.numbering.removed:
+            raise CapabilityError(
+                f"{encoder.name!r} has heads pruned away; they have no maps to compare.",
+                hint="Run the study on the model it was pruned from.",
+            )
+        if corpus is not None and len(corpus) < 2:
+            raise DataError("An interval over examples needs two examples or more. Got 1.")
+
+    def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
+        """Blocks of examples."""
+        size = min(self.examples, len(corpus))
+        return [f"examples-{start:06d}" for start in range(0, size, BLOCK)]
+
+    def steps(self, part: str, shape: Shape, corpus: Corpus) -> int:
+        """One step for each example."""
+        return min(BLOCK, min(self.examples, len(corpus)) - _start(part))
+
+    def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
+        """The measures of every example and head in one block."""
+        import xarray as xr
+
+        from bertology.model.map_comparison import compare_maps
+
+        start = _start(part)
+        texts = corpus.take(self.examples, seed=self.seed).texts[start : start + BLOCK]
+        found = compare_maps(
+            encoder,
+            context.others["before"],
+            texts,
+            tokens_per_batch=context.batch_tokens,
+            done=context.advance,
+        )
+        measures = (found.cosine_distance, found.divergence, found.distance_to_neighbour)
+        dims = ("example", "layer", "head")
+        return xr.Dataset(
+            {n: (dims, m.numpy()) for n, m in zip(_MEASURES, measures, strict=True)},
+            coords={"example": np.arange(start, start + len(texts))},
+        )
+
+    def conclude(
+        self, measured: Mapping[str, xr.Dataset], provenance: Provenance
+    ) -> AttentionChangeResult:
+        """Means over examples by head and by layer, and the test of the last two layers."""
+        import xarray as xr
+
+        parts = sorted(measured.values(), key=lambda d: int(d["example"][0]))
+        data = xr.concat(parts, "example", combine_attrs="override")
+        change, divergence, neighbour = (data[m].to_numpy().astype(float) for m in _MEASURES)
+        examples, layers, heads = change.shape
+        where = np.indices((layers, heads)).reshape(2, -1)
+        tables = {
+            "heads": self._table(
+                {"layer": where[0], "head": where[1]},
+                change.reshape(examples, -1),
+                divergence.reshape(examples, -1),
+            ),
+            "layers": self._table({"layer": np.arange(layers)}, change.mean(2), divergence.mean(2)),
+        }
+        arrays = xr.Dataset(
+            {name: ("bound", b) for name, b in self._last_layers(change.mean(2)).items()}
+        )
+        # Over heads and not examples: unrelated models are as (un)like on every example.
+        nearer = (neighbour - change).mean(0).ravel()
+        related = nearer.size > 1 and mean_interval(nearer, self.level).low > 0
+        arrays.attrs = {"examples": examples, "level": self.level, "related": int(related)}
+        return AttentionChangeResult(provenance, tables, arrays)
+
+    def _table(self, names: Mapping[str, Any], change: Floats, divergence: Floats) -> pd.DataFrame:
+        """One row per column of `change` (examples, rows)."""
+        import pandas as pd
+
+        moved, apart = (self._means(values) for values in (change, divergence))
+        return pd.DataFrame(
+            {
+                **names,
+                "cosine": 1 - moved.value,
+                "cosine_low": 1 - moved.high,
+                "cosine_high": 1 - moved.low,
+                "change": moved.value,
+                "simultaneous_low": moved.simultaneous_low,
+                "simultaneous_high": moved.simultaneous_high,
+                "divergence": apart.value,
+                "divergence_low": apart.low,
+                "divergence_high": apart.high,
+            }
+        )
+
+    def _last_layers(self, change: Floats) -> dict[str, list[float]]:
+        """What the last two layers changed beyond the others: (value, low, high) each.
+
+        `change` is (examples, layers). Against the largest other layer, the bounds hold for all
+        comparisons together, so the smallest of each covers the smallest true difference.
+        """
+        if change.shape[1] <= LAST:
+            return {}
+        last, others = change[:, -LAST:], change[:, :-LAST]
+        mean = mean_interval(last.mean(1) - others.mean(1), self.level)
+        over = self._means(last.mean(1, keepdims=True) - others)
+        each = self._means((last[:, :, None] - others[:, None]).reshape(len(change), -1))
+        found = {"last_two_over_mean": [mean.value, mean.low, mean.high]}
+        for name, m in (("last_two_over_largest", over), ("each_of_last_two_over_largest", each)):
+            bounds = (m.value, m.simultaneous_low, m.simultaneous_high)
+            found[name] = [float(b.min()) for b in bounds]
+        return found
+
+    def _means(self, values: Floats) -> Any:
+        return means_over_examples(
+            values, level=self.level, resamples=self.resamples, seed=self.seed
+        )
+
+
+def _start(part: str) -> int:
+    return int(part.rpartition("-")[2])
+
+
+def _short(name: Any) -> str:
+    return str(name).rstrip("/").rsplit("/", 1)[-1]

@@ -1,0 +1,186 @@
+"""Attention change: none between equals, exactly the planted one, and no claim about strangers."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.spatial.distance import jensenshannon
+
+import bertology as bt
+import planted
+import tiny
+from bertology.errors import CapabilityError, DataError, ParameterError
+from bertology.model.encoder import Encoder
+from bertology.model.map_comparison import compare_maps
+from bertology.model.pruning import prune_heads
+from bertology.results.provenance import Provenance
+from bertology.results.store import Store
+from bertology.studies.attention_change import AttentionChange, AttentionChangeResult
+from bertology.studies.study import Context
+
+QUANTITIES = {"last_two_over_mean", "last_two_over_largest", "each_of_last_two_over_largest"}
+
+
+def encoder(model: Any, name: str = "tiny", *, side: str = "right") -> Encoder:
+    tokenizer = planted.tokenizer()
+    tokenizer.padding_side = side
+    return Encoder(model, tokenizer, name=name)
+
+
+def compare(one: Encoder, before: Encoder, size: int = 40) -> AttentionChangeResult:
+    """The study without a store, which would draw its figures each time."""
+    corpus, study = planted.corpus(size), AttentionChange(before=before.name)
+    context = Context(others={"before": before})
+    measured = {
+        part: study.measure(one, corpus, part, context) for part in study.parts(one.shape, corpus)
+    }
+    model = {"name": one.name, "fingerprint": "1"}
+    return study.conclude(
+        measured, Provenance("attention-change", 1, study.parameters, model, others={})
+    )
+
+
+def with_other_queries(model: Any, layer: int, heads: list[int], *, loudness: float = 1.0) -> Any:
+    """The same model, but for what some heads of a layer look for."""
+    changed, size = copy.deepcopy(model), 6
+    weight = changed.encoder.layer[layer].attention.self.query.weight
+    with torch.no_grad():
+        for head in heads:
+            rows = weight[size * head : size * (head + 1)]
+            noise = torch.randn(rows.shape, generator=torch.Generator().manual_seed(head))
+            rows.add_(noise, alpha=loudness)
+    return changed
+
+
+def test_equal_models_have_not_changed() -> None:
+    model = tiny.model("bert")
+    result = compare(encoder(model), encoder(copy.deepcopy(model), "copy"))
+    for table in result.tables.values():
+        assert np.allclose(table["cosine"], 1, atol=1e-6)
+        assert np.allclose(table["divergence"], 0, atol=1e-7)
+    evidence = result.evidence()
+    assert set(evidence) == QUANTITIES
+    assert all(e.high <= 0 for e in evidence.values())  # a claim of more than 0 fails
+
+
+def test_a_change_is_found_in_exactly_its_head() -> None:
+    model = tiny.model("bert")
+    result = compare(encoder(with_other_queries(model, 1, [2])), encoder(model))
+    change = result.table("heads").set_index(["layer", "head"])["change"]
+    assert change[1, 2] > 0.01
+    untouched = [(layer, head) for layer in (0, 1) for head in range(4) if (layer, head) != (1, 2)]
+    assert (change[untouched] == 0).all()
+    assert (change[2] > 0).all()  # what lies above was given something else
+    simultaneous = result.table("heads").set_index(["layer", "head"])["simultaneous_low"]
+    assert simultaneous[1, 2] > 0
+
+
+def test_the_last_two_layers_are_said_to_have_changed_only_where_they_have() -> None:
+    model = tiny.model("bert")
+    late = with_other_queries(with_other_queries(model, 1, [0, 1, 2, 3]), 2, [0, 1, 2, 3])
+    found = compare(encoder(late), encoder(model)).evidence()
+    assert all(found[q].low > 0 for q in QUANTITIES)
+    early = with_other_queries(model, 0, [0, 1, 2, 3], loudness=3.0)
+    found = compare(encoder(early), encoder(model)).evidence()
+    assert all(found[q].high < 0 for q in QUANTITIES)
+    one_only = with_other_queries(model, 2, [0, 1, 2, 3])
+    found = compare(encoder(one_only), encoder(model)).evidence()
+    assert found["last_two_over_mean"].low > 0
+    assert not found["each_of_last_two_over_largest"].low > 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_nothing_is_claimed_of_unrelated_models(seed: int) -> None:
+    one, other = (tiny.model("bert", seed=s) for s in (seed, seed + 50))
+    result = compare(encoder(one), encoder(other))
+    assert result.evidence() == {}
+    assert "no more alike" in str(result.why_not())
+    assert result.table("heads")["change"].min() > 0.01
+
+
+# BERT counts positions from the first token, padding or not: it cannot be padded on the left.
+@pytest.mark.parametrize(("side", "family"), [("right", "bert"), ("left", "t5"), ("left", "xlnet")])
+def test_padding_changes_no_number(side: str, family: str) -> None:
+    one, other = (encoder(tiny.model(family, seed=s), side=side) for s in (0, 1))
+    texts = planted.corpus(12).texts
+    singly, padded = (compare_maps(one, other, texts, tokens_per_batch=n) for n in (1, 10_000))
+    for name in ("cosine_distance", "divergence", "distance_to_neighbour"):
+        assert torch.allclose(getattr(singly, name), getattr(padded, name), atol=1e-6)
+
+
+@pytest.mark.parametrize("family", ["bert", "albert", "gpt2"])
+def test_the_numbers_are_those_of_a_plain_computation(family: str) -> None:
+    one, other = (encoder(tiny.model(family, seed=s)) for s in (0, 1))
+    texts = planted.corpus(5).texts
+    found = compare_maps(one, other, texts)
+    for i, text in enumerate(texts):
+        maps = [eager_maps(e, text) for e in (one, other)]  # (layers, H, T, T)
+        flat = [m.reshape(*m.shape[:2], -1) for m in maps]
+        norms = [np.linalg.norm(f, axis=-1) for f in flat]
+        cosine = (flat[0] * flat[1]).sum(-1) / (norms[0] * norms[1])
+        assert np.allclose(1 - found.cosine_distance[i].numpy(), cosine, atol=1e-5)
+        apart = jensenshannon(*maps, axis=-1) ** 2
+        assert np.allclose(found.divergence[i].numpy(), apart.mean(-1), atol=1e-5)
+
+
+def eager_maps(encoder: Encoder, text: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+    inputs = encoder.encode(text).inputs
+    model = encoder.model
+    model.set_attn_implementation("eager")
+    with torch.no_grad():
+        given = model(**inputs, output_attentions=True).attentions
+    return np.stack([a[0].double().numpy() for a in given])
+
+
+def test_large_maps_are_compared_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = (encoder(tiny.model("bert", seed=s)) for s in (0, 1))
+    texts, steps = planted.corpus(12).texts, []
+    whole = compare_maps(one, other, texts, done=steps.append)
+    monkeypatch.setattr("bertology.model.map_comparison._HELD", 12 * 2 * 12 * 12)
+    pieces = compare_maps(one, other, texts)
+    assert torch.allclose(whole.divergence, pieces.divergence, atol=1e-6)
+    assert sum(steps) == 12
+
+
+def test_parts_are_blocks_of_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bertology.studies.attention_change.BLOCK", 8)
+    one, other = (encoder(tiny.model("bert", seed=s)) for s in (0, 1))
+    corpus = planted.corpus(60)
+    study = AttentionChange(before="other", examples=20, seed=3)
+    parts = study.parts(one.shape, corpus)
+    assert [study.steps(p, one.shape, corpus) for p in parts] == [8, 8, 4]
+    context = Context(others={"before": other})
+    measured = [study.measure(one, corpus, p, context) for p in parts]
+    together = np.concatenate([m["change"].to_numpy() for m in measured])
+    alone = compare_maps(one, other, corpus.take(20, seed=3).texts).cosine_distance
+    assert np.allclose(together, alone, atol=1e-6)
+
+
+def test_what_cannot_be_compared_is_refused() -> None:
+    with pytest.raises(ParameterError, match="before"):
+        AttentionChange()
+    study = AttentionChange(before="x")
+    with pytest.raises(DataError, match="two examples"):
+        study.check(encoder(tiny.model("bert")), planted.corpus(1))
+    smaller = encoder(prune_heads(tiny.model("bert"), [(1, 0)]))
+    with pytest.raises(CapabilityError, match="pruned"):
+        study.check(smaller, None)
+
+
+def test_a_stored_result_draws_every_figure_and_says_with_what(tmp_path: Path) -> None:
+    model = tiny.model("bert")
+    after, before = encoder(with_other_queries(model, 1, [2]), "after"), encoder(model, "a/start")
+    corpus = replace(planted.corpus(20), task=None)
+    result = bt.run("attention-change", after, corpus=corpus, store=str(tmp_path), before=before)
+    again = Store(str(tmp_path)).load(result.identity)
+    assert again.equals(result)
+    assert "maps of start" in again.headline()
+    assert list(again.figures()) == ["heads", "layers", "divergence"]
+    assert again.plot("layers").axes
+    assert again.provenance.others["before"]["name"] == "a/start"
