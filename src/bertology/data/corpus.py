@@ -32,6 +32,7 @@ class Field(StrEnum):
     VERB = "verb"
     ROLES = "roles"  # {role: (first word, last word + 1)}
     FRAME = "frame"
+    PREDICATE = "predicate"  # positions of the words that evoke the frame
     COREFERENCE = "coreference"  # list of clusters, each a list of (first, last + 1)
     NEGATION = "negation"  # positions of negation words
     TENSE = "tense"

@@ -181,7 +181,7 @@ def _load_entry(entry: Entry, split: str, base: Path, given: Mapping[str, Any]) 
     if split == _DEFAULT_SPLIT and len(names) == 1:
         split = names[0]
     folder = _folder(entry, base)
-    if not folder.is_dir():
+    if not folder.is_dir() and "nltk" not in entry.options:  # which its reader may have elsewhere
         raise _missing(entry, folder, f"its folder {folder} is not there")
     asked = _request(entry.name, split, given)
     request = Request(

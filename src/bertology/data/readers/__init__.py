@@ -14,7 +14,8 @@ from bertology.registry import Registry
 __all__ = ["READERS", "Reader", "Request"]
 
 _NAMES = (
-    "conllu", "csv", "glue", "grammar", "hub", "jsonl", "lama", "minimal-pairs", "squad", "text",
+    "conllu", "csv", "framenet", "glue", "grammar", "hub", "jsonl", "lama", "minimal-pairs",
+    "squad", "text",
 )  # fmt: skip
 
 

@@ -18,6 +18,8 @@ OPTIONS: dict[str, str] = {
     "labels": "the class names in the order of their ids",
     "skip": "text: lines that match this regular expression are left out",
     "config": "hub: the configuration of the dataset",
+    "nltk": "FrameNet: the name of the data in NLTK, for where there is no folder",
+    "download": "FrameNet: true to let NLTK fetch its data",
     "templates": "LAMA: the file of relation templates, relative to the facts",
 }
 """Options beyond column names, with what they mean. Each reader looks at its own."""

@@ -1,0 +1,214 @@
+"""Links between words: pairs of words that a relation holds of, by the relation's name.
+
+The first word of a name is where a link starts. What may be asked for, and what it is read from:
+
+    frame             predicate -> each core element        FRAME, ROLES (PREDICATE or VERB)
+    role:NAME         predicate -> the element called NAME  the same
+    nsubj, obj, …     head -> dependent, subtypes included  HEADS, RELATIONS
+    nsubj:pass        the same, this subtype only
+    dependency:LABEL  the same, for labels that are not universal ones
+    verb-subject      verb -> subject                       HEADS, RELATIONS, POS; or VERB, SUBJECT
+    verb-object       verb -> object                        the same with OBJECT
+    coreference       mention -> the mention before it      COREFERENCE
+    noun-pronoun      noun -> pronoun                       COREFERENCE, POS; or POS
+
+`verb-subject` and `verb-object` are those of every clause where the syntax is annotated, and of
+the main clause where only that is. `noun-pronoun` links a pronoun with the noun that it stands
+for; where no coreference is annotated, with the nearest noun before it (or else after it), which
+is our reading of an experiment that the literature does not spell out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from bertology.data.corpus import Corpus, Example, Field
+from bertology.errors import CapabilityError, UnknownNameError
+
+__all__ = ["UNIVERSAL", "Link", "check_relation", "links_of"]
+
+UNIVERSAL = tuple(
+    """acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det discourse
+    dislocated expl fixed flat goeswith iobj list mark nmod nsubj nummod obj obl orphan parataxis
+    punct reparandum vocative xcomp""".split()
+)
+"""The relations of Universal Dependencies, less `root`, which links nothing."""
+
+_ROLE, _DEPENDENCY = "role:", "dependency:"
+_NOUNS = ("NOUN", "PROPN")
+_VERBS = ("VERB", "AUX")
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Two groups of words that belong together; positions are those of the example's words."""
+
+    source: tuple[int, ...]
+    target: tuple[int, ...]
+    name: str
+
+    @property
+    def distance(self) -> int:
+        """From the nearest word of one side to the nearest of the other; neighbours have 1."""
+        return min(abs(a - b) for a in self.source for b in self.target)
+
+    @property
+    def longest(self) -> int:
+        """The number of words of the longer side."""
+        return max(len(self.source), len(self.target))
+
+    def reversed(self) -> Link:
+        """The same link, seen from its other end."""
+        return Link(self.target, self.source, self.name)
+
+
+def links_of(example: Example, relation: str, *, reverse: bool = False) -> list[Link]:
+    """The links of one example, in the order of their sources; none is a fine answer.
+
+    `reverse` turns them round: `links_of(example, "nsubj", reverse=True)` leads from subjects to
+    their heads. Groups that share a word are not linked.
+    """
+    found = _find(relation)(example)
+    apart = [link for link in found if not set(link.source) & set(link.target)]
+    apart.sort(key=lambda link: (link.source, link.target))
+    return [link.reversed() for link in apart] if reverse else apart
+
+
+def check_relation(relation: str, corpus: Corpus) -> None:
+    """Refuse, before any work, a relation that is unknown or that the corpus does not annotate."""
+    _find(relation)
+    wanted = _needed(relation)
+    if not any(fields <= corpus.fields for fields in wanted):
+        needs = " or ".join(", ".join(sorted(fields)) for fields in wanted)
+        raise CapabilityError(
+            f"The relation {relation!r} needs {needs}, which the corpus {corpus.name!r} lacks.",
+            hint=f"It has: {', '.join(sorted(corpus.fields))}. See what other corpora carry with: "
+            "bertology datasets",
+        )
+
+
+def _find(relation: str) -> Callable[[Example], list[Link]]:
+    if relation in _NAMED:
+        return _NAMED[relation]
+    if relation.startswith(_ROLE):
+        role = relation.removeprefix(_ROLE)
+        return lambda example: [k for k in _frame(example) if k.name == role]
+    label = relation.removeprefix(_DEPENDENCY)
+    if relation.startswith(_DEPENDENCY) or label.split(":")[0] in UNIVERSAL:
+        return lambda example: list(_dependencies(example, label))
+    choices = [*_NAMED, *UNIVERSAL, "role:NAME", "dependency:LABEL"]
+    raise UnknownNameError(
+        "relation", relation, choices, hint=f"Named ones: {', '.join(_NAMED)}; role:NAME for one "
+        "role; any label of Universal Dependencies, such as nsubj; dependency:LABEL for others."
+    )  # fmt: skip
+
+
+def _needed(relation: str) -> tuple[frozenset[Field], ...]:
+    """The sets of fields that a relation can be read from; one of them is enough."""
+    syntax = frozenset({Field.HEADS, Field.RELATIONS})
+    if relation == "frame" or relation.startswith(_ROLE):
+        roles = frozenset({Field.FRAME, Field.ROLES})
+        return roles | {Field.PREDICATE}, roles | {Field.VERB}
+    if relation == "coreference":
+        return (frozenset({Field.COREFERENCE}),)
+    if relation == "noun-pronoun":
+        return (frozenset({Field.POS}),)
+    if relation in ("verb-subject", "verb-object"):
+        other = Field.SUBJECT if relation == "verb-subject" else Field.OBJECT
+        return syntax | {Field.POS}, frozenset({Field.VERB, other})
+    return (syntax,)
+
+
+def _frame(example: Example) -> list[Link]:
+    predicate = example.annotations.get(Field.PREDICATE)
+    if predicate is None:
+        verb = example.annotations.get(Field.VERB)
+        predicate = () if verb is None else (verb,)
+    if not predicate:
+        return []
+    roles = example.get(Field.ROLES).items()
+    return [Link(tuple(predicate), tuple(range(*span)), str(role)) for role, span in roles]
+
+
+def _dependencies(example: Example, label: str) -> Iterator[Link]:
+    rows = zip(example.get(Field.HEADS), example.get(Field.RELATIONS), strict=True)
+    for word, (head, relation) in enumerate(rows):
+        if head >= 0 and (relation == label or relation.split(":")[0] == label):
+            yield Link((head,), (word,), relation)
+
+
+def _subjects(example: Example) -> list[Link]:
+    if not _parsed(example):
+        return _main(example, Field.SUBJECT, "verb-subject")
+    # "Helen is thirsty": the subject hangs on the adjective, and the verb is its copula.
+    copulas = {k.source: k.target for k in _dependencies(example, "cop")}
+    found = [*_dependencies(example, "nsubj"), *_dependencies(example, "csubj")]
+    verbs = [Link(copulas.get(k.source, k.source), k.target, "verb-subject") for k in found]
+    return [k for k in verbs if example.get(Field.POS)[k.source[0]] in _VERBS]
+
+
+def _objects(example: Example) -> list[Link]:
+    if not _parsed(example):
+        return _main(example, Field.OBJECT, "verb-object")
+    found = (Link(k.source, k.target, "verb-object") for k in _dependencies(example, "obj"))
+    return [k for k in found if example.get(Field.POS)[k.source[0]] in _VERBS]
+
+
+def _parsed(example: Example) -> bool:
+    return all(f in example.annotations for f in (Field.HEADS, Field.RELATIONS, Field.POS))
+
+
+def _main(example: Example, other: Field, name: str) -> list[Link]:
+    verb, word = example.get(Field.VERB), example.get(other)
+    return [] if verb is None or word is None else [Link((verb,), (word,), name)]
+
+
+def _coreference(example: Example) -> list[Link]:
+    found = []
+    for cluster in example.get(Field.COREFERENCE):
+        mentions = [tuple(range(*span)) for span in sorted(map(tuple, cluster))]
+        for earlier, later in pairwise(mentions):
+            found.append(Link(later, earlier, "coreference"))
+    return found
+
+
+def _pronouns(example: Example) -> list[Link]:
+    tags = example.get(Field.POS)
+    if Field.COREFERENCE not in example.annotations:
+        nouns = [i for i, tag in enumerate(tags) if tag in _NOUNS]
+        pairs = [(i, nouns) for i, tag in enumerate(tags) if tag == "PRON"]
+    else:
+        pairs = []
+        for cluster in example.get(Field.COREFERENCE):
+            heads = [_noun_of(example, *span) for span in cluster]
+            nouns = [i for i in heads if i is not None]
+            alone = [first for first, end in cluster if end == first + 1]
+            pairs += [(i, nouns) for i in alone if tags[i] == "PRON"]
+    links = ((_nearest(pronoun, nouns), pronoun) for pronoun, nouns in pairs)
+    return [Link((noun,), (at,), "noun-pronoun") for noun, at in links if noun is not None]
+
+
+def _noun_of(example: Example, first: int, end: int) -> int | None:
+    """The noun that heads a mention: the one hanging on a word outside of it, or else the last."""
+    nouns = [i for i in range(first, end) if example.get(Field.POS)[i] in _NOUNS]
+    heads = example.annotations.get(Field.HEADS)
+    if heads is not None:
+        nouns = [i for i in nouns if not first <= heads[i] < end] or nouns
+    return nouns[-1] if nouns else None
+
+
+def _nearest(pronoun: int, nouns: list[int]) -> int | None:
+    before = [i for i in nouns if i < pronoun]
+    after = [i for i in nouns if i > pronoun]
+    return max(before) if before else min(after, default=None)
+
+
+_NAMED: dict[str, Callable[[Example], list[Link]]] = {
+    "frame": _frame,
+    "coreference": _coreference,
+    "verb-subject": _subjects,
+    "verb-object": _objects,
+    "noun-pronoun": _pronouns,
+}
