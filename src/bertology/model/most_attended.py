@@ -1,0 +1,125 @@
+"""Whether the word that a head attends to most, from one word, is the word it is linked with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bertology.model.batch import Batch
+from bertology.model.place import Place
+
+__all__ = ["LinkHits", "LinkedWords", "MostAttended"]
+
+Words = Sequence[Sequence[int]]  # the pieces of each word
+WordLinks = Sequence[tuple[tuple[int, ...], tuple[int, ...]]]  # source and target words
+
+
+@dataclass(frozen=True)
+class LinkedWords:
+    """The links of a padded batch. W counts words first, then special tokens, one column each."""
+
+    queries: Tensor  # (B, K, T) weights of a link's source pieces; 0 for links that are not there
+    members: Tensor  # (B, T, W) which piece belongs to which word
+    sources: Tensor  # (B, K, W)
+    targets: Tensor  # (B, K, W)
+    special: Tensor  # (B, W)
+    absent: Tensor  # (B, W) words without a piece, and columns that only other examples have
+
+    @classmethod
+    def over(cls, batch: Batch, words: Sequence[Words], links: Sequence[WordLinks]) -> LinkedWords:
+        """From each example's words (as pieces, padding not counted) and its links of words."""
+        real = batch.real.cpu()
+        size, length = real.shape
+        at = [torch.flatten(torch.nonzero(row)) for row in real]  # where the pieces stand
+        alone = [sorted(set(range(len(a))) - {p for w in ws for p in w}) for a, ws in
+                 zip(at, words, strict=True)]  # fmt: skip
+        columns = max(len(ws) + len(s) for ws, s in zip(words, alone, strict=True))
+        most = max(1, *(len(k) for k in links))
+        queries = torch.zeros(size, most, length)
+        members = torch.zeros(size, length, columns)
+        sources, targets = (torch.zeros(size, most, columns, dtype=torch.bool) for _ in range(2))
+        special = torch.zeros(size, columns, dtype=torch.bool)
+        for row in range(size):
+            groups = [*words[row], *([p] for p in alone[row])]
+            for column, pieces in enumerate(groups):
+                members[row, at[row][list(pieces)], column] = 1
+            special[row, len(words[row]) : len(groups)] = True
+            for k, (source, target) in enumerate(links[row]):
+                for word in source:
+                    pieces = list(words[row][word])
+                    queries[row, k, at[row][pieces]] += 1 / len(pieces) / len(source)
+                sources[row, k, list(source)] = True
+                targets[row, k, list(target)] = True
+        absent = members.sum(1) == 0
+        made = (queries, members, sources, targets, special, absent)
+        return cls(*(t.to(batch.real.device) for t in made))
+
+
+@dataclass(frozen=True)
+class LinkHits:
+    """Shares of each example's links that a head follows, (B, layers, H); NaN without a link."""
+
+    among_words: NDArray[Any]
+    among_all: NDArray[Any]
+    from_elsewhere: NDArray[Any]
+
+
+class MostAttended:
+    """In one batch, by layer and head: is the most attended word the one at the link's other end?
+
+    Attention to a word is the sum over its pieces, attention from a word the mean over them
+    (Clark et al. 2019). A source is no candidate for its own target. Once only words are
+    candidates, once the special tokens are as well. `from_elsewhere` is how often the same
+    target is found from the other words of the example: a head that always looks there does not
+    follow a link.
+    """
+
+    def __init__(self, linked: LinkedWords) -> None:
+        self._linked = linked
+        self._found: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
+
+    def update(self, value: Tensor, place: Place) -> None:
+        """Take one layer: (B, H, T, S)."""
+        of = self._linked
+        rows = of.queries[:, None].to(value.device) @ value.float()  # (B, H, K, S)
+        weights = rows @ of.members[:, None]  # (B, H, K, W)
+        barred = (of.sources | of.absent[:, None])[:, None]
+        everything = weights.masked_fill(barred, -1.0)
+        words = everything.masked_fill(of.special[:, None, None], -1.0)
+        elsewhere = self._elsewhere(value.float())
+        self._found[place.layer] = (self._share(words), self._share(everything), elsewhere)
+
+    def _elsewhere(self, value: Tensor) -> Tensor:
+        """(B, H): the share of other words from which a link's target is attended to most."""
+        of = self._linked
+        columns = of.members.shape[-1]
+        every = (of.members / of.members.sum(1, keepdim=True).clamp_min(1)).transpose(1, 2)
+        weights = every[:, None] @ value @ of.members[:, None]  # (B, H, W, W)
+        oneself = torch.eye(columns, dtype=torch.bool, device=value.device)
+        barred = (of.absent | of.special)[:, None, None] | oneself
+        best = weights.masked_fill(barred, -1.0).argmax(-1)  # (B, H, W)
+        links = of.targets.shape[1]
+        targets = of.targets[:, None].expand(-1, value.shape[1], -1, -1)
+        found = targets.gather(-1, best[:, :, None].expand(-1, -1, links, -1)).float()
+        others = ~(of.sources | of.targets | (of.absent | of.special)[:, None])  # (B, K, W)
+        others &= of.targets.any(-1, keepdim=True)
+        counted = others[:, None].float()
+        return ((found * counted).sum((-2, -1)) / counted.sum((-2, -1))).cpu()
+
+    def _share(self, weights: Tensor) -> Tensor:
+        """(B, H): hits over links."""
+        best = weights.argmax(-1, keepdim=True)  # (B, H, K, 1)
+        targets = self._linked.targets[:, None].expand(weights.shape)
+        hits = targets.gather(-1, best)[..., 0].float()
+        there = self._linked.targets.any(-1)[:, None].float()  # (B, 1, K)
+        return ((hits * there).sum(-1) / there.sum(-1)).cpu()  # 0 / 0 is NaN, as it should be
+
+    def value(self) -> LinkHits:
+        """What was found, once all layers were seen."""
+        layers = [self._found[i] for i in sorted(self._found)]
+        return LinkHits(*(torch.stack(t, dim=1).numpy() for t in zip(*layers, strict=True)))

@@ -1,0 +1,74 @@
+"""One number that sets two sides against each other: halves of a row, two means, two maxima."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtrit
+
+from bertology.stats.intervals import Estimate, check_level
+from bertology.stats.partial_means import PartialMeans
+
+__all__ = ["difference_of_halves", "ratio_of_largest", "ratio_of_means"]
+
+
+def difference_of_halves(values: ArrayLike, level: float = 0.95) -> Estimate:
+    """The mean of the first half of a row less that of the second, with Welch's interval.
+
+    The entries (layers, say) are what is sampled, so one that stands out does not make a trend.
+    A middle entry is left out; with fewer than two entries a side there is no interval.
+    """
+    check_level(level, "difference_of_halves")
+    x = np.asarray(values, dtype=np.float64).ravel()
+    k = x.size // 2
+    if k < 1:
+        return Estimate(np.nan, np.nan, np.nan, x.size, level)
+    first, second = x[:k], x[-k:]
+    value = first.mean() - second.mean()
+    if k < 2:
+        return Estimate(value, np.nan, np.nan, x.size, level)
+    a, b = first.var(ddof=1) / k, second.var(ddof=1) / k
+    if a + b <= 0:
+        return Estimate(value, np.nan, np.nan, x.size, level)
+    freedom = (a + b) ** 2 * (k - 1) / (a * a + b * b)
+    half = stdtrit(freedom, (1 + level) / 2) * np.sqrt(a + b)
+    return Estimate(value, value - half, value + half, x.size, level)
+
+
+def ratio_of_means(top: ArrayLike, bottom: ArrayLike, level: float = 0.95) -> Estimate | None:
+    """mean(top) / mean(bottom) over the same examples, with the delta method's interval.
+
+    Examples that lack either (NaN) are left out; None where fewer than two are left.
+    """
+    a, b = (np.asarray(v, dtype=np.float64).ravel() for v in (top, bottom))
+    there = np.isfinite(a) & np.isfinite(b)
+    a, b = a[there], b[there]
+    if a.size < 2 or b.mean() <= 0:
+        return None
+    ratio = a.mean() / b.mean()
+    influence = (a - ratio * b) / b.mean()
+    half = stdtrit(a.size - 1, (1 + level) / 2) * influence.std(ddof=1) / np.sqrt(a.size)
+    return Estimate(ratio, ratio - half, ratio + half, a.size, level)
+
+
+def ratio_of_largest(
+    means: PartialMeans, top: NDArray[np.bool_], bottom: NDArray[np.bool_]
+) -> Estimate | None:
+    """The largest mean that `top` marks over the largest that `bottom` marks.
+
+    Its bounds come from the simultaneous ones, so picking both maxima after looking is allowed.
+    """
+    known = np.isfinite(means.simultaneous_low)
+    top, bottom = top & known, bottom & known
+    if not top.any() or not bottom.any():
+        return None
+    rows = (means.value, means.simultaneous_low, means.simultaneous_high)
+    (above, above_low, above_high), (below, below_low, below_high) = (
+        [float(row[side].max()) for row in rows] for side in (top, bottom)
+    )
+    if below <= 0:
+        return None
+    low = max(above_low, 0.0) / below_high
+    high = above_high / below_low if below_low > 0 else np.inf
+    n = int(min(means.n[top].min(), means.n[bottom].min()))
+    return Estimate(above / below, low, high, n, means.level)

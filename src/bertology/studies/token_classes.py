@@ -1,0 +1,362 @@
+"""Token classes: do heads attend to nouns, subjects, negations, or to [CLS] and [SEP]?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertology.bundled import bundled_fingerprint
+from bertology.data.classes import LINGUISTIC, SPECIAL, TokenClass
+from bertology.results.result import Provenance, Result
+from bertology.stats import Estimate
+from bertology.studies.study import Context, Needs, Study, parameter
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+    from bertology.data.corpus import Corpus
+    from bertology.model.encoder import Encoder
+    from bertology.model.shape import Shape
+
+__all__ = ["TokenClasses", "TokenClassesResult"]
+
+BLOCK = 128  # examples in one part of the work
+KINDS = list(TokenClass)
+MATCHED = [*LINGUISTIC, TokenClass.PUNCTUATION]  # classes that other tokens can stand in for
+PARTS = ("cls", "sep", "punctuation", "words")  # what attention is divided among
+NAMES = {"cls": "[CLS]", "sep": "[SEP]"}
+_TRENDS = (
+    (TokenClass.CLS, 1, "cls_early_minus_late"),
+    (TokenClass.SEP, -1, "sep_late_minus_early"),
+)
+
+
+class TokenClassesResult(Result):
+    """Attention to each class of tokens, by head.
+
+    Table `heads`: a row for each class and head with its weight, the weight that matched tokens
+    would get, and the excess; against another model also the change. Table `layers`: how each
+    layer divides its attention among [CLS], [SEP], punctuation and words.
+    """
+
+    def evidence(self) -> dict[str, Estimate]:
+        """Quantities for claims, as `conclude` left them."""
+        level, quantities = float(self.arrays.attrs["level"]), self.arrays["evidence"]
+        found = {}
+        for name in quantities["quantity"].to_numpy():
+            value, low, high, n = map(float, quantities.sel(quantity=name).to_numpy())
+            found[str(name)] = Estimate(value, low, high, int(n), level)
+        return found
+
+    def headline(self) -> str:
+        """How attention is divided, in the first and the last layer."""
+        table = self.tables["layers"].pivot(index="layer", columns="part", values="share")
+        shown = [
+            f"{NAMES.get(p, p)} {table[p].iloc[0]:.2f} → {table[p].iloc[-1]:.2f}" for p in PARTS
+        ]
+        return f"Share of attention, first → last layer: {', '.join(shown)}"
+
+    def figures(self) -> Mapping[str, Callable[[], Figure]]:
+        """The paper's Figure 6, the layers' profile, then grids of the other classes."""
+        there = list(dict.fromkeys(self.tables["heads"]["class"]))
+        others = [c for c in there if c not in SPECIAL]
+        drawings: dict[str, Callable[[], Figure]] = {
+            "special": partial(self._grids, [str(c) for c in reversed(SPECIAL) if c in there]),
+            "layers": self._profile,
+            "classes": partial(self._grids, others),
+            "excess": partial(self._grids, [c for c in others if c in MATCHED], "excess"),
+        }
+        if "change" in self.tables["heads"]:
+            drawings["change"] = partial(self._grids, there, "change")
+        shown = {"special": set(SPECIAL), "classes": set(others), "excess": set(MATCHED)}
+        return {k: d for k, d in drawings.items() if shown.get(k, set(there)) & set(there)}
+
+    def _grids(self, classes: Sequence[str], column: str = "weight") -> Figure:
+        from bertology.report.class_figures import GridPanel, head_grids
+
+        titles = {
+            "weight": "Attention to token classes",
+            "excess": "Attention to token classes beyond matched words",
+            "change": "Change of attention to token classes",
+        }
+        panels = []
+        for name in classes:
+            rows = self.tables["heads"]
+            rows = rows[rows["class"] == name]
+            grid = rows.pivot(index="layer", columns="head", values=column).to_numpy()
+            marks = None
+            if column != "weight":
+                sure = rows[f"{column}_p"] < 1 - float(self.arrays.attrs["level"])
+                cells = rows.assign(sure=sure).pivot(index="layer", columns="head", values="sure")
+                marks = cells.to_numpy()
+            label = f"{NAMES.get(name, name)} (n = {int(rows['n'].max())})"
+            panels.append(GridPanel(label, grid, marks))
+        corpus = (self.provenance.corpus or {}).get("name")
+        return head_grids(
+            panels,
+            title=f"{titles[column]}: {self._model()} on {corpus}",
+            label="mean weight of the most attended token of the class"
+            if column == "weight"
+            else f"{column} of the mean weight",
+            center=None if column == "weight" else 0.0,
+            note=""
+            if column == "weight"
+            else "Outlined: surely not 0, corrected for all heads and classes.",
+        )
+
+    def _profile(self) -> Figure:
+        from bertology.report.class_figures import Band, layer_profile
+
+        table = self.tables["layers"]
+        bands = []
+        for part in PARTS:
+            rows = table[table["part"] == part].sort_values("layer")
+            values = (rows[c].to_numpy() for c in ("share", "low", "high"))
+            bands.append(Band(NAMES.get(part, part), *values))
+        corpus = (self.provenance.corpus or {}).get("name")
+        return layer_profile(
+            bands,
+            title=f"What each layer attends to: {self._model()} on {corpus}",
+            label="share of all attention",
+        )
+
+    def _model(self) -> str:
+        return str(self.provenance.model.get("name")).rstrip("/").rsplit("/", 1)[-1]
+
+
+@dataclass(frozen=True)
+class TokenClasses(Study[TokenClassesResult]):
+    """Do heads attend to nouns, verbs, subjects, negations, or to [CLS] and [SEP]?
+
+    Method: a token receives the sum of the weights that all tokens give it, divided by the number
+    of tokens; a class's weight in an example is that of its token that receives most; examples
+    without the class are disregarded (as in the paper). Beyond it, the weight is compared with
+    its exact expectation for as many words drawn at random from the same stretches of the
+    text, so that neither the number of a class's tokens nor their position makes an excess.
+    Words are tagged by the corpus or by a tagger. Intervals are over examples; those of the
+    excess, of the change and behind claims hold for all heads and classes together.
+
+    Source: Revealing the Dark Secrets of BERT (EMNLP 2019), section 4.4. Limits: attention to a
+    token is not yet use of what it carries; heads that prefer frequent words show as an
+    excess of the class those words are in.
+    """
+
+    version: ClassVar[int] = 1
+    needs: ClassVar[Needs] = Needs(
+        capabilities=frozenset({"patterns"}), fields=frozenset({"text"}), head="base"
+    )
+    result_type: ClassVar[type[Result]] = TokenClassesResult
+
+    other: str = parameter(
+        "", "Show the change from this model, e.g. the pre-trained one.", model=True
+    )
+    tagger: str = parameter(
+        "auto",
+        "Who says what is a noun: the corpus where it can, else the bundled tagger (auto).",
+        choices=("auto", "gold", "bundled", "spacy", "stanza"),
+    )
+    bins: int = parameter(
+        4, "Into how many stretches a text is cut to match positions.", minimum=1, maximum=64
+    )
+    resamples: int = parameter(2000, "Resamples behind the correction.", minimum=100)
+    level: float = parameter(0.95, "Confidence level.", minimum=0.5, maximum=0.999)
+    seed: int = parameter(0, "Seed of the resamples.", minimum=0)
+
+    @property
+    def ingredients(self) -> dict[str, str]:
+        """The bundled tagger, which may be asked."""
+        if self.tagger not in ("auto", "bundled"):
+            return {}
+        return {"bundled_tagger": bundled_fingerprint("tagger/tagger.safetensors")}
+
+    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+        """Refuse gold annotation that is not there."""
+        from bertology.train.classified import check_tagging
+
+        if corpus is not None:
+            check_tagging(corpus, self.tagger)
+
+    def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
+        """Blocks of examples."""
+        return [f"examples-{start:06d}" for start in range(0, len(corpus), BLOCK)]
+
+    def steps(self, part: str, shape: Shape, corpus: Corpus) -> int:
+        """One step for each example."""
+        return min(BLOCK, len(corpus) - int(part.rpartition("-")[2]))
+
+    def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
+        """Weights and expected weights of each class, example by example."""
+        import xarray as xr
+
+        from bertology.model.class_attention import ClassAttention
+        from bertology.train.classified import annotated, classified_batches
+
+        start = int(part.rpartition("-")[2])
+        block, who = annotated(corpus[start : start + BLOCK], self.tagger)
+        words, signs = [KINDS.index(k) for k in LINGUISTIC], [KINDS.index(TokenClass.PUNCTUATION)]
+        shape = (len(block), len(KINDS), encoder.shape.layers, encoder.shape.heads)
+        score, expected, share, before = (np.full(shape, np.nan, np.float32) for _ in range(4))
+        for batch, groups, _ in classified_batches(
+            encoder, block, bins=self.bins, batch_tokens=context.batch_tokens
+        ):
+            at = list(batch.indices)
+            found = ClassAttention(groups, words=words, signs=signs)
+            encoder.run(batch, reduce={"layer.*.head.*.pattern": found})
+            score[at], expected[at], share[at] = found.value()
+            if other := context.others.get("other"):
+                found = ClassAttention(groups, words=(), signs=())
+                other.run(batch, reduce={"layer.*.head.*.pattern": found})
+                before[at] = found.value()[0]
+            context.advance(len(batch))
+        dims = ("example", "class", "layer", "head")
+        values = {"score": (dims, score), "expected": (dims, expected), "share": (dims, share)}
+        if context.others.get("other"):
+            values["before"] = (dims, before)
+        return xr.Dataset(
+            values, coords={"class": [str(k) for k in KINDS]}, attrs={"first": start, "tagger": who}
+        )
+
+    def conclude(
+        self, measured: Mapping[str, xr.Dataset], provenance: Provenance
+    ) -> TokenClassesResult:
+        """Means, excesses and changes with intervals, and what claims are judged on."""
+        import xarray as xr
+
+        parts = sorted(measured.values(), key=lambda d: int(d.attrs["first"]))
+        data = xr.concat(parts, "example", combine_attrs="override")
+        weights, table = self._heads(data)
+        layers = self._layers(data)
+        evidence = self._evidence(data, weights, table)
+        arrays = xr.Dataset(
+            {"evidence": (("quantity", "bound"), list(evidence.values()))},
+            coords={"quantity": list(evidence), "bound": ["value", "low", "high", "n"]},
+            attrs={
+                "level": self.level,
+                "examples": data.sizes["example"],
+                "tagger": data.attrs["tagger"],
+            },
+        )
+        return TokenClassesResult(provenance, {"heads": table, "layers": layers}, arrays)
+
+    def _heads(self, data: xr.Dataset) -> tuple[Any, pd.DataFrame]:
+        """A row for each class that occurs and each head."""
+        import pandas as pd
+
+        score = data["score"].to_numpy()
+        there = [i for i in range(len(KINDS)) if np.isfinite(score[:, i]).any()]
+        layers, heads = np.indices(score.shape[2:])
+        cells = layers.size
+        weights = self._means(_rows(score[:, there]))
+        table = pd.DataFrame(
+            {
+                "class": np.repeat([str(KINDS[i]) for i in there], cells),
+                "layer": np.tile(layers.ravel(), len(there)),
+                "head": np.tile(heads.ravel(), len(there)),
+                "n": weights.n,
+                "weight": weights.value,
+                "weight_low": weights.low,
+                "weight_high": weights.high,
+                "weight_simultaneous_low": weights.simultaneous_low,
+                "weight_simultaneous_high": weights.simultaneous_high,
+            }
+        )
+        expected = data["expected"].to_numpy()[:, there]
+        matched = np.repeat([KINDS[i] in MATCHED for i in there], cells)
+        _add(table, matched, "excess", self._means(_rows(score[:, there] - expected)[matched]))
+        table["expected"] = table["weight"] - table["excess"]
+        if "before" in data:
+            change = self._means(_rows(score[:, there] - data["before"].to_numpy()[:, there]))
+            _add(table, np.ones(len(table), dtype=bool), "change", change)
+        return weights, table
+
+    def _means(self, rows: NDArray[Any]) -> Any:
+        from bertology.stats.partial_means import partial_means
+
+        return partial_means(rows, level=self.level, resamples=self.resamples, seed=self.seed)
+
+    def _layers(self, data: xr.Dataset) -> pd.DataFrame:
+        """How each layer's attention is divided; the rest is words."""
+        import pandas as pd
+        from scipy.special import stdtrit
+
+        share = data["share"].mean("head").to_numpy()  # (example, class, layer)
+        given = {p: share[:, KINDS.index(TokenClass(p))] for p in PARTS[:3]}
+        given["words"] = 1 - np.sum(list(given.values()), axis=0)
+        rows = []
+        for part, values in given.items():
+            n, mean = len(values), values.mean(axis=0)
+            half = np.full_like(mean, np.nan)
+            if n > 1:
+                spread = values.std(axis=0, ddof=1) / np.sqrt(n)
+                half = stdtrit(n - 1, 0.5 + self.level / 2) * spread
+            rows += [
+                {"part": part, "layer": i, "share": m, "low": m - h, "high": m + h}
+                for i, (m, h) in enumerate(zip(mean, half, strict=True))
+            ]
+        return pd.DataFrame(rows)
+
+    def _evidence(
+        self, data: xr.Dataset, weights: Any, table: pd.DataFrame
+    ) -> dict[str, tuple[float, float, float, float]]:
+        from bertology.stats.contrasts import (
+            difference_of_halves,
+            ratio_of_largest,
+            ratio_of_means,
+        )
+
+        means = data["score"].mean(("example", "head")).to_numpy()  # (class, layer)
+        special, linguistic = (
+            data["score"].sel({"class": [str(k) for k in kinds]}).max("class")
+            for kinds in (SPECIAL, LINGUISTIC)
+        )
+        sides = [side.mean(("layer", "head")).to_numpy() for side in (special, linguistic)]
+        classes = table["class"].to_numpy()
+        marks = [np.isin(classes, [str(k) for k in kinds]) for kinds in (LINGUISTIC, SPECIAL)]
+        found: dict[str, Estimate | None] = {
+            "special_to_linguistic": ratio_of_means(sides[0], sides[1], self.level),
+            "strongest_linguistic_to_special": ratio_of_largest(weights, *marks),
+        }
+        for kind, sign, name in _TRENDS:
+            row = means[KINDS.index(kind)]
+            if np.isfinite(row).all():
+                found[name] = difference_of_halves(sign * row, self.level)
+        for column in ("excess", "change"):
+            for kind in LINGUISTIC if column in table else ():
+                found[f"{kind}_{column}"] = _best(table, str(kind), column, self.level)
+        return {
+            name: (e.value, e.low, e.high, float(e.n)) for name, e in found.items() if e is not None
+        }
+
+
+def _rows(values: NDArray[Any]) -> NDArray[Any]:
+    """(example, class, layer, head) as (class × layer × head, example)."""
+    flat: NDArray[Any] = values.reshape(values.shape[0], -1).T
+    return flat
+
+
+def _add(table: pd.DataFrame, rows: NDArray[np.bool_], name: str, means: Any) -> None:
+    columns = {
+        name: means.value,
+        f"{name}_low": means.simultaneous_low,
+        f"{name}_high": means.simultaneous_high,
+        f"{name}_p": means.p_adjusted,
+    }
+    for column, values in columns.items():
+        table[column] = np.nan
+        table.loc[rows, column] = values
+
+
+def _best(table: pd.DataFrame, kind: str, column: str, level: float) -> Estimate | None:
+    """The head with the largest excess or increase of a class."""
+    rows = table[(table["class"] == kind) & table[f"{column}_low"].notna()]
+    if rows.empty:
+        return None
+    row = rows.iloc[int(rows[column].to_numpy().argmax())]
+    return Estimate(row[column], row[f"{column}_low"], row[f"{column}_high"], row["n"], level)

@@ -1,0 +1,70 @@
+"""Batches of a corpus together with the classes of their tokens, tagged where that is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bertology.data.classes import (
+    SPECIAL,
+    Specials,
+    TokenClass,
+    class_masks,
+    has_classes,
+    position_groups,
+)
+from bertology.errors import CapabilityError
+
+if TYPE_CHECKING:
+    from bertology.data.corpus import Corpus
+    from bertology.model.batch import Batch
+    from bertology.model.class_attention import Groups
+    from bertology.model.encoder import Encoder
+
+__all__ = ["TAGGING", "annotated", "check_tagging", "classified_batches"]
+
+TAGGING = ("auto", "gold", "bundled", "spacy", "stanza")
+"""Where classes come from. "auto" is the corpus's own annotation, else the bundled tagger."""
+
+
+def check_tagging(corpus: Corpus, how: str) -> None:
+    """Refuse, before any work, gold annotation that is not there."""
+    if how == "gold" and not has_classes(corpus.fields):
+        have = ", ".join(sorted(corpus.fields))
+        raise CapabilityError(
+            f"Corpus {corpus.name!r} has no annotation of words, tags and subjects.",
+            hint=f"It has: {have}. Have it tagged with tagger='bundled' (--tagger bundled).",
+        )
+
+
+def annotated(corpus: Corpus, how: str) -> tuple[Corpus, str]:
+    """The corpus with what classes are made of, and who says so."""
+    from bertology.train.tagger import annotate, find_tagger
+
+    if how == "gold" or (how == "auto" and has_classes(corpus.fields)):
+        return corpus, "the corpus"
+    tagger = find_tagger("bundled" if how == "auto" else how)
+    return annotate(corpus, tagger), tagger.name
+
+
+def classified_batches(
+    encoder: Encoder, corpus: Corpus, *, bins: int, batch_tokens: int
+) -> Iterator[tuple[Batch, Groups, list[Any]]]:
+    """Each batch with its classes (in the order of TokenClass) and its examples' encodings."""
+    from bertology.model.class_attention import Groups, encodings_of
+
+    texts, specials = corpus.texts, Specials.of(encoder.tokenizer)
+    kinds = list(TokenClass)
+    apart = [kinds.index(k) for k in (*SPECIAL, TokenClass.PUNCTUATION)]
+    for batch in encoder.batches(texts, tokens_per_batch=batch_tokens):
+        encodings = encodings_of(encoder, [texts[i] for i in batch.indices])
+        masks, places, words = [], [], []
+        for index, encoding in zip(batch.indices, encodings, strict=True):
+            mask = class_masks(corpus[index], encoding, specials)
+            place = position_groups(encoding, bins)
+            masks.append(mask)
+            places.append(place)
+            words.append((place >= 0) & ~np.any(mask[apart], axis=0))
+        yield batch, Groups.over(batch, masks, places, words), encodings

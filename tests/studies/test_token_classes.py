@@ -1,0 +1,156 @@
+"""Token classes: planted heads are found, exactly they; a random model bears out no claim."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tokenizers import processors
+
+import bertology as bt
+import planted_links as planted
+from bertology.data.corpus import Corpus, Example
+from bertology.errors import CapabilityError, ParameterError
+from bertology.model.encoder import Encoder
+from bertology.results.claims import Outcome
+from bertology.results.store import Store
+from bertology.studies.token_classes import TokenClasses, TokenClassesResult
+from bertology.train.tagger import Tags
+
+
+def look(encoder: Encoder, corpus: Corpus, **how: Any) -> TokenClassesResult:
+    found = planted.ask(TokenClasses(**{"resamples": 200, **how}), encoder, corpus)
+    assert isinstance(found, TokenClassesResult)
+    return found
+
+
+class ByList:
+    """A tagger that knows the planted words."""
+
+    name = "the list of planted words"
+
+    def tag(self, sentences: Sequence[Sequence[str]]) -> list[Tags]:
+        return [self._tags(words) for words in sentences]
+
+    def _tags(self, words: Sequence[str]) -> Tags:
+        kinds = {**dict.fromkeys(planted.SUBJECTS + planted.OBJECTS, "NOUN"),
+                 **dict.fromkeys(planted.VERBS, "VERB"), ".": "PUNCT"}  # fmt: skip
+        roles = {**dict.fromkeys(planted.SUBJECTS, "subject"),
+                 **dict.fromkeys(planted.OBJECTS, "object")}  # fmt: skip
+        return Tags(tuple(kinds.get(w, "X") for w in words), tuple(roles.get(w, "") for w in words))
+
+
+@pytest.fixture
+def encoder() -> Encoder:
+    model = planted.model(planted.NOUNS, planted.SEPARATOR)
+    return Encoder(model, planted.tokenizer(), name="planted")
+
+
+def test_exactly_the_planted_heads_stand_out(encoder: Encoder) -> None:
+    result = look(encoder, planted.corpus())
+    table = result.table().set_index(["class", "layer", "head"])
+    assert table.loc[("sep", *planted.SEPARATOR), "weight"] > 0.95
+    assert (table.loc["sep"]["weight"] > 0.5).sum() == 1
+    nouns = table.loc["noun"]
+    assert nouns.loc[planted.NOUNS, "weight"] == pytest.approx(0.5, abs=0.02)
+    sure = nouns[(nouns["excess_p"] < 0.05) & (nouns["excess"] > 1e-3)]
+    assert list(sure.index) == [planted.NOUNS]
+    assert nouns.loc[planted.NOUNS, "excess_low"] > 0
+    others = table[table["excess"].notna()].drop(index=planted.NOUNS[0], level="layer")
+    assert np.allclose(others["excess"], 0, atol=1e-4)  # even attention prefers nothing
+
+
+def test_examples_without_a_class_are_disregarded(encoder: Encoder) -> None:
+    result = look(encoder, planted.corpus(30))
+    assert "negation" not in set(result.table()["class"])
+    assert "pronoun_excess" not in result.evidence()
+    assert result.evidence()["noun_excess"].n == 30
+
+
+def test_pairs_are_tagged_where_there_is_no_annotation(
+    encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bertology.train.tagger.find_tagger", lambda name: ByList())
+    result = look(encoder, planted.corpus(40, pairs=True))
+    table = result.table().set_index(["class", "layer", "head"])
+    assert result.arrays.attrs["tagger"] == ByList.name
+    # Four nouns and two [SEP] share what one would get.
+    assert table.loc[("noun", *planted.NOUNS), "weight"] == pytest.approx(0.25, abs=0.02)
+    assert table.loc[("sep", *planted.SEPARATOR), "weight"] == pytest.approx(0.5, abs=0.02)
+    with pytest.raises(CapabilityError, match="no annotation of words"):
+        look(encoder, planted.corpus(5, pairs=True), tagger="gold")
+
+
+def test_parts_and_batches_change_no_number(encoder: Encoder) -> None:
+    corpus = planted.corpus(140)
+    whole = look(encoder, corpus).table().set_index(["class", "layer", "head"])
+    chosen = whole.loc[("noun", *planted.NOUNS)]
+    assert chosen["n"] == 140
+    first = look(encoder, corpus[:128]).table()
+    rest = look(encoder, corpus[128:]).table()
+    of = [
+        t.set_index(["class", "layer", "head"]).loc[("noun", *planted.NOUNS)] for t in (first, rest)
+    ]
+    mean = (128 * of[0]["weight"] + 12 * of[1]["weight"]) / 140
+    assert chosen["weight"] == pytest.approx(mean, abs=1e-6)
+
+
+def test_the_change_from_another_model(encoder: Encoder) -> None:
+    before = Encoder(planted.model(planted.SEPARATOR), planted.tokenizer(), name="before")
+    result = planted.ask(TokenClasses(other="before"), encoder, planted.corpus(40), other=before)
+    found = result.evidence()["noun_change"]
+    assert found.low > 0.1
+    table = result.table()
+    moved = table[(table["change_p"] < 0.05) & (table["change"].abs() > 1e-4)]
+    assert set(zip(moved["layer"], moved["head"], strict=True)) == {planted.NOUNS}
+    assert "change" in result.figures()
+
+
+@pytest.mark.parametrize(("spread", "seed"), [(0.02, 0), (0.1, 1), (0.4, 2), (0.4, 3)])
+def test_a_random_model_bears_out_no_claim(spread: float, seed: int) -> None:
+    model = planted.random_model(spread=spread, seed=seed)
+    result = look(Encoder(model, planted.tokenizer()), planted.corpus())
+    assert not [v for v in result.verdicts() if v.outcome is Outcome.HOLDS]
+    found = result.evidence()
+    assert found["special_to_linguistic"].low < 2
+    assert found["strongest_linguistic_to_special"].high > 0.25
+    assert not found["cls_early_minus_late"].low > 0.01
+    assert not found["sep_late_minus_early"].low > 0.01
+
+
+def test_a_stored_result_draws_every_figure(encoder: Encoder, tmp_path: Path) -> None:
+    result = bt.run(
+        "token-classes", encoder, corpus=planted.corpus(20), store=str(tmp_path), progress=False
+    )
+    again = Store(str(tmp_path)).load(result.identity)
+    assert again.equals(result)
+    assert list(again.figures()) == ["special", "layers", "classes", "excess"]
+    drawn = {path.stem for path in tmp_path.rglob("figures/*.svg")}
+    assert drawn == set(again.figures())
+    assert "[SEP]" in again.headline()
+
+
+def test_nobody_is_no_tagger(encoder: Encoder) -> None:
+    with pytest.raises(ParameterError, match="tagger"):
+        look(encoder, planted.corpus(5), tagger="nobody")
+
+
+def test_a_tokenizer_without_special_tokens_leaves_them_out() -> None:
+    """As GPT-2's; and one example has no linguistic class at all."""
+    tokenizer = planted.tokenizer()
+    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(single="$A")
+    bare = Example(
+        "bare", "often now.",
+        annotations={"words": ["often", "now", "."], "pos": ["ADV", "ADV", "PUNCT"],
+                     "relations": ["advmod", "root", "punct"], "heads": [1, -1, 1]},
+    )  # fmt: skip
+    corpus = planted.corpus(20)
+    mixed = Corpus("mixed", [bare, *corpus], corpus.fields)
+    result = look(Encoder(planted.model(planted.NOUNS), tokenizer), mixed)
+    assert not {"cls", "sep"} & set(result.table()["class"])
+    assert result.evidence()["noun_excess"].n == 20
+    assert not {"special_to_linguistic", "cls_early_minus_late"} & set(result.evidence())
+    assert "special" not in result.figures()

@@ -1,0 +1,171 @@
+"""Token to token: the planted link is found, exactly it; a random model bears out no claim."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers as hf
+
+import bertology as bt
+import planted_links as planted
+import tiny
+from bertology.data.corpus import Corpus
+from bertology.errors import CapabilityError
+from bertology.model.encoder import Encoder
+from bertology.results.claims import Outcome
+from bertology.results.store import Store
+from bertology.studies.token_to_token import TokenToToken, TokenToTokenResult
+from bertology.train.linked import offset_hits
+
+
+def look(encoder: Encoder, corpus: Corpus, **how: Any) -> TokenToTokenResult:
+    found = planted.ask(
+        TokenToToken(**{"resamples": 200, "relations": ("verb-subject",), **how}), encoder, corpus
+    )
+    assert isinstance(found, TokenToTokenResult)
+    return found
+
+
+@pytest.fixture
+def encoder() -> Encoder:
+    model = planted.model(planted.LINK, planted.SEPARATOR)
+    return Encoder(model, planted.tokenizer(), name="planted")
+
+
+def test_exactly_the_planted_link_is_found(encoder: Encoder) -> None:
+    result = look(encoder, planted.corpus())
+    table = result.table("links").set_index(["layer", "head"])
+    assert table.loc[planted.LINK, "share"] == 1
+    assert table.loc[planted.LINK, "share_with_special"] == 1
+    better = table[(table["excess_p"] < 0.05) & (table["excess"] > 0)]
+    assert list(better.index) == [planted.LINK]
+    found = result.evidence()["verb_subject_excess"]
+    assert found.low > 0.2
+    assert found.low <= found.value <= found.high
+    assert table.loc[planted.SEPARATOR, "share_with_special"] == 0
+
+
+def test_offsets_are_chosen_on_the_other_half(encoder: Encoder) -> None:
+    result = look(encoder, planted.corpus(200))
+    near = result.table("offsets").set_index("offset")["share"]
+    assert near.sum() == pytest.approx(1)  # the subject is always 1 to 5 words before its verb
+    assert (near[near.index > 0] == 0).all()
+    best = result.table("links").set_index(["layer", "head"]).loc[planted.LINK]
+    assert best["share"] - best["excess"] <= near.max() + 1e-9
+
+
+def test_a_head_that_is_an_offset_is_no_better_than_it() -> None:
+    """Subjects right before their verbs: the link head then does what an offset does."""
+    corpus = planted.corpus(200)
+    close = [e for e in corpus if e.get("relations")[2] == "root"]
+    assert len(close) > 20
+    chosen = Corpus("close", close, corpus.fields)
+    encoder = Encoder(planted.model(planted.LINK), planted.tokenizer())
+    result = look(encoder, chosen)
+    found = result.evidence()["verb_subject_candidate_excess"]
+    assert found.value == 0
+    assert found.low < 0 < found.high
+
+
+def test_a_plain_loop_gives_the_same_hits() -> None:
+    encoder = Encoder(planted.random_model(spread=0.6), planted.tokenizer())
+    corpus = planted.corpus(12)
+    table = look(encoder, corpus).table("links")
+    hits = np.zeros((12, planted.LAYERS, planted.HEADS))
+    for i, example in enumerate(corpus):
+        maps = encoder.run(example.text, record="layer.*.head.*.pattern")
+        verb = example.get("relations").index("root")
+        rows = maps["layer.*.head.*.pattern"][:, 0, :, 1 + verb, 1:-1].clone()  # every word a piece
+        rows[..., verb] = -1
+        hits[i] = rows.argmax(-1) == example.get("relations").index("nsubj")
+    assert np.allclose(table["share"], hits.mean(0).ravel(), atol=1e-6)
+
+
+def test_what_cls_attends_to(encoder: Encoder) -> None:
+    model = planted.model(planted.LINK, planted.SEPARATOR)
+    found = look(encoder, planted.corpus(30)).table("first")
+    last = found[found["layer"] == planted.SEPARATOR[0]].set_index(["class", "head"])["weight"]
+    assert last[("sep", planted.SEPARATOR[1])] > 0.9
+    with torch.no_grad():  # all heads of the last layer at [SEP]: then it leads on average
+        for head in range(planted.HEADS):
+            planted._look(model, (planted.LAYERS - 1, head), towards=planted._END)
+    evidence = look(Encoder(model, planted.tokenizer()), planted.corpus(30)).evidence()
+    assert evidence["sep_lead_from_cls"].low > 0.5
+    assert evidence["sep_lead_from_cls_but_for_itself"].low > 0.5
+
+
+@pytest.mark.parametrize(("spread", "seed"), [(0.02, 0), (0.1, 1), (0.4, 2), (0.4, 3)])
+def test_a_random_model_bears_out_no_claim(spread: float, seed: int) -> None:
+    corpus = bt.load_corpus("grammar", limit=80)
+    words = sorted({w.lower() for e in corpus for w in e.get("words")} | set("'t"))
+    config = planted.model().config
+    config.vocab_size, config.initializer_range = 5 + len(words), spread
+    torch.manual_seed(seed)
+    model = hf.BertModel(config, add_pooling_layer=False).eval()
+    relations = ("verb-subject", "noun-pronoun")
+    result = look(Encoder(model, tiny.tokenizer(words)), corpus, relations=relations)
+    assert not [v for v in result.verdicts() if v.outcome is Outcome.HOLDS]
+    found = result.evidence()
+    assert found["verb_subject_excess"].low <= 0
+    assert found["noun_pronoun_excess"].low <= 0
+    assert found["sep_lead_from_cls"].low <= 0
+    assert not any("candidate" in name for name in found)
+
+
+def test_a_head_that_always_looks_at_the_target_follows_no_link() -> None:
+    model = planted.model()
+    with torch.no_grad():
+        planted._look(model, planted.LINK, towards=planted._SUBJECT)
+    result = look(Encoder(model, planted.tokenizer()), planted.corpus())
+    row = result.table("links").set_index(["layer", "head"]).loc[planted.LINK]
+    assert row["share"] == 1
+    assert row["excess_low"] > 0
+    assert row["selectivity"] == 0
+    assert result.evidence()["verb_subject_excess"].low <= 0
+
+
+def test_without_annotated_links_only_cls_is_looked_at(
+    encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bertology.train.tagger import Tags
+
+    class Blank:
+        name = "blank"
+
+        def tag(self, sentences: list[list[str]]) -> list[Tags]:
+            return [Tags(("X",) * len(s), ("",) * len(s)) for s in sentences]
+
+    monkeypatch.setattr("bertology.train.tagger.find_tagger", lambda name: Blank())
+    pairs = planted.corpus(10, pairs=True)
+    result = look(encoder, pairs, relations=())
+    assert list(result.tables) == ["first"]
+    assert set(result.evidence()) >= {"sep_weight_from_cls", "sep_lead_from_cls"}
+    with pytest.raises(CapabilityError, match="verb-subject"):
+        look(encoder, pairs)
+
+
+def test_a_stored_result_draws_every_figure(encoder: Encoder, tmp_path: Path) -> None:
+    result = bt.run(
+        "token-to-token",
+        encoder,
+        corpus=planted.corpus(20),
+        store=str(tmp_path),
+        progress=False,
+        relations=("verb-subject", "obj"),
+    )
+    again = Store(str(tmp_path)).load(result.identity)
+    assert again.equals(result)
+    assert list(again.figures()) == ["first-heads", "first-layers", "verb-subject", "obj"]
+    drawn = {path.stem for path in tmp_path.rglob("figures/*.svg")}
+    assert drawn == set(again.figures())
+    assert "head 0.2 1.00" in again.headline()
+
+
+def test_offsets_count_from_the_ends_of_a_phrase() -> None:
+    links = [((3, 4), (2,)), ((3, 4), (5, 6))]
+    assert offset_hits(links, [-1, 1, 2, -2]) == [0.5, 0.5, 0.5, 0.0]
+    assert np.isnan(offset_hits([], [1])).all()

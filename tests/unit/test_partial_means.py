@@ -1,0 +1,56 @@
+"""Means over examples that lack some quantities, and contrasts made of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bertology.errors import DataError
+from bertology.stats.contrasts import difference_of_halves, ratio_of_largest, ratio_of_means
+from bertology.stats.partial_means import partial_means
+
+
+def test_means_leave_out_what_is_not_there() -> None:
+    values = np.array([[1.0, np.nan, 3.0, 2.0], [np.nan] * 4, [5.0, np.nan, np.nan, np.nan]])
+    found = partial_means(values, resamples=200)
+    assert found.value[0] == 2
+    assert found.n.tolist() == [3, 0, 1]
+    assert found.low[0] < 2 < found.high[0]
+    assert np.isnan(found.simultaneous_low[1:]).all()
+    with pytest.raises(DataError, match="quantities by examples"):
+        partial_means([1.0, 2.0])
+
+
+def test_bounds_cover_all_true_means_together() -> None:
+    rng = np.random.default_rng(0)
+    missed = 0
+    for turn in range(60):
+        values = rng.normal(0.3, 1.0, size=(20, 60))
+        values[:10][:, rng.random(60) < 0.6] = np.nan
+        found = partial_means(values, level=0.9, resamples=200, seed=turn)
+        missed += bool(((found.simultaneous_low > 0.3) | (found.simultaneous_high < 0.3)).any())
+    assert missed <= 12  # 6 are expected
+
+
+def test_halves_need_a_trend_and_not_one_loud_layer() -> None:
+    assert difference_of_halves([3.0, 3.1, 1.0, 1.1]).excludes(0)
+    assert not difference_of_halves([9.0, 1.0, 1.1, 1.0, 1.1, 1.0]).excludes(0)
+    assert np.isnan(difference_of_halves([1.0, 2.0, 3.0]).low)
+    assert difference_of_halves([2.0, 50.0, 1.0]).value == 1
+
+
+def test_ratios() -> None:
+    rng = np.random.default_rng(1)
+    below = rng.uniform(1, 2, 200)
+    found = ratio_of_means([*(3 * below), np.nan], [*below, 1.0])
+    assert found is not None
+    assert found.value == pytest.approx(3)
+    assert found.n == 200
+    assert ratio_of_means([1.0], [1.0]) is None
+    means = partial_means(rng.normal([[1.0], [4.0], [8.0]], 0.5, size=(3, 100)), resamples=200)
+    of = ratio_of_largest(means, np.array([True, True, False]), np.array([False, False, True]))
+    assert of is not None
+    assert of.low < 0.5 < of.high
+    assert of.high - of.low < 0.1
+    none = np.zeros(3, dtype=bool)
+    assert ratio_of_largest(means, none, ~none) is None
