@@ -286,13 +286,15 @@ def _finetuned(job: Job, place: Place) -> dict[str, Any]:
     dev = _corpus(job.task, "validation", place.data)
     batch, epochs, _ = FINETUNING[job.task]
     settings = FinetuneSettings(
-        epochs=epochs, batch_size=batch, learning_rate=job.rate or 1e-4, seed=job.seed
+        epochs=epochs,
+        batch_size=batch,
+        learning_rate=job.rate or 1e-4,
+        seed=job.seed,
+        recorded=place.recorded,
     )
     assert train.task is not None
     encoder = _encoder(job, place, "classification", len(train.task.labels) or 1)
-    history = finetune(
-        encoder.model, encoder.tokenizer, train, dev, settings=settings, recorded=place.recorded
-    )
+    history = finetune(encoder.model, encoder.tokenizer, train, dev, settings=settings)
     if place.keep and job.seed == 0:
         kept = Path(place.keep) / f"{job.model}-{job.task}"
         encoder.model.half().save_pretrained(kept)

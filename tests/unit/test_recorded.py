@@ -81,7 +81,7 @@ def test_recording_needs_a_gpu():
     corpus = load_corpus("grammar-paraphrase", split="train", limit=8)
     model, tokenizer = fresh_model(corpus.texts, Architecture(hidden=8, heads=1), labels=("a", "b"))
     with pytest.raises(ParameterError, match="but on a GPU"):
-        finetune(model, tokenizer, corpus, corpus, recorded=True)
+        finetune(model, tokenizer, corpus, corpus, settings=FinetuneSettings(recorded=True))
 
 
 @gpu
@@ -89,12 +89,12 @@ def test_recording_needs_a_gpu():
 def test_recorded_fine_tuning_equals_plain():
     corpus = load_corpus("grammar-paraphrase", split="train", limit=400)
     size = Architecture(layers=2, heads=2, hidden=32, dropout=0.0)
-    settings = FinetuneSettings(epochs=2, learning_rate=1e-3)
     found = {}
     for kind in (False, True):
+        settings = FinetuneSettings(epochs=2, learning_rate=1e-3, recorded=kind)
         model, tokenizer = fresh_model(corpus.texts, size, labels=corpus.task.labels)
         model.cuda()
-        history = finetune(model, tokenizer, corpus, corpus[:64], settings=settings, recorded=kind)
+        history = finetune(model, tokenizer, corpus, corpus[:64], settings=settings)
         found[kind] = [e.loss for e in history.epochs]
     assert found[True] == pytest.approx(found[False], rel=1e-3)
 

@@ -171,9 +171,8 @@ def _check_new_weights(
     head_weights = [n for n in new if "pooler" not in n]
     if head_weights and head != "base" and num_labels is None:
         chance = (
-            "Fine-tune it first (`bertology demo` does it for grammar-entailment, "
-            "bertology.train.finetune for any task), or pass num_labels=… (--num-labels) to start "
-            "a head at random, which gives chance-level scores."
+            "Fine-tune it first (`bertology finetune MODEL TASK`), or pass num_labels=… "
+            "(--num-labels) to start a head at random, which gives chance-level scores."
         )
         raise ModelError(
             f"{name!r} has no trained {head} head ({', '.join(head_weights[:3])} …).",

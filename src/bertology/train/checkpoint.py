@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.train.finetune import FinetuneSettings, History
 
-__all__ = ["RECORD", "check_folder", "read_record", "record_of", "save_checkpoint"]
+__all__ = ["CARD", "RECORD", "check_folder", "read_record", "record_of", "save_checkpoint"]
 
 RECORD = "bertology.json"
+CARD = "README.md"
 _SCHEMA = 1
 
 
@@ -40,7 +41,9 @@ def record_of(
         "settings": asdict(settings),
         "scores": history.scores,
         "history": [asdict(epoch) for epoch in history.epochs],
+        "kept_epoch": history.kept.number,
         "truncated": history.truncated,
+        "truncated_validation": history.truncated_validation,
         "threads": torch.get_num_threads(),
         "versions": library_versions(),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -76,9 +79,14 @@ def check_folder(folder: str | Path) -> Path:
 
 
 def save_checkpoint(
-    folder: str | Path, model: Any, tokenizer: Any, *, record: Mapping[str, Any]
+    folder: str | Path,
+    model: Any,
+    tokenizer: Any,
+    *,
+    record: Mapping[str, Any],
+    card: str | None = None,
 ) -> Path:
-    """Write safetensors, config, tokenizer and record to `folder`, all or nothing.
+    """Write safetensors, config, tokenizer, record and model card to `folder`, all or nothing.
 
     A checkpoint that was there before is replaced only when the new one is complete; any other
     folder that is not empty is left alone.
@@ -92,6 +100,8 @@ def save_checkpoint(
         tokenizer.save_pretrained(draft)
         text = json.dumps(record, indent=2, ensure_ascii=False, default=str)
         (draft / RECORD).write_text(text + "\n", encoding="utf-8")
+        if card is not None:
+            (draft / CARD).write_text(card, encoding="utf-8")
         _replace(draft, place)
     except OSError as error:
         raise StoreError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,10 +23,23 @@ from bertology.errors import InterruptedRunError, JobError, ModelError, Paramete
 from bertology.model.encoder import Encoder
 from bertology.train.encoded import Encoded, encode, task_of
 from bertology.train.evaluate import predict, scores
+from bertology.train.history import Epoch, History, Progress, Step
+from bertology.train.memory import Course, Memory
 from bertology.train.optimizers import learning_rate_factor, make_optimizer, set_rate
 from bertology.train.recorded import Recorded
 
-__all__ = ["Epoch", "FinetuneSettings", "History", "Step", "finetune"]
+__all__ = [
+    "Epoch",
+    "FinetuneSettings",
+    "History",
+    "Step",
+    "check_fit",
+    "finetune",
+    "name_labels",
+    "row_limit",
+]
+
+PRECISIONS = ("float32", "bfloat16")
 
 
 @dataclass(frozen=True)
@@ -41,9 +54,16 @@ class FinetuneSettings:
     clip: float = 1.0  # the longest gradient that is followed as it is
     seed: int = 0  # of the order of examples and of dropout
     max_length: int | None = None  # tokens; None for as many as the model takes
+    # Stop after so many epochs without a better validation score, and keep the best epoch.
+    early_stopping: int | None = None
+    precision: str = "float32"  # of the passes; bfloat16, on a GPU, leaves weights in float32
+    # On a GPU steps may be recorded and replayed: much quicker for small models, with rows padded
+    # to a few lengths.
+    recorded: bool = False
 
     def __post_init__(self) -> None:
-        for name, low in (("epochs", 1), ("batch_size", 1), ("max_length", 3)):
+        limits = {"epochs": 1, "batch_size": 1, "max_length": 3, "early_stopping": 1}
+        for name, low in limits.items():
             value = getattr(self, name)
             if value is not None and value < low:
                 raise ParameterError(name, "FinetuneSettings", f"be at least {low}", value)
@@ -58,42 +78,10 @@ class FinetuneSettings:
             raise ParameterError(
                 "weight_decay", "FinetuneSettings", "be at least 0", self.weight_decay
             )
+        if self.precision not in PRECISIONS:
+            must = f"be one of {', '.join(PRECISIONS)}"
+            raise ParameterError("precision", "FinetuneSettings", must, self.precision)
 
-
-@dataclass(frozen=True)
-class Epoch:
-    """One pass over the training data, and the scores after it."""
-
-    number: int  # from 1
-    loss: float  # mean over the epoch's examples
-    scores: dict[str, float]  # on the validation data, the main metric first
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Step:
-    """One update of the weights, as the progress callback hears of it."""
-
-    done: int
-    total: int
-    loss: float
-    epoch: Epoch | None = None  # set with the last step of an epoch
-
-
-@dataclass(frozen=True)
-class History:
-    """How the teaching went."""
-
-    epochs: tuple[Epoch, ...]
-    truncated: int = 0  # training texts that were cut to fit
-
-    @property
-    def scores(self) -> dict[str, float]:
-        """The validation scores of the model as it is now, after the last epoch."""
-        return self.epochs[-1].scores
-
-
-Progress = Callable[[Step], None]
 
 _UNREAD = 16  # losses that a GPU may be behind
 _MULTIPLE = 16  # lengths of rows, where each length is a recording of its own
@@ -107,32 +95,47 @@ def finetune(
     *,
     settings: FinetuneSettings | None = None,
     progress: Progress = lambda step: None,
-    recorded: bool = False,
+    memory: Memory | None = None,
 ) -> History:
     """Teach `model`, in place and on its device, the task of `train`.
 
-    On a GPU steps may be `recorded` and replayed: much quicker for small models, with rows padded
-    to a few lengths.
+    What does not require gradients stays as it is; a body of which nothing does has no dropout
+    either. With a `memory`, every finished epoch is kept there, and a run that was stopped goes
+    on from the last one: on a CPU with the numbers it would have had.
 
     Raises JobError when the loss is no longer a number, and InterruptedRunError on Ctrl-C; in
     both cases the model keeps the weights it had before.
     """
     chosen = settings or FinetuneSettings()
     task = task_of(train)
-    _check_fit(model, task, validation)
-    if recorded and model.device.type != "cuda":
-        raise ParameterError("recorded", "finetune", "be False but on a GPU", recorded)
-    limit = _limit(model, tokenizer, chosen.max_length)
+    check_fit(model, task, validation)
+    _check_device(model.device, chosen)
+    limit = row_limit(model, tokenizer, chosen.max_length)
     seen, unseen = encode(train, tokenizer, limit), encode(validation, tokenizer, limit)
-    _name_labels(model, task)
+    name_labels(model, task)
     steps = chosen.epochs * _batches(seen, chosen)
-    teacher = _Teacher(model, task, chosen, steps=steps, recorded=recorded)
-    epochs: list[Epoch] = []
-    with _all_or_nothing(model, teacher), _seeded(chosen.seed, model.device):
-        order = torch.Generator().manual_seed(chosen.seed)
-        for number in range(1, chosen.epochs + 1):
-            epochs.append(teacher.teach(number, seen, unseen, order=order, progress=progress))
-    return History(tuple(epochs), seen.truncated)
+    teacher = _Teacher(model, task, chosen, steps=steps)
+    course = Course(model, teacher.optimizer, chosen.seed, patience=chosen.early_stopping)
+    with _all_or_nothing(model, teacher, memory), _seeded(chosen.seed, model.device):
+        if memory is not None:
+            memory.recall(course)
+            teacher.done = len(course.epochs) * _batches(seen, chosen)
+        while len(course.epochs) < chosen.epochs and not course.over:
+            number = len(course.epochs) + 1
+            course.add(teacher.teach(number, seen, unseen, order=course.order, progress=progress))
+            if memory is not None:
+                memory.keep(course)
+        course.take_best()
+    return History(tuple(course.epochs), seen.truncated, unseen.truncated, course.best)
+
+
+def _check_device(device: torch.device, settings: FinetuneSettings) -> None:
+    if device.type == "cuda":
+        return
+    for name, plain in (("recorded", False), ("precision", "float32")):
+        value = getattr(settings, name)
+        if value != plain:
+            raise ParameterError(name, "FinetuneSettings", f"be {plain} but on a GPU", value)
 
 
 @dataclass
@@ -143,7 +146,6 @@ class _Teacher:
     task: Task
     settings: FinetuneSettings
     steps: int
-    recorded: bool = False
     done: int = 0
     names: tuple[str, ...] = ()  # of the model's inputs
     optimizer: torch.optim.Optimizer = field(init=False)
@@ -155,9 +157,9 @@ class _Teacher:
             self.model.parameters(),
             rate=self.settings.learning_rate,
             weight_decay=self.settings.weight_decay,
-            capturable=self.recorded,
+            capturable=self.settings.recorded,
         )
-        self.learn = Recorded(self._learn, record=self.recorded)
+        self.learn = Recorded(self._learn, record=self.settings.recorded)
 
     def teach(
         self,
@@ -175,8 +177,8 @@ class _Teacher:
         # To read a loss is to wait for the device: on a GPU it is done for some steps at once.
         together = 1 if self.model.device.type == "cpu" else _UNREAD
         unread: list[Tensor] = []
-        multiple = _MULTIPLE if self.recorded else 1
-        self.model.train()
+        multiple = _MULTIPLE if self.settings.recorded else 1
+        self._wake()
         for i, chosen in enumerate(batches, 1):
             unread.append(self._step(*seen.batch(chosen, self.model.device, multiple=multiple)))
             if len(unread) < together and i < len(batches):
@@ -192,6 +194,13 @@ class _Teacher:
         progress(Step(self.done, self.steps, loss, epoch))
         return epoch
 
+    def _wake(self) -> None:
+        """Dropout for what learns; features that stay as they are have none."""
+        self.model.train()
+        body = self.model.base_model
+        if not any(p.requires_grad for p in body.parameters()):
+            body.eval()
+
     def _step(self, inputs: dict[str, Tensor], targets: Tensor) -> Tensor:
         rise = round(self.settings.warmup * self.steps)
         factor = learning_rate_factor(self.done, rise=rise, total=self.steps)
@@ -199,10 +208,12 @@ class _Teacher:
         self.names = tuple(inputs)
         loss = self.learn(targets, *inputs.values())
         self.done += 1
-        return loss.clone() if self.recorded else loss
+        return loss.clone() if self.settings.recorded else loss
 
     def _learn(self, targets: Tensor, *inputs: Tensor) -> Tensor:
-        logits = self.model(**dict(zip(self.names, inputs, strict=True))).logits
+        low = self.settings.precision == "bfloat16"
+        with torch.autocast(self.model.device.type, dtype=torch.bfloat16, enabled=low):
+            logits = self.model(**dict(zip(self.names, inputs, strict=True))).logits
         loss = _loss(logits, targets, self.task)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
@@ -233,12 +244,12 @@ def _batches(encoded: Encoded, settings: FinetuneSettings) -> int:
     return -(-len(encoded) // settings.batch_size)
 
 
-def _check_fit(model: Any, task: Task, validation: Corpus) -> None:
+def check_fit(model: Any, task: Task, validation: Corpus) -> None:
+    """Refuse validation data of another task, and a model with another number of outputs."""
     other = task_of(validation)
     if (other.kind, other.labels) != (task.kind, task.labels):
-        raise ParameterError(
-            "validation", "finetune", f"pose the same task as train ({task.name!r})", other.name
-        )
+        must = f"pose the same task as train, {_told(task)}"
+        raise ParameterError("validation", "finetune", must, f"{other.name}, {_told(other)}")
     wanted = 1 if task.kind == "regression" else len(task.labels)
     if model.config.num_labels != wanted:
         raise ModelError(
@@ -247,7 +258,13 @@ def _check_fit(model: Any, task: Task, validation: Corpus) -> None:
         )
 
 
-def _limit(model: Any, tokenizer: Any, wanted: int | None) -> int | None:
+def _told(task: Task) -> str:
+    classes = f" into {', '.join(task.labels)}" if task.labels else ""
+    return f"a {task.kind}{classes}"
+
+
+def row_limit(model: Any, tokenizer: Any, wanted: int | None) -> int | None:
+    """The longest row in tokens: what was asked for, if the model takes it."""
     most = Encoder(model, tokenizer, head="classification").max_length
     if wanted is None or most is None:
         return wanted or most
@@ -258,7 +275,7 @@ def _limit(model: Any, tokenizer: Any, wanted: int | None) -> int | None:
     return wanted
 
 
-def _name_labels(model: Any, task: Task) -> None:
+def name_labels(model: Any, task: Task) -> None:
     """Write the classes into the config, so that the saved model says what it predicts."""
     if task.kind == "regression":
         model.config.problem_type = "regression"
@@ -269,7 +286,7 @@ def _name_labels(model: Any, task: Task) -> None:
 
 
 @contextmanager
-def _all_or_nothing(model: Any, teacher: _Teacher) -> Iterator[None]:
+def _all_or_nothing(model: Any, teacher: _Teacher, memory: Memory | None) -> Iterator[None]:
     """Give the model its old weights back when teaching does not come to its end."""
     before = {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
     try:
@@ -277,10 +294,10 @@ def _all_or_nothing(model: Any, teacher: _Teacher) -> Iterator[None]:
     except BaseException as error:
         model.load_state_dict(before)
         if isinstance(error, KeyboardInterrupt):
+            kept = "finished epochs are kept" if memory else "the model is as it was before"
+            again = "The same command goes on." if memory else "The same command starts it again."
             raise InterruptedRunError(
-                f"Training stopped at step {teacher.done} of {teacher.steps}; "
-                "the model is as it was before.",
-                hint="The same command starts it again.",
+                f"Training stopped at step {teacher.done} of {teacher.steps}; {kept}.", hint=again
             ) from None
         raise
     finally:

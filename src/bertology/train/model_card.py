@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-__all__ = ["model_card"]
+__all__ = ["card_head", "card_table", "card_versions", "model_card"]
 
 _LOADING = """\
 ```python
@@ -26,7 +26,7 @@ model = AutoModelForPreTraining.from_pretrained("{name}")
 def model_card(record: Mapping[str, Any], *, name: str) -> str:
     """A README.md with front matter for a pre-trained model; every number is the record's."""
     lines = [
-        *_front_matter(record["made_by"]["card"]),
+        *card_head("fill-mask", **_given(record["made_by"]["card"])),
         f"# {name}",
         "",
         *_summary(record),
@@ -40,19 +40,23 @@ def model_card(record: Mapping[str, Any], *, name: str) -> str:
         "",
         *_relations(record),
         *_limits(record),
-        *_versions(record),
+        *card_versions(record),
     ]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _front_matter(card: Mapping[str, Any]) -> Iterator[str]:
+def _given(card: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: card[key] for key in ("license", "language") if key in card}
+
+
+def card_head(pipeline: str, **given: Any) -> Iterator[str]:
+    """The front matter that the Hugging Face hub reads."""
     import yaml
 
-    given = {key: card[key] for key in ("license", "language") if key in card}
     fields = {
         **given,
         "library_name": "transformers",
-        "pipeline_tag": "fill-mask",
+        "pipeline_tag": pipeline,
         "tags": ["bert", "bertology"],
     }
     yield from ["---", yaml.safe_dump(fields, sort_keys=False, allow_unicode=True).rstrip(), "---"]
@@ -75,7 +79,7 @@ def _summary(record: Mapping[str, Any]) -> Iterator[str]:
         pieces += f", from {vocabulary['from']}"
     else:
         pieces += ", WordPiece, " + ("uncased" if vocabulary["lowercase"] else "cased")
-    yield from _table(
+    yield from card_table(
         ("", ""),
         [
             ("parameters", f"{record['parameters']:,}"),
@@ -100,12 +104,12 @@ def _text(record: Mapping[str, Any]) -> Iterator[str]:
             )
             for s in sources
         ]
-        yield from _table(("source", "licence", "words"), rows)
+        yield from card_table(("source", "licence", "words"), rows)
     read = [
         (f["name"], f"{f['documents']:,}", f"{f['sentences']:,}", f"{f['words']:,}")
         for f in text["sources"]
     ]
-    yield from _table(("read from", "documents", "sentences", "words"), read)
+    yield from card_table(("read from", "documents", "sentences", "words"), read)
     yield (
         f"In tokens of this vocabulary: {text['tokens']:,} to train on and "
         f"{text['held_out_tokens']:,} held out. Fingerprint: `{text['fingerprint']}`."
@@ -156,7 +160,7 @@ def _training(record: Mapping[str, Any]) -> Iterator[str]:
         ("device", f"{record['processes']} × {record['device']}"),
         ("time", f"{record['seconds']:,.0f} s"),
     ]
-    yield from ["## Training", "", *_table(("", ""), rows)]
+    yield from ["## Training", "", *card_table(("", ""), rows)]
     yield from ["The whole recipe is in `bertology.json`.", ""]
 
 
@@ -166,7 +170,7 @@ def _scores(record: Mapping[str, Any]) -> Iterator[str]:
         yield from ["None were measured.", ""]
         return
     rows = [(name.replace("_", " "), _score(name, v)) for name, v in record["scores"].items()]
-    yield from _table(("", ""), rows)
+    yield from card_table(("", ""), rows)
     yield "On the held-out text, by the objective above: losses in nats, accuracies in per cent."
     yield ""
 
@@ -200,12 +204,14 @@ def _limits(record: Mapping[str, Any]) -> Iterator[str]:
     ]
 
 
-def _versions(record: Mapping[str, Any]) -> Iterator[str]:
+def card_versions(record: Mapping[str, Any]) -> Iterator[str]:
+    """With which libraries, and when."""
     listed = ", ".join(f"{name} {number}" for name, number in record["versions"].items())
     yield from ["## Versions", "", f"{listed}. Trained on {record['created'][:10]}.", ""]
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
+def card_table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
+    """A table in Markdown, and an empty line after it."""
     yield "| " + " | ".join(head) + " |"
     yield "|" + " --- |" * len(head)
     for row in rows:

@@ -1,0 +1,51 @@
+"""How a fine-tuning went: its steps, its epochs and their scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+__all__ = ["Epoch", "History", "Progress", "Step"]
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One pass over the training data, and the scores after it."""
+
+    number: int  # from 1
+    loss: float  # mean over the epoch's examples
+    scores: dict[str, float]  # on the validation data, the main metric first
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Step:
+    """One update of the weights, as the progress callback hears of it."""
+
+    done: int
+    total: int
+    loss: float
+    epoch: Epoch | None = None  # set with the last step of an epoch
+
+
+@dataclass(frozen=True)
+class History:
+    """How the teaching went."""
+
+    epochs: tuple[Epoch, ...]
+    truncated: int = 0  # training texts that were cut to fit
+    truncated_validation: int = 0
+    best: int | None = None  # the epoch that was kept, where it was chosen; None for the last
+
+    @property
+    def kept(self) -> Epoch:
+        """The epoch whose weights the model has."""
+        return self.epochs[-1 if self.best is None else self.best - 1]
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """The validation scores of the model as it is now."""
+        return self.kept.scores
+
+
+Progress = Callable[[Step], None]

@@ -1,0 +1,129 @@
+"""What a fine-tuning begins with: the four starts, over the same encoder.
+
+The first three are those of Table 1 of "Revealing the Dark Secrets of BERT" (Kovaleva et al.
+2019); the last one is ours. The classifier is always a new one, drawn by the seed: a head that the
+encoder was fine-tuned with before is left out.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from bertology.data.corpus import Task
+from bertology.errors import CapabilityError, UnknownNameError
+from bertology.model.encoder import Encoder
+from bertology.model.pruning import load_pruned
+
+__all__ = ["STARTS", "Start", "begin", "default_rate", "find_start"]
+
+_WIDE = 512  # from this width on a model is fine-tuned at BERT's rate
+_RATES = {"wide": 2e-5, "narrow": 3e-4, "head": 1e-3}
+_SPREADS = ("initializer_range", "init_std")  # what configs call the spread of first weights
+_USUAL_SPREAD = 0.02
+
+
+@dataclass(frozen=True)
+class Start:
+    """How a run begins, and what of it learns."""
+
+    name: str
+    title: str
+    learns: str  # "all", "head" or "nothing"
+    pretrained: bool = True
+
+
+STARTS = {
+    start.name: start
+    for start in (
+        Start("pretrained", "fine-tuned from the pre-trained weights", "all"),
+        Start("random", "fine-tuned from normally distributed weights", "all", pretrained=False),
+        Start("frozen", "pre-trained, not fine-tuned, random head", "nothing"),
+        Start("frozen-features", "pre-trained and frozen, trained head (not in the paper)", "head"),
+    )
+}
+
+
+def find_start(name: str) -> Start:
+    """The start called `name`; an UnknownNameError offers the nearest."""
+    if name not in STARTS:
+        raise UnknownNameError("start", name, STARTS)
+    return STARTS[name]
+
+
+def default_rate(start: Start, hidden: int) -> float:
+    """A learning rate that does for most: small models and lone heads want a higher one."""
+    if start.learns == "head":
+        return _RATES["head"]
+    return _RATES["wide" if hidden >= _WIDE else "narrow"]
+
+
+def begin(encoder: Encoder, task: Task, start: Start, *, seed: int) -> Any:
+    """A sequence classifier over a copy of the encoder's weights, on its device.
+
+    New weights, which for the random start are all of them, are drawn by `seed`: matrices from the
+    normal distribution with the spread that the config names, biases 0, scales of LayerNorms 1.
+    """
+    model, new = _classifier_over(encoder, task)
+    _draw(model, new if start.pretrained else None, seed=seed)
+    if start.learns == "head":
+        head = set(new)
+        for name, weight in model.named_parameters():
+            weight.requires_grad_(name in head)
+    return model.to(encoder.device).eval()
+
+
+def _classifier_over(encoder: Encoder, task: Task) -> tuple[Any, list[str]]:
+    """The classifier, and the names of the weights that the encoder did not give."""
+    import transformers
+
+    config = copy.deepcopy(encoder.config)
+    config.num_labels = max(1, len(task.labels))
+    # Copies: transformers would use the very tensors, and training would change the encoder.
+    given = {n: w.detach().cpu().float().clone() for n, w in encoder.base.state_dict().items()}
+    prefix = f"{encoder.model.base_model_prefix}."
+    for name in encoder.new_weights:  # drawn when the encoder was loaded, so not pre-trained
+        given.pop(name.removeprefix(prefix), None)
+    auto = transformers.AutoModelForSequenceClassification
+    try:
+        with torch.random.fork_rng(devices=[]):
+            model, info = load_pruned(
+                None, auto, config=config, state_dict=given, output_loading_info=True
+            )
+    except ValueError as error:
+        if "Unrecognized configuration class" not in str(error):
+            raise
+        raise _unfit(encoder, "transformers has no classifier for them") from error
+    new = sorted(info["missing_keys"])
+    body = [n for n in new if n.startswith(prefix) and "pooler" not in n]
+    if body:
+        raise _unfit(encoder, f"their classifier needs more than the encoder, {body[0]} …")
+    return model, new
+
+
+def _unfit(encoder: Encoder, why: str) -> CapabilityError:
+    return CapabilityError(
+        f"{encoder.family.title} models cannot be fine-tuned here: {why}.",
+        hint="See all families with: bertology families",
+    )
+
+
+def _draw(model: Any, names: Iterable[str] | None, *, seed: int) -> None:
+    """Draw the weights of these names anew, in the order in which the model has them."""
+    wanted = None if names is None else set(names)
+    generator = torch.Generator().manual_seed(seed)
+    spread = next(
+        (float(v) for n in _SPREADS if (v := getattr(model.config, n, None))), _USUAL_SPREAD
+    )
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if wanted is not None and name not in wanted:
+                continue
+            if weight.dim() > 1:
+                weight.normal_(0.0, spread, generator=generator)
+            else:
+                weight.fill_(0.0 if name.endswith("bias") else 1.0)

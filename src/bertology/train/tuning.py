@@ -1,0 +1,173 @@
+"""A fine-tuning as a job: it can be stopped at any time, and is not done twice."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bertology.data.corpus import Corpus
+from bertology.errors import DataError, ModelError, StoreError
+from bertology.model.encoder import Encoder
+from bertology.train.checkpoint import check_folder, read_record, record_of, save_checkpoint
+from bertology.train.encoded import encode, task_of
+from bertology.train.evaluate import baseline, predict, scores
+from bertology.train.finetune import (
+    FinetuneSettings,
+    check_fit,
+    finetune,
+    name_labels,
+    row_limit,
+)
+from bertology.train.history import Epoch, History, Progress
+from bertology.train.memory import Memory
+from bertology.train.starts import Start, begin
+from bertology.train.tuned_card import tuned_card
+
+__all__ = ["TuningJob", "check_apart", "make_tuned", "tune"]
+
+_UNFINISHED = "-unfinished"
+
+
+@dataclass(frozen=True)
+class TuningJob:
+    """All that decides what the model will be."""
+
+    encoder: Encoder
+    train: Corpus
+    validation: Corpus
+    start: Start
+    settings: FinetuneSettings = field(default_factory=FinetuneSettings)
+
+    @property
+    def identity(self) -> str:
+        """A hash of it; names, paths and devices do not enter."""
+        asked = {
+            "model": self.encoder.fingerprint,
+            "train": self.train.fingerprint,
+            "validation": self.validation.fingerprint,
+            "start": self.start.name,
+            "settings": asdict(self.settings),
+        }
+        return sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def check_apart(train: Corpus, validation: Corpus) -> None:
+    """Refuse to judge a model by what it learns from."""
+    same = {(e.text, e.text_b) for e in train} == {(e.text, e.text_b) for e in validation}
+    if same:
+        raise DataError(
+            f"The training and the validation data of {train.name!r} are the same examples.",
+            hint="Name other data to judge by (--validation), or other splits (--train-split, "
+            "--split).",
+        )
+
+
+def tune(
+    job: TuningJob, *, progress: Progress = lambda step: None, memory: Memory | None = None
+) -> tuple[Any, History]:
+    """The model, and how it came to be. A model that learns nothing has an epoch 0 only."""
+    model = begin(job.encoder, task_of(job.train), job.start, seed=job.settings.seed)
+    if job.start.learns == "nothing":
+        return model, _untaught(model, job)
+    history = finetune(
+        model,
+        job.encoder.tokenizer,
+        job.train,
+        job.validation,
+        settings=job.settings,
+        progress=progress,
+        memory=memory,
+    )
+    model.requires_grad_(True)
+    return model, history
+
+
+def _untaught(model: Any, job: TuningJob) -> History:
+    task = task_of(job.train)
+    check_fit(model, task, job.validation)
+    name_labels(model, task)
+    limit = row_limit(model, job.encoder.tokenizer, job.settings.max_length)
+    unseen = encode(job.validation, job.encoder.tokenizer, limit)
+    found = scores(predict(model, unseen, task), unseen.targets, task)
+    return History((Epoch(0, math.nan, found, 0.0),), truncated_validation=unseen.truncated)
+
+
+def make_tuned(
+    folder: str | Path,
+    job: TuningJob,
+    *,
+    force: bool = False,
+    progress: Progress = lambda step: None,
+    tell: Callable[[str], None] = lambda line: None,
+) -> dict[str, Any]:
+    """Fine-tune into `folder`, or go on doing so, or find that it was done; the model's record.
+
+    The record of `save_checkpoint` has more entries here: `identity`, `base` (the encoder's name
+    and fingerprint), `start`, `baseline` (the scores of always giving the same answer), `device`.
+    """
+    place = check_folder(folder)
+    memory = Memory(place.with_name(place.name + _UNFINISHED), job.identity)
+    if force:
+        memory.forget()
+    else:
+        made = _find_made(place, memory)
+        if made is not None:
+            tell(f"{place} was made on {made['created'][:10]} (--force makes it anew).")
+            return made
+        if done := memory.found():
+            tell(f"{place}: going on after epoch {done} of {job.settings.epochs}.")
+    model, history = tune(job, progress=progress, memory=memory)
+    record = _record(job, history, memory.identity)
+    card = tuned_card(record, name=f"{place.parent.name}-{place.name}")
+    save_checkpoint(place, model, job.encoder.tokenizer, record=record, card=card)
+    memory.forget()
+    return record
+
+
+def _find_made(place: Path, memory: Memory) -> dict[str, Any] | None:
+    """The record of the finished model; another one in its place is refused.
+
+    A run that --force began is gone on with, so what it is to replace is then no matter.
+    """
+    if memory.begun:
+        return None
+    try:
+        record = read_record(place)
+    except ModelError as error:
+        raise StoreError(error.problem, hint="Make it anew with --force.") from error
+    if record is not None and record.get("identity") != memory.identity:
+        raise StoreError(
+            f"{place} holds a model of other settings, data or model ({_told(record)}).",
+            hint="Choose another folder (--to), or make it anew here with --force.",
+        )
+    return record
+
+
+def _told(record: dict[str, Any]) -> str:
+    settings = record.get("settings", {})
+    base = record.get("base", {}).get("name", record.get("method"))
+    shown = [f"{n} {settings[n]}" for n in ("epochs", "batch_size", "learning_rate", "seed")
+             if n in settings]  # fmt: skip
+    return ", ".join([str(base), str(record.get("task")), str(record.get("start")), *shown])
+
+
+def _record(job: TuningJob, history: History, identity: str) -> dict[str, Any]:
+    device = job.encoder.device
+    gpu = device.type == "cuda"
+    record = record_of(job.train, job.validation, job.settings, history)
+    if job.start.learns == "nothing":
+        record["history"] = [{"number": 0, "scores": history.scores}]
+    return record | {
+        "identity": identity,
+        "base": {"name": job.encoder.name, "fingerprint": job.encoder.fingerprint},
+        "start": job.start.name,
+        "baseline": baseline(job.train, job.validation),
+        "device": torch.cuda.get_device_name(device) if gpu else device.type,
+    }

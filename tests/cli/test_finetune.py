@@ -1,0 +1,181 @@
+"""`bertology finetune` from a task to models that load: stopped, resumed, refused, explained."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import tiny
+from bertology.cli.main import app
+from bertology.model.encoder import Encoder
+from bertology.train.history import Step
+
+WORDS = ("cat", "dog", "owl", "fox", "hen", "elk")
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    folder = tmp_path / "start"
+    tiny.model("bert", "mlm").save_pretrained(folder)
+    tiny.tokenizer(list(WORDS)).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Path:
+    """Does the text have a cat, and how long is it?"""
+    folder = tmp_path / "task"
+    folder.mkdir()
+    for split, first, last in (("train", 0, 48), ("validation", 48, 80)):
+        lines = ["sentence,gold,score"]
+        for i in range(first, last):
+            text = " ".join(WORDS[(i * 7 + j * j * (i % 11)) % 6] for j in range(1 + i % 5))
+            lines.append(f"{text},{'cat' if 'cat' in text else 'other'},{len(text) / 7:.2f}")
+        (folder / f"{split}.csv").write_text("\n".join(lines))
+    return folder
+
+
+def call(*arguments: Any) -> tuple[int, str]:
+    words = ["finetune", *(str(a) for a in arguments)]
+    done = CliRunner().invoke(app, words, prog_name="bertology")
+    assert "Traceback" not in done.output
+    assert "This is a bug" not in done.output
+    return done.exit_code, done.output
+
+
+def test_from_a_task_to_models_that_load(model: Path, task: Path, tmp_path: Path) -> None:
+    to = tmp_path / "out"
+    given = (model, task, "--columns", "text=sentence,label=gold", "--to", to, "--epochs", 2)
+    code, said = call(*given, "--seeds", "0,1", "--batch-size", 16, "--max-length", 4)
+    assert code == 0, said
+    for words in (
+        "48 examples to learn from, 32 to be judged by",
+        "2 epochs, batches of 16, rate 0.0003",
+        "seed 1, epoch 2 of 2: loss",
+        "95 % interval",
+        "always the same answer",
+        "were too long and cut",
+        f"bertology run head-ablation --model {to}/seed-0 --task {task}",
+    ):
+        assert words in said
+    loaded = Encoder.load(str(to / "seed-1"), head="classification", device="cpu")
+    assert loaded.config.id2label == {0: "cat", 1: "other"}
+    record = json.loads((to / "seed-1" / "bertology.json").read_text())
+    assert (record["start"], record["settings"]["seed"]) == ("pretrained", 1)
+    code, again = call(*given, "--seeds", "0,1,2", "--batch-size", 16, "--max-length", 4)
+    assert code == 0, again
+    assert again.count("was made on") == 2
+    assert "seed 2, epoch 2" in again
+    code, other = call(*given, "--seeds", 0)
+    assert code == 2
+    assert "other settings" in other
+    assert "--force" in other
+
+
+def test_a_regression_from_every_start(model: Path, task: Path, tmp_path: Path) -> None:
+    for start in ("frozen", "frozen-features", "random"):
+        code, said = call(
+            model, task, "--columns", "text=sentence,label=score", "--start", start,
+            "--epochs", 1, "--to", tmp_path / start, "--early-stopping", 1,
+        )  # fmt: skip
+        assert code == 0, said
+        assert "pearson" in said
+        assert ("learns nothing" in said) == (start == "frozen")
+        assert ("rate 0.001" in said) == (start == "frozen-features")
+        loaded = Encoder.load(str(tmp_path / start / "seed-0"), head="classification", device="cpu")
+        assert loaded.config.num_labels == 1
+
+
+def test_without_a_folder_models_go_to_the_results(
+    model: Path, task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, said = call(model, task, "--columns", "text=sentence,label=gold", "--start", "frozen")
+    assert code == 0, said
+    assert (tmp_path / "results/finetuned/start/task-frozen/seed-0/README.md").is_file()
+
+
+def test_ctrl_c_says_how_to_go_on(
+    model: Path, task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bertology.cli import finetune as command
+
+    show = command._Line.show
+
+    def stop(line: Any, step: Step) -> None:
+        show(line, step)
+        if step.done == 3:
+            raise KeyboardInterrupt
+
+    given = (model, task, "--columns", "text=sentence,label=gold", "--to", tmp_path / "out")
+    with monkeypatch.context() as patch:
+        patch.setattr(command._Line, "show", stop)
+        code, said = call(*given, "--epochs", 3, "--force")
+    assert code == 130
+    assert "finished epochs are kept. 0 of 1 models are finished." in said
+    assert f"Go on with: bertology finetune {model} {task}" in said
+    assert "--force" not in said.partition("Go on with")[2]
+    code, said = call(*given, "--epochs", 3)
+    assert code == 0, said
+    assert "going on after epoch 1 of 3" in said
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model": "no-such-model"}, "Unknown model 'no-such-model'"),
+        ({"task": "mrcp"}, "Did you mean 'mrpc'"),
+        ({"task": "grammar", "--limit": "5", "--validation-limit": "5"}, "poses no task"),
+        ({"--columns": "text=sentence,label=golden"}, "no column 'golden'"),
+        ({"--columns": "gold"}, "pairs such as label=gold"),
+        ({"--split": "nope"}, "Splits that are there: train, validation"),
+        ({"--split": "train"}, "are the same examples"),
+        ({"--max-length": "999"}, "at most 64"),
+        ({"--seeds": "1,1"}, "name each seed once"),
+        ({"--seeds": "one"}, "not of the form"),
+        ({"--start": "thawed"}, "frozen-features"),
+        ({"--precision": "bfloat16"}, "be float32 but on a GPU"),
+        ({"--epochs": "0"}, "epochs"),
+        ({"--rate": "0"}, "rate"),
+    ],
+)
+def test_what_is_wrong_is_said(
+    model: Path, task: Path, tmp_path: Path, change: dict[str, str], message: str
+) -> None:
+    given = {"model": str(model), "task": str(task), "--to": str(tmp_path / "out")}
+    given |= {"--columns": "text=sentence,label=gold", "--device": "cpu"} | change
+    if given["task"] != str(task):
+        given.pop("--columns")
+    options = [w for n, v in given.items() if n.startswith("--") for w in (n, v)]
+    code, said = call(given["model"], given["task"], *options)
+    assert code == 2, said
+    assert message in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_column_of_another_kind_is_another_task(model: Path, task: Path, tmp_path: Path) -> None:
+    code, said = call(
+        model, task / "train.csv", "--validation", task / "validation.csv",
+        "--columns", "text=sentence,label=sentence", "--to", tmp_path / "out",
+    )  # fmt: skip
+    assert code == 2
+    assert "must pose the same task as train" in said
+
+
+def test_help_has_examples_and_defaults() -> None:
+    code, said = call("--help")
+    assert code == 0
+    assert "bertology finetune bertology-mini grammar-entailment" in said
+    assert "[default: 32]" in said
+    assert "3e-4 for models less than 512 wide" in said

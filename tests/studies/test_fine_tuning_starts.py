@@ -1,0 +1,240 @@
+"""Starts: planted knowledge is found, noise is not, and a tiny study runs to its end."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+from scipy.stats import binom
+
+import bertology as bt
+import planted
+import tiny
+from bertology.data.corpus import Corpus
+from bertology.data.loading import load_corpus
+from bertology.errors import (
+    CapabilityError,
+    DataError,
+    InterruptedRunError,
+    ParameterError,
+)
+from bertology.model.encoder import Encoder
+from bertology.results.claims import Claim, Outcome, Published, Relation, Rule, Source, judge
+from bertology.results.provenance import Provenance
+from bertology.studies.fine_tuning_starts import NAMES, FineTuningStarts, FineTuningStartsResult
+from bertology.studies.study import Context
+
+CLAIMS = {
+    "fine_tuned_over_frozen": Rule("fine_tuned_over_frozen", Relation.ABOVE, 0.1),
+    "pretrained_over_random": Rule("pretrained_over_random", Relation.ABOVE, 0.0),
+    "random_worse": Rule("random_over_frozen_where_published", Relation.BELOW, 0.0),
+}
+
+
+def made_up(
+    scores: dict[str, float], *, seeds: int = 4, noise: float = 0.01, draw: int = 0, task: str = "t"
+) -> FineTuningStartsResult:
+    """The result of measurements that are made up: a start's score, the seed's luck, noise."""
+    rng = np.random.default_rng(draw)
+    study = FineTuningStarts(seeds=seeds)
+    parts = {}
+    for seed in range(seeds):
+        luck = rng.normal(0, 0.05)  # of the seed, which pairing takes out
+        for name in NAMES:
+            values = scores[name] + luck + rng.normal(0, noise, 2)
+            facts = {
+                "start": name, "seed": seed, "task": task, "train_size": 9, "truncated": 0,
+                "train_fingerprint": "x", "truncated_validation": 0, "learning_rate": 1e-3,
+                "constant_f1": 0.4, "constant_accuracy": 0.5,
+            }  # fmt: skip
+            numbers = {"f1": values[0], "accuracy": values[1]}
+            parts[f"{name}-seed-{seed}"] = xr.Dataset(numbers, attrs=facts)
+    provenance = Provenance(
+        study="fine-tuning-starts",
+        study_version=1,
+        parameters={},
+        model={"name": "m", "fingerprint": "f"},
+        corpus={"name": "made-up", "fingerprint": "c"},
+    )
+    return study.conclude(parts, provenance)
+
+
+def outcomes(result: FineTuningStartsResult) -> dict[str, Outcome]:
+    claims = [
+        Claim(name, Source("p", "4.3"), "s", Published("t"), "fine-tuning-starts", rule, "e")
+        for name, rule in CLAIMS.items()
+    ]
+    judged = judge("fine-tuning-starts", result.evidence(), claims, why_not=result.why_not())
+    return {v.claim.id: v.outcome for v in judged}
+
+
+AS_PUBLISHED = {"pretrained": 0.84, "random": 0.5, "frozen": 0.6, "frozen-features": 0.7}
+
+
+def test_what_was_published_bears_the_claims_out() -> None:
+    result = made_up(AS_PUBLISHED, task="qnli")
+    assert set(outcomes(result).values()) == {Outcome.HOLDS}
+    table = result.table().set_index(["start", "metric"])
+    assert list(table.index.get_level_values(0).unique()) == list(NAMES)
+    row = table.loc[("pretrained", "accuracy")]
+    assert row["over_random"] == pytest.approx(0.34, abs=0.02)
+    assert row["over_frozen_low"] < row["over_frozen"] < row["over_frozen_high"]
+    assert row["over_random_p"] <= row["over_random_p_adjusted"] < 0.05
+    assert row["median"] == pytest.approx(row["mean"], abs=0.05)
+    assert np.isnan(table.loc[("frozen", "f1"), "over_frozen_p"])
+    assert "qnli" in result.headline()
+
+
+def test_the_opposite_makes_them_fail() -> None:
+    found = outcomes(made_up({n: 1 - v for n, v in AS_PUBLISHED.items()}, task="sts-b"))
+    assert set(found.values()) == {Outcome.FAILS}
+
+
+def test_a_claim_about_two_tasks_is_not_judged_on_others() -> None:
+    result = made_up(AS_PUBLISHED, task="mrpc")
+    assert outcomes(result)["random_worse"] is Outcome.NOT_APPLICABLE
+    assert "STS-B and QNLI" in str(result.why_not())
+
+
+def test_noise_is_not_taken_for_an_effect() -> None:
+    """Every claim where it just does not hold: each may be wrong in 2.5 % of all cases."""
+    edge = {"pretrained": 0.6, "random": 0.6, "frozen": 0.5, "frozen-features": 0.5}
+    draws, held = 30, 0
+    for draw in range(draws):
+        found = outcomes(made_up(edge, noise=0.03, draw=draw))
+        held += list(found.values()).count(Outcome.HOLDS)
+    assert held <= binom.ppf(0.999, 2 * draws, 0.025)
+
+
+def test_one_seed_decides_nothing() -> None:
+    result = made_up(AS_PUBLISHED, seeds=1, task="qnli")
+    assert set(outcomes(result).values()) == {Outcome.INCONCLUSIVE}
+    assert result.plot().axes
+
+
+def test_the_figure_shows_every_metric_and_the_constant_answer() -> None:
+    figure = made_up(AS_PUBLISHED).plot()
+    assert [a.get_xlabel() for a in figure.axes] == ["f1 (points)", "accuracy (points)"]
+    named = [t.get_text() for t in figure.axes[0].get_yticklabels()]
+    assert len(named) == 5
+    assert named[-1] == "always the same answer"
+
+
+# The real thing, tiny ----------------------------------------------------------------------------
+
+
+def written(folder: Path, *, shuffled: bool = False) -> Path:
+    """A task in files: which way the one marked word points, or nothing at all."""
+    folder.mkdir()
+    for split, size, seed in (("train", 160, 1), ("validation", 80, 2)):
+        rows = [(e.text, planted.TASK.labels[int(e.get("label"))]) for e in _texts(size, seed)]
+        if shuffled:
+            labels = np.random.default_rng(seed).permutation([label for _, label in rows])
+            rows = [(text, str(label)) for (text, _), label in zip(rows, labels, strict=True)]
+        with (folder / f"{split}.csv").open("w", newline="") as file:
+            csv.writer(file).writerows([("text", "label"), *rows])
+    return folder
+
+
+def _texts(size: int, seed: int) -> Corpus:
+    return planted.corpus(size, seed=seed)
+
+
+def knowing() -> Encoder:
+    """An encoder whose pooler knows the answer, and a head that is thrown away."""
+    return Encoder(planted.model(), planted.tokenizer(), head="classification", name="planted")
+
+
+def test_planted_knowledge_is_worth_what_it_is(tmp_path: Path) -> None:
+    corpus = load_corpus(str(written(tmp_path / "task")))
+    result = bt.run(
+        "fine-tuning-starts",
+        knowing(),
+        task=corpus,
+        store=str(tmp_path / "store"),
+        epochs=2,
+        batch_size=16,
+        learning_rate=1e-3,
+        seeds=2,
+    )
+    assert isinstance(result, FineTuningStartsResult)
+    scores = result.by_seed("accuracy")
+    assert set(scores) == set(NAMES)
+    assert scores["pretrained"].min() > 0.95
+    assert scores["frozen-features"].min() > 0.95
+    assert scores["random"].max() < 0.75
+    assert result.tables["runs"]["learning_rate"].unique() == pytest.approx([1e-3])
+    assert "160 examples, 2 epochs" in result.headline()
+    study = FineTuningStarts(epochs=2, batch_size=16, learning_rate=1e-3, seeds=2)
+    part = study.measure(knowing(), corpus, "random-seed-1", Context())
+    assert float(part["accuracy"]) == scores["random"][1]  # a pure function of what it is given
+
+
+def test_nothing_is_found_where_there_is_nothing(tmp_path: Path) -> None:
+    corpus = load_corpus(str(written(tmp_path / "task", shuffled=True)))
+    model = tiny.model("bert")
+    result = bt.run(
+        "fine-tuning-starts",
+        Encoder(model, tiny.tokenizer(planted.WORDS), name="random"),
+        task=corpus,
+        store=str(tmp_path / "store"),
+        epochs=1,
+        learning_rate=1e-3,
+        seeds=3,
+    )
+    assert isinstance(result, FineTuningStartsResult)
+    assert Outcome.HOLDS not in outcomes(result).values()
+
+
+def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
+    study, given = FineTuningStarts(), knowing()
+    folder = written(tmp_path / "task")
+    corpus = load_corpus(str(folder))
+    study.check(given, corpus)
+    with pytest.raises(CapabilityError, match="does not say where its training split is"):
+        study.check(given, corpus[:20])
+    with pytest.raises(DataError, match="'nope'"):
+        FineTuningStarts(train_split="nope").check(given, corpus)
+    with pytest.raises(DataError, match="the same examples"):
+        FineTuningStarts(train_split="validation").check(given, corpus)
+    with pytest.raises(ParameterError, match="pose the task of the corpus"):
+        FineTuningStarts(train="grammar-entailment").check(given, corpus)
+    for wrong in ((), ("random", "random"), ("thawed",)):
+        with pytest.raises(ParameterError, match="none twice"):
+            FineTuningStarts(starts=wrong)
+
+
+def test_data_that_changed_on_the_way_are_noticed() -> None:
+    study = FineTuningStarts(starts=("frozen",), seeds=2)
+    parts = {
+        f"frozen-seed-{k}": xr.Dataset({"accuracy": 0.5}, attrs={"train_fingerprint": str(k)})
+        for k in (0, 1)
+    }
+    with pytest.raises(DataError, match="changed between two parts"):
+        study.conclude(parts, Provenance("s", 1, {}, {"fingerprint": "f"}))
+
+
+def test_ctrl_c_is_left_to_the_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*given: Any, **more: Any) -> None:
+        raise InterruptedRunError("stopped")
+
+    monkeypatch.setattr("bertology.train.tuning.tune", stop)
+    corpus = load_corpus(str(written(tmp_path / "task")))
+    with pytest.raises(KeyboardInterrupt):
+        FineTuningStarts().measure(knowing(), corpus, "random-seed-0", Context())
+
+
+def test_progress_is_told_in_per_cents(tmp_path: Path) -> None:
+    corpus = load_corpus(str(written(tmp_path / "task")), limit=20)
+    told: list[int] = []
+    study = FineTuningStarts(epochs=1, examples=64, max_length=8)
+    context = Context(advance=told.append)
+    found = study.measure(knowing(), corpus, "random-seed-0", context)
+    assert sum(told) == study.steps("", knowing().shape, corpus) == 100
+    assert found.attrs["train_size"] == 64
+    assert found.attrs["truncated"] > 0
+    assert found.attrs["truncated_validation"] > 0
