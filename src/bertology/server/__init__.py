@@ -1,0 +1,1 @@
+"""Pages in the browser, served by this machine to this machine only."""

@@ -1,0 +1,123 @@
+"""The page on which attention maps are labelled by eye: its routes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from fastapi import APIRouter, FastAPI
+from pydantic import BaseModel, ConfigDict, Field
+
+from bertology.data.map_labels import MAP_TYPES, MapLabel, agreements, read_labels
+from bertology.server.app import make_app
+from bertology.server.labelling import Labelling
+from bertology.server.map_pictures import MapPictures
+from bertology.stats.agreement import Agreement
+
+if TYPE_CHECKING:
+    from bertology.model.encoder import Encoder
+
+__all__ = ["PAGES", "annotate_app", "summary_of"]
+
+PAGES = {
+    "/": "annotate.html",
+    "/agreement": "agreement.html",
+    "/static/look.css": "look.css",
+    "/static/annotate.js": "annotate.js",
+    "/static/attention-map.js": "attention-map.js",
+    "/static/agreement.js": "agreement.js",
+    "/static/server.js": "server.js",
+    "/static/icon.svg": "icon.svg",
+}
+_AHEAD = 8  # maps that are computed before they are asked for
+
+
+class _Strict(BaseModel):
+    """Exactly these keys, of exactly these types: no text is taken for a number."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class _Answer(_Strict):
+    number: int = Field(ge=0, le=1_000_000)
+    label: Literal["vertical", "diagonal", "vertical+diagonal", "block", "heterogeneous"]
+
+
+class _Skip(_Strict):
+    number: int = Field(ge=0, le=1_000_000)
+
+
+class _Undo(_Strict):
+    pass
+
+
+def annotate_app(labelling: Labelling, encoder: Encoder, *, port: int) -> FastAPI:
+    """The application that shows the maps of `labelling`, computed by `encoder`."""
+    pictures = MapPictures(encoder)
+    routes = _routes(labelling, pictures)
+    return make_app([routes], PAGES, port=port, on_close=pictures.close)
+
+
+def _routes(labelling: Labelling, pictures: MapPictures) -> APIRouter:
+    """Plain functions, not coroutines: FastAPI runs them in threads, so none blocks another."""
+    router = APIRouter(prefix="/api")
+
+    def state() -> dict[str, Any]:
+        pictures.prepare(labelling.upcoming(_AHEAD))
+        return labelling.state()
+
+    @router.get("/state")
+    def show_state() -> dict[str, Any]:
+        return state()
+
+    @router.get("/maps/{number}")
+    def show_map(number: int) -> dict[str, Any]:
+        recipe = labelling.recipe(number)
+        drawn = pictures.get(recipe).as_json()
+        return {"number": number, "text": recipe.text, "text_b": recipe.text_b, **drawn}
+
+    @router.post("/label")
+    def give_label(answer: _Answer) -> dict[str, Any]:
+        labelling.label(answer.number, answer.label)
+        return state()
+
+    @router.post("/skip")
+    def skip(answer: _Skip) -> dict[str, Any]:
+        labelling.skip(answer.number)
+        return state()
+
+    @router.post("/undo")
+    def undo(_: _Undo) -> dict[str, Any]:
+        labelling.undo()
+        return state()
+
+    @router.get("/agreement")
+    def show_agreement() -> dict[str, Any]:
+        return summary_of(read_labels(labelling.file.path))
+
+    return router
+
+
+def summary_of(labels: list[MapLabel]) -> dict[str, Any]:
+    """How many labels each coder gave, and how any two agree; plain values."""
+    coders = sorted({label.coder for label in labels})
+    counts = {coder: dict.fromkeys(MAP_TYPES, 0) for coder in coders}
+    for label in labels:
+        counts[label.coder][label.label] += 1
+    return {
+        "types": list(MAP_TYPES),
+        "coders": [{"annotator": a, "pass": p, "labels": counts[a, p]} for a, p in coders],
+        "comparisons": [
+            {"first": _coder(c.first), "second": _coder(c.second), **_agreement(c.agreement)}
+            for c in agreements(labels)
+        ],
+    }
+
+
+def _coder(coder: tuple[str, int]) -> dict[str, Any]:
+    return {"annotator": coder[0], "pass": coder[1]}
+
+
+def _agreement(found: Agreement) -> dict[str, Any]:
+    kappa = found.kappa
+    shown = None if kappa is None else {"value": kappa.value, "low": kappa.low, "high": kappa.high}
+    return {"maps": found.n, "same": found.same, "kappa": shown, "table": found.table}

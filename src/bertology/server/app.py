@@ -1,0 +1,186 @@
+"""The application under every page: who may ask, how much, and what the browser may load.
+
+It listens on 127.0.0.1, but that alone keeps nobody out: any web page may send requests there,
+and a name that first led to the page's own server and then to 127.0.0.1 (DNS rebinding) would
+let it read the answers. So requests must name this machine as their host, and those that come
+from a page must come from ours. Files are served by a fixed list, never by a path from outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from bertology.errors import BertologyError
+
+__all__ = ["MAX_BODY", "make_app"]
+
+MAX_BODY = 4096
+"""The most bytes a request may carry; the longest that pages send has fewer than a hundred."""
+
+_STATIC = Path(__file__).parent / "static"
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_READING = {"GET", "HEAD"}
+
+
+def make_app(
+    routers: Iterable[APIRouter],
+    pages: Mapping[str, str],
+    *,
+    port: int,
+    on_close: Callable[[], None] = lambda: None,
+) -> FastAPI:
+    """An application of these routes and pages: address -> file in `static/`.
+
+    `port` is the one that the browser's requests will name; `on_close` is called at the end.
+    """
+
+    @asynccontextmanager
+    async def life(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        on_close()
+
+    # Without FastAPI's own pages: they load scripts from elsewhere.
+    app = FastAPI(
+        docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False, lifespan=life
+    )
+    for router in routers:
+        app.include_router(router)
+    for address, name in pages.items():
+        _add_page(app, address, name)
+    app.add_exception_handler(BertologyError, _say_error)
+    app.add_exception_handler(RequestValidationError, _say_invalid)
+    app.add_exception_handler(HTTPException, _say_http)
+    app.add_middleware(Guard, port=port)
+    return app
+
+
+def _add_page(app: FastAPI, address: str, name: str) -> None:
+    path = _STATIC / name
+    content, kind = path.read_bytes(), _TYPES[path.suffix]
+
+    def page() -> Response:
+        return Response(content, media_type=kind)
+
+    app.add_api_route(address, page, methods=["GET", "HEAD"], include_in_schema=False)
+
+
+def _say_error(_: Request, error: Exception) -> Response:
+    assert isinstance(error, BertologyError)
+    return JSONResponse({"error": error.problem, "hint": error.hint}, status_code=400)
+
+
+def _say_invalid(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    # What was sent is not sent back: it may be anything.
+    wrong = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
+    return JSONResponse({"error": "; ".join(wrong), "hint": None}, status_code=422)
+
+
+def _say_http(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return JSONResponse({"error": error.detail, "hint": None}, status_code=error.status_code)
+
+
+class Guard:
+    """Refuses requests by host, origin, kind and size, and adds headers to every answer."""
+
+    def __init__(self, app: ASGIApp, *, port: int) -> None:
+        self.app = app
+        self.hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost")}
+        self.origins = {f"http://{host}" for host in self.hosts}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI; websockets are refused, since no page uses them."""
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers[name] = value
+            await send(message)
+
+        refusal = self._refusal(str(scope["method"]), Headers(scope=scope))
+        body = b"" if refusal else await _read(receive)
+        if body is None:
+            refusal = (413, f"A request may carry {MAX_BODY} bytes at most.")
+        if refusal is not None:
+            status, text = refusal
+            answer = JSONResponse({"error": text, "hint": None}, status_code=status)
+            await answer(scope, receive, send_guarded)
+            return
+        await self.app(scope, _again(body or b"", receive), send_guarded)
+
+    def _refusal(self, method: str, headers: Headers) -> tuple[int, str] | None:
+        if headers.getlist("host") not in [[host] for host in self.hosts]:
+            return 421, "This page answers to 127.0.0.1 and localhost only."
+        origin = headers.get("origin")
+        if origin is not None and origin not in self.origins:
+            return 403, "Another site may not use this page."
+        # A link from elsewhere may open a page, but nothing else of another site gets in.
+        site = headers.get("sec-fetch-site", "none")
+        if site not in ("none", "same-origin") and headers.get("sec-fetch-mode") != "navigate":
+            return 403, "Another site may not use this page."
+        if method in _READING:
+            return None
+        if headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+            return 415, "Send application/json."
+        return None
+
+
+async def _read(receive: Receive) -> bytes | None:
+    """The whole body; None if there is too much of it, whatever its headers say."""
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return bytes(body)
+        body += message.get("body", b"")
+        if len(body) > MAX_BODY:
+            return None
+        if not message.get("more_body", False):
+            return bytes(body)
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """Gives the body that was read already, then whatever else comes."""
+    given = False
+
+    async def replay() -> Any:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replay

@@ -1,0 +1,105 @@
+"""Attention maps as the page draws them, computed ahead in a thread of their own."""
+
+from __future__ import annotations
+
+import base64
+from collections import OrderedDict
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertology.data.map_labels import MapKey, MapRecipe
+from bertology.errors import DataError
+
+if TYPE_CHECKING:
+    from bertology.model.encoder import Encoder
+
+__all__ = ["MapPicture", "MapPictures", "picture_of"]
+
+_KEPT = 32  # pictures; the longest have 512 tokens and take under a megabyte
+
+
+@dataclass(frozen=True)
+class MapPicture:
+    """One map: rows are the tokens that look, columns those that are looked at."""
+
+    tokens: tuple[str, ...]
+    weights: str
+    """Rows one after the other, base64 of little-endian 16-bit numbers; 65535 is `peak`."""
+    peak: float
+    boundary: int | None
+    """The first token of the second text, if there is one."""
+
+    def as_json(self) -> dict[str, Any]:
+        """What the page is sent. It does not say which layer and head it is: that would bias."""
+        return asdict(self)
+
+
+def picture_of(encoder: Encoder, recipe: MapRecipe) -> MapPicture:
+    """Run the model on the recipe's text and keep the one map."""
+    if recipe.text is None:
+        raise DataError(f"The recipe of example {recipe.example!r} has no text.")
+    text = recipe.text if recipe.text_b is None else (recipe.text, recipe.text_b)
+    batch = encoder.encode(text, too_long="truncate")
+    site = f"layer.{recipe.layer}.head.{recipe.head}.pattern"
+    weights: NDArray[np.float32] = encoder.run(batch, record=site)[site][0].float().cpu().numpy()
+    peak = float(weights.max())
+    steps = np.rint(weights / (peak or 1.0) * 65535).astype("<u2")
+    packed = base64.b64encode(steps.tobytes()).decode("ascii")
+    return MapPicture(tuple(batch.tokens[0]), packed, peak, _boundary(encoder, text))
+
+
+def _boundary(encoder: Encoder, text: str | tuple[str, str]) -> int | None:
+    """Where the second text begins, by the tokenizer: not all families number the segments."""
+    if isinstance(text, str) or not encoder.tokenizer.is_fast:
+        return None
+    limit = encoder.max_length
+    cut: dict[str, Any] = {} if limit is None else {"max_length": limit}
+    rows = encoder.tokenizer(*text, truncation="longest_first" if cut else False, **cut)
+    sides = rows.sequence_ids(0)
+    return sides.index(1) if 1 in sides else None
+
+
+class MapPictures:
+    """Pictures by recipe; one thread makes them, so that the page never waits for two."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="maps")
+        self._made: OrderedDict[MapKey, Future[MapPicture]] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, recipe: MapRecipe) -> MapPicture:
+        """The picture, waited for if need be; a failure is raised here, and tried anew later."""
+        future = self._ask(recipe)
+        try:
+            return future.result()
+        except Exception:
+            with self._lock:
+                self._made.pop(recipe.key, None)
+            raise
+
+    def prepare(self, recipes: Iterable[MapRecipe]) -> None:
+        """Begin to make these, in this order."""
+        for recipe in recipes:
+            self._ask(recipe)
+
+    def close(self) -> None:
+        """Drop what has not been begun."""
+        self._worker.shutdown(wait=True, cancel_futures=True)
+
+    def _ask(self, recipe: MapRecipe) -> Future[MapPicture]:
+        with self._lock:
+            future = self._made.get(recipe.key)
+            if future is None:
+                future = self._worker.submit(picture_of, self._encoder, recipe)
+                self._made[recipe.key] = future
+            self._made.move_to_end(recipe.key)
+            while len(self._made) > _KEPT:
+                self._made.popitem(last=False)
+            return future

@@ -1,0 +1,166 @@
+"""A real browser for tests of pages: Chromium, spoken to through a pipe, no driver needed."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+_PATIENCE = 60.0  # seconds; a loaded machine starts a browser slowly
+
+
+def find_browser() -> str:
+    """Where Chromium is; the test is skipped where there is none."""
+    found = next(filter(None, map(shutil.which, _NAMES)), None)
+    if found is None or os.name != "posix":
+        pytest.skip(f"needs a browser, one of {', '.join(_NAMES)}, on a POSIX system")
+    return found
+
+
+class Browser:
+    """One tab. Commands are those of the Chrome DevTools Protocol."""
+
+    def __init__(self, profile: Path, *, width: int = 1000, height: int = 900) -> None:
+        to_browser, from_browser = os.pipe(), os.pipe()
+
+        def become_three_and_four() -> None:
+            # Far away first: one of the pipe's own ends may be number 3 or 4.
+            ends = [os.dup2(to_browser[0], 100), os.dup2(from_browser[1], 101)]
+            for fixed, end in zip((3, 4), ends, strict=True):
+                os.dup2(end, fixed)
+
+        options = [
+            "--headless=new", "--remote-debugging-pipe", f"--user-data-dir={profile}",
+            "--no-first-run", "--disable-gpu", "--disable-dev-shm-usage",
+            "--disable-background-networking", "--disable-component-update", "--hide-scrollbars",
+            f"--window-size={width},{height}",
+        ]  # fmt: skip
+        if os.geteuid() == 0:
+            options.append("--no-sandbox")  # Chromium refuses to start as root otherwise
+        self._process = subprocess.Popen(
+            [find_browser(), *options, "about:blank"],
+            preexec_fn=become_three_and_four,
+            close_fds=False,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        os.close(to_browser[0])
+        os.close(from_browser[1])
+        self._out, self._in = os.fdopen(to_browser[1], "wb"), os.fdopen(from_browser[0], "rb")
+        self._count, self._session, self._waiting = 0, None, b""
+        self.complaints: list[str] = []
+        self._attach()
+        self.resize(width, height)
+
+    def __enter__(self) -> Browser:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self.call("Browser.close", page=False)
+        except (OSError, EOFError):
+            self._process.kill()
+        self._out.close()
+        self._process.wait(_PATIENCE)
+        self._in.close()
+
+    def _attach(self) -> None:
+        targets = self.call("Target.getTargets", page=False)["targetInfos"]
+        page = next(t for t in targets if t["type"] == "page")
+        attached = self.call(
+            "Target.attachToTarget", page=False, targetId=page["targetId"], flatten=True
+        )
+        self._session = attached["sessionId"]
+        for domain in ("Page", "Runtime", "Log"):
+            self.call(f"{domain}.enable")
+
+    def call(self, method: str, *, page: bool = True, **parameters: Any) -> Any:
+        """Do one thing and give what the browser answers."""
+        self._count += 1
+        asked: dict[str, Any] = {"id": self._count, "method": method, "params": parameters}
+        if page:
+            asked["sessionId"] = self._session
+        self._out.write(json.dumps(asked).encode() + b"\0")
+        self._out.flush()
+        while True:
+            message = self._next()
+            if message.get("id") == self._count:
+                assert "error" not in message, message["error"]
+                return message["result"]
+            self._hear(message)
+
+    def _next(self) -> Any:
+        while b"\0" not in self._waiting:
+            more = os.read(self._in.fileno(), 1 << 16)
+            if not more:
+                raise EOFError("The browser has gone.")
+            self._waiting += more
+        line, _, self._waiting = self._waiting.partition(b"\0")
+        return json.loads(line)
+
+    def _hear(self, message: Any) -> None:
+        """Errors on the page, also what its security policy blocked."""
+        if message.get("method") == "Runtime.exceptionThrown":
+            self.complaints.append(str(message["params"]["exceptionDetails"]))
+        elif message.get("method") == "Log.entryAdded":
+            entry = message["params"]["entry"]
+            if entry["level"] == "error":
+                self.complaints.append(entry["text"])
+
+    def open(self, address: str) -> None:
+        """Go to a page."""
+        self.call("Page.navigate", url=address)
+
+    def evaluate(self, script: str) -> Any:
+        """The value of an expression on the page."""
+        done = self.call(
+            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
+        )
+        assert "exceptionDetails" not in done, done["exceptionDetails"]
+        return done["result"].get("value")
+
+    def wait_for(self, condition: str) -> None:
+        """Until an expression is true on the page, which may still have to load."""
+        until = time.monotonic() + _PATIENCE
+        tried = f"(() => {{ try {{ return Boolean({condition}); }} catch {{ return false; }} }})()"
+        while not self.evaluate(tried):
+            assert time.monotonic() < until, f"never: {condition}\n{self.complaints}"
+            time.sleep(0.02)
+
+    def press(self, key: str) -> None:
+        """A key, as a keyboard gives it."""
+        text = {"text": "\r" if key == "Enter" else key} if len(key) == 1 or key == "Enter" else {}
+        self.call("Input.dispatchKeyEvent", type="keyDown", key=key, **text)
+        self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
+
+    def point(self, x: float, y: float) -> None:
+        """Move the mouse there."""
+        self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+
+    def resize(self, width: int, height: int) -> None:
+        """Another window, such as a telephone's."""
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+
+    def prefer(self, scheme: str) -> None:
+        """Light or dark."""
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        self.call("Emulation.setEmulatedMedia", features=[feature])
+
+    def screenshot(self, path: Path) -> None:
+        """A picture of the whole page."""
+        done = self.call("Page.captureScreenshot", captureBeyondViewport=True)
+        path.write_bytes(base64.b64decode(done["data"]))
