@@ -1,0 +1,75 @@
+"""Cohen's kappa: scikit-learn's number, and an interval that does not claim too much."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import cohen_kappa_score
+
+from bertology.errors import DataError, UnknownNameError
+from bertology.stats.agreement import cohens_kappa
+
+CLASSES = ("a", "b", "c")
+
+
+@given(st.lists(st.tuples(st.sampled_from(CLASSES), st.sampled_from(CLASSES)), min_size=2))
+def test_it_is_the_number_of_scikit_learn(pairs: list[tuple[str, str]]) -> None:
+    first, second = [list(side) for side in zip(*pairs, strict=True)]
+    found = cohens_kappa(first, second, CLASSES, resamples=50)
+    if len({*first, *second}) == 1:
+        assert found.kappa is None
+        return
+    assert found.kappa is not None
+    expected = cohen_kappa_score(first, second, labels=list(CLASSES))
+    assert found.kappa.value == pytest.approx(expected)
+    assert found.kappa.low <= found.kappa.value <= found.kappa.high
+    assert found.same == pytest.approx(np.mean([a == b for a, b in pairs]))
+
+
+def test_the_table_has_the_first_in_rows() -> None:
+    found = cohens_kappa(["a", "a", "b"], ["a", "b", "b"], CLASSES)
+    assert found.table == ((1, 1, 0), (0, 1, 0), (0, 0, 0))
+    assert found.n == 3
+
+
+def test_full_agreement_on_few_things_is_not_certainty() -> None:
+    few = cohens_kappa(["a", "b"] * 4, ["a", "b"] * 4, CLASSES).kappa
+    many = cohens_kappa(["a", "b"] * 200, ["a", "b"] * 200, CLASSES).kappa
+    assert few is not None
+    assert many is not None
+    assert few.value == many.value == 1
+    assert few.low < 0.6 < 0.9 < many.low
+
+
+def test_the_interval_covers_the_truth() -> None:
+    """Two who agree on 80 % of three equally frequent classes: kappa is 0.7."""
+    rng = np.random.default_rng(0)
+    joint = np.full((3, 3), 0.2 / 6)
+    np.fill_diagonal(joint, 0.8 / 3)
+    covered = 0
+    for seed in range(60):
+        cells = rng.choice(9, size=80, p=joint.ravel())
+        first, second = ([CLASSES[c] for c in side] for side in (cells // 3, cells % 3))
+        found = cohens_kappa(first, second, CLASSES, resamples=400, seed=seed).kappa
+        assert found is not None
+        covered += found.low <= 0.7 <= found.high
+    assert covered >= 52  # 57 are expected; fewer than 52 would come once in a hundred times
+
+
+def test_chance_is_not_agreement() -> None:
+    rng = np.random.default_rng(1)
+    first, second = ([CLASSES[i] for i in rng.integers(3, size=300)] for _ in range(2))
+    found = cohens_kappa(first, second, CLASSES).kappa
+    assert found is not None
+    assert not found.excludes(0)
+
+
+def test_what_cannot_be_compared_is_refused() -> None:
+    with pytest.raises(DataError, match="lists of 1 and 2"):
+        cohens_kappa(["a"], ["a", "b"], CLASSES)
+    with pytest.raises(DataError):
+        cohens_kappa([], [], CLASSES)
+    with pytest.raises(UnknownNameError, match="'d'"):
+        cohens_kappa(["d"], ["a"], CLASSES)
