@@ -125,6 +125,14 @@ def test_types_may_be_given_as_shares() -> None:
         head_profile([made("map-types", {})])
 
 
+def test_heads_of_another_relation_decide_no_claim_about_frames() -> None:
+    other = relations()
+    other.arrays.attrs["relation"] = "nsubj"
+    profile = head_profile([ablation(), other, types()])
+    assert set(profile.evidence()) == {"heterogeneous_heads_effect"}
+    assert "nsubj" in str(profile.why_not())
+
+
 def test_an_uninformed_model_judges_no_claim() -> None:
     profile = head_profile([ablation(informed=0), relations(), types()])
     assert profile.evidence() == {}

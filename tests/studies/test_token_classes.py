@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from tokenizers import processors
 
@@ -17,7 +18,7 @@ from bertology.errors import CapabilityError, ParameterError
 from bertology.model.encoder import Encoder
 from bertology.results.claims import Outcome
 from bertology.results.store import Store
-from bertology.studies.token_classes import TokenClasses, TokenClassesResult
+from bertology.studies.token_classes import TokenClasses, TokenClassesResult, _best
 from bertology.train.tagger import Tags
 
 
@@ -154,3 +155,10 @@ def test_a_tokenizer_without_special_tokens_leaves_them_out() -> None:
     assert result.evidence()["noun_excess"].n == 20
     assert not {"special_to_linguistic", "cls_early_minus_late"} & set(result.evidence())
     assert "special" not in result.figures()
+
+
+def test_the_largest_change_is_covered_by_the_bounds_of_all_heads() -> None:
+    rows = {"change": [0.02, 0.01], "change_low": [0.01, -0.2], "change_high": [0.03, 0.3]}
+    found = _best(pd.DataFrame({**rows, "class": "noun", "n": 9}), "noun", "change", 0.95)
+    assert found is not None
+    assert (found.value, found.low, found.high) == (0.02, 0.01, 0.3)

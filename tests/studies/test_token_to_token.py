@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 import transformers as hf
@@ -18,7 +19,7 @@ from bertology.errors import CapabilityError
 from bertology.model.encoder import Encoder
 from bertology.results.claims import Outcome
 from bertology.results.store import Store
-from bertology.studies.token_to_token import TokenToToken, TokenToTokenResult
+from bertology.studies.token_to_token import TokenToToken, TokenToTokenResult, _judged
 from bertology.train.linked import offset_hits
 
 
@@ -169,3 +170,20 @@ def test_offsets_count_from_the_ends_of_a_phrase() -> None:
     links = [((3, 4), (2,)), ((3, 4), (5, 6))]
     assert offset_hits(links, [-1, 1, 2, -2]) == [0.5, 0.5, 0.5, 0.0]
     assert np.isnan(offset_hits([], [1])).all()
+
+
+def test_no_head_is_better_only_if_no_bound_is() -> None:
+    """The head that did best here is not surely the best: a less certain one may be."""
+    columns = {"": [0.02, 0.01], "_low": [0.01, -0.2], "_high": [0.03, 0.3]}
+    rows = pd.DataFrame(
+        {f"{k}{b}": v for b, v in columns.items() for k in ("excess", "selectivity")}
+    )
+    rows = rows.assign(share=0.5, share_low=0.49, n=40)
+    found = _judged("verb-subject", rows, 0.95)["verb_subject_candidate_excess"]
+    assert (found.value, found.low, found.high) == (0.02, 0.01, 0.3)
+
+
+def test_a_relation_without_links_is_said_to_have_none(encoder: Encoder) -> None:
+    result = look(encoder, planted.corpus(8), relations=("verb-subject", "iobj"))
+    assert "iobj: no links" in result.headline()
+    assert "nan" not in result.headline()

@@ -159,6 +159,7 @@ def test_bundled_claims_about_head_ablation() -> None:
         "best_head_gain",
         "worst_head_loss",
         "best_layer_gain",
+        "worst_layer_loss",
         "mean_head_gain",
         "share_of_harmless_heads",
     }

@@ -94,6 +94,12 @@ def test_negations_are_found_however_they_are_split(written: str) -> None:
     assert "she" not in tokens(TokenClass.NEGATION, example)
 
 
+def test_a_full_stop_is_no_part_of_the_word_before_it() -> None:
+    text = "He said no. Then Dr. No came, No. 5 of two."
+    words = [text[a:b] for a, b in treebank_words(text)]
+    assert " ".join(words) == "He said no . Then Dr. No came , No. 5 of two ."
+
+
 def test_only_the_papers_words_are_negations() -> None:
     assert len(NEGATIONS) == 17
     for text in ("she cannot bark", "it doesn't bark", "a knot, another", "no dog"):

@@ -13,7 +13,7 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "bertology"
 
-FOUNDATION = {"errors", "quiet", "registry", "stats", "metrics", "racing"}
+FOUNDATION = {"errors", "quiet", "registry", "stats", "metrics", "racing", "bundled"}
 # What each part may import from the rest of the package, in any function or module.
 MAY_IMPORT: dict[str, set[str]] = {
     "model": FOUNDATION,
@@ -23,14 +23,16 @@ MAY_IMPORT: dict[str, set[str]] = {
     "train": FOUNDATION | {"model", "data", "results"},
     "studies": FOUNDATION | {"model", "data", "results", "report", "train"},
     "run": FOUNDATION | {"model", "data", "results", "report", "train", "studies"},
-    "explorer": FOUNDATION | {"model", "data", "results", "report", "studies", "run"},
+    "reproductions": FOUNDATION | {"model", "data", "results", "report", "train", "studies", "run"},
+    "server": FOUNDATION | {"model", "data", "results", "report", "studies", "run"},
     "cli": FOUNDATION
-    | {"model", "data", "results", "report", "train", "studies", "run", "explorer"},
+    | {"model", "data", "results", "report", "train", "studies", "run", "reproductions", "server"},
 }
 # The foundation in its own order.
 MAY_IMPORT |= {
     "errors": set(),
     "quiet": set(),
+    "bundled": set(),
     "registry": {"errors"},
     "metrics": {"errors"},
     "stats": {"errors", "metrics"},
@@ -38,7 +40,7 @@ MAY_IMPORT |= {
 }
 # The public face (`bertology/__init__.py`, `__main__.py`) may name every part.
 FACE = {"__init__", "__main__"}
-TORCH_FREE = FOUNDATION | {"data", "results", "report", "explorer", "cli"}
+TORCH_FREE = FOUNDATION | {"data", "results", "report", "server", "cli"}
 TORCH_LIKE = {"torch", "transformers", "safetensors"}
 HEAVY = {
     "torch",
@@ -162,7 +164,7 @@ def dotted(part: str) -> list[str]:
     return [f"bertology.{part}", *sorted(m.name for m in found)]
 
 
-@pytest.mark.parametrize("part", ["results", "report", "studies"])
+@pytest.mark.parametrize("part", ["results", "report", "studies", "reproductions"])
 def test_showing_results_needs_no_torch(part: str) -> None:
     statement = "import " + ", ".join(dotted(part))
     assert loaded_by(statement, TORCH_LIKE) == set()

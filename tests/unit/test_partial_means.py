@@ -32,6 +32,18 @@ def test_bounds_cover_all_true_means_together() -> None:
     assert missed <= 12  # 6 are expected
 
 
+def test_a_class_that_few_examples_have_is_not_surely_anything() -> None:
+    rng, missed, small = np.random.default_rng(0), 0, 1.0
+    for turn in range(40):
+        values = rng.normal(size=(40, 100))
+        values[20:, 4:] = np.nan  # four examples have the second class, twenty heads look at it
+        found = partial_means(values, resamples=100, seed=turn)
+        missed += bool(((found.simultaneous_low > 0) | (found.simultaneous_high < 0)).any())
+        small = min(small, float(found.p_adjusted[20:].min()))
+    assert missed <= 5  # 2 are expected
+    assert small > 0.001
+
+
 def test_halves_need_a_trend_and_not_one_loud_layer() -> None:
     assert difference_of_halves([3.0, 3.1, 1.0, 1.1]).excludes(0)
     assert not difference_of_halves([9.0, 1.0, 1.1, 1.0, 1.1, 1.0]).excludes(0)

@@ -87,7 +87,7 @@ def test_bundled_files_that_decide_numbers_are_part_of_the_identity(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     first = bt.run("toy-lengths", encoder, task=world.corpus, store=store)
-    monkeypatch.setattr(ToyLengths, "ingredients", {"weights": "others"})
+    monkeypatch.setattr(ToyLengths, "ingredients", lambda self, corpus: {"weights": "others"})
     other = bt.run(ToyLengths(), encoder, task=world.corpus, store=store)
     assert other.identity != first.identity
     assert other.provenance.ingredients == {"weights": "others"}

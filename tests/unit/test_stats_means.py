@@ -20,10 +20,10 @@ def test_alone_they_are_students() -> None:
     assert (found.high < found.simultaneous_high).all()
 
 
-def test_one_quantity_needs_no_correction() -> None:
-    found = means_over_examples(np.random.default_rng(0).normal(size=(50, 1)), resamples=20_000)
+def test_one_quantity_needs_little_correction() -> None:
+    found = means_over_examples(np.random.default_rng(0).normal(size=(200, 1)), resamples=20_000)
     widths = found.high - found.low, found.simultaneous_high - found.simultaneous_low
-    assert widths[0] == pytest.approx(widths[1], rel=0.02)
+    assert 1 < widths[1] / widths[0] < 1.45  # the price of bounds that allow for skew
 
 
 def test_together_they_cover_as_often_as_they_say() -> None:
@@ -35,7 +35,20 @@ def test_together_they_cover_as_often_as_they_say() -> None:
             common + rng.normal(size=(30, 12)), resamples=300, level=0.9, seed=seed
         )
         covered += bool(((found.simultaneous_low < 0) & (found.simultaneous_high > 0)).all())
-    assert 0.85 < covered / 300 < 0.96
+    assert covered / 300 > 0.87
+
+
+@pytest.mark.parametrize("examples", [3, 8, 200])
+def test_few_or_skewed_examples_make_no_false_claims(examples: int) -> None:
+    """As many columns as a model has heads, over fewer examples than columns."""
+    rng, missed = np.random.default_rng(1), 0
+    for seed in range(40):
+        values = rng.normal(size=(examples, 100))
+        if examples > 100:
+            values = np.exp(values) - np.exp(0.5)  # the mean is 0, and most values lie below it
+        found = means_over_examples(values, resamples=100, seed=seed)
+        missed += bool(((found.simultaneous_low > 0) | (found.simultaneous_high < 0)).any())
+    assert missed <= 5  # 2 are expected
 
 
 def test_what_never_varies_is_what_it_is() -> None:

@@ -17,6 +17,7 @@ from bertology.data.corpus import Corpus, Example, Field
 from bertology.data.loading import load_corpus
 from bertology.errors import DataError, MissingExtraError, ModelError, UnknownNameError
 from bertology.model.encoder import Encoder
+from bertology.train.classified import tagging_ingredients
 from bertology.train.tagger import (
     BUNDLED,
     RECORD,
@@ -197,6 +198,15 @@ def test_spacy_and_stanza_are_used_where_they_are_installed(
     tagger = StanzaTagger()
     assert tagger.tag([["it", "is"]]) == [Tags(("PRON", "X"), ("subject", ""))]
     assert tagger.name == "stanza 0, en"
+
+
+def test_the_version_of_a_library_enters_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bertology.train.classified.version", lambda name: f"{name} 1")
+    found = tagging_ingredients("spacy")
+    assert found == {"spacy": "spacy 1", "en_core_web_sm": "en_core_web_sm 1"}
+    assert tagging_ingredients("stanza") == {"stanza": "stanza 1"}
+    assert tagging_ingredients("gold") == {}
+    assert list(tagging_ingredients("auto")) == ["bundled_tagger"]
 
 
 def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -117,6 +117,15 @@ def test_a_pooler_that_was_never_pre_trained_belongs_to_the_head() -> None:
     assert "bert.embeddings.word_embeddings.weight" not in learning
 
 
+def test_weights_that_learn_are_float32_whatever_the_encoder_is() -> None:
+    given = encoder()
+    given.model.to(torch.bfloat16)
+    given.config.dtype = torch.bfloat16
+    for start in ("pretrained", "random"):
+        model = begin(given, YES_NO, STARTS[start], seed=0)
+        assert {p.dtype for p in model.parameters()} == {torch.float32}
+
+
 def test_pruned_models_stay_pruned() -> None:
     smaller = Encoder(prune_heads(encoder(), [(1, 2)]), tiny.tokenizer(list(WORDS)), name="pruned")
     model = begin(smaller, YES_NO, STARTS["pretrained"], seed=0)

@@ -11,7 +11,20 @@ import typer
 from typer.core import TyperGroup
 
 from bertology import __version__
-from bertology.cli import claims, datasets, demo, families, models, pretrain, results, run, studies
+from bertology.cli import (
+    annotate,
+    claims,
+    datasets,
+    demo,
+    families,
+    finetune,
+    models,
+    pretrain,
+    reproduce,
+    results,
+    run,
+    studies,
+)
 from bertology.cli.console import examples, say_error
 from bertology.errors import BertologyError, InterruptedRunError
 from bertology.quiet import be_verbose, hush, is_verbose
@@ -60,7 +73,20 @@ app = typer.Typer(
         "bertology list",
     ),
 )
-for group in (demo, run, studies, pretrain, models, datasets, claims, results, families):
+for group in (
+    demo,
+    run,
+    reproduce,
+    studies,
+    finetune,
+    pretrain,
+    annotate,
+    models,
+    datasets,
+    claims,
+    results,
+    families,
+):
     group.add_to(app)
 
 

@@ -14,7 +14,8 @@ _WORD = re.compile(
     | n\ ?['’]t\b                     # also as GLUE cuts it (doesn 't)
     | ['’](?:s|m|d|re|ve|ll)\b
     | (?:[^\W\d_]\.){2,}               # U.S.
-    | (?:Mr|Mrs|Ms|Dr|St|Jr|Sr|Inc|Corp|Co|Ltd|No)\.(?=\s)
+    | (?:Mr|Mrs|Ms|Dr|St|Jr|Sr|Inc|Corp|Co|Ltd)\.(?=\s)
+    | No\.(?=\s?\d)                  # No. 5, but not the end of: he said no.
     | \d+(?:[.,:/]\d+)*                # 1,000.50
     | \w+
     | \.{2,} | -{2,}

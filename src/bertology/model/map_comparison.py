@@ -88,9 +88,8 @@ class _Compared:
     def update(self, value: Tensor, place: Place) -> None:
         real = place.real
         both = (real[:, :, None] & real[:, None, :])[:, None]  # (B, 1, T, T)
-        one, two = (
-            m.float().masked_fill(~both, 0.0) for m in (value, self._before.pop(place.layer))
-        )
+        before = self._before.pop(place.layer).to(value.device)  # the other model may lie elsewhere
+        one, two = (m.float().masked_fill(~both, 0.0) for m in (value, before))
         share = real / real.sum(-1, keepdim=True)  # (B, T)
         divergence = torch.einsum("bht,bt->bh", _divergences(one, two), share)
         one, two = (m / m.flatten(2).norm(dim=-1)[..., None, None] for m in (one, two))

@@ -79,7 +79,7 @@ class Provenance:
     others: dict[str, Any] = field(default_factory=dict)
     """Further models, by the parameter that names each; described as `model` is."""
     ingredients: dict[str, str] = field(default_factory=dict)
-    """Bundled files that the study's numbers rest on, with their fingerprints."""
+    """What else the numbers rest on (bundled weights, other data), with fingerprints."""
     seed: int | None = None
     versions: dict[str, str] = field(default_factory=library_versions)
     created: str = field(default_factory=_now)

@@ -129,7 +129,7 @@ class Session:
             model=_described(materials.encoder),
             corpus=shown,
             others={name: _described(other) for name, other in materials.others.items()},
-            ingredients=study.ingredients,
+            ingredients=study.ingredients(corpus),
             seed=parameters.get("seed"),
             command=self.command,
         )

@@ -3,7 +3,9 @@
 A sentence without a noun says nothing about attention to nouns. Each mean is over the examples
 that have its quantity; the bounds treat it as a ratio of two means over all examples, whose
 influences are zero where the quantity is absent. The bounds are those of `stats.paired`, set
-around the mean: what one example may do is the largest deviation seen, or more where one says so.
+around the mean: what one example may do is the largest deviation seen, or more where one says so,
+and more the fewer there are: in five values the largest of all has hardly been seen. Under thirty,
+Student's bounds (Bonferroni's for all rows) hold as well, and the wider ones are given.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_ndtr, ndtri_exp, stdtrit
+from scipy.special import log_ndtr, ndtri_exp, stdtr, stdtrit
 
 from bertology.errors import DataError
 from bertology.stats.intervals import (
@@ -26,6 +28,8 @@ from bertology.stats.multiplicity import max_statistics, step_down
 __all__ = ["PartialMeans", "partial_means"]
 
 Floats = NDArray[np.float64]
+
+FEW = 30  # values; with fewer, the spread and the correlations that were seen mean little
 
 
 @dataclass(frozen=True)
@@ -81,11 +85,25 @@ def partial_means(
         null = max_statistics(influence, resamples=resamples, seed=seed)
         critical = float(np.quantile(null.max(axis=1), level))
         budget = -float(log_ndtr(-critical))  # as `stats.paired.simultaneous` spends it
-        most = np.maximum(np.abs(influence).max(axis=1), reach * scale)
+        seen = np.abs(influence).max(axis=1) * (1 + FEW / n[known])  # and a little unseen
+        most = np.maximum(seen, reach * scale)
         below, above = bounded_mean_bounds(influence, None, low=-most, high=most, budget=budget)
+        strict, against_all = _students(mean[known], spread[known], n[known], level)
+        below, above = np.minimum(below, -strict), np.maximum(above, strict)
         all_low[known], all_high[known] = mean[known] + below, mean[known] + above
         against = evidence_against_zero(
             influence + mean[known][:, None], None, reach=most + np.abs(mean[known])
         )
-        p[known] = step_down(np.maximum(-ndtri_exp(-against), 0.0), null)
+        stepped = step_down(np.maximum(-ndtri_exp(-against), 0.0), null)
+        p[known] = np.maximum(stepped, against_all)
     return PartialMeans(mean, low, high, all_low, all_high, p, n.astype(np.int64), level)
+
+
+def _students(
+    mean: Floats, spread: Floats, n: NDArray[np.int64], level: float
+) -> tuple[Floats, Floats]:
+    """Half-widths and p-values by Student and Bonferroni for means of few values; else 0."""
+    half = stdtrit(n - 1, 1 - (1 - level) / 2 / n.size) * spread
+    sizes = np.abs(mean) / np.where(spread > 0, spread, 1.0)
+    p = np.where(spread > 0, np.minimum(2 * n.size * stdtr(n - 1, -sizes), 1.0), 0.0)
+    return np.where(n < FEW, half, 0.0), np.where(n < FEW, p, 0.0)

@@ -115,7 +115,7 @@ class AttentionChange(Study[AttentionChangeResult]):
     texts. For every head and example, the two L × L maps are flattened and their cosine is taken;
     beside it the Jensen-Shannon divergence of each query's two distributions, averaged over
     queries. Padding enters neither. Means are over at most `examples` examples, drawn by
-    `seed`; intervals are Student's, the simultaneous ones by the largest t-statistic.
+    `seed`; intervals are Student's, the simultaneous ones hold for all rows and skewed changes.
 
     Claims are judged only where the two models are related: where heads of the same number are
     surely more alike than a head and the other model's next one.

@@ -143,8 +143,7 @@ class FineTuningStarts(Study[FineTuningStartsResult]):
     intervals are of other seeds on the same validation data, not of other data. A score without
     fine-tuning is that of a random head and says little about what the encoder knows; that is what
     `frozen-features` is for. All starts have the same epochs and, but for the lone head, the same
-    learning rate; a random start may want more of both. Training data enter the identity of a
-    result by their name only.
+    learning rate; a random start may want more of both.
     """
 
     version: ClassVar[int] = 1
@@ -190,6 +189,11 @@ class FineTuningStarts(Study[FineTuningStartsResult]):
             raise ParameterError("train", "FineTuningStarts", must, posed.name)
         check_apart(train, corpus)
         begin(encoder, task, STARTS["pretrained"], seed=0)
+
+    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+        """The training data: another file under the same name is another study."""
+        assert corpus is not None
+        return {"training_data": self.load_train(corpus).fingerprint}
 
     def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
         """One run each."""

@@ -25,6 +25,7 @@ __all__ = ["JOINED", "HeadProfileResult", "head_profile"]
 
 ABLATION, RELATIONS, TYPES = "head-ablation", "relation-heads", "map-types"
 HETEROGENEOUS = "heterogeneous"
+FRAMES = "frame"  # the relation that the paper looks for heads of
 RELATION_GROUP = "relation heads"
 _CLASSES = ("vertical", "diagonal", "vertical+diagonal", "block", HETEROGENEOUS)
 _NAMES_OF_TYPE = ("majority", "class", "type")
@@ -65,12 +66,15 @@ class HeadProfileResult(Result):
             return {}
         level, found = float(facts["level"]), {}
         groups = self.tables["groups"].to_dict("records") if "groups" in self.tables else []
+        # The claims are about frames; a result about another relation says nothing of them.
+        frames = str(facts.get("relation", FRAMES)) == FRAMES
+        judged = (RELATION_GROUP, HETEROGENEOUS) if frames else (HETEROGENEOUS,)
         for row in groups:
-            if row["group"] in (RELATION_GROUP, HETEROGENEOUS):
+            if row["group"] in judged:
                 name = f"{row['group'].replace(' heads', '')}_heads_effect".replace(" ", "_")
                 bounds = (row["contrast"], row["low"], row["high"])
                 found[name] = Estimate(*bounds, n=len(heads), level=level)
-        if "relation_head" in heads and heads["relation_head"].any():
+        if frames and "relation_head" in heads and heads["relation_head"].any():
             new = {"effect": "difference", "effect_low": "simultaneous_low"}
             new["effect_high"] = "simultaneous_high"
             rows = heads[heads["relation_head"]].rename(columns=new)
@@ -85,6 +89,9 @@ class HeadProfileResult(Result):
             return "not judged: no result of head-ablation is among those joined"
         if not self.arrays.attrs["informed"]:
             return "not judged: the intact model does not surely beat a constant answer"
+        relation = self.arrays.attrs.get("relation", FRAMES)
+        if relation != FRAMES:
+            return f"not judged: the relation heads are of {relation}, and not of {FRAMES}"
         return None
 
     def figures(self) -> Mapping[str, Callable[[], Figure]]:
@@ -159,6 +166,8 @@ def head_profile(
     facts: dict[str, Any] = {"level": level}
     if ABLATION in by_study:
         facts |= {k: by_study[ABLATION].arrays.attrs[k] for k in ("informed", "examples")}
+    if RELATIONS in by_study:
+        facts["relation"] = by_study[RELATIONS].arrays.attrs.get("relation", FRAMES)
     return HeadProfileResult(provenance, tables, xr.Dataset(attrs=facts))
 
 

@@ -81,11 +81,10 @@ class Study(Generic[R]):
         """Parameters as plain JSON values, the study's part of a job's identity."""
         return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
 
-    @property
-    def ingredients(self) -> dict[str, str]:
-        """Bundled files that decide numbers, such as trained weights: name and fingerprint.
+    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+        """What else decides numbers, such as bundled weights or other data: name and fingerprint.
 
-        They are part of a job's identity, so that better weights do not find old results.
+        It is part of a job's identity, so that better weights do not find old results.
         """
         return {}
 

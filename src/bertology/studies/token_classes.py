@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.bundled import bundled_fingerprint
 from bertology.data.classes import LINGUISTIC, SPECIAL, TokenClass
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
@@ -165,16 +164,16 @@ class TokenClasses(Study[TokenClassesResult]):
     bins: int = parameter(
         4, "Into how many stretches a text is cut to match positions.", minimum=1, maximum=64
     )
+    examples: int = parameter(1000, "Use at most so many examples.", minimum=2)
     resamples: int = parameter(2000, "Resamples behind the correction.", minimum=100)
     level: float = parameter(0.95, "Confidence level.", minimum=0.5, maximum=0.999)
-    seed: int = parameter(0, "Seed of the resamples.", minimum=0)
+    seed: int = parameter(0, "Seed of the examples and the resamples.", minimum=0)
 
-    @property
-    def ingredients(self) -> dict[str, str]:
-        """The bundled tagger, which may be asked."""
-        if self.tagger not in ("auto", "bundled"):
-            return {}
-        return {"bundled_tagger": bundled_fingerprint("tagger/tagger.safetensors")}
+    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+        """The tagger that may be asked."""
+        from bertology.train.classified import tagging_ingredients
+
+        return tagging_ingredients(self.tagger)
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
         """Refuse gold annotation that is not there."""
@@ -185,11 +184,14 @@ class TokenClasses(Study[TokenClassesResult]):
 
     def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
         """Blocks of examples."""
-        return [f"examples-{start:06d}" for start in range(0, len(corpus), BLOCK)]
+        return [f"examples-{start:06d}" for start in range(0, self._size(corpus), BLOCK)]
 
     def steps(self, part: str, shape: Shape, corpus: Corpus) -> int:
         """One step for each example."""
-        return min(BLOCK, len(corpus) - int(part.rpartition("-")[2]))
+        return min(BLOCK, self._size(corpus) - int(part.rpartition("-")[2]))
+
+    def _size(self, corpus: Corpus) -> int:
+        return min(self.examples, len(corpus))
 
     def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
         """Weights and expected weights of each class, example by example."""
@@ -198,8 +200,8 @@ class TokenClasses(Study[TokenClassesResult]):
         from bertology.model.class_attention import ClassAttention
         from bertology.train.classified import annotated, classified_batches
 
-        start = int(part.rpartition("-")[2])
-        block, who = annotated(corpus[start : start + BLOCK], self.tagger)
+        start, shown = int(part.rpartition("-")[2]), corpus.take(self.examples, seed=self.seed)
+        block, who = annotated(shown[start : start + BLOCK], self.tagger)
         words, signs = [KINDS.index(k) for k in LINGUISTIC], [KINDS.index(TokenClass.PUNCTUATION)]
         shape = (len(block), len(KINDS), encoder.shape.layers, encoder.shape.heads)
         score, expected, share, before = (np.full(shape, np.nan, np.float32) for _ in range(4))
@@ -354,9 +356,9 @@ def _add(table: pd.DataFrame, rows: NDArray[np.bool_], name: str, means: Any) ->
 
 
 def _best(table: pd.DataFrame, kind: str, column: str, level: float) -> Estimate | None:
-    """The head with the largest excess or increase of a class."""
+    """The largest excess or increase of a class; the largest of all bounds cover the true one."""
     rows = table[(table["class"] == kind) & table[f"{column}_low"].notna()]
     if rows.empty:
         return None
-    row = rows.iloc[int(rows[column].to_numpy().argmax())]
-    return Estimate(row[column], row[f"{column}_low"], row[f"{column}_high"], row["n"], level)
+    value, low, high = (rows[c].max() for c in (column, f"{column}_low", f"{column}_high"))
+    return Estimate(value, low, high, rows["n"].min(), level)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.bundled import bundled_fingerprint
 from bertology.data.classes import TokenClass
 from bertology.errors import CapabilityError
 from bertology.results.result import Provenance, Result
@@ -58,7 +57,10 @@ class TokenToTokenResult(Result):
         """The best head of each relation beside the best offset."""
         shown = []
         for relation, rows in self._relations():
-            best = rows.iloc[int(rows["share"].to_numpy().argmax())]
+            if rows["share"].isna().all():
+                shown.append(f"{relation}: no links")
+                continue
+            best = rows.iloc[int(np.nanargmax(rows["share"].to_numpy()))]
             offset = best["share"] - best["excess"]
             place = f"{int(best['layer'])}.{int(best['head'])}"
             shown.append(f"{relation}: head {place} {best['share']:.2f}, offset {offset:.2f}")
@@ -161,16 +163,16 @@ class TokenToToken(Study[TokenToTokenResult]):
         "Who says what is a noun: the corpus where it can, else the bundled tagger (auto).",
         choices=("auto", "gold", "bundled", "spacy", "stanza"),
     )
+    examples: int = parameter(1000, "Use at most so many examples.", minimum=2)
     resamples: int = parameter(2000, "Resamples behind the correction.", minimum=100)
     level: float = parameter(0.95, "Confidence level.", minimum=0.5, maximum=0.999)
-    seed: int = parameter(0, "Seed of the resamples.", minimum=0)
+    seed: int = parameter(0, "Seed of the examples and the resamples.", minimum=0)
 
-    @property
-    def ingredients(self) -> dict[str, str]:
-        """The bundled tagger, which may be asked."""
-        if self.tagger not in ("auto", "bundled"):
-            return {}
-        return {"bundled_tagger": bundled_fingerprint("tagger/tagger.safetensors")}
+    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+        """The tagger that may be asked."""
+        from bertology.train.classified import tagging_ingredients
+
+        return tagging_ingredients(self.tagger)
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
         """Refuse relations and annotation that the corpus does not have."""
@@ -200,11 +202,14 @@ class TokenToToken(Study[TokenToTokenResult]):
 
     def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
         """Blocks of examples."""
-        return [f"examples-{start:06d}" for start in range(0, len(corpus), BLOCK)]
+        return [f"examples-{start:06d}" for start in range(0, self._size(corpus), BLOCK)]
 
     def steps(self, part: str, shape: Shape, corpus: Corpus) -> int:
         """One step for each example."""
-        return min(BLOCK, len(corpus) - int(part.rpartition("-")[2]))
+        return min(BLOCK, self._size(corpus) - int(part.rpartition("-")[2]))
+
+    def _size(self, corpus: Corpus) -> int:
+        return min(self.examples, len(corpus))
 
     def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
         """Hits of heads and offsets, and the weights that [CLS] gives, example by example."""
@@ -214,9 +219,9 @@ class TokenToToken(Study[TokenToTokenResult]):
         from bertology.train.classified import annotated, classified_batches
         from bertology.train.linked import followed
 
-        start = int(part.rpartition("-")[2])
+        start, shown = int(part.rpartition("-")[2]), corpus.take(self.examples, seed=self.seed)
         asked = self._asked(corpus)
-        block, who = annotated(corpus[start : start + BLOCK], self.tagger)
+        block, who = annotated(shown[start : start + BLOCK], self.tagger)
         shape = (len(block), len(asked), encoder.shape.layers, encoder.shape.heads)
         hits, with_special, elsewhere = (np.full(shape, np.nan, np.float32) for _ in range(3))
         near = np.full((len(block), len(asked), len(OFFSETS)), np.nan, np.float32)
@@ -416,11 +421,10 @@ def _judged(relation: str, rows: pd.DataFrame, level: float) -> dict[str, Estima
         bound: rows[[f"excess{bound}", f"selectivity{bound}"]].min(axis=1).to_numpy()
         for bound in ("", "_low", "_high")
     }
-    at = int(np.nanargmax(gains[""]))
-    best = rows.iloc[at]
     name = relation.replace("-", "_").replace(":", "_")
-    value, low, high = (float(gains[bound][at]) for bound in ("", "_low", "_high"))
-    found = Estimate(value, low, high, int(best["n"]), level)
+    # The largest of each bound: another head than the one that did best here may be the best.
+    value, low, high = (float(np.nanmax(gains[bound])) for bound in ("", "_low", "_high"))
+    found = Estimate(value, low, high, int(rows["n"].min()), level)
     evidence = {f"{name}_excess": found}
     # Where no head surely comes near the offset, there is no candidate to speak of.
     if (rows["share_low"] > 0.75 * (rows["share"] - rows["excess"])).any():

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bertology.bundled import bundled_fingerprint
 from bertology.data.classes import (
     SPECIAL,
     Specials,
@@ -16,6 +19,7 @@ from bertology.data.classes import (
     position_groups,
 )
 from bertology.errors import CapabilityError
+from bertology.train.tagger import SPACY_PIPELINE
 
 if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
@@ -23,7 +27,7 @@ if TYPE_CHECKING:
     from bertology.model.class_attention import Groups
     from bertology.model.encoder import Encoder
 
-__all__ = ["TAGGING", "annotated", "check_tagging", "classified_batches"]
+__all__ = ["TAGGING", "annotated", "check_tagging", "classified_batches", "tagging_ingredients"]
 
 TAGGING = ("auto", "gold", "bundled", "spacy", "stanza")
 """Where classes come from. "auto" is the corpus's own annotation, else the bundled tagger."""
@@ -37,6 +41,18 @@ def check_tagging(corpus: Corpus, how: str) -> None:
             f"Corpus {corpus.name!r} has no annotation of words, tags and subjects.",
             hint=f"It has: {have}. Have it tagged with tagger='bundled' (--tagger bundled).",
         )
+
+
+def tagging_ingredients(how: str) -> dict[str, str]:
+    """What decides the tags beside the corpus: the bundled tagger, or a library and its model."""
+    if how in ("auto", "bundled"):
+        return {"bundled_tagger": bundled_fingerprint("tagger/tagger.safetensors")}
+    packages = {"spacy": ("spacy", SPACY_PIPELINE), "stanza": ("stanza",)}.get(how, ())
+    found = {}
+    for name in packages:
+        with suppress(PackageNotFoundError):  # what is not there is refused where it is asked for
+            found[name] = version(name)
+    return found
 
 
 def annotated(corpus: Corpus, how: str) -> tuple[Corpus, str]:

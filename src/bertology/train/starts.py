@@ -91,8 +91,14 @@ def _classifier_over(encoder: Encoder, task: Task) -> tuple[Any, list[str]]:
     auto = transformers.AutoModelForSequenceClassification
     try:
         with torch.random.fork_rng(devices=[]):
+            # In bfloat16, as an encoder may be, small updates of weights would be rounded away.
             model, info = load_pruned(
-                None, auto, config=config, state_dict=given, output_loading_info=True
+                None,
+                auto,
+                config=config,
+                state_dict=given,
+                dtype=torch.float32,
+                output_loading_info=True,
             )
     except ValueError as error:
         if "Unrecognized configuration class" not in str(error):

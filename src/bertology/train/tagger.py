@@ -29,6 +29,7 @@ __all__ = [
     "BUNDLED",
     "RECORD",
     "ROLES",
+    "SPACY_PIPELINE",
     "TAGGERS",
     "WEIGHTS",
     "ProbeTagger",
@@ -41,6 +42,7 @@ __all__ = [
 ]
 
 BUNDLED = Path(__file__).parents[1] / "checkpoints" / "tagger"
+SPACY_PIPELINE = "en_core_web_sm"
 RECORD, WEIGHTS = "tagger.json", "tagger.safetensors"
 ROLES = ("", SUBJECT, OBJECT)
 _ADDED = frozenset({Field.WORDS, Field.POS, Field.TAGS})
@@ -151,7 +153,7 @@ class ProbeTagger:
 class SpacyTagger:
     """spaCy's tagger and parser, on words that are already split."""
 
-    def __init__(self, pipeline: str = "en_core_web_sm") -> None:
+    def __init__(self, pipeline: str = SPACY_PIPELINE) -> None:
         self._spacy = _optional("spacy")
         self._run = self._spacy.load(pipeline)
         self.name = f"spaCy {self._spacy.__version__}, {pipeline}"
