@@ -1,0 +1,159 @@
+"""Results as small tables for readers, by study; intervals in brackets."""
+
+from __future__ import annotations
+
+import math
+from statistics import mean
+from typing import TYPE_CHECKING, Any
+
+from bertology.reproductions.paper import Found, Numbers
+
+if TYPE_CHECKING:
+    from bertology.stats import Estimate
+
+__all__ = [
+    "ablation_numbers",
+    "evidence_numbers",
+    "relation_numbers",
+    "starts_numbers",
+    "type_numbers",
+    "with_interval",
+]
+
+
+def with_interval(value: float, low: float, high: float, *, scale: float = 1.0) -> str:
+    """`0.31 [0.28, 0.34]`; the bare value where there is no interval."""
+    shown = _short(scale * value)
+    if math.isnan(low) or math.isnan(high):
+        return shown
+    return f"{shown} [{_short(scale * low)}, {_short(scale * high)}]"
+
+
+def _points(estimate: Estimate | None) -> str:
+    """A difference of scores in points, with its sign."""
+    if estimate is None:
+        return "–"
+    shown = f"{100 * estimate.value:+.1f}"
+    if math.isnan(estimate.low) or math.isnan(estimate.high):
+        return shown
+    return f"{shown} [{100 * estimate.low:+.1f}, {100 * estimate.high:+.1f}]"
+
+
+def _short(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:.3g}"
+
+
+def evidence_numbers(found: Found) -> Numbers:
+    """What claims are judged on, a column for each corpus."""
+    evidence = {title: result.evidence() for title, result in found.items()}
+    quantities = list(dict.fromkeys(q for entry in evidence.values() for q in entry))
+    rows = [
+        (quantity.replace("_", " "), *(_cell(evidence[title].get(quantity)) for title in found))
+        for quantity in quantities
+    ]
+    return Numbers(
+        ("quantity", *found),
+        tuple(rows),
+        note="In brackets: intervals as the claims are judged on; n: examples, links or seeds.",
+    )
+
+
+def _cell(estimate: Any) -> str:
+    if estimate is None:
+        return "–"
+    return f"{with_interval(estimate.value, estimate.low, estimate.high)}, n = {estimate.n}"
+
+
+_STARTS = {
+    "frozen": "pre-trained",
+    "random": "fine-tuned, random start",
+    "pretrained": "fine-tuned, pre-trained start",
+    "frozen-features": "head on frozen features",
+}
+
+
+def starts_numbers(found: Found) -> Numbers:
+    """Scores by what a fine-tuning started from (fine-tuning-starts)."""
+    rows = []
+    for title, result in found.items():
+        table, facts = result.tables["starts"], result.arrays.attrs
+        for metric, block in table.groupby("metric", sort=False):
+            by_start = {row["start"]: row for row in block.to_dict("records")}
+            cells = [
+                with_interval(r["mean"], r["low"], r["high"], scale=100) if r else "–"
+                for r in map(by_start.get, _STARTS)
+            ]
+            rows.append((title, *cells, str(metric), f"{facts['train_size']:,}"))
+    seeds = max((int(r.arrays.attrs["seeds"]) for r in found.values()), default=0)
+    evidence = (r.evidence().get("fine_tuned_over_frozen") for r in found.values())
+    gains = [e.value for e in evidence if e is not None]
+    gain = f" Mean gain over the pre-trained: {100 * mean(gains):+.1f} points." if gains else ""
+    return Numbers(
+        ("data", *_STARTS.values(), "metric", "examples learnt from"),
+        tuple(rows),
+        note=f"Points on the validation data; means over {seeds} seeds, in brackets their 95 % "
+        f"interval.{gain}",
+    )
+
+
+def type_numbers(found: Found) -> Numbers:
+    """Shares of the types of maps (map-types)."""
+    columns: list[str] = []
+    rows = []
+    for title, result in found.items():
+        table = result.tables["shares"]
+        whole = table[table["layer"] == "all"]
+        columns = [str(t) for t in whole["type"]]
+        cells = [
+            with_interval(r["share"], r["low"], r["high"], scale=100)
+            for r in whole.to_dict("records")
+        ]
+        rows.append((title, *cells, str(result.arrays.attrs["examples"])))
+    return Numbers(
+        ("data", *columns, "examples"),
+        tuple(rows),
+        note="Per cent of all maps, in brackets 95 % intervals over examples.",
+    )
+
+
+def relation_numbers(found: Found) -> Numbers:
+    """The two heads of the highest weight between linked words (relation-heads)."""
+    rows = []
+    for title, result in found.items():
+        heads, facts = result.tables["heads"], result.arrays.attrs
+        top = heads.sort_values("weight", ascending=False).head(2)
+        rows += [
+            (
+                title,
+                str(facts["sentences"]),
+                f"{int(r['layer'])}.{int(r['head'])}",
+                f"{r['weight']:.3f}",
+                with_interval(r["excess"], r["simultaneous_low"], r["simultaneous_high"]),
+                "yes" if r["sure"] else "no",
+            )
+            for r in top.to_dict("records")
+        ]
+    return Numbers(
+        ("data", "sentences", "layer.head", "weight", "excess over unlinked words", "sure"),
+        tuple(rows),
+        note="The two heads of the highest weight, layers and heads from 0. Intervals of the "
+        "excess hold for all heads and comparisons together.",
+    )
+
+
+def ablation_numbers(found: Found) -> Numbers:
+    """What is gained and lost without heads and layers (head-ablation)."""
+    rows = []
+    for title, result in found.items():
+        facts, evidence = result.arrays.attrs, result.evidence()
+        names = ("best_head_gain", "mean_head_gain", "best_layer_gain", "worst_layer_loss")
+        cells = [_points(evidence.get(name)) for name in names]
+        score = f"{100 * float(facts['intact']):.1f} ({facts['metric']})"
+        rows.append((title, score, *cells, str(facts["examples"])))
+    return Numbers(
+        ("data", "intact", "best head", "mean of all heads", "best layer", "worst layer's loss",
+         "examples"),
+        tuple(rows),
+        note="Changes of the score in points. Intervals of the best and the worst hold for all "
+        "heads, or layers, together.",
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""One file for each paper; the file name is the reproduction's name."""

@@ -1,0 +1,126 @@
+"""`bertology reproduce` from one command to a page: stopped, resumed, refused, explained."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers as hf
+from typer.testing import CliRunner
+
+from bertology.cli.main import app
+from bertology.model.locating import DEFAULT_MODEL
+from bertology.results.store import Store
+from bertology.run.session import Session
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny random BERT that reads as the bundled one does."""
+    from bertology.model.encoder import Encoder
+
+    folder = tmp_path_factory.mktemp("model") / "tiny"
+    tokenizer = Encoder.load(DEFAULT_MODEL, device="cpu").tokenizer
+    torch.manual_seed(0)
+    config = hf.BertConfig(
+        vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
+        intermediate_size=16, max_position_embeddings=96,
+    )  # fmt: skip
+    hf.BertForMaskedLM(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def call(*arguments: Any) -> tuple[int, str]:
+    words = ["reproduce", *(str(a) for a in arguments)]
+    done = CliRunner().invoke(app, words, prog_name="bertology")
+    assert "Traceback" not in done.output
+    assert "This is a bug" not in done.output
+    return done.exit_code, done.output
+
+
+def test_a_page_that_is_stopped_and_resumed(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    to = tmp_path / "out"
+    given = ("dark-secrets", "--model", model, "--tasks", "grammar-paraphrase", "--root", tmp_path,
+             "--to", to, "--examples", 12, "--train-examples", 16, "--seeds", 1)  # fmt: skip
+    # Figures have tests of their own.
+    monkeypatch.setattr("bertology.reproductions.page._drawn", lambda result, name: b"<svg/>")
+    monkeypatch.setattr(Store, "_draw", lambda store, result, folder: None)
+    whole = Session.run
+
+    def stop(session: Session, name: str, *more: Any, **named: Any) -> Any:
+        if name == "head-ablation":
+            raise KeyboardInterrupt
+        return whole(session, name, *more, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "run", stop)
+        code, said = call(*given)
+    assert code == 130, said
+    assert f"Go on with: bertology reproduce dark-secrets --model {model}" in said
+    assert not (to / "index.html").exists()
+    code, said = call(*given)
+    assert code == 0, said
+    assert "cached   attention-change" in said
+    assert "done     head-ablation" in said
+    page = (to / "index.html").read_text()
+    assert "grammar-paraphrase" in page
+    record = json.loads((to / "summary.json").read_text())
+    assert len(record["claims"]) > 20
+    assert "mrpc" not in record["missing"]
+    assert "ud-ewt" in record["missing"]
+    assert str(tmp_path) not in (to / "summary.md").read_text()
+    code, again = call(*given)
+    assert code == 0, again
+    assert "running" not in again
+    assert "done  " not in again
+    assert json.loads((to / "summary.json").read_text())["claims"] == record["claims"]
+
+
+def test_the_plan_is_shown_and_nothing_is_done(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, said = call("dark-secrets", "--model", model, "--dry-run", "--examples", 12)
+    assert code == 0, said
+    assert "fine-tuning-starts" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("dark-secret",), "Did you mean 'dark-secrets'?"),
+        (("dark-secrets", "--tasks", "mrpx"), "Did you mean 'mrpc'?"),
+        (("dark-secrets", "--tasks", "grammar"), "poses no task"),
+        (("dark-secrets", "--model", "no/such/folder"), "no/such/folder"),
+        (("dark-secrets", "--examples", "1"), "--examples"),
+    ],
+)
+def test_bad_input_is_refused_before_any_work(
+    words: tuple[str, ...], message: str, model: Path, tmp_path: Path
+) -> None:
+    named = () if "--model" in words else ("--model", model)
+    code, said = call(*words, *named, "--to", tmp_path / "out")
+    assert code == 2, said
+    assert message in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_that_cannot_be_written(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    code, said = call("dark-secrets", "--model", model, "--to", tmp_path / "file" / "out")
+    assert code == 2, said
+    assert "cannot be written" in said

@@ -1,0 +1,129 @@
+"""Plans of reproductions: what is run, in which order, on what is there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from bertology.data.corpus import Corpus
+from bertology.data.loading import load_corpus
+from bertology.errors import (
+    BertologyError,
+    CapabilityError,
+    DataError,
+    ParameterError,
+    UnknownNameError,
+)
+from bertology.model.shape import Shape
+from bertology.reproductions import REPRODUCTIONS, finding
+from bertology.reproductions.plan import Ask, Data, Join, Plan, Teach, Wishes
+from bertology.results.claims import load_claims
+from bertology.studies import STUDIES
+
+SHAPE = Shape(layers=12, heads=12, hidden=192, head_size=16, mlp=768)
+
+
+def plan(shape: Shape = SHAPE, **wishes: Any) -> Plan:
+    paper = REPRODUCTIONS.get("dark-secrets")
+    return paper.plan(Wishes("some-model", **wishes), shape)
+
+
+def test_without_wishes_all_is_made_on_the_spot() -> None:
+    made = plan()
+    assert [d.name for d in made.tasks] == ["grammar-entailment", "grammar-paraphrase"]
+    assert not made.missing
+    assert all(step.data.name.startswith("grammar") for step in made.steps)
+    assert any("FrameNet was not used" in text for text in made.notes_of("4.2"))
+
+
+def test_every_study_takes_what_it_is_given() -> None:
+    for step in plan().steps:
+        if isinstance(step, Ask):
+            kind = STUDIES.get(step.study)
+            given = dict(step.parameters) | ({step.compared: "m"} if step.compared else {})
+            kind(**given)
+            # A study that needs a trained head is run on a model that has one.
+            assert step.of is not None or kind.needs.head == "base"
+
+
+def test_every_claim_and_section_has_its_step() -> None:
+    paper, made = REPRODUCTIONS.get("dark-secrets"), plan()
+    asked = {e.study for s in paper.sections for e in s.exhibits}
+    assert asked == {s.study for s in made.steps if not isinstance(s, Teach)}
+    numbers = tuple(s.number for s in paper.sections)
+    for claim in load_claims():
+        if claim.id.startswith("dark-secrets."):
+            assert claim.study in asked, claim.id
+            assert claim.source.section.startswith(numbers), claim.id
+
+
+def test_wishes_reach_the_steps() -> None:
+    steps = plan(examples=30, train_examples=40, epochs=2, seeds=5).steps
+    starts = next(s for s in steps if s.key == "fine-tuning-starts@grammar-entailment")
+    assert isinstance(starts, Ask)
+    assert (starts.parameters["seeds"], starts.parameters["examples"]) == (5, 40)
+    taught = next(s for s in steps if isinstance(s, Teach))
+    assert (taught.epochs, taught.data.limit, taught.data.train_limit) == (2, 30, 40)
+    assert all((s.data.limit or 0) <= 30 for s in steps if s.data.name != "grammar")
+
+
+def test_small_models_have_small_sets_and_wide_ones_their_own_rate() -> None:
+    for shape, sizes, rate in (
+        (Shape(2, 2, 16, 8, 32), (1, 2), 1.5e-4),
+        (Shape(12, 12, 768, 64, 3072), (1, 2, 4, 8, 12), None),
+    ):
+        steps = {s.key: s for s in plan(shape).steps}
+        sets, taught = steps["head-sets@grammar-entailment"], steps["finetune@grammar-entailment"]
+        assert isinstance(sets, Ask)
+        assert isinstance(taught, Teach)
+        assert sets.parameters["sizes"] == sizes
+        assert taught.learning_rate == rate
+
+
+def test_what_is_not_here_is_told_and_left_out(tmp_path: Any) -> None:
+    made = plan(tasks=("grammar-paraphrase", "mrpc"), root=str(tmp_path))
+    assert [d.name for d in made.tasks] == ["grammar-paraphrase"]
+    assert made.missing[0].name == "mrpc"
+    with pytest.raises(DataError, match="None of the tasks is on this machine"):
+        plan(tasks=("mrpc", "rte"), root=str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("wishes", "error"),
+    [
+        ({"tasks": ("mrpx",)}, UnknownNameError),
+        ({"tasks": ("grammar",)}, CapabilityError),
+        ({"tasks": ("grammar-paraphrase",) * 2}, ParameterError),
+        ({"examples": 1}, ParameterError),
+        ({"seeds": 0}, ParameterError),
+    ],
+)
+def test_bad_wishes_are_refused(wishes: dict[str, Any], error: type[BertologyError]) -> None:
+    with pytest.raises(error):
+        plan(**wishes)
+
+
+def test_samples_stand_in_and_are_called_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(name: str, *, split: str, **more: Any) -> Corpus:
+        if split == "train":
+            raise DataError("no such file")
+        return load_corpus("grammar-paraphrase", limit=2)
+
+    monkeypatch.setattr(finding, "load_corpus", load)
+    found = finding.find_task("qnli")
+    assert isinstance(found, Data)
+    assert (found.train_split, found.split) == ("train_sample", "validation")
+    assert found.title == "qnli (sample)"
+
+
+def test_a_plan_is_in_order() -> None:
+    data = Data("x")
+    taught, asked = Teach(data), Ask("head-ablation", data, of="finetune@x")
+    joined = Join(data, (asked.key, "relation-heads@y"))
+    assert list(Plan((data,), (taught, asked, joined)).asked("head-ablation")) == [asked]
+    with pytest.raises(ParameterError, match="come after what they need"):
+        Plan((data,), (asked, taught))
+    with pytest.raises(ParameterError, match="different keys"):
+        Plan((data,), (taught, replace(taught, epochs=1)))
