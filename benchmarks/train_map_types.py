@@ -1,0 +1,199 @@
+"""Train the network for map types from the labelled maps, judge it, and write its weights.
+
+    python benchmarks/train_map_types.py --root DATA --model english-12x384=FOLDER [--to FOLDER]
+
+The labelled maps are made again, so the data and the models must be there; what is missing is named
+and left out. Judged three ways: by cross-validation, with the maps of one text and model always in
+one part; on the maps of models of another kind than those it learned from; and on fresh made maps.
+Variants are shown only of maps that are learned from.
+Beside it stand a decision tree and a logistic regression on plain numbers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import confusion_matrix, f1_score
+from sklearn.model_selection import StratifiedGroupKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from bertology.data.map_labels import MAP_TYPES, agreements
+from bertology.model.map_measures import map_measures, own_segment
+from bertology.train.map_types.labelled import bundled_labels, bundled_models, make_again
+from bertology.train.map_types.lessons import Lessons, seen_by
+from bertology.train.map_types.network import WEIGHTS
+from bertology.train.map_types.procedural import make_maps
+from bertology.train.map_types.training import Settings, answers, made_sample, teach
+from bertology.train.map_types.variation import SeenMap
+
+FOLDS, RESAMPLES, LEVEL = 5, 2000, 0.95
+MADE, FRESH, FRESH_SEED = 1000, 500, 1
+Predict = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (learned from, asked about) -> types
+
+
+def main() -> None:
+    told = _arguments()
+    torch.set_num_threads(told.threads)
+    torch.backends.mkldnn.set_flags(False)  # slower than plain code for layers this small
+    labels = bundled_labels()
+    seen = seen_by(labels)
+    folders = dict(pair.split("=", 1) for pair in told.model)
+    once = {label.recipe.key: label for label in labels}.values()
+    made_again, missing = make_again(
+        once, folders=folders, root=told.root, fingerprints=bundled_models()
+    )
+    for what, why in missing.items():
+        print(f"left out: {what} ({why})")
+    keys = [m.label.recipe.key for m in made_again]
+    maps = [
+        SeenMap(m.weights.double().numpy(), m.segments.numpy(), seen[key])
+        for m, key in zip(made_again, keys, strict=True)
+    ]
+    lessons = Lessons(maps, seed=0)
+    made = made_sample(make_maps(MADE, seed=0))
+    settings = Settings(steps=told.steps)
+    types = lessons.plain.types.numpy()
+    record: dict = {"labelled": len(maps), "made": MADE, "settings": asdict(settings)}
+    record["types"] = {t: int((types == i).sum()) for i, t in enumerate(MAP_TYPES)}
+    record["agreement"] = [
+        {"coders": [c.first, c.second], "kappa": asdict(c.agreement.kappa)}
+        | {"same": c.agreement.same, "n": c.agreement.n}
+        for c in agreements(labels)
+        if c.agreement.kappa is not None
+    ]
+
+    def network(learned: np.ndarray, asked: np.ndarray) -> np.ndarray:
+        taught = teach(lessons.learned_from(learned), made, settings)
+        return answers(taught, lessons.plain.of(torch.from_numpy(asked))).numpy()
+
+    measures, facts = _measures(maps), lessons.plain.facts.numpy()
+    judged: dict[str, Predict] = {
+        "network": network,
+        "logistic_facts": _plain(_logistic, facts, types),
+        "logistic_measures": _plain(_logistic, measures, types),
+        "tree_measures": _plain(_tree, measures, types),
+    }
+    groups = np.array(["\t".join(key[:4]) for key in keys])
+    english = np.array([key[0].startswith("english") for key in keys])
+    sure = lessons.plain.seen.amax(-1).numpy() == 1
+    for name, predict in judged.items():
+        record[name] = _judge(predict, types, groups, english, sure)
+        print(name, json.dumps(record[name]), flush=True)
+    final = teach(lessons.learned_from(np.arange(len(maps))), made, settings)
+    fresh = made_sample(make_maps(FRESH, seed=FRESH_SEED))
+    record["fresh_made"] = _f1(fresh.types.numpy(), answers(final, fresh).numpy())
+    half = {k: v.half().contiguous() for k, v in final.state_dict().items()}
+    save_file(half, told.to / WEIGHTS)
+    exact = answers(final, lessons.plain)
+    final.load_state_dict({k: v.float() for k, v in half.items()})
+    record["same_types_in_half_precision"] = float(
+        (answers(final, lessons.plain) == exact).float().mean()
+    )
+    text = json.dumps(record, indent=1)
+    (told.to / "record.json").write_text(text + "\n", encoding="utf-8")
+    print("fresh made maps:", record["fresh_made"])
+    print("same types in half precision:", record["same_types_in_half_precision"])
+
+
+def _arguments() -> argparse.Namespace:
+    here = Path(__file__).parents[1] / "src" / "bertology" / "checkpoints" / "map-types"
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--root", help="folder with the data of catalogue entries")
+    parser.add_argument("--model", action="append", default=[], help="NAME=FOLDER")
+    parser.add_argument("--to", type=Path, default=here)
+    parser.add_argument("--steps", type=int, default=Settings.steps)
+    parser.add_argument("--threads", type=int, default=1)
+    return parser.parse_args()
+
+
+def _logistic() -> object:
+    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=3000))
+
+
+def _tree() -> object:
+    return DecisionTreeClassifier(max_depth=6, min_samples_leaf=4, random_state=0)
+
+
+def _plain(make: Callable[[], object], features: np.ndarray, types: np.ndarray) -> Predict:
+    def predict(learned: np.ndarray, asked: np.ndarray) -> np.ndarray:
+        return make().fit(features[learned], types[learned]).predict(features[asked])
+
+    return predict
+
+
+def _measures(maps: list[SeenMap]) -> np.ndarray:
+    """The measures of the study, and two numbers of the text."""
+    rows = []
+    for m in maps:
+        weights, segments = torch.from_numpy(m.weights), torch.from_numpy(m.segments)[None]
+        found = map_measures(weights[None, None], segments >= 0, own_segment(segments))[:, 0, 0]
+        rows.append([*found.tolist(), np.log(len(m.segments)), float(m.segments.max() > 0)])
+    return np.array(rows)
+
+
+def _judge(
+    predict: Predict, types: np.ndarray, groups: np.ndarray, english: np.ndarray, sure: np.ndarray
+) -> dict:
+    everything = np.arange(len(types))
+    found = np.zeros_like(types)
+    folds = StratifiedGroupKFold(FOLDS, shuffle=True, random_state=0)
+    for learned, asked in folds.split(everything, types, groups):
+        found[asked] = predict(learned, asked)
+    result = {
+        "cross_validation": _summary(types, found, groups),
+        "cross_validation, labellers agree": _summary(types[sure], found[sure], groups[sure]),
+    }
+    for name, asked in (("english-12x384", english), ("bertology-mini and its kin", ~english)):
+        chosen, rest = everything[asked], everything[~asked]
+        if len(chosen) and len(rest):
+            unseen = predict(rest, chosen)
+            result[f"never seen: {name}"] = _summary(types[chosen], unseen, groups[chosen])
+            kept = sure[chosen]
+            result[f"never seen: {name}, labellers agree"] = _summary(
+                types[chosen][kept], unseen[kept], groups[chosen][kept]
+            )
+    return result
+
+
+def _summary(types: np.ndarray, found: np.ndarray, groups: np.ndarray) -> dict:
+    """Macro-F1 with a bootstrap interval over texts, F1 of each type, and the confusions."""
+    chance = np.random.default_rng(0)
+    places = [np.flatnonzero(groups == g) for g in np.unique(groups)]
+    scores = []
+    for _ in range(RESAMPLES):
+        drawn = np.concatenate([places[i] for i in chance.integers(len(places), size=len(places))])
+        scores.append(_f1(types[drawn], found[drawn]))
+    low, high = np.quantile(scores, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    each = f1_score(types, found, average=None, labels=range(len(MAP_TYPES)))
+    return {
+        "macro_f1": round(_f1(types, found), 4),
+        "low": round(float(low), 4),
+        "high": round(float(high), 4),
+        "accuracy": round(float((types == found).mean()), 4),
+        "f1": dict(zip(MAP_TYPES, [round(float(f), 3) for f in each], strict=True)),
+        "confusion": confusion_matrix(types, found, labels=range(len(MAP_TYPES))).tolist(),
+        "n": len(types),
+    }
+
+
+def _f1(types: np.ndarray, found: np.ndarray) -> float:
+    """Macro-F1 over the types that occur, since a resample may lack a rare one."""
+    count = len(MAP_TYPES)
+    table = np.bincount(types * count + found, minlength=count**2).reshape(count, count)
+    asked, given = table.sum(1), table.sum(0)
+    each = 2 * table.diagonal() / np.maximum(asked + given, 1)
+    return float(each[asked > 0].mean())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,226 @@
+"""Map types: which of the paper's five types are the attention maps of each head?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertology.bundled import bundled_fingerprint
+from bertology.data.map_labels import MAP_TYPES
+from bertology.results.result import Provenance, Result
+from bertology.stats import Estimate, bounded_mean_bounds, mean_interval
+from bertology.studies.study import Context, Needs, Study, parameter
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+    from bertology.data.corpus import Corpus
+    from bertology.model.encoder import Encoder
+    from bertology.model.shape import Shape
+
+__all__ = ["MapTypes", "MapTypesResult"]
+
+BLOCK = 128  # examples in one part of the work
+_FORMED = ("vertical", "diagonal", "vertical+diagonal")  # the paper's first three types
+Floats = NDArray[np.float64]
+
+
+class MapTypesResult(Result):
+    """How often each type of map occurs: in all heads, in each layer, in each head.
+
+    Tables: `shares` (layer, type, share with its interval; layer "all" is all heads together) and
+    `heads` (each head's most frequent type, the share of each type, and its mean measures).
+    """
+
+    def evidence(self) -> dict[str, Estimate]:
+        """Shares of all maps, with intervals over examples."""
+        names = ("heterogeneous_share", "first_three_share")
+        facts = self.arrays.attrs
+        return {
+            name: Estimate(value, low, high, int(facts["examples"]), float(facts["level"]))
+            for name in names
+            for value, low, high in [map(float, self.arrays[name].to_numpy())]
+        }
+
+    def headline(self) -> str:
+        """The overall shares."""
+        table = self.tables["shares"]
+        rows = table[table["layer"] == "all"]
+        parts = [f"{t} {100 * s:.0f} %" for t, s in zip(rows["type"], rows["share"], strict=True)]
+        return ", ".join(parts)
+
+    def figures(self) -> Mapping[str, Callable[[], Figure]]:
+        """The paper's Figure 2 for this task, by layers, and the type of each head."""
+        return {"layers": self._draw_layers, "heads": self._draw_heads}
+
+    @property
+    def _title(self) -> str:
+        corpus = (self.provenance.corpus or {}).get("name")
+        model = str(self.provenance.model.get("name")).rstrip("/").rsplit("/", 1)[-1]
+        return f"{model} on {corpus}"
+
+    def _draw_layers(self) -> Figure:
+        from bertology.report.map_types import type_bars
+
+        table = self.tables["shares"]
+        grid = table.pivot(index="layer", columns="type", values="share")[list(MAP_TYPES)]
+        order = ["all", *sorted((n for n in grid.index if n != "all"), key=int)]
+        found, facts = self.evidence()["heterogeneous_share"], self.arrays.attrs
+        low, high = 100 * found.low, 100 * found.high
+        return type_bars(
+            grid.loc[order].to_numpy(),
+            types=MAP_TYPES,
+            names=["all layers", *[f"layer {n}" for n in order[1:]]],
+            title=f"Types of attention maps\n{self._title}",
+            note=f"{facts['examples']} examples. Layers are numbered from 0. Heterogeneous in all: "
+            f"{100 * found.value:.1f} % [{low:.1f}, {high:.1f}].",
+        )
+
+    def _draw_heads(self) -> Figure:
+        from bertology.report.map_types import type_grid
+
+        table = self.tables["heads"]
+        kinds = table.assign(kind=[MAP_TYPES.index(t) for t in table["type"]])
+        grids = [kinds.pivot(index="layer", columns="head", values=c) for c in ("kind", "share")]
+        return type_grid(
+            *(g.to_numpy() for g in grids),
+            types=MAP_TYPES,
+            title=f"The most frequent type of each head\n{self._title}",
+            note="Numbers: the share of examples in which the head has this type, in per cent. "
+            "Layers and heads are numbered from 0.",
+        )
+
+
+@dataclass(frozen=True)
+class MapTypes(Study[MapTypesResult]):
+    """Which of five types (vertical, diagonal, both, block, heterogeneous) are the attention maps?
+
+    Method: every example is run once, and a small convolutional network, trained on maps that were
+    labelled by eye, names the type of each head's map. Maps are not kept. A share's interval is
+    over examples: Student's for layers, and one that holds for any bounded values, however few,
+    for the shares that claims rest on. Transparent measures of every head stand beside its types.
+
+    Source: Revealing the Dark Secrets of BERT (EMNLP 2019), section 4.1 and Figure 2. Limits:
+    intervals do not cover the network's own mistakes; docs/explanations/map-types.md says how
+    often it agrees with the eye. What looks heterogeneous need not carry meaning.
+    """
+
+    version: ClassVar[int] = 1
+    needs: ClassVar[Needs] = Needs(
+        capabilities=frozenset({"patterns"}), fields=frozenset({"text"}), head="base"
+    )
+    result_type: ClassVar[type[Result]] = MapTypesResult
+
+    examples: int = parameter(1000, "Look at so many examples at most.", minimum=2)
+    measures: bool = parameter(True, "Also give each head's entropy, diagonality and the like.")
+    level: float = parameter(0.95, "Confidence level.", minimum=0.5, maximum=0.999)
+    seed: int = parameter(0, "Seed by which examples are drawn.", minimum=0)
+
+    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+        """The network that names the types."""
+        return {"map_types_network": bundled_fingerprint("map-types/model.safetensors")}
+
+    def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
+        """Blocks of examples."""
+        total = min(self.examples, len(corpus))
+        return [f"examples-{start:06d}" for start in range(0, total, BLOCK)]
+
+    def steps(self, part: str, shape: Shape, corpus: Corpus) -> int:
+        """One step for each example."""
+        start = int(part.rpartition("-")[2])
+        return min(BLOCK, min(self.examples, len(corpus)) - start)
+
+    def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
+        """The type of every map in a block of examples, and sums of the measures."""
+        import xarray as xr
+
+        from bertology.model.map_measures import MEASURES
+        from bertology.train.map_types.reading import read_maps
+
+        start = int(part.rpartition("-")[2])
+        texts = corpus.take(self.examples, seed=self.seed).texts[start : start + BLOCK]
+        shape = encoder.shape
+        types = np.zeros((len(texts), shape.layers, shape.heads), np.uint8)
+        sums = np.zeros((len(MEASURES), shape.layers, shape.heads))
+        for batch in encoder.batches(texts, tokens_per_batch=context.batch_tokens):
+            reading = read_maps(encoder, batch, measures=self.measures)
+            types[list(batch.indices)] = reading.types.numpy()
+            if self.measures:
+                sums += reading.measures.double().sum(1).numpy()
+            context.advance(len(batch))
+        data = xr.Dataset({"type": (("example", "layer", "head"), types)}, attrs={"first": start})
+        if self.measures:
+            data["measure"] = (("name", "layer", "head"), sums)
+            data = data.assign_coords(name=list(MEASURES))
+        return data
+
+    def conclude(
+        self, measured: Mapping[str, xr.Dataset], provenance: Provenance
+    ) -> MapTypesResult:
+        """Shares and intervals over all examples."""
+        import xarray as xr
+
+        parts = sorted(measured.values(), key=lambda p: int(p.attrs["first"]))
+        types = np.concatenate([p["type"].to_numpy() for p in parts])  # (example, layer, head)
+        is_type = np.stack([types == i for i in range(len(MAP_TYPES))], -1).astype(np.float64)
+        formed = is_type[..., [MAP_TYPES.index(t) for t in _FORMED]].sum(-1).mean((1, 2))
+        mixed = is_type[..., MAP_TYPES.index("heterogeneous")].mean((1, 2))
+        arrays = xr.Dataset(
+            {
+                "heterogeneous_share": ("bound", self._bounded(mixed)),
+                "first_three_share": ("bound", self._bounded(formed)),
+            },
+            attrs={"examples": len(types), "level": self.level},
+        )
+        sums = None
+        if self.measures:
+            sums = sum(p["measure"] for p in parts) / len(types)
+        tables = {"shares": self._shares(is_type), "heads": _heads(is_type, sums)}
+        return MapTypesResult(provenance, tables, arrays)
+
+    def _bounded(self, shares: Floats) -> list[float]:
+        """Value, low and high; all examples being the same does not make the share certain."""
+        low, high = bounded_mean_bounds(
+            shares[None], None, low=0.0, high=1.0, budget=float(np.log(2 / (1 - self.level)))
+        )
+        return [float(shares.mean()), float(low[0]), float(high[0])]
+
+    def _shares(self, is_type: Floats) -> pd.DataFrame:
+        import pandas as pd
+
+        rows: list[dict[str, Any]] = []
+        layers = {"all": is_type.mean((1, 2))}
+        layers |= {str(i): is_type[:, i].mean(1) for i in range(is_type.shape[1])}
+        for layer, shares in layers.items():
+            for i, name in enumerate(MAP_TYPES):
+                found = mean_interval(shares[:, i], self.level)
+                low, high = max(found.low, 0.0), min(found.high, 1.0)
+                rows.append(
+                    {"layer": layer, "type": name, "share": found.value, "low": low, "high": high}
+                )
+        return pd.DataFrame(rows)
+
+
+def _heads(is_type: Floats, measures: Any) -> pd.DataFrame:
+    import pandas as pd
+
+    shares = is_type.mean(0)  # (layer, head, type)
+    layers, heads = np.indices(shares.shape[:2])
+    top = shares.argmax(-1).ravel()
+    columns: dict[str, Any] = {
+        "layer": layers.ravel(),
+        "head": heads.ravel(),
+        "type": [MAP_TYPES[i] for i in top],
+        "share": shares.max(-1).ravel(),
+    }
+    columns |= {name: shares[..., i].ravel() for i, name in enumerate(MAP_TYPES)}
+    if measures is not None:
+        names = [str(n) for n in measures["name"].to_numpy()]
+        columns |= {n: measures.sel(name=n).to_numpy().ravel() for n in names}
+    return pd.DataFrame(columns)

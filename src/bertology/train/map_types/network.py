@@ -1,0 +1,158 @@
+"""A small convolutional network that tells the five types of attention maps apart.
+
+Maps of any length are first brought to GRID × GRID cells: a cell holds the attention from its rows
+(their mean) to its columns (their sum), so the rows of the small map sum to 1 like those of the
+large one. Cells may hold parts of tokens; padding gets no cell, and so cannot matter. What cells
+are too coarse for (does a line lie on the next token, is a stripe one token wide?) comes along as
+a few numbers of the whole map, its facts, which join the last layers.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import as_file, files
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor, nn
+from torch.nn import functional
+
+from bertology.data.map_labels import MAP_TYPES
+from bertology.model.map_measures import own_segment
+from bertology.train.map_types.facts import FACTS, TextFacts
+
+__all__ = ["GRID", "WEIGHTS", "Cells", "MapTypeNetwork", "bundled_network", "classify"]
+
+GRID = 16
+WEIGHTS = "model.safetensors"
+_WIDTHS = (8, 16, 16, 16, 16, 16, 16, 16)  # channels of the eight convolutional layers
+_STRIDES = (2, 2, 1, 1, 1, 2, 1, 1)
+_HIDDEN = 32
+_DROPPED = 0.1  # of what the last layers are given, in training
+_FARTHEST = 4.0  # spreads from the middle: what lies beyond tells no more
+_BLOCK = MAP_TYPES.index("block")
+
+
+class Cells:
+    """How the tokens of a batch fall into GRID cells; made once, used for all its maps."""
+
+    def __init__(self, segments: Tensor) -> None:
+        """`segments` is (B, T): 0 and 1 in a pair's sentences, all 0 for one, -1 for padding."""
+        self.paired = (segments == 1).any(-1)  # (B,)
+        self._text = TextFacts(segments)
+        cells = _shares(segments >= 0)  # (B, GRID, T)
+        self._rows = cells / cells.sum(-1, keepdim=True).clamp_min(1e-6)
+        # Laid out for the product below: as a mere view it would be many times slower.
+        self._columns = cells.mT.contiguous()
+        same = own_segment(segments).float()
+        self.same = self._rows @ same @ self._rows.mT  # (B, GRID, GRID)
+
+    def shrink(self, maps: Tensor) -> Tensor:
+        """Maps (B, H, T, T) as (B, H, GRID, GRID)."""
+        batch, heads, size, _ = maps.shape
+        # First the columns of all heads in one product, then the rows of what is left.
+        narrow = maps.float().reshape(batch, heads * size, size) @ self._columns
+        beside = narrow.view(batch, heads, size, GRID).transpose(1, 2)
+        small = self._rows @ beside.reshape(batch, size, heads * GRID)
+        return small.view(batch, GRID, heads, GRID).transpose(1, 2)
+
+    def facts(self, maps: Tensor) -> Tensor:
+        """What the cells do not show: (B, H, FACTS)."""
+        return self._text.of(maps)
+
+
+def _shares(real: Tensor) -> Tensor:
+    """(B, GRID, T): how much of each token lies in each cell; a token has 1 in all."""
+    count = real.sum(-1)[:, None, None].float()
+    first = real.int().argmax(-1)[:, None, None]
+    token = torch.arange(real.shape[-1], device=real.device) - first  # (B, 1, T)
+    cell = torch.arange(GRID, device=real.device)[None, :, None] * (count / GRID)
+    shared = torch.minimum(cell + count / GRID, token + 1.0) - torch.maximum(cell, token.float())
+    return shared.clamp_min(0) * real[:, None]
+
+
+class MapTypeNetwork(nn.Module):
+    """Eight convolutional layers with ReLU, their mean and maximum over places, and the facts."""
+
+    def __init__(self, *, normalised: bool = False) -> None:
+        """For training, layers are `normalised` over the batch; `folded` puts that into weights."""
+        super().__init__()
+        self.first = nn.Conv2d(1, _WIDTHS[0], 3, _STRIDES[0], padding=1)
+        # The sentences are the same for all heads: their part is added, computed once a text.
+        self.sentences = nn.Conv2d(1, _WIDTHS[0], 3, _STRIDES[0], padding=1, bias=False)
+        side = -(-GRID // _STRIDES[0])
+        self.place = nn.Parameter(torch.zeros(_WIDTHS[0], side, side))
+        layers = zip(_WIDTHS, _WIDTHS[1:], _STRIDES[1:], strict=False)
+        self.rest = nn.ModuleList(nn.Conv2d(a, b, 3, s, padding=1) for a, b, s in layers)
+        self.norms = nn.ModuleList(
+            nn.BatchNorm2d(width) if normalised else nn.Identity() for width in _WIDTHS
+        )
+        self.join = nn.Linear(2 * _WIDTHS[-1] + FACTS, _HIDDEN)
+        self.answer = nn.Linear(_HIDDEN, len(MAP_TYPES))
+        # What plain numbers say at once need not pass through the hidden layer.
+        self.direct = nn.Linear(FACTS, len(MAP_TYPES), bias=False)
+        self.middle: Tensor
+        self.spread: Tensor
+        # Of the facts, over what the network learned from.
+        self.register_buffer("middle", torch.zeros(FACTS))
+        self.register_buffer("spread", torch.ones(FACTS))
+
+    def forward(self, small: Tensor, same: Tensor, facts: Tensor) -> Tensor:
+        """Logits (B, H, types) of shrunk maps (B, H, GRID, GRID) with `Cells.same` and facts."""
+        batch, heads = small.shape[:2]
+        # The square root brings out what is faint, as the eye does.
+        x = self.first(small.flatten(0, 1)[:, None].clamp_min(0).sqrt())
+        common = self.sentences(same[:, None]) + self.place
+        x = (x.view(batch, heads, *x.shape[1:]) + common[:, None]).flatten(0, 1)
+        x = functional.relu(self.norms[0](x))
+        for layer, norm in zip(self.rest, self.norms[1:], strict=True):
+            x = functional.relu(norm(layer(x)))
+        plain = self.plain(facts).flatten(0, 1)
+        seen = torch.cat([x.mean((-2, -1)), x.amax((-2, -1)), plain], -1)
+        seen = functional.dropout(seen, _DROPPED, self.training)
+        logits: Tensor = self.answer(functional.relu(self.join(seen))) + self.direct(plain)
+        return logits.view(batch, heads, -1)
+
+    def plain(self, facts: Tensor) -> Tensor:
+        """Facts on one scale."""
+        return ((facts - self.middle) / self.spread).clamp(-_FARTHEST, _FARTHEST)
+
+    def folded(self) -> MapTypeNetwork:
+        """The same network without normalisation, ready to be used."""
+        plain = MapTypeNetwork().eval()
+        with torch.no_grad():
+            plain.load_state_dict(
+                {k: v for k, v in self.state_dict().items() if not k.startswith("norms.")}
+            )
+            for i, norm in enumerate(self.norms):
+                assert isinstance(norm, nn.BatchNorm2d)
+                assert norm.running_mean is not None
+                assert norm.running_var is not None
+                scale = norm.weight / (norm.running_var + norm.eps).sqrt()
+                layers = [plain.first, plain.sentences] if i == 0 else [plain.rest[i - 1]]
+                for layer in layers:
+                    layer.get_parameter("weight").mul_(scale[:, None, None, None])
+                bias = layers[0].get_parameter("bias")
+                bias.copy_((bias - norm.running_mean) * scale + norm.bias)
+                if i == 0:
+                    plain.place.mul_(scale[:, None, None])
+        return plain
+
+
+def classify(network: MapTypeNetwork, maps: Tensor, cells: Cells) -> Tensor:
+    """The type of each map, an index into MAP_TYPES: (B, H). One sentence has no block."""
+    small = cells.shrink(maps)
+    logits = network(small, cells.same, cells.facts(maps))
+    logits[..., _BLOCK] = logits[..., _BLOCK].where(cells.paired[:, None], -torch.inf)
+    found: Tensor = logits.argmax(-1)
+    return found
+
+
+@cache
+def bundled_network(device: str = "cpu") -> MapTypeNetwork:
+    """The network that comes with the package, made by `benchmarks/train_map_types.py`."""
+    with as_file(files("bertology") / "checkpoints" / "map-types" / WEIGHTS) as path:
+        weights = load_file(path)
+    network = MapTypeNetwork().eval().requires_grad_(False)
+    network.load_state_dict({name: value.float() for name, value in weights.items()})
+    return network.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
