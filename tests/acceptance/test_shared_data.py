@@ -71,7 +71,9 @@ COUNTS = [
     ("lama-google-re", "test", 5528, "lama"),
     ("lama-squad", "test", 305, "lama"),
     ("lama-trex", "test", 22881, "lama"),
+    ("framenet", "examples", 21288, "framenet-1.5"),
 ]
+NOT_HERE = {"framenet-v17"}  # not among the shared datasets; its reader is that of framenet
 
 
 @pytest.mark.parametrize(("name", "split", "count", "archive"), COUNTS)
@@ -86,7 +88,7 @@ def test_counts(name: str, split: str, count: int, archive: str, unpack: Unpack)
 def test_every_entry_is_tried() -> None:
     read = {name for name, entry in catalog.entries().items() if entry.reader != "grammar"}
     ours = {name for name in read if not name.startswith("twisters")}  # a test's own plugin
-    assert ours == {name for name, *_ in COUNTS}
+    assert ours - NOT_HERE == {name for name, *_ in COUNTS}
 
 
 def test_mrpc_is_whole_in_the_files_of_microsoft(unpack: Unpack, tmp_path: Path) -> None:

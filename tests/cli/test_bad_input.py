@@ -138,7 +138,7 @@ CASES: dict[str, tuple[Callable[[World], list[str]], str]] = {
     "no trained head": (lambda w: w.run(model=without_head(w)), "no trained classification head"),
     "no GPU": (lambda w: w.run(device="cuda:7"), "cuda"),
     "bad device": (lambda w: w.run(device="toaster"), "auto, cpu, cuda"),
-    "unknown study": (lambda w: ["run", "head-ablatoin"], "Did you mean 'head-ablation'?"),
+    "unknown study": (lambda w: ["run", "head-ablatoin"], "Did you mean 'head-ablation'"),
     "unknown task": (lambda w: w.run(task="mprc"), "mrpc"),
     "task not downloaded": (lambda w: w.run(task="rte", root=w.folder), "rte"),
     "missing data file": (lambda w: w.run(task=w.folder / "nothing.csv"), "nothing.csv"),

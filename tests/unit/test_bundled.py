@@ -81,4 +81,4 @@ def test_every_run_has_it_by_default() -> None:
 def test_a_task_needs_a_head_that_it_does_not_have() -> None:
     with pytest.raises(ModelError, match="no trained classification head") as caught:
         bt.load(head="classification", device="cpu")
-    assert "`bertology demo`" in str(caught.value.hint)
+    assert "`bertology finetune MODEL TASK`" in str(caught.value.hint)

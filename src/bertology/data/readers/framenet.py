@@ -13,8 +13,10 @@ without a target, or without a core element, are left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import ParseError
@@ -44,10 +46,19 @@ def read(source: str | Path, request: Request | None = None) -> Corpus:
     request = Request.of(source, request)
     path = _locate(Path(source), request)
     found = _lines(path) if path.is_file() else _release(path)
-    examples = [example for example in found if example is not None]
+    examples = list(_numbered(example for example in found if example is not None))
     if not examples:
         raise DataError(f"{path} has no sentence with a predicate and a core element.")
     return Corpus(request.name, examples, _FIELDS, split=request.split)
+
+
+def _numbered(examples: Iterable[Example]) -> Iterator[Example]:
+    """A few sentences are annotated twice for the same unit; the second has its own name."""
+    seen: Counter[str] = Counter()
+    for example in examples:
+        seen[example.id] += 1
+        again = seen[example.id]
+        yield example if again == 1 else replace(example, id=f"{example.id}/{again}")
 
 
 def _locate(path: Path, request: Request) -> Path:
