@@ -311,6 +311,7 @@ class _Run:
 
     def _resume(self) -> None:
         assert self.folder is not None
+        self.processes.wait()  # the first may still be writing what a stopped run left
         found = state.read(self.folder / "state")
         log = self.folder / "log.jsonl"
         if found is None:
