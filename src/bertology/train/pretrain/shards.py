@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
+from threading import Lock
 from typing import IO, Any
 from uuid import uuid4
 
@@ -38,6 +39,9 @@ _META = "shards.json"
 _SCHEMA = 1
 _BATCH = 2000  # documents that are tokenized together
 _SPECIAL = ("cls", "sep", "pad", "mask", "unk")
+# numpy parses the header of a file as Python, and CPython 3.11 may fail when two threads parse at
+# once ("AST constructor recursion depth mismatch"): a feed plans ahead while another batch is made.
+_ONE_AT_A_TIME = Lock()
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,10 @@ class Shards:
 
     def open(self, name: str) -> Shard:
         """One shard, mapped and not read; `held-out` is one too."""
+        with _ONE_AT_A_TIME:
+            return self._open(name)
+
+    def _open(self, name: str) -> Shard:
         try:
             shard = Shard(
                 tokens=self._mapped(name, "tokens", self.kind),
