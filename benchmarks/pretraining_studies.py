@@ -3,9 +3,9 @@
 Usage: python benchmarks/pretraining_studies.py run --shards FOLDER --tokenizer FOLDER
        --data FOLDER --to parts.jsonl [--study objectives|sweep] [--workers 12]
        python benchmarks/pretraining_studies.py show parts.jsonl --store FOLDER
-`run` measures parts of the studies on prepared shards, with every twentieth pair of BLiMP and MRPC;
-one line of JSON per part, and what is there is not done again. `show` concludes: results in a
-store, tables and verdicts as Markdown.
+`run` measures parts of the studies on prepared shards, with every twentieth pair of BLiMP and with
+STS-B; one line of JSON per part, and what is there is not done again. `show` concludes: results in
+a store, tables and verdicts as Markdown.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ SETTINGS: dict[str, Any] = {
     "layers": 4,
     "heads": 4,
     "hidden": 128,
-    "updates": 3000,  # from 2,000 on runs are compiled: a few workers, each with many runs, do best
+    "updates": 8000,  # from 2,000 on runs are compiled: a few workers, each with many runs, do best
     "update_tokens": 16384,
     "length": 128,
-    "learning_rate": 1e-3,
+    "learning_rate": 3e-3,
     "dropout": 0.0,
     "pairs": "blimp",
-    "finetune": "mrpc",
+    "finetune": "sts-b",
     "finetune_examples": 10_000,
     "finetune_rate": 3e-4,
     "seeds": 3,
@@ -94,7 +94,12 @@ def main() -> None:
     show.add_argument("parts", type=Path, nargs="+")
     show.add_argument("--store", required=True)
     show.set_defaults(do=conclude)
+    for command in (run, show):
+        command.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE", help="settings")
     given = arguments.parse_args()
+    for setting in given.set:
+        name, _, value = setting.partition("=")
+        SETTINGS[name] = type(SETTINGS[name])(value)
     given.do(given)
 
 
@@ -117,7 +122,7 @@ def measure(given: argparse.Namespace) -> None:
     spawn = multiprocessing.get_context("spawn")
     following, results = spawn.Value("i", 0), spawn.Queue()
     until = time.time() + given.limit_seconds
-    facts = vars(given) | {"do": None, "to": None}
+    facts = vars(given) | {"do": None, "to": None, "settings": SETTINGS}
     workers = [
         spawn.Process(target=_work, args=(jobs, following, facts, until, results))
         for _ in range(min(given.workers, len(jobs)))
@@ -151,6 +156,7 @@ def _work(jobs: Any, following: Any, facts: dict[str, Any], until: float, result
     from bertology.train.pretrain.shards import open_shards
 
     hush()
+    SETTINGS.update(facts["settings"])  # this process has read the file anew
     encoder = SimpleNamespace(
         tokenizer=AutoTokenizer.from_pretrained(facts["tokenizer"]),
         shards=open_shards(facts["shards"]),

@@ -13,9 +13,12 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor
 
-__all__ = ["Recorded"]
+__all__ = ["Recorded", "gains_by_recording"]
 
 BEFORE = 3  # calls before recording: what is compiled, chosen or made at first use is then done
+
+_TRIED = {"bert"}  # families whose training steps were recorded and compared with plain ones
+_SMALL = 512  # width from which on a GPU is busy anyway, and recordings of many lengths take memory
 
 T = TypeVar("T")
 Replay = Callable[[], None]
@@ -60,3 +63,13 @@ def captured(work: Callable[[], T]) -> tuple[T, Replay]:
     with torch.cuda.graph(graph):
         found = work()
     return found, graph.replay
+
+
+def gains_by_recording(model: Any) -> bool:
+    """Whether steps of this model's training are better recorded."""
+    config = model.config
+    return (
+        model.device.type == "cuda"
+        and config.model_type in _TRIED
+        and int(config.hidden_size) < _SMALL
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from bertology.train.finetune import (
 )
 from bertology.train.history import Epoch, History, Progress
 from bertology.train.memory import Memory
+from bertology.train.recorded import gains_by_recording
 from bertology.train.starts import Start, begin
 from bertology.train.tuned_card import tuned_card
 
@@ -76,12 +77,14 @@ def tune(
     model = begin(job.encoder, task_of(job.train), job.start, seed=job.settings.seed)
     if job.start.learns == "nothing":
         return model, _untaught(model, job)
+    # Not part of the job: what is learnt is the same up to rounding.
+    recorded = job.settings.recorded or gains_by_recording(model)
     history = finetune(
         model,
         job.encoder.tokenizer,
         job.train,
         job.validation,
-        settings=job.settings,
+        settings=replace(job.settings, recorded=recorded),
         progress=progress,
         memory=memory,
     )

@@ -27,6 +27,7 @@ from bertology.train.pretrain.cost import body_parameters, training_flops
 from bertology.train.pretrain.evaluate import evaluate_mlm
 from bertology.train.pretrain.loop import Report, pretrain
 from bertology.train.pretrain.shards import Shards
+from bertology.train.recorded import gains_by_recording
 
 __all__ = [
     "MEASURES",
@@ -152,7 +153,7 @@ def task_score(model: Any, tokenizer: Any, task: Tuning, *, seed: int = 0) -> fl
     classifier = classifier_on(model, task, seed=seed)
     if task.pooler == "normalised":
         normalise_cls(classifier, tokenizer, task.train)
-    settings = replace(task.settings, seed=seed)
+    settings = replace(task.settings, seed=seed, recorded=gains_by_recording(classifier))
     history = finetune(classifier, tokenizer, task.train, task.validation, settings=settings)
     return float(next(iter(history.scores.values())))
 
