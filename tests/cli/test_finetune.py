@@ -178,4 +178,4 @@ def test_help_has_examples_and_defaults() -> None:
     assert code == 0
     assert "bertology finetune bertology-mini grammar-entailment" in said
     assert "[default: 32]" in said
-    assert "3e-4 for models less than 512 wide" in said
+    assert "1e-4 for models less than 512 wide" in said

@@ -48,8 +48,8 @@ class FinetuneOptions:
     batch_size: int = parameter(32, "Examples in one update.", minimum=1)
     rate: float | None = parameter(
         None,
-        "The highest learning rate. If not given: 2e-5, or 3e-4 for models less than 512 wide "
-        "(such as bertology-mini), which want more; 1e-3 where only the head learns.",
+        "The highest learning rate. If not given: 2e-5; 1e-4 for models less than 512 wide and "
+        "3e-4 for less than 256 (such as bertology-mini); 1e-3 where only the head learns.",
         minimum=1e-9,
     )
     seeds: tuple[int, ...] = parameter(

@@ -146,7 +146,7 @@ class FineTuningStarts(Study[FineTuningStartsResult]):
     learning rate; a random start may want more of both.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2  # other rates for models 256 to 511 wide
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "label"}), task=True)
     result_type: ClassVar[type[Result]] = FineTuningStartsResult
 
@@ -155,8 +155,8 @@ class FineTuningStarts(Study[FineTuningStartsResult]):
     batch_size: int = parameter(32, "Examples in one update.", minimum=1)
     learning_rate: float | None = parameter(
         None,
-        "The highest learning rate; 2e-5 if not given, 3e-4 for models less than 512 wide. "
-        "A lone head takes 1e-3.",
+        "The highest learning rate. If not given: 2e-5; 1e-4 for models less than 512 wide, 3e-4 "
+        "for less than 256. A lone head takes 1e-3.",
         minimum=1e-9,
     )
     seeds: int = parameter(3, "Runs of each start; one gives no verdicts.", minimum=1)
