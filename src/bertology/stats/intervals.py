@@ -11,6 +11,7 @@ test where all changes go one way. Source of the dual form: Filippi, Cappé & Ga
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +32,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 _HALVINGS = 34  # bisection steps; the last one moves a bound by less than 1e-8 of the range
+_HELD = 1 << 16  # values looked at together: what is made of them stays in the cache
 
 
 @dataclass(frozen=True)
@@ -144,11 +146,27 @@ def upper_mean_bound(
     values: Floats, counts: ArrayLike | None, *, low: ArrayLike, high: ArrayLike, budget: ArrayLike
 ) -> Floats:
     """The upper one (V,) of `bounded_mean_bounds`."""
-    weights = np.ones_like(values) if counts is None else np.asarray(counts, dtype=np.float64)
     rows = values.shape[0]
     bottom, top, nats = (
         np.broadcast_to(np.asarray(v, dtype=np.float64), (rows,)) for v in (low, high, budget)
     )
+    found = np.empty(rows)
+    for some in _few_rows(values):
+        seen = None if counts is None else np.asarray(counts, dtype=np.float64)[some]
+        found[some] = _upper_bounds(values[some], seen, bottom[some], top[some], nats[some])
+    return found
+
+
+def _few_rows(values: Floats) -> Iterator[slice]:
+    """Rows are independent of each other, so memory need not grow with their number."""
+    step = max(1, _HELD // max(1, values.shape[1]))
+    yield from (slice(start, start + step) for start in range(0, values.shape[0], step))
+
+
+def _upper_bounds(
+    values: Floats, counts: Floats | None, bottom: Floats, top: Floats, nats: Floats
+) -> Floats:
+    weights = np.ones_like(values) if counts is None else counts
     n = weights.sum(axis=1)
     width = top - bottom
     safe = np.where(width > 0, width, 1.0)
@@ -190,7 +208,15 @@ def evidence_against_zero(values: Floats, counts: ArrayLike | None, *, reach: Fl
 
     `reach` (V,) is the largest size a value may have on either side.
     """
-    weights = np.ones_like(values) if counts is None else np.asarray(counts, dtype=np.float64)
+    found = np.empty(values.shape[0])
+    for some in _few_rows(values):
+        seen = None if counts is None else np.asarray(counts, dtype=np.float64)[some]
+        found[some] = _evidence(values[some], seen, reach[some])
+    return found
+
+
+def _evidence(values: Floats, counts: Floats | None, reach: Floats) -> Floats:
+    weights = np.ones_like(values) if counts is None else counts
     signs = np.sign((weights * values).sum(axis=1))
     x = values * (signs / np.where(reach > 0, reach, 1.0))[:, None]
     near, far = np.zeros(x.shape[0]), np.full(x.shape[0], 1 - 1e-12)

@@ -51,10 +51,10 @@ def max_statistics(influence: Floats, *, resamples: int, seed: int) -> Floats:
     """
     rng = np.random.default_rng([seed, 1])
     variants, n = influence.shape
-    centred = influence - influence.mean(axis=1, keepdims=True)
-    spread = np.sqrt((centred * centred).sum(axis=1))
+    unit = influence - influence.mean(axis=1, keepdims=True)
+    spread = np.sqrt(np.einsum("vn,vn->v", unit, unit))
     still = spread <= 1e-12 * np.maximum(np.abs(influence).max(axis=1, initial=0), 1e-300) * n
-    unit = centred / np.where(still, 1.0, spread)[:, None]
+    unit /= np.where(still, 1.0, spread)[:, None]
     out = np.empty((resamples, variants))
     rows = max(1, 2_000_000 // max(n, 1))  # bounds the weights held at once to 16 MB
     for start in range(0, resamples, rows):

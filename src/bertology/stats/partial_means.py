@@ -82,6 +82,7 @@ def partial_means(
     if known.any():
         scale = (x.shape[1] / safe)[known]
         influence = away[known] * scale[:, None]
+        del away  # as large as what was given
         null = max_statistics(influence, resamples=resamples, seed=seed)
         critical = float(np.quantile(null.max(axis=1), level))
         budget = -float(log_ndtr(-critical))  # as `stats.paired.simultaneous` spends it
