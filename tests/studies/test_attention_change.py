@@ -149,7 +149,7 @@ def test_large_maps_are_compared_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch
 
 
 def test_parts_are_blocks_of_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bertology.studies.attention_change.BLOCK", 8)
+    monkeypatch.setattr(AttentionChange, "block", 8)
     one, other = (encoder(tiny.model("bert", seed=s)) for s in (0, 1))
     corpus = planted.corpus(60)
     study = AttentionChange(before="other", examples=20, seed=3)

@@ -180,7 +180,7 @@ def test_batches_change_no_number_and_limits_are_counted(tmp_path: Path) -> None
 
 
 def test_blocks_without_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bertology.studies.relation_heads.BLOCK", 30)
+    monkeypatch.setattr(RelationHeads, "block", 30)
     bare = {"words": ["so", "so"], "heads": [-1, 0], "relations": ["root", "dep"]}
     none = [Example(f"none-{i}", "so so", annotations=bare) for i in range(30)]
     linked = planted_corpus(90)

@@ -13,7 +13,7 @@ from tokenizers import processors
 
 import bertology as bt
 import planted_links as planted
-from bertology.data.corpus import Corpus, Example
+from bertology.data.corpus import Corpus, Example, Field
 from bertology.errors import CapabilityError, ParameterError
 from bertology.model.encoder import Encoder
 from bertology.results.claims import Outcome
@@ -69,6 +69,17 @@ def test_examples_without_a_class_are_disregarded(encoder: Encoder) -> None:
     assert "negation" not in set(result.table()["class"])
     assert "pronoun_excess" not in result.evidence()
     assert result.evidence()["noun_excess"].n == 30
+
+
+def test_a_corpus_may_have_no_class_at_all(
+    encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bertology.train.tagger.find_tagger", lambda name: ByList())
+    examples = [Example(str(i), "the the") for i in range(4)]
+    corpus = Corpus("bare", examples, frozenset({Field.TEXT}))
+    table = look(encoder, corpus).table()
+    assert not {"noun", "verb", "punctuation"} & set(table["class"])
+    assert table["excess"].isna().all()
 
 
 def test_pairs_are_tagged_where_there_is_no_annotation(

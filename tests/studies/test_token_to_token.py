@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import transformers as hf
 import bertology as bt
 import planted_links as planted
 import tiny
-from bertology.data.corpus import Corpus
+from bertology.data.corpus import Corpus, Field
 from bertology.errors import CapabilityError
 from bertology.model.encoder import Encoder
 from bertology.results.claims import Outcome
@@ -147,6 +148,49 @@ def test_without_annotated_links_only_cls_is_looked_at(
     assert set(result.evidence()) >= {"sep_weight_from_cls", "sep_lead_from_cls"}
     with pytest.raises(CapabilityError, match="verb-subject"):
         look(encoder, pairs)
+
+
+def test_punctuation_is_judged_against_sep_where_the_paper_does(encoder: Encoder) -> None:
+    named = replace(planted.corpus(), name="rte")
+    name = "punctuation_over_sep_from_cls_where_published"
+    found = look(encoder, named)
+    assert found.evidence()[name].high < 0  # a planted head of the last layer looks at [SEP]
+    outcomes = {v.claim.rule.quantity: v.outcome for v in found.verdicts()}
+    assert outcomes[name] is Outcome.FAILS
+    assert name not in look(encoder, planted.corpus()).evidence()
+    even = Encoder(planted.random_model(), planted.tokenizer(), name="random")
+    random = {v.claim.rule.quantity: v.outcome for v in look(even, named).verdicts()}
+    assert random[name] is not Outcome.HOLDS
+
+
+def test_a_tagger_may_say_what_nouns_and_pronouns_are(
+    encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bertology.train.tagger import Tags
+
+    class Playful:  # calls verbs nouns and subjects pronouns: what the planted head links
+        name = "playful"
+
+        def tag(self, sentences: list[list[str]]) -> list[Tags]:
+            kinds = dict.fromkeys(planted.VERBS, "NOUN") | dict.fromkeys(planted.SUBJECTS, "PRON")
+            return [Tags(tuple(kinds.get(w, "X") for w in s), ("",) * len(s)) for s in sentences]
+
+    monkeypatch.setattr("bertology.train.tagger.find_tagger", lambda name: Playful())
+    annotated = planted.corpus()
+    examples = [replace(e, annotations={}) for e in annotated]
+    plain = replace(annotated, examples=examples, fields=frozenset({Field.TEXT}))
+    study = TokenToToken(relations=("noun-pronoun",))
+    study.check(encoder, plain)
+    with pytest.raises(CapabilityError, match="annotation of words"):
+        replace(study, tagger="gold").check(encoder, plain)
+    with pytest.raises(CapabilityError, match="verb-subject"):
+        replace(study, relations=("verb-subject",)).check(encoder, plain)
+    result = look(encoder, plain, relations=("noun-pronoun",))
+    table = result.table("links").set_index(["layer", "head"])
+    assert table.loc[planted.LINK, "share"] == 1
+    assert list(table[(table["excess_p"] < 0.05) & (table["excess"] > 0)].index) == [planted.LINK]
+    assert result.headline().endswith("playful; which belong together is guessed.")
+    assert list(look(encoder, plain, relations=()).tables) == ["first"]  # only where annotated
 
 
 def test_a_stored_result_draws_every_figure(encoder: Encoder, tmp_path: Path) -> None:

@@ -34,8 +34,19 @@ def test_without_wishes_all_is_made_on_the_spot() -> None:
     made = plan()
     assert [d.name for d in made.tasks] == ["grammar-entailment", "grammar-paraphrase"]
     assert not made.missing
-    assert all(step.data.name.startswith("grammar") for step in made.steps)
+    used = {s.data.name for s in made.steps if not isinstance(s, Join)}
+    assert all(name.startswith("grammar") for name in used)
     assert any("FrameNet was not used" in text for text in made.notes_of("4.2"))
+
+
+def test_two_tasks_are_compared_whichever_results_are_missing() -> None:
+    last = plan().steps[-1]
+    assert isinstance(last, Join)
+    assert last.key == "task-comparison@all tasks"
+    assert last.needs == ()
+    assert set(last.results) <= {step.key for step in plan().steps}
+    alone = plan(tasks=("grammar-paraphrase",)).steps
+    assert all(getattr(step, "study", "") != "task-comparison" for step in alone)
 
 
 def test_every_study_takes_what_it_is_given() -> None:

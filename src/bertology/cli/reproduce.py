@@ -234,7 +234,7 @@ def _show_missing(plan: Plan) -> None:
 
 
 def _show_plan(paper: Reproduction, wishes: Wishes, plan: Plan) -> None:
-    from bertology.reproductions.plan import Ask, Teach
+    from bertology.reproductions.plan import Ask, Join, Teach
 
     rows = []
     for number, step in enumerate(plan.steps, start=1):
@@ -245,7 +245,7 @@ def _show_plan(paper: Reproduction, wishes: Wishes, plan: Plan) -> None:
             given = {k: v for k, v in step.parameters.items() if v not in (None, ())}
         elif isinstance(step, Teach):
             given = {"examples": step.data.train_limit, "epochs": step.epochs}
-        model = "joined results" if study == "head-profile" else wishes.model
+        model = "joined results" if isinstance(step, Join) else wishes.model
         rows.append(
             (
                 number,

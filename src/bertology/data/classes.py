@@ -26,6 +26,7 @@ from bertology.data.corpus import Example, Field
 from bertology.errors import DataError
 
 __all__ = [
+    "BY_CORPUS",
     "LINGUISTIC",
     "NEGATIONS",
     "OBJECT",
@@ -42,6 +43,7 @@ __all__ = [
     "word_spans",
 ]
 
+BY_CORPUS = "the corpus"  # who annotated, where it was no tagger
 Mask = NDArray[np.bool_]
 
 

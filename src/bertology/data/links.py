@@ -76,11 +76,14 @@ def links_of(example: Example, relation: str, *, reverse: bool = False) -> list[
     return [link.reversed() for link in apart] if reverse else apart
 
 
-def check_relation(relation: str, corpus: Corpus) -> None:
-    """Refuse, before any work, a relation that is unknown or that the corpus does not annotate."""
+def check_relation(relation: str, corpus: Corpus, *, added: frozenset[Field] = frozenset()) -> None:
+    """Refuse, before any work, a relation that is unknown or that the corpus does not annotate.
+
+    `added` are fields that a tagger will give it.
+    """
     _find(relation)
     wanted = _needed(relation)
-    if not any(fields <= corpus.fields for fields in wanted):
+    if not any(fields <= corpus.fields | added for fields in wanted):
         needs = " or ".join(", ".join(sorted(fields)) for fields in wanted)
         raise CapabilityError(
             f"The relation {relation!r} needs {needs}, which the corpus {corpus.name!r} lacks.",

@@ -161,8 +161,12 @@ class Carrying:
 
     def _join(self, step: Join, carried: Carried) -> str:
         from bertology.studies.head_profile import head_profile
+        from bertology.studies.task_comparison import task_comparison
 
-        result = head_profile([carried.results[k] for k in step.results if k in carried.results])
+        there = [carried.results[k] for k in step.results if k in carried.results]
+        result: Result = (
+            task_comparison(there) if step.study == "task-comparison" else head_profile(there)
+        )
         carried.results[step.key] = result
         if self._session.store.has(result.provenance):
             return CACHED

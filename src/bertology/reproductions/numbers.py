@@ -54,7 +54,7 @@ def evidence_numbers(found: Found) -> Numbers:
     return Numbers(
         ("quantity", *found),
         tuple(rows),
-        note="In brackets: intervals as the claims are judged on; n: examples, links or seeds.",
+        note="In brackets: intervals as claims are judged on; n: examples, heads, links or seeds.",
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import TYPE_CHECKING
 
 from bertology.report.web import (
@@ -26,11 +25,11 @@ from bertology.reproductions.numbers import evidence_numbers
 from bertology.reproductions.paper import Exhibit, Found, Numbers, Section
 from bertology.results.claims import Outcome, Verdict
 from bertology.results.provenance import library_versions
-from bertology.results.rendering import render
+from bertology.results.rendering import render, rendered
 from bertology.results.result import Result
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
 
 __all__ = ["reproduction_page"]
 
@@ -202,7 +201,8 @@ def _numbers(numbers: Numbers) -> Html:
 
 def _joint(found: Found, exhibit: Exhibit) -> Iterator[Html]:
     if exhibit.joint is not None and found:
-        drawn = _rendered(partial(exhibit.joint, found), f"all of {exhibit.study}")
+        draw = exhibit.joint
+        drawn = _tried(lambda: render(draw(found)), f"all of {exhibit.study}")
         if drawn is not None:
             yield figure(drawn, caption=f"All data: {exhibit.study.replace('-', ' ')}")
 
@@ -216,13 +216,14 @@ def _figures(found: Found, names: tuple[str, ...]) -> Iterator[Html]:
 
 
 def _drawn(result: Result, name: str) -> bytes | None:
-    draw = result.figures().get(name)
-    return None if draw is None else _rendered(draw, f"{name} of {result.identity}")
+    if name not in result.figures():
+        return None
+    return _tried(lambda: rendered(result, name), f"{name} of {result.identity}")
 
 
-def _rendered(draw: Callable[[], Figure], name: str) -> bytes | None:
+def _tried(draw: Callable[[], bytes], name: str) -> bytes | None:
     try:
-        return render(draw())
+        return draw()
     except Exception as error:
         # The numbers are worth showing even where the picture cannot be drawn.
         _log.warning("figure %s was not drawn: %s", name, error)

@@ -97,7 +97,7 @@ class Ask:
 
 @dataclass(frozen=True)
 class Join:
-    """Lay results side by side, head by head; those that are missing are left out."""
+    """Lay results side by side, by head or by task; those that are missing are left out."""
 
     data: Data
     results: tuple[str, ...]
@@ -110,8 +110,8 @@ class Join:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The first of the results; without it there is nothing to join."""
-        return self.results[:1]
+        """The first of the results, which a profile is about; of tasks, any two will do."""
+        return self.results[:1] if self.study == "head-profile" else ()
 
 
 Step = Teach | Ask | Join

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import io
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["FIGURE_FORMATS", "render"]
+    from bertology.results.result import Result
+
+__all__ = ["FIGURE_FORMATS", "render", "rendered"]
 
 # Dates and version numbers in a file's metadata would make equal figures differ.
 _METADATA: dict[str, dict[str, Any]] = {
@@ -23,6 +26,7 @@ _SETTINGS: dict[Any, Any] = {
     "svg.hashsalt": "bertology",  # the same ids every time
     "pdf.fonttype": 42,  # fonts embedded whole, as journals ask
 }
+_DRAWN: WeakKeyDictionary[Result, dict[str, bytes]] = WeakKeyDictionary()
 
 
 def render(figure: Figure, format: str = "svg", *, dpi: int = 200) -> bytes:
@@ -33,3 +37,11 @@ def render(figure: Figure, format: str = "svg", *, dpi: int = 200) -> bytes:
     with mpl.rc_context(_SETTINGS):
         figure.savefig(buffer, format=format, dpi=dpi, metadata=_METADATA[format])
     return buffer.getvalue()
+
+
+def rendered(result: Result, name: str) -> bytes:
+    """A figure of a result as SVG; drawn once, for the store and for a page alike."""
+    drawn = _DRAWN.setdefault(result, {})
+    if name not in drawn:
+        drawn[name] = render(result.plot(name))
+    return drawn[name]

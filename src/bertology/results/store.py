@@ -261,15 +261,15 @@ class Store:
 
     def _draw(self, result: Result, folder: str) -> None:
         try:
-            from bertology.results.rendering import render
+            from bertology.results.rendering import rendered
 
             drawings = result.figures()
         except Exception as error:
             _log.warning("the figures of %s were not drawn: %s", folder, error)
             return
-        for name, draw in drawings.items():
+        for name in drawings:
             try:
-                data = render(draw())
+                data = rendered(result, name)
                 self._files.write(f"{folder}/figures/{_checked('figure', name)}.svg", data)
             except Exception as error:
                 # The data is saved; a figure can be drawn from it at any time.

@@ -121,6 +121,7 @@ class Session:
                 "fingerprint": corpus.fingerprint,
                 "size": len(corpus),
                 "split": corpus.split,
+                "pair": "text_b" in corpus.fields,
             }
         return Provenance(
             study=name,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 from bertology.registry import Registry
@@ -12,7 +13,12 @@ from bertology.studies.study import Study
 
 __all__ = ["STUDIES"]
 
-_NOT_STUDIES = {"study", "checks", "trials", "head_profile"}
+# Results that join stored ones; nothing is run.
+_JOINED = {
+    "head-profile": "bertology.studies.head_profile:HeadProfileResult",
+    "task-comparison": "bertology.studies.task_comparison:TaskComparisonResult",
+}
+_NOT_STUDIES = {"study", "blocks", "checks", "trials", *(n.replace("-", "_") for n in _JOINED)}
 
 
 def _built_in() -> Mapping[str, str]:
@@ -29,10 +35,10 @@ STUDIES: Registry[type[Study[Any]]] = Registry(
 
 
 def _kind_of_result(name: str) -> type[Result]:
-    if name == "head-profile":  # joins stored results; nothing is run
-        from bertology.studies.head_profile import HeadProfileResult
-
-        return HeadProfileResult
+    if name in _JOINED:
+        module, _, kind = _JOINED[name].partition(":")
+        found: type[Result] = getattr(import_module(module), kind)
+        return found
     return STUDIES.get(name).result_type
 
 

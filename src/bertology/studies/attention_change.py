@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,7 +14,8 @@ from bertology.errors import CapabilityError, DataError, ParameterError
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, mean_interval
 from bertology.stats.means import means_over_examples
-from bertology.studies.study import Context, Needs, Study, parameter
+from bertology.studies.blocks import SampledStudy, in_order, start_of
+from bertology.studies.study import Context, Needs, parameter
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,11 +24,9 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
-    from bertology.model.shape import Shape
 
 __all__ = ["AttentionChange", "AttentionChangeResult"]
 
-BLOCK = 128  # examples in one part of the work
 LAST = 2  # the layers that the claim is about
 Floats = NDArray[np.float64]
 _MEASURES = ("change", "divergence", "neighbour")
@@ -108,7 +107,7 @@ class AttentionChangeResult(Result):
 
 
 @dataclass(frozen=True)
-class AttentionChange(Study[AttentionChangeResult]):
+class AttentionChange(SampledStudy[AttentionChangeResult]):
     """Which heads look elsewhere than they did before training?
 
     Method: the model and the one `before` it (of the same build and tokenizer) read the same
@@ -132,10 +131,8 @@ class AttentionChange(Study[AttentionChangeResult]):
     result_type: ClassVar[type[Result]] = AttentionChangeResult
 
     before: str = parameter("", "The model to compare with, as it was before.", model=True)
-    examples: int = parameter(1000, "Use at most so many examples.", minimum=2)
     resamples: int = parameter(2000, "Draws behind simultaneous bounds.", minimum=100)
     level: float = parameter(0.95, "Confidence level.", minimum=0.5, maximum=0.999)
-    seed: int = parameter(0, "Seed of the draws.", minimum=0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -153,23 +150,13 @@ class AttentionChange(Study[AttentionChangeResult]):
         if corpus is not None and len(corpus) < 2:
             raise DataError("An interval over examples needs two examples or more. Got 1.")
 
-    def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
-        """Blocks of examples."""
-        size = min(self.examples, len(corpus))
-        return [f"examples-{start:06d}" for start in range(0, size, BLOCK)]
-
-    def steps(self, part: str, shape: Shape, corpus: Corpus) -> int:
-        """One step for each example."""
-        return min(BLOCK, min(self.examples, len(corpus)) - _start(part))
-
     def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
         """The measures of every example and head in one block."""
         import xarray as xr
 
         from bertology.model.map_comparison import compare_maps
 
-        start = _start(part)
-        texts = corpus.take(self.examples, seed=self.seed).texts[start : start + BLOCK]
+        start, texts = start_of(part), self.of_block(part, corpus).texts
         found = compare_maps(
             encoder,
             context.others["before"],
@@ -190,8 +177,7 @@ class AttentionChange(Study[AttentionChangeResult]):
         """Means over examples by head and by layer, and the test of the last two layers."""
         import xarray as xr
 
-        parts = sorted(measured.values(), key=lambda d: int(d["example"][0]))
-        data = xr.concat(parts, "example", combine_attrs="override")
+        data = xr.concat(in_order(measured), "example", combine_attrs="override")
         change, divergence, neighbour = (data[m].to_numpy().astype(float) for m in _MEASURES)
         examples, layers, heads = change.shape
         where = np.indices((layers, heads)).reshape(2, -1)
@@ -254,10 +240,6 @@ class AttentionChange(Study[AttentionChangeResult]):
         return means_over_examples(
             values, level=self.level, resamples=self.resamples, seed=self.seed
         )
-
-
-def _start(part: str) -> int:
-    return int(part.rpartition("-")[2])
 
 
 def _short(name: Any) -> str:

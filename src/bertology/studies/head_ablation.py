@@ -21,7 +21,8 @@ from bertology.results.comparison import (
 )
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, paired_bootstrap, rank_correlation
-from bertology.studies.study import Context, Needs, Study, parameter
+from bertology.studies.blocks import BlockStudy, in_order, start_of
+from bertology.studies.study import Context, Needs, parameter
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = ["HeadAblation", "HeadAblationResult"]
 
-BLOCK = 32  # examples in one part of the work: the most that an interrupted run loses
 INTACT = "intact"
 Floats = NDArray[np.float64]
 Heads = tuple[tuple[int, int], ...]
@@ -143,7 +143,7 @@ class HeadAblationResult(Result):
 
 
 @dataclass(frozen=True)
-class HeadAblation(Study[HeadAblationResult]):
+class HeadAblation(BlockStudy[HeadAblationResult]):
     """What is the task score without each head, each layer, or any set of heads?
 
     Method: a disabled head attends to every real token with weight 1/L (Kovaleva et al. 2019,
@@ -164,6 +164,7 @@ class HeadAblation(Study[HeadAblationResult]):
     """
 
     version: ClassVar[int] = 1
+    block: ClassVar[int] = 32  # the most that an interrupted run loses
     needs: ClassVar[Needs] = Needs(
         capabilities=frozenset({"patterns", "heads"}),
         fields=frozenset({"text", "label"}),
@@ -231,13 +232,11 @@ class HeadAblation(Study[HeadAblationResult]):
 
     def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
         """Blocks of examples: the variants of an example are what is cheap together."""
-        if self.racing:
-            return ["race"]
-        return [f"examples-{start:06d}" for start in range(0, len(corpus), BLOCK)]
+        return ["race"] if self.racing else super().parts(shape, corpus)
 
     def steps(self, part: str, shape: Shape, corpus: Corpus) -> int:
         """One step for each example."""
-        return len(corpus) if part == "race" else len(_block(part, len(corpus)))
+        return len(corpus) if part == "race" else super().steps(part, shape, corpus)
 
     def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
         """Logits of the intact model and of every variant, over one block of examples."""
@@ -253,8 +252,8 @@ class HeadAblation(Study[HeadAblationResult]):
         sweep = Sweep(encoder, sets, method=self.method, means=means)
         if part == "race":
             return self._race(sweep, list(variants), corpus, context)
-        chosen = _block(part, len(corpus))
-        texts, labels = [corpus.texts[i] for i in chosen], [corpus.labels[i] for i in chosen]
+        start, block = start_of(part), self.of_block(part, corpus)
+        texts, labels = block.texts, block.labels
         logits = sweep.logits(texts, tokens_per_batch=context.batch_tokens, done=context.advance)
         order = encoder.class_order(_classes(corpus))
         data = xr.Dataset(
@@ -262,7 +261,7 @@ class HeadAblation(Study[HeadAblationResult]):
                 "logits": (("variant", "example", "output"), logits.numpy()[..., order]),
                 "label": ("example", np.asarray(labels, dtype=float)),
             },
-            coords={"variant": [INTACT, *variants], "example": chosen},
+            coords={"variant": [INTACT, *variants], "example": range(start, start + len(block))},
             attrs=self._facts(corpus),
         )
         if self.first_order and self.heads:
@@ -307,8 +306,8 @@ class HeadAblation(Study[HeadAblationResult]):
             sweep.encoder.class_order(_classes(corpus)),
         )
         right = np.full((1 + len(names), len(corpus)), np.nan)
-        for start in range(0, len(corpus), BLOCK):
-            chosen = order[start : start + BLOCK]
+        for start in range(0, len(corpus), self.block):
+            chosen = order[start : start + self.block]
             racing = np.flatnonzero(race.active)
             if racing.size:
                 sweep.variants = [everything[i] for i in racing]
@@ -341,9 +340,12 @@ class HeadAblation(Study[HeadAblationResult]):
         """Scores, differences, intervals and tests that are corrected for looking at them all."""
         import xarray as xr
 
-        parts = sorted(measured.values(), key=lambda d: int(d["example"][0]))
-        data = parts[0] if self.racing else xr.concat(parts, "example", combine_attrs="override")
-        tables, arrays = self._raced(data) if self.racing else self._compared(data)
+        if self.racing:
+            data = measured["race"]
+            tables, arrays = self._raced(data)
+        else:
+            data = xr.concat(in_order(measured), "example", combine_attrs="override")
+            tables, arrays = self._compared(data)
         facts = {"level": self.level, "margin": self.margin, "method": self.method}
         facts |= {"examples": data.sizes["example"], "metric": data.attrs["metric"]}
         arrays.attrs = {**arrays.attrs, **facts}
@@ -411,11 +413,6 @@ class HeadAblation(Study[HeadAblationResult]):
 
 def _classes(corpus: Corpus) -> tuple[str, ...]:
     return () if corpus.task is None else corpus.task.labels
-
-
-def _block(part: str, size: int) -> list[int]:
-    start = int(part.rpartition("-")[2])
-    return list(range(start, min(start + BLOCK, size)))
 
 
 def _parse_set(text: str) -> Heads:

@@ -17,6 +17,7 @@ from bertology.results.comparison import extreme
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
 from bertology.stats.paired import influences, simultaneous
+from bertology.studies.blocks import in_order
 from bertology.studies.head_ablation import HeadAblation
 from bertology.studies.study import Context, Needs, Study, parameter
 
@@ -212,8 +213,7 @@ class HeadSets(Study[HeadSetsResult]):
         """Differences by set, and by size over its sets."""
         import xarray as xr
 
-        parts = sorted(measured.values(), key=lambda d: int(d["example"][0]))
-        data = xr.concat(parts, "example", combine_attrs="override")
+        data = xr.concat(in_order(measured), "example", combine_attrs="override")
         names = [str(v).removeprefix("set ") for v in data["variant"].to_numpy()[1:]]
         ablated = self._sweep(names).conclude(measured, provenance)
         sets = ablated.tables["sets"]

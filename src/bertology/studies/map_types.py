@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,7 +13,8 @@ from bertology.bundled import bundled_fingerprint
 from bertology.data.map_labels import MAP_TYPES
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, bounded_mean_bounds, mean_interval
-from bertology.studies.study import Context, Needs, Study, parameter
+from bertology.studies.blocks import SampledStudy, in_order, start_of
+from bertology.studies.study import Context, Needs, parameter
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,11 +23,9 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
-    from bertology.model.shape import Shape
 
 __all__ = ["MapTypes", "MapTypesResult"]
 
-BLOCK = 128  # examples in one part of the work
 _FORMED = ("vertical", "diagonal", "vertical+diagonal")  # the paper's first three types
 Floats = NDArray[np.float64]
 
@@ -98,7 +97,7 @@ class MapTypesResult(Result):
 
 
 @dataclass(frozen=True)
-class MapTypes(Study[MapTypesResult]):
+class MapTypes(SampledStudy[MapTypesResult]):
     """Which of five types (vertical, diagonal, both, block, heterogeneous) are the attention maps?
 
     Method: every example is run once, and a small convolutional network, trained on maps that were
@@ -117,24 +116,12 @@ class MapTypes(Study[MapTypesResult]):
     )
     result_type: ClassVar[type[Result]] = MapTypesResult
 
-    examples: int = parameter(1000, "Look at so many examples at most.", minimum=2)
     measures: bool = parameter(True, "Also give each head's entropy, diagonality and the like.")
     level: float = parameter(0.95, "Confidence level.", minimum=0.5, maximum=0.999)
-    seed: int = parameter(0, "Seed by which examples are drawn.", minimum=0)
 
     def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
         """The network that names the types."""
         return {"map_types_network": bundled_fingerprint("map-types/model.safetensors")}
-
-    def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
-        """Blocks of examples."""
-        total = min(self.examples, len(corpus))
-        return [f"examples-{start:06d}" for start in range(0, total, BLOCK)]
-
-    def steps(self, part: str, shape: Shape, corpus: Corpus) -> int:
-        """One step for each example."""
-        start = int(part.rpartition("-")[2])
-        return min(BLOCK, min(self.examples, len(corpus)) - start)
 
     def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
         """The type of every map in a block of examples, and sums of the measures."""
@@ -143,9 +130,7 @@ class MapTypes(Study[MapTypesResult]):
         from bertology.model.map_measures import MEASURES
         from bertology.train.map_types.reading import read_maps
 
-        start = int(part.rpartition("-")[2])
-        texts = corpus.take(self.examples, seed=self.seed).texts[start : start + BLOCK]
-        shape = encoder.shape
+        texts, shape = self.of_block(part, corpus).texts, encoder.shape
         types = np.zeros((len(texts), shape.layers, shape.heads), np.uint8)
         sums = np.zeros((len(MEASURES), shape.layers, shape.heads))
         for batch in encoder.batches(texts, tokens_per_batch=context.batch_tokens):
@@ -154,7 +139,8 @@ class MapTypes(Study[MapTypesResult]):
             if self.measures:
                 sums += reading.measures.double().sum(1).numpy()
             context.advance(len(batch))
-        data = xr.Dataset({"type": (("example", "layer", "head"), types)}, attrs={"first": start})
+        dims, facts = ("example", "layer", "head"), {"first": start_of(part)}
+        data = xr.Dataset({"type": (dims, types)}, attrs=facts)
         if self.measures:
             data["measure"] = (("name", "layer", "head"), sums)
             data = data.assign_coords(name=list(MEASURES))
@@ -166,7 +152,7 @@ class MapTypes(Study[MapTypesResult]):
         """Shares and intervals over all examples."""
         import xarray as xr
 
-        parts = sorted(measured.values(), key=lambda p: int(p.attrs["first"]))
+        parts = in_order(measured)
         types = np.concatenate([p["type"].to_numpy() for p in parts])  # (example, layer, head)
         is_type = np.stack([types == i for i in range(len(MAP_TYPES))], -1).astype(np.float64)
         formed = is_type[..., [MAP_TYPES.index(t) for t in _FORMED]].sum(-1).mean((1, 2))

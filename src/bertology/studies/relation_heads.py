@@ -15,7 +15,8 @@ from bertology.data.links import check_relation
 from bertology.errors import CapabilityError, DataError
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, mean_interval
-from bertology.studies.study import Context, Needs, Study, parameter
+from bertology.studies.blocks import BlockStudy, in_order, start_of
+from bertology.studies.study import Context, Needs, parameter
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["RelationHeads", "RelationHeadsResult"]
 
-BLOCK = 2048  # sentences in one part; those within the limits are compared with each other
 LINKED = "linked"
 _FITS, _COMPARED = "linked words are whole in the model's input", "all comparisons are possible"
 Floats = NDArray[np.float64]
@@ -136,7 +136,7 @@ class RelationHeadsResult(Result):
 
 
 @dataclass(frozen=True)
-class RelationHeads(Study[RelationHeadsResult]):
+class RelationHeads(BlockStudy[RelationHeadsResult]):
     """Does a head attend from a word to the words it is linked with?
 
     Method: for every sentence and head, the largest attention weight among the pairs of pieces
@@ -155,6 +155,7 @@ class RelationHeads(Study[RelationHeadsResult]):
     """
 
     version: ClassVar[int] = 1
+    block: ClassVar[int] = 2048  # those within the limits are compared with each other
     needs: ClassVar[Needs] = Needs(
         capabilities=frozenset({"patterns"}), fields=frozenset({"text", "words"}), head="base"
     )
@@ -206,17 +207,12 @@ class RelationHeads(Study[RelationHeadsResult]):
                 hint="Left after each limit: " + ", ".join(f"{s}: {n}" for s, n in counted) + ".",
             )
 
-    def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
-        """Blocks of sentences."""
-        return [f"examples-{start:06d}" for start in range(0, len(corpus), BLOCK)]
-
     def steps(self, part: str, shape: Shape, corpus: Corpus) -> int:
         """One step for each sentence within the limits."""
         return len(self._block(corpus, part)[0])
 
     def _block(self, corpus: Corpus, part: str) -> tuple[list[LinkedSentence], list[int]]:
-        start = int(part.rpartition("-")[2])
-        return self.limits.passing(corpus[start : start + BLOCK], first=start)
+        return self.limits.passing(self.of_block(part, corpus), first=start_of(part))
 
     def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
         """Weights of linked and of unlinked pairs, for each sentence of a block within the limits.
@@ -273,7 +269,7 @@ class RelationHeads(Study[RelationHeadsResult]):
         import pandas as pd
         import xarray as xr
 
-        parts = [measured[name] for name in sorted(measured)]
+        parts = in_order(measured)
         weights = np.concatenate([p["weight"].to_numpy() for p in parts]).astype(np.float64)
         words = np.concatenate([p["words"].to_numpy() for p in parts])  # (N, 2)
         compared = ~np.isnan(weights).any(axis=(1, 2, 3))  # (N,)

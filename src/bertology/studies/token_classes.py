@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from bertology.data.classes import LINGUISTIC, SPECIAL, TokenClass
 from bertology.results.result import Provenance, Result
-from bertology.stats import Estimate
-from bertology.studies.study import Context, Needs, Study, parameter
+from bertology.stats import Estimate, mean_interval
+from bertology.studies.blocks import JudgedResult, TaggedStudy, evidence_array, in_order, start_of
+from bertology.studies.study import Context, Needs, parameter
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,11 +23,9 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
-    from bertology.model.shape import Shape
 
 __all__ = ["TokenClasses", "TokenClassesResult"]
 
-BLOCK = 128  # examples in one part of the work
 KINDS = list(TokenClass)
 MATCHED = [*LINGUISTIC, TokenClass.PUNCTUATION]  # classes that other tokens can stand in for
 PARTS = ("cls", "sep", "punctuation", "words")  # what attention is divided among
@@ -37,22 +36,13 @@ _TRENDS = (
 )
 
 
-class TokenClassesResult(Result):
+class TokenClassesResult(JudgedResult):
     """Attention to each class of tokens, by head.
 
     Table `heads`: a row for each class and head with its weight, the weight that matched tokens
     would get, and the excess; against another model also the change. Table `layers`: how each
     layer divides its attention among [CLS], [SEP], punctuation and words.
     """
-
-    def evidence(self) -> dict[str, Estimate]:
-        """Quantities for claims, as `conclude` left them."""
-        level, quantities = float(self.arrays.attrs["level"]), self.arrays["evidence"]
-        found = {}
-        for name in quantities["quantity"].to_numpy():
-            value, low, high, n = map(float, quantities.sel(quantity=name).to_numpy())
-            found[str(name)] = Estimate(value, low, high, int(n), level)
-        return found
 
     def headline(self) -> str:
         """How attention is divided, in the first and the last layer."""
@@ -131,7 +121,7 @@ class TokenClassesResult(Result):
 
 
 @dataclass(frozen=True)
-class TokenClasses(Study[TokenClassesResult]):
+class TokenClasses(TaggedStudy[TokenClassesResult]):
     """Do heads attend to nouns, verbs, subjects, negations, or to [CLS] and [SEP]?
 
     Method: a token receives the sum of the weights that all tokens give it, divided by the number
@@ -156,42 +146,11 @@ class TokenClasses(Study[TokenClassesResult]):
     other: str = parameter(
         "", "Show the change from this model, e.g. the pre-trained one.", model=True
     )
-    tagger: str = parameter(
-        "auto",
-        "Who says what is a noun: the corpus where it can, else the bundled tagger (auto).",
-        choices=("auto", "gold", "bundled", "spacy", "stanza"),
-    )
     bins: int = parameter(
         4, "Into how many stretches a text is cut to match positions.", minimum=1, maximum=64
     )
-    examples: int = parameter(1000, "Use at most so many examples.", minimum=2)
     resamples: int = parameter(2000, "Resamples behind the correction.", minimum=100)
     level: float = parameter(0.95, "Confidence level.", minimum=0.5, maximum=0.999)
-    seed: int = parameter(0, "Seed of the examples and the resamples.", minimum=0)
-
-    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
-        """The tagger that may be asked."""
-        from bertology.train.classified import tagging_ingredients
-
-        return tagging_ingredients(self.tagger)
-
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
-        """Refuse gold annotation that is not there."""
-        from bertology.train.classified import check_tagging
-
-        if corpus is not None:
-            check_tagging(corpus, self.tagger)
-
-    def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
-        """Blocks of examples."""
-        return [f"examples-{start:06d}" for start in range(0, self._size(corpus), BLOCK)]
-
-    def steps(self, part: str, shape: Shape, corpus: Corpus) -> int:
-        """One step for each example."""
-        return min(BLOCK, self._size(corpus) - int(part.rpartition("-")[2]))
-
-    def _size(self, corpus: Corpus) -> int:
-        return min(self.examples, len(corpus))
 
     def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
         """Weights and expected weights of each class, example by example."""
@@ -200,11 +159,11 @@ class TokenClasses(Study[TokenClassesResult]):
         from bertology.model.class_attention import ClassAttention
         from bertology.train.classified import annotated, classified_batches
 
-        start, shown = int(part.rpartition("-")[2]), corpus.take(self.examples, seed=self.seed)
-        block, who = annotated(shown[start : start + BLOCK], self.tagger)
+        block, who = annotated(self.of_block(part, corpus), self.tagger)
         words, signs = [KINDS.index(k) for k in LINGUISTIC], [KINDS.index(TokenClass.PUNCTUATION)]
         shape = (len(block), len(KINDS), encoder.shape.layers, encoder.shape.heads)
         score, expected, share, before = (np.full(shape, np.nan, np.float32) for _ in range(4))
+        even = np.zeros(len(block))  # what every token of an example would get alike
         for batch, groups, _ in classified_batches(
             encoder, block, bins=self.bins, batch_tokens=context.batch_tokens
         ):
@@ -212,17 +171,21 @@ class TokenClasses(Study[TokenClassesResult]):
             found = ClassAttention(groups, words=words, signs=signs)
             encoder.run(batch, reduce={"layer.*.head.*.pattern": found})
             score[at], expected[at], share[at] = found.value()
+            even[at] = 1 / batch.real.sum(1).cpu().numpy()
             if other := context.others.get("other"):
                 found = ClassAttention(groups, words=(), signs=())
                 other.run(batch, reduce={"layer.*.head.*.pattern": found})
                 before[at] = found.value()[0]
             context.advance(len(batch))
         dims = ("example", "class", "layer", "head")
-        values = {"score": (dims, score), "expected": (dims, expected), "share": (dims, share)}
+        values: dict[str, Any] = {"score": (dims, score), "expected": (dims, expected)}
+        values |= {"share": (dims, share), "even": (("example",), even)}
         if context.others.get("other"):
             values["before"] = (dims, before)
         return xr.Dataset(
-            values, coords={"class": [str(k) for k in KINDS]}, attrs={"first": start, "tagger": who}
+            values,
+            coords={"class": [str(k) for k in KINDS]},
+            attrs={"first": start_of(part), "tagger": who},
         )
 
     def conclude(
@@ -231,20 +194,12 @@ class TokenClasses(Study[TokenClassesResult]):
         """Means, excesses and changes with intervals, and what claims are judged on."""
         import xarray as xr
 
-        parts = sorted(measured.values(), key=lambda d: int(d.attrs["first"]))
-        data = xr.concat(parts, "example", combine_attrs="override")
+        data = xr.concat(in_order(measured), "example", combine_attrs="override")
         weights, table = self._heads(data)
         layers = self._layers(data)
         evidence = self._evidence(data, weights, table)
-        arrays = xr.Dataset(
-            {"evidence": (("quantity", "bound"), list(evidence.values()))},
-            coords={"quantity": list(evidence), "bound": ["value", "low", "high", "n"]},
-            attrs={
-                "level": self.level,
-                "examples": data.sizes["example"],
-                "tagger": data.attrs["tagger"],
-            },
-        )
+        facts = {"level": self.level, "examples": data.sizes["example"]}
+        arrays = evidence_array(evidence, {**facts, "tagger": data.attrs["tagger"]})
         return TokenClassesResult(provenance, {"heads": table, "layers": layers}, arrays)
 
     def _heads(self, data: xr.Dataset) -> tuple[Any, pd.DataFrame]:
@@ -271,11 +226,13 @@ class TokenClasses(Study[TokenClassesResult]):
         )
         expected = data["expected"].to_numpy()[:, there]
         matched = np.repeat([KINDS[i] in MATCHED for i in there], cells)
-        _add(table, matched, "excess", self._means(_rows(score[:, there] - expected)[matched]))
+        # Rows without numbers take no part in the correction; a corpus may lack all such classes.
+        beyond = np.where(matched[:, None], _rows(score[:, there] - expected), np.nan)
+        _add(table, "excess", self._means(beyond))
         table["expected"] = table["weight"] - table["excess"]
         if "before" in data:
             change = self._means(_rows(score[:, there] - data["before"].to_numpy()[:, there]))
-            _add(table, np.ones(len(table), dtype=bool), "change", change)
+            _add(table, "change", change)
         return weights, table
 
     def _means(self, rows: NDArray[Any]) -> Any:
@@ -304,9 +261,7 @@ class TokenClasses(Study[TokenClassesResult]):
             ]
         return pd.DataFrame(rows)
 
-    def _evidence(
-        self, data: xr.Dataset, weights: Any, table: pd.DataFrame
-    ) -> dict[str, tuple[float, float, float, float]]:
+    def _evidence(self, data: xr.Dataset, weights: Any, table: pd.DataFrame) -> dict[str, Estimate]:
         from bertology.stats.contrasts import (
             difference_of_halves,
             ratio_of_largest,
@@ -325,6 +280,7 @@ class TokenClasses(Study[TokenClassesResult]):
             "special_to_linguistic": ratio_of_means(sides[0], sides[1], self.level),
             "strongest_linguistic_to_special": ratio_of_largest(weights, *marks),
         }
+        found["sep_weight_beyond_even"] = self._beyond_even(data)
         for kind, sign, name in _TRENDS:
             row = means[KINDS.index(kind)]
             if np.isfinite(row).all():
@@ -332,9 +288,16 @@ class TokenClasses(Study[TokenClassesResult]):
         for column in ("excess", "change"):
             for kind in LINGUISTIC if column in table else ():
                 found[f"{kind}_{column}"] = _best(table, str(kind), column, self.level)
-        return {
-            name: (e.value, e.low, e.high, float(e.n)) for name, e in found.items() if e is not None
-        }
+        return {name: e for name, e in found.items() if e is not None}
+
+    def _beyond_even(self, data: xr.Dataset) -> Estimate | None:
+        """The weight of [SEP], mean over heads, less what even attention would give a token."""
+        if "even" not in data:  # parts of an earlier release
+            return None
+        sep = data["score"].sel({"class": str(TokenClass.SEP)}).mean(("layer", "head"))
+        values = (sep - data["even"]).to_numpy()
+        values = values[np.isfinite(values)]
+        return mean_interval(values, self.level) if values.size > 1 else None
 
 
 def _rows(values: NDArray[Any]) -> NDArray[Any]:
@@ -343,16 +306,11 @@ def _rows(values: NDArray[Any]) -> NDArray[Any]:
     return flat
 
 
-def _add(table: pd.DataFrame, rows: NDArray[np.bool_], name: str, means: Any) -> None:
-    columns = {
-        name: means.value,
-        f"{name}_low": means.simultaneous_low,
-        f"{name}_high": means.simultaneous_high,
-        f"{name}_p": means.p_adjusted,
-    }
-    for column, values in columns.items():
-        table[column] = np.nan
-        table.loc[rows, column] = values
+def _add(table: pd.DataFrame, name: str, means: Any) -> None:
+    table[name] = means.value
+    table[f"{name}_low"] = means.simultaneous_low
+    table[f"{name}_high"] = means.simultaneous_high
+    table[f"{name}_p"] = means.p_adjusted
 
 
 def _best(table: pd.DataFrame, kind: str, column: str, level: float) -> Estimate | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.data.classes import TokenClass
+from bertology.data.classes import BY_CORPUS, TokenClass
 from bertology.errors import CapabilityError
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
-from bertology.studies.study import Context, Needs, Study, parameter
+from bertology.studies.blocks import JudgedResult, TaggedStudy, evidence_array, in_order, start_of
+from bertology.studies.study import Context, Needs, parameter
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,21 +24,20 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
-    from bertology.model.shape import Shape
     from bertology.stats.partial_means import PartialMeans
 
-__all__ = ["TokenToToken", "TokenToTokenResult"]
+__all__ = ["TokenToToken", "TokenToTokenResult", "cross_fitted"]
 
-BLOCK = 128  # examples in one part of the work
 FARTHEST = 10  # words to either side that a fixed offset may reach
 OFFSETS = [k for k in range(-FARTHEST, FARTHEST + 1) if k]
 DEFAULT = ("verb-subject", "noun-pronoun")
 KINDS = list(TokenClass)
 NAMES = {"cls": "[CLS]", "sep": "[SEP]"}
+_PUNCTUATED = ("sts-b", "rte", "qnli")  # where the paper saw [CLS] attend to punctuation most
 Floats = NDArray[np.float64]
 
 
-class TokenToTokenResult(Result):
+class TokenToTokenResult(JudgedResult):
     """How often each head's most attended word is the linked one, and what [CLS] attends to.
 
     Table `links`: a row for each relation and head; `offsets`: the fixed offsets they are set
@@ -45,12 +45,11 @@ class TokenToTokenResult(Result):
     """
 
     def evidence(self) -> dict[str, Estimate]:
-        """Quantities for claims, as `conclude` left them."""
-        level, quantities = float(self.arrays.attrs["level"]), self.arrays["evidence"]
-        found = {}
-        for name in quantities["quantity"].to_numpy():
-            value, low, high, n = map(float, quantities.sel(quantity=name).to_numpy())
-            found[str(name)] = Estimate(value, low, high, int(n), level)
+        """Quantities for claims; one is judged on the tasks that the paper says it of."""
+        found = super().evidence()
+        lead = found.get("punctuation_over_sep_from_cls")
+        if lead is not None and (self.provenance.corpus or {}).get("name") in _PUNCTUATED:
+            found["punctuation_over_sep_from_cls_where_published"] = lead
         return found
 
     def headline(self) -> str:
@@ -64,7 +63,15 @@ class TokenToTokenResult(Result):
             offset = best["share"] - best["excess"]
             place = f"{int(best['layer'])}.{int(best['head'])}"
             shown.append(f"{relation}: head {place} {best['share']:.2f}, offset {offset:.2f}")
-        return "; ".join(shown)
+        return "; ".join(shown) + (f". {self._guessed}" if self._guessed else "")
+
+    @property
+    def _guessed(self) -> str:
+        """Says so where a tagger decided what is linked."""
+        who = str(self.arrays.attrs["tagger"])
+        if who == BY_CORPUS or "noun-pronoun" not in dict(self._relations()):
+            return ""
+        return f"Nouns and pronouns: {who}; which belong together is guessed."
 
     def figures(self) -> Mapping[str, Callable[[], Figure]]:
         """The paper's Figure 7 for the final layer and over layers; a grid for each relation."""
@@ -123,7 +130,8 @@ class TokenToTokenResult(Result):
             title=f"Heads that follow {relation} links: {self._about()}",
             label="share of links followed, less that of the best fixed offset",
             center=0.0,
-            note="Outlined: surely better than the offset, and than from other words; corrected.",
+            note="Outlined: surely better than the offset, and than from other words; corrected. "
+            + (self._guessed if relation == "noun-pronoun" else ""),
         )
 
     def _about(self) -> str:
@@ -132,7 +140,7 @@ class TokenToTokenResult(Result):
 
 
 @dataclass(frozen=True)
-class TokenToToken(Study[TokenToTokenResult]):
+class TokenToToken(TaggedStudy[TokenToTokenResult]):
     """Do heads link verbs with their subjects and nouns with pronouns; what does [CLS] attend to?
 
     Method: for each link the word that a head attends to most from the source (the source itself
@@ -146,7 +154,9 @@ class TokenToToken(Study[TokenToTokenResult]):
 
     Source: Revealing the Dark Secrets of BERT (EMNLP 2019), section 4.5; Clark et al. (2019) for
     offsets as a baseline. Limits: `noun-pronoun` links are guessed where a corpus has no
-    coreference; without gold or tagged syntax only [CLS] is looked at.
+    coreference: the nearest noun before the pronoun. Where a corpus has no parts of speech they
+    may be asked for by name, and are a tagger's, whose mistakes blur them further. Verbs and their
+    subjects need annotated syntax; without it, only [CLS] is looked at by default.
     """
 
     version: ClassVar[int] = 1
@@ -158,32 +168,19 @@ class TokenToToken(Study[TokenToTokenResult]):
     relations: tuple[str, ...] = parameter(
         (), "Relations such as verb-subject or obj; by default those of the paper, where annotated."
     )
-    tagger: str = parameter(
-        "auto",
-        "Who says what is a noun: the corpus where it can, else the bundled tagger (auto).",
-        choices=("auto", "gold", "bundled", "spacy", "stanza"),
-    )
-    examples: int = parameter(1000, "Use at most so many examples.", minimum=2)
     resamples: int = parameter(2000, "Resamples behind the correction.", minimum=100)
     level: float = parameter(0.95, "Confidence level.", minimum=0.5, maximum=0.999)
-    seed: int = parameter(0, "Seed of the examples and the resamples.", minimum=0)
-
-    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
-        """The tagger that may be asked."""
-        from bertology.train.classified import tagging_ingredients
-
-        return tagging_ingredients(self.tagger)
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
         """Refuse relations and annotation that the corpus does not have."""
         from bertology.data.links import check_relation
-        from bertology.train.classified import check_tagging
+        from bertology.train.classified import added_fields
 
+        super().check(encoder, corpus)
         if corpus is None:
             return
-        check_tagging(corpus, self.tagger)
         for relation in self.relations:
-            check_relation(relation, corpus)
+            check_relation(relation, corpus, added=added_fields(corpus, self.tagger))
 
     def _asked(self, corpus: Corpus) -> list[str]:
         """The relations given; by default those of the paper that the corpus itself annotates."""
@@ -200,17 +197,6 @@ class TokenToToken(Study[TokenToTokenResult]):
             found.append(relation)
         return found
 
-    def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
-        """Blocks of examples."""
-        return [f"examples-{start:06d}" for start in range(0, self._size(corpus), BLOCK)]
-
-    def steps(self, part: str, shape: Shape, corpus: Corpus) -> int:
-        """One step for each example."""
-        return min(BLOCK, self._size(corpus) - int(part.rpartition("-")[2]))
-
-    def _size(self, corpus: Corpus) -> int:
-        return min(self.examples, len(corpus))
-
     def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
         """Hits of heads and offsets, and the weights that [CLS] gives, example by example."""
         import xarray as xr
@@ -219,9 +205,8 @@ class TokenToToken(Study[TokenToTokenResult]):
         from bertology.train.classified import annotated, classified_batches
         from bertology.train.linked import followed
 
-        start, shown = int(part.rpartition("-")[2]), corpus.take(self.examples, seed=self.seed)
         asked = self._asked(corpus)
-        block, who = annotated(shown[start : start + BLOCK], self.tagger)
+        block, who = annotated(self.of_block(part, corpus), self.tagger)
         shape = (len(block), len(asked), encoder.shape.layers, encoder.shape.heads)
         hits, with_special, elsewhere = (np.full(shape, np.nan, np.float32) for _ in range(3))
         near = np.full((len(block), len(asked), len(OFFSETS)), np.nan, np.float32)
@@ -252,7 +237,7 @@ class TokenToToken(Study[TokenToTokenResult]):
                 "first": (("example", "class", "layer", "head"), first),
             },
             coords={"relation": asked, "offset": OFFSETS, "class": [str(k) for k in KINDS]},
-            attrs={"first": start, "tagger": who},
+            attrs={"first": start_of(part), "tagger": who},
         )
 
     def conclude(
@@ -261,24 +246,14 @@ class TokenToToken(Study[TokenToTokenResult]):
         """Shares of followed links against cross-fitted offsets, and what [CLS] attends to."""
         import xarray as xr
 
-        parts = sorted(measured.values(), key=lambda d: int(d.attrs["first"]))
-        data = xr.concat(parts, "example", combine_attrs="override")
+        data = xr.concat(in_order(measured), "example", combine_attrs="override")
         tables, evidence = self._links(data) if data.sizes["relation"] else ({}, {})
         table, of_first = self._first(data["first"].to_numpy())
         if not table.empty:
             tables["first"] = table
-        rows = {
-            name: (e.value, e.low, e.high, float(e.n)) for name, e in (evidence | of_first).items()
-        }
-        arrays = xr.Dataset(
-            {"evidence": (("quantity", "bound"), np.reshape(list(rows.values()), (-1, 4)))},
-            coords={"quantity": list(rows), "bound": ["value", "low", "high", "n"]},
-            attrs={
-                "level": self.level,
-                "examples": data.sizes["example"],
-                "tagger": data.attrs["tagger"],
-            },
-        )
+        facts = {"level": self.level, "examples": data.sizes["example"]}
+        facts["tagger"] = data.attrs["tagger"]
+        arrays = evidence_array(evidence | of_first, facts)
         return TokenToTokenResult(provenance, tables, arrays)
 
     def _means(self, rows: NDArray[Any], *, reach: float = 0.0, families: int = 1) -> PartialMeans:
@@ -294,7 +269,7 @@ class TokenToToken(Study[TokenToTokenResult]):
         import pandas as pd
 
         hits, special = data["hits"].to_numpy(), data["with_special"].to_numpy()
-        base, offsets = _cross_fitted(data["offsets"].to_numpy())
+        base, offsets = cross_fitted(data["offsets"].to_numpy())
         elsewhere = data["elsewhere"].to_numpy()
         share, excess, selective, all_excess = (
             # A link may be hit or missed; excess and selectivity are judged together.
@@ -369,6 +344,10 @@ class TokenToToken(Study[TokenToTokenResult]):
         sep = kinds.index(TokenClass.SEP)
         own = self._means(last[sep][None])
         evidence = {"sep_weight_from_cls": own.estimate(0)} if np.isfinite(own.low[0]) else {}
+        if TokenClass.PUNCTUATION in kinds:
+            ahead = self._means((last[kinds.index(TokenClass.PUNCTUATION)] - last[sep])[None])
+            if np.isfinite(ahead.low[0]):
+                evidence["punctuation_over_sep_from_cls"] = ahead.estimate(0)
         leads = self._means(last[sep] - np.delete(last, sep, axis=0))
         others = np.array([k for k in kinds if k is not TokenClass.SEP])
         # The paper counts [CLS] among the classes, so the claim does; the other is told too.
@@ -381,7 +360,7 @@ class TokenToToken(Study[TokenToTokenResult]):
         return table, evidence
 
 
-def _cross_fitted(offsets: NDArray[Any]) -> tuple[Floats, Floats]:
+def cross_fitted(offsets: NDArray[Any]) -> tuple[Floats, Floats]:
     """What the best offset scores in each example (N, R), chosen on the other half; all means.
 
     Halves are the examples of even and of odd number, so that a file's order does not matter.

@@ -11,6 +11,7 @@ import numpy as np
 
 from bertology.bundled import bundled_fingerprint
 from bertology.data.classes import (
+    BY_CORPUS,
     SPECIAL,
     Specials,
     TokenClass,
@@ -19,15 +20,23 @@ from bertology.data.classes import (
     position_groups,
 )
 from bertology.errors import CapabilityError
-from bertology.train.tagger import SPACY_PIPELINE
+from bertology.train.tagger import ADDED, SPACY_PIPELINE
 
 if TYPE_CHECKING:
-    from bertology.data.corpus import Corpus
+    from bertology.data.corpus import Corpus, Field
     from bertology.model.batch import Batch
     from bertology.model.class_attention import Groups
     from bertology.model.encoder import Encoder
 
-__all__ = ["TAGGING", "annotated", "check_tagging", "classified_batches", "tagging_ingredients"]
+__all__ = [
+    "TAGGING",
+    "added_fields",
+    "annotated",
+    "check_tagging",
+    "classified_batches",
+    "tagging_ingredients",
+]
+
 
 TAGGING = ("auto", "gold", "bundled", "spacy", "stanza")
 """Where classes come from. "auto" is the corpus's own annotation, else the bundled tagger."""
@@ -55,12 +64,19 @@ def tagging_ingredients(how: str) -> dict[str, str]:
     return found
 
 
+def added_fields(corpus: Corpus, how: str) -> frozenset[Field]:
+    """What a tagger would add to the corpus; nothing where its own annotation is used."""
+    if how == "gold" or (how == "auto" and has_classes(corpus.fields)):
+        return frozenset()
+    return ADDED
+
+
 def annotated(corpus: Corpus, how: str) -> tuple[Corpus, str]:
     """The corpus with what classes are made of, and who says so."""
     from bertology.train.tagger import annotate, find_tagger
 
-    if how == "gold" or (how == "auto" and has_classes(corpus.fields)):
-        return corpus, "the corpus"
+    if not added_fields(corpus, how):
+        return corpus, BY_CORPUS
     tagger = find_tagger("bundled" if how == "auto" else how)
     return annotate(corpus, tagger), tagger.name
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
 __all__ = [
+    "ADDED",
     "BUNDLED",
     "RECORD",
     "ROLES",
@@ -45,7 +46,8 @@ BUNDLED = Path(__file__).parents[1] / "checkpoints" / "tagger"
 SPACY_PIPELINE = "en_core_web_sm"
 RECORD, WEIGHTS = "tagger.json", "tagger.safetensors"
 ROLES = ("", SUBJECT, OBJECT)
-_ADDED = frozenset({Field.WORDS, Field.POS, Field.TAGS})
+ADDED = frozenset({Field.WORDS, Field.POS, Field.TAGS})
+"""What every example carries after it was tagged."""
 
 
 @dataclass(frozen=True)
@@ -236,7 +238,7 @@ def annotate(corpus: Corpus, tagger: Tagger | None = None) -> Corpus:
             raise DataError(f"{tagger.name} gave example {example.id!r} another number of words.")
         done.append(replace(example, annotations=about))
     offsets = {Field.OFFSETS} if all(Field.OFFSETS in e.annotations for e in done) else set()
-    fields = corpus.fields | _ADDED | offsets
+    fields = corpus.fields | ADDED | offsets
     return replace(corpus, examples=done, fields=fields, origin={})
 
 

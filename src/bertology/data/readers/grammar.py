@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 
@@ -15,10 +17,14 @@ def read(source: str | Path, request: Request | None = None) -> Corpus:
     """The corpus of that name; `size`, `seed` and the grammar's switches are its options."""
     request = Request.of(source, request)
     options = dict(request.options)
-    size, seed = options.pop("size", None), options.pop("seed", 0)
+    options |= {"size": options.get("size"), "seed": options.get("seed", 0)}
+    options["split"] = request.split or "validation"
+    return _made(request.name, json.dumps(options, sort_keys=True, default=repr))
+
+
+@lru_cache(maxsize=4)
+def _made(name: str, options: str) -> Corpus:
+    """A study that trains asks for the same corpus with each of its parts."""
     # Imported here: the lexicon need not be built to read a CSV file.
-    generator = import_module("bertology.data.grammar")
-    made: Corpus = generator.corpus(
-        request.name, split=request.split or "validation", size=size, seed=seed, **options
-    )
+    made: Corpus = import_module("bertology.data.grammar").corpus(name, **json.loads(options))
     return made

@@ -13,13 +13,7 @@ from bertology.reproductions.numbers import (
     starts_numbers,
     type_numbers,
 )
-from bertology.reproductions.paper import (
-    Exhibit,
-    Numbers,
-    Reproduction,
-    Section,
-    Unjudged,
-)
+from bertology.reproductions.paper import Exhibit, Numbers, Reproduction, Section, Unjudged
 from bertology.reproductions.pictures import types_by_data
 from bertology.reproductions.plan import Ask, Data, Join, Missing, Note, Plan, Step, Teach, Wishes
 
@@ -79,6 +73,10 @@ def _plan(wishes: Wishes, shape: Shape) -> Plan:
     steps: list[Step] = [relations, Ask("token-to-token", links)]
     for data in tasks:
         steps += _steps(data, wishes, shape, relations.key)
+    if len(tasks) > 1:
+        compared = ("head-ablation", "map-types", "token-classes")
+        joined = tuple(f"{study}@{data.name}" for study in compared for data in tasks)
+        steps.append(Join(Data("all tasks"), joined, "task-comparison"))
     if not local:
         used = {roles.name, links.name}
         missing += [
@@ -391,29 +389,36 @@ _SECTIONS = (
                 figures=("groups",),
                 more=("relations",),
             ),
+            Exhibit(
+                "",
+                "task-comparison",
+                caption="Every two tasks: whether they miss the same heads of a layer, whether "
+                "heads have the same type of map, and where the tasks are of one text and of "
+                "pairs, how much more [SEP] gets in single texts.",
+                published="Stated in words: STS-B and RTE rely on the same two heads, the same "
+                "types recur whatever the task, and [SEP] weighs most on SST-2.",
+                figures=("pairs",),
+            ),
         ),
         differs=(
-            "The paper disables no random sets and tests no group of heads; both are ways to "
-            "put its words to a test.",
+            "The paper disables no random sets, tests no group of heads and compares no tasks by "
+            "number; all are ways to put its words to a test.",
         ),
     ),
 )
 
 _UNJUDGED = (
     Unjudged(
-        "STS-B and RTE rely on the same two heads, which look at words that both sentences share.",
+        "The two heads that STS-B and RTE share look at words that both sentences have.",
         "5",
-        "It names heads of one trained model; another training need not give them that role.",
+        "The paper looked at some maps; here it is judged only whether tasks share heads. Which "
+        "two they are is a matter of one training.",
     ),
     Unjudged(
-        "[SEP] weighs more on SST-2, because its inputs have one [SEP] instead of two.",
-        "4.4",
-        "It compares tasks; each result here is over one.",
-    ),
-    Unjudged(
-        "The same types of maps are repeated in all heads and tasks.",
-        "4.1",
-        "Figure 2 shows it; the paper gives no number that could be judged.",
+        "The same types of maps are repeated in different heads.",
+        "4.1 and 5",
+        "With five types and many more heads it cannot be otherwise. Repetition over tasks is "
+        "judged, and so is what disabling heads costs.",
     ),
     Unjudged(
         "Earlier layers hold fundamental, the last two task-specific information.",

@@ -1,0 +1,126 @@
+"""Studies whose parts are blocks of examples: how a corpus is cut, and what is drawn from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from bertology.results.result import Result
+from bertology.stats import Estimate
+from bertology.studies.study import R, Study, parameter
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from bertology.data.corpus import Corpus
+    from bertology.model.encoder import Encoder
+    from bertology.model.shape import Shape
+
+__all__ = [
+    "BlockStudy",
+    "JudgedResult",
+    "SampledStudy",
+    "TaggedStudy",
+    "evidence_array",
+    "in_order",
+    "start_of",
+]
+
+
+@dataclass(frozen=True)
+class BlockStudy(Study[R]):
+    """One part for each block of examples, named by its first: `examples-000128`."""
+
+    block: ClassVar[int] = 128  # examples in one part of the work
+
+    def shown(self, corpus: Corpus) -> Corpus:
+        """The examples that are looked at; all of them if not overridden."""
+        return corpus
+
+    def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
+        """Blocks of examples."""
+        size = len(self.shown(corpus))
+        return [f"examples-{start:06d}" for start in range(0, size, self.block)]
+
+    def steps(self, part: str, shape: Shape, corpus: Corpus) -> int:
+        """One step for each example."""
+        return len(self.of_block(part, corpus))
+
+    def of_block(self, part: str, corpus: Corpus) -> Corpus:
+        """The examples of one part."""
+        start = start_of(part)
+        return self.shown(corpus)[start : start + self.block]
+
+
+@dataclass(frozen=True)
+class SampledStudy(BlockStudy[R]):
+    """Looks at so many examples at most, drawn by a seed."""
+
+    examples: int = parameter(1000, "Use at most so many examples.", minimum=2)
+    seed: int = parameter(0, "Seed of all that is drawn: examples and resamples.", minimum=0)
+
+    def shown(self, corpus: Corpus) -> Corpus:
+        """As many as asked for, in the order of the corpus."""
+        return corpus.take(self.examples, seed=self.seed)
+
+
+@dataclass(frozen=True)
+class TaggedStudy(SampledStudy[R]):
+    """Needs to know nouns from verbs, from the corpus or from a tagger."""
+
+    tagger: str = parameter(
+        "auto",
+        "Who says what is a noun: the corpus where it can, else the bundled tagger (auto).",
+        choices=("auto", "gold", "bundled", "spacy", "stanza"),
+    )
+
+    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+        """The tagger that may be asked."""
+        from bertology.train.classified import tagging_ingredients
+
+        return tagging_ingredients(self.tagger)
+
+    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+        """Refuse gold annotation that is not there."""
+        from bertology.train.classified import check_tagging
+
+        if corpus is not None:
+            check_tagging(corpus, self.tagger)
+
+
+class JudgedResult(Result):
+    """A result whose quantities for claims were left in its arrays by `evidence_array`."""
+
+    def evidence(self) -> dict[str, Estimate]:
+        """Quantities for claims, as `conclude` left them."""
+        level, quantities = float(self.arrays.attrs["level"]), self.arrays["evidence"]
+        found = {}
+        for name in quantities["quantity"].to_numpy():
+            value, low, high, n = map(float, quantities.sel(quantity=name).to_numpy())
+            found[str(name)] = Estimate(value, low, high, int(n), level)
+        return found
+
+
+def evidence_array(found: Mapping[str, Estimate], facts: Mapping[str, Any]) -> xr.Dataset:
+    """Quantities for claims as arrays, with `facts` (the level among them) as attributes."""
+    import xarray as xr
+
+    rows = [(e.value, e.low, e.high, float(e.n)) for e in found.values()]
+    return xr.Dataset(
+        {"evidence": (("quantity", "bound"), np.reshape(rows, (-1, 4)))},
+        coords={"quantity": list(found), "bound": ["value", "low", "high", "n"]},
+        attrs=dict(facts),
+    )
+
+
+def start_of(part: str) -> int:
+    """The number of the first example of a part."""
+    return int(part.rpartition("-")[2])
+
+
+def in_order(measured: Mapping[str, xr.Dataset]) -> list[xr.Dataset]:
+    """The parts in the order of their examples."""
+    return [measured[part] for part in sorted(measured, key=start_of)]

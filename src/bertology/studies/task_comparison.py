@@ -1,0 +1,209 @@
+"""Task comparison: what stored results of several tasks say together. No model.
+
+Not a study of its own, since nothing is measured: some statements are about two tasks at once, and
+a verdict belongs to one result. This is that result, joined from those of each task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bertology.errors import DataError, ParameterError
+from bertology.results.result import Provenance, Result
+from bertology.stats import Estimate, rank_correlation
+from bertology.stats.agreement import cohens_kappa
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+__all__ = ["COMPARED", "TaskComparisonResult", "task_comparison"]
+
+ABLATION, TYPES, CLASSES = "head-ablation", "map-types", "token-classes"
+COMPARED = {
+    ABLATION: "rank correlation of what tasks lose\nwithout each head, within layers",
+    TYPES: "agreement (Cohen's κ) on the\ncommonest map type of each head",
+    CLASSES: "weight of [SEP] beyond even\nattention, one text less pairs",
+}
+"""Studies that are compared, and what is said of two tasks."""
+
+_COLUMNS = ["study", "first", "second", "value", "low", "high", "n"]
+Make = Callable[[Result, Result, float], Estimate | None]
+
+
+class TaskComparisonResult(Result):
+    """Table `pairs`: a row for each study and each two tasks, with how far they agree.
+
+    Intervals of one study's rows hold for all its pairs of tasks together. They are over heads
+    (head-ablation, map-types) or over examples (token-classes), never over trainings.
+    """
+
+    def evidence(self) -> dict[str, Estimate]:
+        """Quantities for claims: the best pair, or the worst, with bounds good for all pairs."""
+        level, table = float(self.arrays.attrs["level"]), self.tables["pairs"]
+        found = {}
+        for study, name, pick in (
+            (ABLATION, "shared_heads", "max"),
+            (TYPES, "same_types", "min"),
+            (CLASSES, "single_text_sep_lead", "min"),
+        ):
+            rows = table[table["study"] == study]
+            if len(rows):
+                value, low, high = (float(rows[c].agg(pick)) for c in ("value", "low", "high"))
+                found[name] = Estimate(value, low, high, int(rows["n"].min()), level)
+        return found
+
+    def why_not(self) -> str:
+        """Two tasks are needed, and not any two."""
+        return "not judged: it needs two tasks that are learnt, or one of single texts and a pair's"
+
+    def headline(self) -> str:
+        """How many tasks were compared."""
+        return f"{self.arrays.attrs['tasks']} tasks compared, two at a time"
+
+    def figures(self) -> Mapping[str, Callable[[], Figure]]:
+        """Every two tasks, by each study."""
+        return {"pairs": self._draw} if len(self.tables["pairs"]) else {}
+
+    def _draw(self) -> Figure:
+        from bertology.report.figures import Dots, interval_dots
+
+        table = self.tables["pairs"]
+        named = table.assign(pair=table["first"] + ", " + table["second"])
+        pairs = list(dict.fromkeys(named["pair"]))
+        panels = []
+        for study in dict.fromkeys(named["study"]):
+            rows = named[named["study"] == study].set_index("pair").reindex(pairs)
+            values = (rows[c].to_numpy() for c in ("value", "low", "high"))
+            panels.append(Dots(COMPARED[str(study)], *values))
+        return interval_dots(
+            panels,
+            pairs,
+            title="What tasks have in common",
+            note="Intervals hold for all pairs of tasks of a panel together.",
+        )
+
+
+def task_comparison(
+    results: Sequence[Result], *, resamples: int = 10_000, level: float = 0.95, seed: int = 0
+) -> TaskComparisonResult:
+    """Compare results of the studies in `COMPARED`, each over several tasks, two at a time.
+
+    They may be of different models of one build: a pre-trained one, fine-tuned for each task.
+    """
+    import pandas as pd
+    import xarray as xr
+
+    by_study = _by_study(results)
+
+    def shared(one: Result, other: Result, strict: float) -> Estimate | None:
+        sides = [_within_layers(r) for r in (one, other)]
+        return rank_correlation(*sides, resamples=resamples, level=strict, seed=seed)
+
+    def alike(one: Result, other: Result, strict: float) -> Estimate | None:
+        here, there = ([str(t) for t in _heads(r)["type"]] for r in (one, other))
+        return cohens_kappa(
+            here, there, sorted({*here, *there}), level=strict, resamples=resamples, seed=seed
+        ).kappa
+
+    rows: list[list[Any]] = []
+    makers: dict[str, Make] = {ABLATION: shared, TYPES: alike, CLASSES: _sep_lead}
+    for study, make in makers.items():
+        pairs = list(_pairs(study, by_study.get(study, {})))
+        for one, other in pairs:
+            found = make(one, other, 1 - (1 - level) / len(pairs))  # Bonferroni
+            if found is not None:
+                bounds = [found.value, found.low, found.high, found.n]
+                rows.append([study, _task(one), _task(other), *bounds])
+    asked = {s: {t: r.identity for t, r in tasks.items()} for s, tasks in by_study.items()}
+    provenance = Provenance(
+        study="task-comparison",
+        study_version=1,
+        parameters={"results": asked, "resamples": resamples, "level": level, "seed": seed},
+        model=results[0].provenance.model,
+        corpus=None,
+        seed=seed,
+    )
+    count = len({task for tasks in by_study.values() for task in tasks})
+    arrays = xr.Dataset(attrs={"level": level, "tasks": count})
+    return TaskComparisonResult(provenance, {"pairs": pd.DataFrame(rows, columns=_COLUMNS)}, arrays)
+
+
+def _by_study(results: Sequence[Result]) -> dict[str, dict[str, Result]]:
+    found: dict[str, dict[str, Result]] = {}
+    for result in results:
+        study = result.provenance.study
+        if study not in COMPARED:
+            must = f"be of {', '.join(COMPARED)}"
+            raise ParameterError("results", "task_comparison", must, study)
+        tasks = found.setdefault(study, {})
+        if _task(result) in tasks:
+            must = "hold one result of a study and task"
+            raise ParameterError("results", "task_comparison", must, _task(result))
+        tasks[_task(result)] = result
+    shapes = {len(_heads(r)) for study in (ABLATION, TYPES) for r in found.get(study, {}).values()}
+    if len(shapes) > 1:
+        raise DataError(
+            f"The results are of models with different numbers of heads: {sorted(shapes)}.",
+            hint="Compare models of one build.",
+        )
+    if len({task for tasks in found.values() for task in tasks}) < 2:
+        raise DataError("A comparison of tasks needs results of two tasks or more.")
+    return found
+
+
+def _task(result: Result) -> str:
+    return str((result.provenance.corpus or {}).get("name"))
+
+
+def _pairs(study: str, by_task: Mapping[str, Result]) -> Iterator[tuple[Result, Result]]:
+    """Every two tasks that can be compared; of classes, single texts first and pairs second."""
+    if study == CLASSES:
+        about = {task: (r.provenance.corpus or {}).get("pair") for task, r in by_task.items()}
+        single, paired = ([t for t in by_task if about[t] is kind] for kind in (False, True))
+        yield from ((by_task[a], by_task[b]) for a in single for b in paired)
+        return
+    # What heads do for a task that was not learnt is noise.
+    learnt = [r for r in by_task.values() if study != ABLATION or r.arrays.attrs.get("informed")]
+    yield from combinations(learnt, 2)
+
+
+def _heads(result: Result) -> pd.DataFrame:
+    if "heads" not in result.tables:
+        raise DataError(
+            f"The result {result.identity} of {result.provenance.study!r} has no table of heads.",
+            hint="Run the study again with its heads.",
+        )
+    return result.tables["heads"].sort_values(["layer", "head"], ignore_index=True)
+
+
+def _within_layers(result: Result) -> pd.Series[float]:
+    """The effect of each head less its layer's mean: two tasks may miss the same layers anyway."""
+    heads = _heads(result)
+    return heads["difference"] - heads.groupby("layer")["difference"].transform("mean")
+
+
+def _sep_lead(single: Result, paired: Result, strict: float) -> Estimate | None:
+    """The weight of [SEP] beyond even attention, with one text less with two.
+
+    Single texts are shorter, and in a short text every token gets more.
+    """
+    found = [result.evidence().get("sep_weight_beyond_even") for result in (single, paired)]
+    one, two = found
+    if one is None or two is None:
+        return None
+    value = one.value - two.value
+    half = float(np.hypot(_half(one, strict), _half(two, strict)))  # over different examples
+    return Estimate(value, value - half, value + half, min(one.n, two.n), strict)
+
+
+def _half(found: Estimate, strict: float) -> float:
+    """Half of Student's interval, at a stricter level."""
+    from scipy.special import stdtrit
+
+    wide, usual = (float(stdtrit(found.n - 1, (1 + p) / 2)) for p in (strict, found.level))
+    return (found.high - found.low) / 2 * wide / usual

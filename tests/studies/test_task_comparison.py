@@ -1,0 +1,174 @@
+"""Results of several tasks together: made ones, whose answer is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import planted_links as planted
+from bertology.errors import DataError, ParameterError
+from bertology.model.encoder import Encoder
+from bertology.results.claims import Outcome
+from bertology.results.result import Provenance, Result
+from bertology.results.store import Store
+from bertology.stats import Estimate
+from bertology.studies import STUDIES
+from bertology.studies.blocks import evidence_array
+from bertology.studies.task_comparison import TaskComparisonResult, task_comparison
+from bertology.studies.token_classes import TokenClasses, TokenClassesResult
+from bertology.train.tagger import Tags
+
+LAYERS, HEADS = 12, 12
+WHERE = np.indices((LAYERS, HEADS)).reshape(2, -1)
+TYPES = np.array(["vertical", "diagonal", "heterogeneous"])
+PLANTED = np.random.default_rng(9).normal(0, 1, LAYERS * HEADS)  # what both tasks lose by head
+
+
+def made(study: str, task: str, columns: dict[str, Any], *, pair: bool = True) -> Result:
+    table = pd.DataFrame({"layer": WHERE[0], "head": WHERE[1], **columns})
+    corpus = {"name": task, "fingerprint": task, "pair": pair}
+    provenance = Provenance(study, 1, {}, {"name": "m", "fingerprint": f"m-{task}"}, corpus)
+    facts = {"level": 0.95, "informed": 1}
+    return Result(provenance, {"heads": table}, xr.Dataset(attrs=facts))
+
+
+def ablation(task: str, seed: int, *, shared: float = 0.0, layers: float = 0.0) -> Result:
+    noise = np.random.default_rng(seed).normal(0, 1, LAYERS * HEADS)
+    return made("head-ablation", task, {"difference": noise + shared * PLANTED + layers * WHERE[0]})
+
+
+def types(task: str, kinds: Any) -> Result:
+    return made("map-types", task, {"type": np.asarray(kinds)})
+
+
+def classes(task: str, weight: float, *, pair: bool, half: float = 0.01) -> Result:
+    found = made("token-classes", task, {}, pair=pair)
+    arrays = evidence_array(
+        {"sep_weight_beyond_even": Estimate(weight, weight - half, weight + half, 200)},
+        {"level": 0.95},
+    )
+    return TokenClassesResult(found.provenance, found.tables, arrays)
+
+
+def outcomes(result: Result) -> dict[str, Outcome]:
+    return {v.claim.rule.quantity: v.outcome for v in result.verdicts()}
+
+
+def test_what_was_planted_is_found_and_its_claims_hold() -> None:
+    same = np.random.default_rng(1).choice(TYPES, LAYERS * HEADS)
+    almost = np.where(np.arange(LAYERS * HEADS) < 10, "vertical", same)
+    result = task_comparison(
+        [
+            ablation("a", 1, shared=1.0),
+            ablation("b", 2, shared=1.0),
+            ablation("c", 3),
+            types("a", same),
+            types("b", almost),
+            classes("single", 0.30, pair=False),
+            classes("a", 0.20, pair=True),
+            classes("b", 0.22, pair=True),
+        ],
+        resamples=1000,
+    )
+    table = result.table("pairs").set_index(["study", "first", "second"])
+    assert table.loc[("head-ablation", "a", "b"), "low"] > 0
+    assert table.loc[("head-ablation", "a", "c"), "low"] < 0
+    assert table.loc[("map-types", "a", "b"), "value"] > 0.8
+    found = result.evidence()
+    assert found["single_text_sep_lead"].value == pytest.approx(0.08)
+    assert found["single_text_sep_lead"].low < 0.08 - 0.01 * np.sqrt(2)  # two comparisons
+    assert outcomes(result) == dict.fromkeys(found, Outcome.HOLDS)
+    assert len(found) == 3
+    assert list(result.figures()) == ["pairs"]
+    assert result.figures()["pairs"]() is not None
+
+
+def test_no_claim_holds_by_chance() -> None:
+    held = []
+    for seed in range(10):
+        random = np.random.default_rng(seed)
+        kinds = [random.choice(TYPES, LAYERS * HEADS) for _ in range(3)]
+        result = task_comparison(
+            [
+                *(ablation(t, 100 * seed + i, layers=0.5) for i, t in enumerate("abc")),
+                *(types(t, k) for t, k in zip("abc", kinds, strict=True)),
+                classes("single", 0.2 + random.normal(0, 0.005), pair=False),
+                classes("a", 0.2 + random.normal(0, 0.005), pair=True),
+            ],
+            resamples=300,
+        )
+        held += [q for q, outcome in outcomes(result).items() if outcome is Outcome.HOLDS]
+    assert len(held) <= 1  # 30 verdicts of intervals of 95 %, and one side counts
+
+
+@pytest.mark.parametrize("heads", [(planted.SEPARATOR,), ()])
+def test_one_sep_gets_what_two_share(
+    heads: tuple[tuple[int, int], ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Dull:
+        name = "all nouns"
+
+        def tag(self, sentences: list[list[str]]) -> list[Tags]:
+            return [Tags(("NOUN",) * len(s), ("",) * len(s)) for s in sentences]
+
+    monkeypatch.setattr("bertology.train.tagger.find_tagger", lambda name: Dull())
+    encoder = Encoder(planted.model(*heads), planted.tokenizer())
+    found = []
+    for pair in (False, True):
+        corpus = planted.corpus(30, pairs=pair)
+        result = planted.ask(TokenClasses(resamples=100), encoder, corpus)
+        about = {**result.provenance.corpus, "pair": pair}
+        result.provenance = replace(result.provenance, corpus=about)
+        found.append(result)
+    lead = task_comparison(found).evidence()["single_text_sep_lead"]
+    if heads:
+        assert lead.low > 0.01
+        assert lead.value == pytest.approx(0.5 / 16, abs=0.01)  # one head of 16
+    else:
+        assert lead.value == pytest.approx(0, abs=1e-4)  # although single texts are shorter
+
+
+def test_what_cannot_be_compared_is_not_judged() -> None:
+    constant = [types(t, ["heterogeneous"] * LAYERS * HEADS) for t in "ab"]
+    unlearnt = ablation("b", 2)
+    unlearnt.arrays.attrs["informed"] = 0
+    pairs = [classes(t, 0.2, pair=True) for t in "ab"]
+    result = task_comparison([*constant, ablation("a", 1), unlearnt, *pairs])
+    assert result.evidence() == {}
+    assert "needs two tasks" in result.why_not()
+    assert set(outcomes(result).values()) == {Outcome.NOT_APPLICABLE}
+    assert result.figures() == {}
+
+
+def test_refusals() -> None:
+    with pytest.raises(DataError, match="two tasks"):
+        task_comparison([ablation("a", 1)])
+    with pytest.raises(ParameterError, match="one result of a study and task"):
+        task_comparison([ablation("a", 1), ablation("a", 2)])
+    with pytest.raises(ParameterError, match="be of head-ablation"):
+        task_comparison([made("head-sets", "a", {})])
+    fewer = types("b", TYPES[[0] * LAYERS * HEADS])
+    fewer.tables["heads"] = fewer.tables["heads"].iloc[:12]
+    with pytest.raises(DataError, match="different numbers of heads"):
+        task_comparison([ablation("a", 1), fewer])
+    bare = ablation("b", 2)
+    del bare.tables["heads"]
+    with pytest.raises(DataError, match="no table of heads"):
+        task_comparison([ablation("a", 1), bare])
+
+
+def test_it_is_stored_as_what_it_is_and_is_no_study(tmp_path: Path) -> None:
+    result = task_comparison([ablation("a", 1), ablation("b", 2)], resamples=200)
+    store = Store(tmp_path)
+    store.save(result)
+    again = store.load(result.identity)
+    assert isinstance(again, TaskComparisonResult)
+    assert again.evidence() == result.evidence()
+    assert again.headline() == "2 tasks compared, two at a time"
+    assert "task-comparison" not in list(STUDIES)
