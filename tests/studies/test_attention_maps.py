@@ -7,10 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import bertology as bt
 import planted
 from bertology.model.encoder import Encoder
+from bertology.model.place import Place
+from bertology.model.relative_maps import RelativeMaps
+from bertology.model.shape import Shape
+from bertology.model.sites import Kind
 from bertology.results.store import Store
 from bertology.studies.attention_maps import AttentionMapsResult
 
@@ -51,7 +56,50 @@ def test_kept_maps_are_those_of_a_plain_run(encoder: Encoder, tmp_path: Path) ->
     kept = result.arrays["map_1"]
     assert np.allclose(kept.to_numpy(), trace["layer.*.head.*.pattern"][:, 0], atol=1e-6)
     assert list(kept.attrs["tokens"]) == trace.tokens[0]
-    assert sorted(result.arrays.data_vars) == ["map_0", "map_1", "map_2"]
+    assert sorted(result.arrays.data_vars) == ["map_0", "map_1", "map_2", "mean_map"]
+
+
+def test_a_head_that_looks_back_has_a_diagonal_in_its_mean_map() -> None:
+    """Planted by hand, for texts of 33 to 40 tokens, padded on either side."""
+    maps = RelativeMaps(Shape(1, 2, 4, 2, 8), 16)
+    for length in range(33, 41):
+        real = torch.zeros(2, 48, dtype=torch.bool)
+        real[0, :length] = real[1, 48 - length :] = True
+        weights = torch.zeros(2, 2, 48, 48)
+        weights[:, 1] = real[:, None].float() / length  # the other head is even
+        for row, first in enumerate((0, 48 - length)):
+            before = [first, *range(first, first + length - 1)]
+            weights[row, 0, range(first, first + length), before] = 1.0
+        maps.update(weights, Place("encoder", 0, Kind.PATTERN, real, 2))
+    back, even = maps.mean[0]
+    assert torch.allclose(maps.mean.sum(-1), torch.ones(1, 2, 16).double(), atol=1e-6)
+    near = back.diagonal() + torch.cat([torch.zeros(1), back.diagonal(-1)])
+    assert (near > 0.95).all()  # one token back is less than half a cell
+    assert torch.allclose(even, torch.full((16, 16), 1 / 16).double(), atol=1e-6)
+
+
+def test_the_mean_map_of_an_even_head_is_even(encoder: Encoder, tmp_path: Path) -> None:
+    result = look(encoder, tmp_path, 300, keep=0)  # two parts
+    mean = result.arrays["mean_map"].to_numpy()
+    assert np.allclose(mean.sum(-1), 1, atol=1e-4)
+    assert np.allclose(mean[1, 3], 1 / 16, atol=1e-4)
+    assert np.ptp(mean[planted.CARRIER]) > 0.1
+
+
+def test_measures_are_the_table_and_every_figure_has_a_caption(
+    encoder: Encoder, tmp_path: Path
+) -> None:
+    result = look(encoder, tmp_path, 10)
+    names = [m.name for m in result.measures()]
+    assert names[0] == "attention-previous"
+    assert "attention-entropy" in names
+    entropy = next(m for m in result.measures() if m.name == "attention-entropy")
+    assert entropy.unit == "nats"
+    row = result.table().set_index(["layer", "head"]).loc[planted.CARRIER]
+    assert entropy.values[planted.CARRIER] == row["entropy"]
+    assert entropy.low is not None
+    assert entropy.low[planted.CARRIER] == row["entropy_low"]
+    assert set(result.captions()) >= set(result.figures())
 
 
 def test_parts_and_batches_change_no_number(encoder: Encoder, tmp_path: Path) -> None:
@@ -70,6 +118,6 @@ def test_a_stored_result_draws_every_figure(encoder: Encoder, tmp_path: Path) ->
     result = look(encoder, tmp_path, 10)
     again = Store(str(tmp_path)).load(result.identity)
     assert again.equals(result)
-    assert list(again.figures())[:3] == ["map-0", "map-1", "previous"]
-    for name in ("map-0", "entropy"):
+    assert list(again.figures())[:3] == ["mean-maps", "map-0", "map-1"]
+    for name in ("mean-maps", "map-0", "entropy"):
         assert again.plot(name).axes

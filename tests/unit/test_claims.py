@@ -11,10 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertology.errors import DataError, ParameterError
+from bertology.errors import DataError, ParameterError, UnknownNameError
 from bertology.results import claim_files
 from bertology.results.claim_files import parse_claims, read_all_claims
-from bertology.results.claims import Outcome, Relation, Rule, find_claims, judge, load_claims
+from bertology.results.claims import (
+    Claim,
+    Outcome,
+    Relation,
+    Rule,
+    find_claims,
+    judge,
+    load_claims,
+)
 from bertology.stats import Estimate
 
 GOOD = """
@@ -216,3 +224,30 @@ def test_a_broken_plugin_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claim_files, "entry_points", lambda group: [entry])
     with pytest.raises(DataError, match="plugin 'mine' cannot be found"):
         load_claims()
+
+
+def test_claims_are_found_by_paper_and_by_study() -> None:
+    of_paper = find_claims(paper="dark-secrets")
+    assert of_paper == find_claims(paper="Kovaleva 2019")
+    ablation = find_claims(paper="dark-secrets", study="head-ablation")
+    assert {c.study for c in ablation} == {"head-ablation"}
+    assert ablation == [c for c in of_paper if c.study == "head-ablation"]
+    assert find_claims("layer", study="head-ablation") == [c for c in ablation if "layer" in c.id]
+    with pytest.raises(UnknownNameError, match="Did you mean 'head-ablation'"):
+        find_claims(study="head-ablations")
+    with pytest.raises(UnknownNameError, match="Did you mean 'dark-secrets'"):
+        find_claims(paper="dark-secret")
+
+
+def built_in() -> list[Claim]:
+    texts = sorted((Path(claim_files.__file__).parents[1] / "claims").glob("*.yaml"))
+    return [c for path in texts for c in parse_claims(path.read_text("utf-8"), label=path.name)]
+
+
+@pytest.mark.parametrize("claim", built_in(), ids=lambda claim: claim.id)
+def test_every_claim_is_explained(claim: Claim) -> None:
+    """What is looked at, when it holds, and when it fails: in a paragraph."""
+    text = " ".join(claim.explanation.split())
+    assert 2 <= len(re.findall(r"[.!?](?: |$)", text)) <= 5
+    for word in ("quantity", "holds", "fails"):
+        assert word in text

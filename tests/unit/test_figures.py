@@ -180,8 +180,8 @@ def small() -> Small:
 def test_export_writes_all_formats(tmp_path: Path) -> None:
     paths = export(small(), tmp_path / "new" / "folder", FORMATS)
     assert sorted(p.name for p in paths) == [
-        "effects.csv", "effects.parquet", "grid.pdf", "grid.png", "grid.svg", "named.csv",
-        "named.parquet",
+        "effects.csv", "effects.parquet", "effects.tex", "grid.pdf", "grid.png", "grid.svg",
+        "named.csv", "named.parquet", "named.tex",
     ]  # fmt: skip
     assert all(p.stat().st_size for p in paths)
     folder = paths[0].parent

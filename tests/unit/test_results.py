@@ -47,6 +47,9 @@ class Drawn(Result):
     def figures(self) -> Mapping[str, Callable[[], Figure]]:
         return {"heads": lambda: Figure(figsize=(1, 1)), "layers": lambda: Figure(figsize=(2, 1))}
 
+    def captions(self) -> Mapping[str, str]:
+        return {"heads": "One cell for each <head>.", "layers": "One bar for each layer."}
+
     def evidence(self) -> dict[str, Estimate]:
         return {"best_head_gain": Estimate(0.01, 0.004, 0.02, 408)}
 
@@ -149,6 +152,10 @@ def test_summary_and_html_show_what_follows() -> None:
     html = result._repr_html_()
     assert "data:image/svg+xml;base64," in html
     assert "<b>mrpc</b>" in html
+    assert "One cell for each &lt;head&gt;.</small></figcaption>" in html
+    assert "1 more figures" not in html
+    assert "One more figure" in html
+    assert "<code>.plot(&#x27;layers&#x27;)</code> One bar for each layer." in html
 
 
 def test_html_is_escaped_and_survives_a_broken_figure(caplog: pytest.LogCaptureFixture) -> None:

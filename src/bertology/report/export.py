@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bertology.errors import UnknownNameError
+from bertology.report.latex import as_latex
 from bertology.results.files import LocalFiles
 from bertology.results.formats import table_to_bytes
 from bertology.results.rendering import FIGURE_FORMATS, render
@@ -28,7 +29,15 @@ def _csv(table: pd.DataFrame) -> bytes:
     return table.to_csv(index=not counted).encode()
 
 
-_TABLES: dict[str, Callable[[pd.DataFrame], bytes]] = {"csv": _csv, "parquet": table_to_bytes}
+def _tex(table: pd.DataFrame) -> bytes:
+    return as_latex(table).encode()
+
+
+_TABLES: dict[str, Callable[[pd.DataFrame], bytes]] = {
+    "csv": _csv,
+    "tex": _tex,
+    "parquet": table_to_bytes,
+}
 FORMATS = (*_TABLES, *FIGURE_FORMATS)
 
 
@@ -37,7 +46,7 @@ def export(
 ) -> list[Path]:
     """Write every table and every figure of `result` to `folder` in each of `formats`.
 
-    Tables go to csv and parquet, figures to svg, png and pdf. Gives the files written.
+    Tables go to csv, tex (LaTeX) and parquet, figures to svg, png and pdf. Gives the files written.
     """
     for name in formats:
         if name not in FORMATS:
@@ -61,3 +70,4 @@ def _contents(result: Result, formats: Sequence[str]) -> Iterator[tuple[str, byt
             figure = draw()
             for format in chosen:
                 yield f"{name}.{format}", render(figure, format)
+                figure.set_layout_engine("none")  # everything has its place; finding it is slow

@@ -18,8 +18,10 @@ __all__ = [
     "facts",
     "figure",
     "folded",
+    "image",
     "items",
     "joined",
+    "option",
     "page",
     "preformatted",
     "table",
@@ -48,11 +50,13 @@ def joined(pieces: Iterable[object]) -> Html:
     return Html("\n".join(_safe(piece) for piece in pieces))
 
 
-def element(tag: str, *content: object, kind: str = "", id: str = "") -> Html:
-    """`<tag class=kind id=id>content</tag>`."""
-    named = f' id="{escape(id)}"' if id else ""
-    classed = f' class="{escape(kind)}"' if kind else ""
-    return Html(f"<{tag}{named}{classed}>{''.join(_safe(c) for c in content)}</{tag}>")
+def element(tag: str, *content: object, kind: str = "", id: str = "", **more: str) -> Html:
+    """`<tag class=kind id=id>content</tag>`; `more` are attributes, with _ for -."""
+    given = {"id": id, "class": kind} if id or kind else {}
+    named = {name: value for name, value in given.items() if value}
+    named |= {name.rstrip("_").replace("_", "-"): value for name, value in more.items()}
+    shown = "".join(f' {name}="{escape(value)}"' for name, value in named.items())
+    return Html(f"<{tag}{shown}>{''.join(_safe(c) for c in content)}</{tag}>")
 
 
 def anchor(address: str, text: str) -> Html:
@@ -81,11 +85,15 @@ def table(
 def figure(svg: bytes, *, caption: str) -> Html:
     """A drawing with its caption."""
     # As an image: SVGs that are pieces of one page would share and mix up their ids.
-    data = b64encode(svg).decode()
-    image = Html(
-        f'<img loading="lazy" alt="{escape(caption)}" src="data:image/svg+xml;base64,{data}">'
-    )
-    return element("figure", image, element("figcaption", caption))
+    address = f"data:image/svg+xml;base64,{b64encode(svg).decode()}"
+    return element("figure", image(address, alt=caption), element("figcaption", caption))
+
+
+def image(address: str, *, alt: str) -> Html:
+    """A picture that is read when it comes into view."""
+    # Within quotes only these two would be read as more than they are.
+    safe = address.replace("&", "&amp;").replace('"', "%22")
+    return Html(f'<img loading="lazy" alt="{escape(alt)}" src="{safe}">')
 
 
 def facts(pairs: Iterable[tuple[str, object]]) -> Html:
@@ -98,6 +106,11 @@ def items(texts: Iterable[object]) -> Html:
     return element("ul", *(element("li", text) for text in texts))
 
 
+def option(value: str, text: str) -> Html:
+    """One of a list to choose from."""
+    return element("option", text, value=value)
+
+
 def folded(title: str, *content: object) -> Html:
     """Something for those who ask."""
     return element("details", element("summary", title), *content)
@@ -108,9 +121,10 @@ def preformatted(text: str) -> Html:
     return element("pre", element("code", text))
 
 
-def page(title: str, body: Html) -> str:
-    """A whole page, light or dark as the reader's system is."""
+def page(title: str, body: Html, *, style: str = "", head: str = "") -> str:
+    """A whole page, light or dark as the reader's system is; `style` and `head` add to its head."""
     folder = files("bertology.report") / "templates"
     texts = {n: (folder / n).read_text(encoding="utf-8") for n in ("page.html", "page.css")}
+    look = f"{texts['page.css'].strip()}\n{style}".strip()
     shell = Template(texts["page.html"])
-    return shell.substitute(title=escape(title), style=texts["page.css"].strip(), body=body)
+    return shell.substitute(title=escape(title), style=look, body=body, head=head)

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from bertology.errors import ParameterError
+from bertology.errors import ParameterError, UnknownNameError
 
 if TYPE_CHECKING:
     from bertology.stats import Estimate
@@ -210,11 +210,34 @@ def load_claims() -> list[Claim]:
     return list(read_all_claims())
 
 
-def find_claims(query: str) -> list[Claim]:
-    """Claims that have every word of `query` in their id, statement, source or study."""
-    words = query.casefold().split()
-    return [claim for claim in load_claims() if all(w in _haystack(claim) for w in words)]
+def find_claims(query: str = "", *, paper: str = "", study: str = "") -> list[Claim]:
+    """Claims that have every word of `query` in their id, statement, source or study.
+
+    `paper` is how ids open (dark-secrets), or words of the source; `study` is a study's name.
+    """
+    claims = load_claims()
+    if study:
+        claims = _named("study", study, [(c.study, c) for c in claims])
+    if paper:
+        openings = [(c.id.partition(".")[0], c) for c in claims]
+        of_source = [c for c in claims if _has(c.source.paper, paper)]
+        claims = of_source or _named("paper", paper, openings)
+    return [claim for claim in claims if _has(_haystack(claim), query)]
+
+
+def _named(kind: str, name: str, named: Iterable[tuple[str, Claim]]) -> list[Claim]:
+    by_name: dict[str, list[Claim]] = {}
+    for given, claim in named:
+        by_name.setdefault(given, []).append(claim)
+    if name not in by_name:
+        raise UnknownNameError(kind, name, by_name, hint="See all claims with: bertology claims")
+    return by_name[name]
+
+
+def _has(text: str, query: str) -> bool:
+    lower = text.casefold()
+    return all(word in lower for word in query.casefold().split())
 
 
 def _haystack(claim: Claim) -> str:
-    return f"{claim.id} {claim.statement} {claim.source} {claim.study}".casefold()
+    return f"{claim.id} {claim.statement} {claim.source} {claim.study}"

@@ -25,8 +25,14 @@ _SIGN = {
 
 
 def fragment(result: Result) -> str:
-    """Heading, main figure, verdicts and the first rows of the main table."""
-    pieces = [_heading(result), _figure(result), _verdicts(result.verdicts()), _table(result)]
+    """Heading, main figure, verdicts, the first rows of the main table, and what else is drawn."""
+    pieces = [
+        _heading(result),
+        _figure(result),
+        _verdicts(result.verdicts()),
+        _table(result),
+        _other_figures(result),
+    ]
     return f'<div class="bertology-result">{"".join(pieces)}</div>'
 
 
@@ -55,9 +61,25 @@ def _figure(result: Result) -> str:
         _log.warning("figure %s was not drawn: %s", name, error)
         return ""
     # As an image: inlined SVGs on one page would share and mix up their ids.
-    return (
+    caption = escape(result.captions().get(name, ""))
+    image = (
         f'<img alt="{escape(name)}" style="max-width:100%" src="data:image/svg+xml;base64,{svg}">'
     )
+    below = f"<figcaption><small>{caption}</small></figcaption>" if caption else ""
+    return f'<figure style="margin:0">{image}{below}</figure>'
+
+
+def _other_figures(result: Result) -> str:
+    """Names and captions of the figures that are not shown, and how to see them."""
+    captions = result.captions()
+    rows = [
+        f"<li><code>.plot({escape(repr(name))})</code> {escape(captions.get(name, ''))}</li>"
+        for name in list(result.figures())[1:]
+    ]
+    if not rows:
+        return ""
+    more = "One more figure" if len(rows) == 1 else f"{len(rows)} more figures"
+    return f"<details><summary>{more}</summary><ul>{''.join(rows)}</ul></details>"
 
 
 def _verdicts(verdicts: list[Verdict]) -> str:

@@ -5,12 +5,13 @@ A result needs no model and no torch; it is read from a store and drawn again on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bertology.errors import UnknownNameError
 from bertology.results.claims import Verdict, judge
+from bertology.results.measures import Measure
 from bertology.results.provenance import Provenance
 
 if TYPE_CHECKING:
@@ -61,6 +62,14 @@ class Result:
 
     def evidence(self) -> dict[str, Estimate]:
         """The quantities that claims are judged on, each with its interval."""
+        return {}
+
+    def measures(self) -> Sequence[Measure]:
+        """What it says of every head and of every layer, the main one first."""
+        return ()
+
+    def captions(self) -> Mapping[str, str]:
+        """Figure to what it shows, in words for a newcomer: axes, units, colours, what to see."""
         return {}
 
     def headline(self) -> str:

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from bertology.errors import (
@@ -16,6 +16,7 @@ from bertology.errors import (
     ResultNotFoundError,
 )
 from bertology.quiet import is_verbose
+from bertology.run.describing import described
 from bertology.run.engine import Engine, Materials, Outcome, Status
 from bertology.run.local import LocalEngine
 from bertology.run.others import check_others, resolve_others
@@ -127,9 +128,9 @@ class Session:
             study=name,
             study_version=study.version,
             parameters=parameters,
-            model=_described(materials.encoder),
+            model=described(materials.encoder),
             corpus=shown,
-            others={name: _described(other) for name, other in materials.others.items()},
+            others={name: described(other) for name, other in materials.others.items()},
             ingredients=study.ingredients(corpus),
             seed=parameters.get("seed"),
             command=self.command,
@@ -234,17 +235,6 @@ def _store_spec(store: Store) -> dict[str, Any] | None:
     # Another process may stand in another folder.
     url = store.url if "://" in store.url else os.path.abspath(os.path.expanduser(store.url))
     return {"url": url, "options": store.options}
-
-
-def _described(encoder: Encoder) -> dict[str, Any]:
-    """A model for the reader of a result, and its fingerprint for the identity."""
-    return {
-        "name": encoder.name,
-        "fingerprint": encoder.fingerprint,
-        "family": encoder.family.model_type,
-        "shape": asdict(encoder.shape),
-        "head": encoder.head,
-    }
 
 
 def _reference(encoder: Encoder) -> dict[str, Any]:

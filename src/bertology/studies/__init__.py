@@ -11,14 +11,21 @@ from bertology.registry import Registry
 from bertology.results.result import Result, find_kinds_with
 from bertology.studies.study import Study
 
-__all__ = ["STUDIES"]
+__all__ = ["JOINED", "STUDIES"]
 
 # Results that join stored ones; nothing is run.
-_JOINED = {
+JOINED = {
     "head-profile": "bertology.studies.head_profile:HeadProfileResult",
     "task-comparison": "bertology.studies.task_comparison:TaskComparisonResult",
 }
-_NOT_STUDIES = {"study", "blocks", "checks", "trials", *(n.replace("-", "_") for n in _JOINED)}
+_NOT_STUDIES = {
+    "study",
+    "blocks",
+    "checks",
+    "trials",
+    "answers",
+    *(n.replace("-", "_") for n in JOINED),
+}
 
 
 def _built_in() -> Mapping[str, str]:
@@ -35,8 +42,8 @@ STUDIES: Registry[type[Study[Any]]] = Registry(
 
 
 def _kind_of_result(name: str) -> type[Result]:
-    if name in _JOINED:
-        module, _, kind = _JOINED[name].partition(":")
+    if name in JOINED:
+        module, _, kind = JOINED[name].partition(":")
         found: type[Result] = getattr(import_module(module), kind)
         return found
     return STUDIES.get(name).result_type

@@ -31,6 +31,12 @@ __all__ = ["ArchitectureSweep", "ArchitectureSweepResult", "Shape3"]
 BASE = "base"
 BATCH, STACKED, NORMALISED = "large-batch", "stacked", "normalised"
 EXTRAS = (BATCH, STACKED, NORMALISED)
+# The parameter that varies an axis, and how the quantities open that need it.
+_AXES = {
+    "vary_layers": "layers_over_heads",
+    "vary_heads": "layers_over_heads",
+    "vary_hidden": "width",
+}
 _EVALUATIONS = 25  # of the runs whose progress is compared
 
 
@@ -109,6 +115,17 @@ class ArchitectureSweepResult(TrialsResult):
         if "stacking" in self.tables:
             drawings["stacking"] = self._draw_stacking
         return drawings
+
+    def captions(self) -> Mapping[str, str]:
+        """What each figure shows."""
+        texts = {
+            "variants": "One row for each shape (layers × heads × width) or way to train it. "
+            f"{self.dots_caption}",
+            "stacking": "Seconds of training to the right, upwards the loss on held-out hidden "
+            "tokens, in nats; one line for each seed. The sooner the stacked model's lines come "
+            "down to where the base ends, the more time stacking saves.",
+        }
+        return {name: texts[name] for name in self.figures()}
 
     def _draw_stacking(self) -> Figure:
         from bertology.report.figures import Line, lines
@@ -190,6 +207,17 @@ class ArchitectureSweep(Trials[ArchitectureSweepResult]):
                 if shape.hidden % shape.heads:
                     must = f"be a multiple of heads ({shape.heads}) where nothing is matched"
                     raise ParameterError("hidden", "ArchitectureSweep", must, shape.hidden)
+
+    @classmethod
+    def enough_for(cls, quantities: Sequence[str]) -> dict[str, Any]:
+        """The axes and the ways to train that the quantities are about."""
+        found: dict[str, Any] = {}
+        for name, opening in _AXES.items():
+            if not any(q.startswith(opening) for q in quantities):
+                found[name] = ()
+        ways = {BATCH: "large_batch", STACKED: "stacking", NORMALISED: "normalisation"}
+        asked = {way for way, opening in ways.items() for q in quantities if q.startswith(opening)}
+        return {**found, "extras": tuple(way for way in EXTRAS if way in asked)}
 
     # The variants ------------------------------------------------------------------------------
 

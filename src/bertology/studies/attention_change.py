@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.errors import CapabilityError, DataError, ParameterError
+from bertology.results.measures import Measure, column_grid
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, mean_interval
 from bertology.stats.means import means_over_examples
@@ -75,6 +76,47 @@ class AttentionChangeResult(Result):
             "layers": self._profile,
             "divergence": partial(self._grid, "divergence"),
         }
+
+    def captions(self) -> Mapping[str, str]:
+        """What each figure shows."""
+        models = f"this model and {self._before}"
+        return {
+            "heads": f"One cell for each head: how far its attention maps lie apart in {models}, "
+            "as 1 − cosine similarity, mean over examples. 0 means the same maps; darker heads "
+            "look elsewhere than before.",
+            "layers": f"One bar for each layer: how far the maps of its heads lie apart in "
+            f"{models}, as 1 − cosine similarity, with intervals that hold for all layers "
+            "together. Bars that grow to the right mean that later layers changed more.",
+            "divergence": "The same by another measure, the Jensen–Shannon divergence of what each "
+            "token attends to, in nats: 0 means the same attention, 0.69 (ln 2) nothing in common.",
+        }
+
+    def measures(self) -> Sequence[Measure]:
+        """How far each head and each layer moved."""
+        found = []
+        for name, prefix, one in (("heads", "", "head"), ("layers", "layer-", "layer")):
+            table = self.tables[name]
+            found += [
+                Measure(
+                    f"{prefix}change",
+                    f"How far the {one}'s attention moved from {self._before}",
+                    column_grid(table, "change"),
+                    unit="1 − cosine similarity",
+                    low=column_grid(table, "simultaneous_low"),
+                    high=column_grid(table, "simultaneous_high"),
+                    reading=f"0: the same maps as before; high: the {one} looks elsewhere.",
+                ),
+                Measure(
+                    f"{prefix}divergence",
+                    f"Divergence of the {one}'s attention from {self._before}",
+                    column_grid(table, "divergence"),
+                    unit="nats",
+                    low=column_grid(table, "divergence_low"),
+                    high=column_grid(table, "divergence_high"),
+                    reading="0: the same attention as before; 0.69 (ln 2): nothing in common.",
+                ),
+            ]
+        return sorted(found, key=lambda m: not m.of_heads)
 
     @property
     def _before(self) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from bertology.results.measures import Measure, column_grid
 from bertology.results.result import Provenance, Result
 from bertology.studies.study import Context, Needs, Study, parameter
 
@@ -32,30 +33,98 @@ LABELS = {
     "entropy": "entropy of the attention (nats)",
     "distance": "mean distance of the attention (tokens)",
 }
+_SHARE = ("share of the attention", "High: much of the head's attention goes there.")
+_READINGS = {
+    "entropy": ("nats", "High: attention is spread over many tokens; 0: each attends to one."),
+    "distance": ("tokens", "High: tokens attend to what is far away; low: to what is near."),
+}
+MEAN_MAP, CELLS = "mean_map", 16
+_MEAN_DIMS = ("layer", "head", "from", "to")
 
 
 class AttentionMapsResult(Result):
-    """Statistics of every head, and the whole maps of a few examples.
+    """Statistics of every head, its mean map, and the whole maps of a few examples.
 
     Table `heads`: one row per head, with every statistic and its interval over examples. Arrays:
-    `map_0`, `map_1` … as (layer, head, query, key), with the tokens as coordinates.
+    `mean_map` as (layer, head, from, to) on a grid of relative positions; `map_0`, `map_1` … as
+    (layer, head, query, key), with the tokens as coordinates.
     """
 
     def figures(self) -> Mapping[str, Callable[[], Figure]]:
-        """One sheet of maps for each kept example, then a grid for each statistic."""
-        kept = [str(n) for n in self.arrays.data_vars]
+        """The mean maps, one sheet for each kept example, then a grid for each statistic."""
+        kept = [str(n) for n in self.arrays.data_vars if str(n).startswith("map_")]
         sheets = {n.replace("_", "-"): partial(self._sheet, n) for n in kept}
-        return sheets | {name: partial(self._grid, name) for name in LABELS}
+        mean = {"mean-maps": self._mean_sheet} if MEAN_MAP in self.arrays else {}
+        return mean | sheets | {name: partial(self._grid, name) for name in LABELS}
+
+    def captions(self) -> Mapping[str, str]:
+        """What each figure shows."""
+        grid = (
+            "One cell for each head: its {}, mean over the tokens of a text, then over texts; "
+            "darker is more."
+        )
+        texts = {name: grid.format(label) for name, label in LABELS.items()}
+        sheet = (
+            "All attention maps of one text, layers downwards, heads to the right. In each map "
+            "rows are the tokens that attend, columns those attended to; darker is more, each map "
+            "on its own scale. Stripes are tokens that all others look at, diagonals neighbours."
+        )
+        texts["mean-maps"] = (
+            "The mean map of each head over all texts. In each map rows are places in the text "
+            "that attend, columns places attended to, both from the start of the text to its end; "
+            "darker is more, each map on its own scale. A diagonal attends to neighbours, a "
+            "stripe at the left edge to [CLS], one at the right edge to the last [SEP]."
+        )
+        return {name: texts.get(name, sheet) for name in self.figures()}
+
+    def measures(self) -> Sequence[Measure]:
+        """Every statistic by head with its interval, and its mean by layer."""
+        table = self.tables["heads"]
+        of_heads, of_layers = [], []
+        for name, label in LABELS.items():
+            if name not in table:
+                continue
+            title = label[0].upper() + label[1:].partition(" (")[0]
+            values = column_grid(table, name)
+            low, high = (column_grid(table, f"{name}_{bound}") for bound in ("low", "high"))
+            unit, reading = _READINGS.get(name, _SHARE)
+            measure = Measure(
+                f"attention-{name}", title, values, unit, low=low, high=high, reading=reading
+            )
+            of_heads.append(measure)
+            of_layers.append(
+                Measure(
+                    f"layer-attention-{name}",
+                    f"{title}, mean over the layer's heads",
+                    values.mean(axis=1),
+                    unit,
+                    reading=reading,
+                )
+            )
+        return [*of_heads, *of_layers]
+
+    @property
+    def _model(self) -> str:
+        return str(self.provenance.model.get("name")).rstrip("/").rsplit("/", 1)[-1]
+
+    def _mean_sheet(self) -> Figure:
+        from bertology.report.figures import map_sheet
+
+        return map_sheet(
+            self.arrays[MEAN_MAP].to_numpy(),
+            title=f"Mean self-attention of {self._model}",
+            note="In each map rows attend to columns; darker is more. Both run from the start of "
+            f"the text to its end; mean over {self.arrays.attrs['examples']} examples.",
+        )
 
     def _sheet(self, name: str) -> Figure:
         from bertology.report.figures import map_sheet
 
         maps = self.arrays[name]
-        model = str(self.provenance.model.get("name")).rstrip("/").rsplit("/", 1)[-1]
         tokens = " ".join(str(t) for t in maps.attrs["tokens"])
         return map_sheet(
             maps.to_numpy(),
-            title=f"Self-attention of {model}",
+            title=f"Self-attention of {self._model}",
             note=f"In each map rows attend to columns; darker is more. {tokens}",
         )
 
@@ -74,14 +143,15 @@ class AttentionMaps(Study[AttentionMapsResult]):
 
     Method: every example is run once; each head's attention to the previous, same and next token,
     to the first and last token, its entropy and its mean distance are averaged over the real
-    queries of an example, then over examples, without keeping the maps. The maps of the first
-    few examples are kept whole. Intervals are normal ones over examples.
+    queries of an example, then over examples, without keeping the maps. The mean map of a head is
+    over all examples, laid on 16 × 16 cells of relative positions. The maps of the first few
+    examples are kept whole. Intervals are normal ones over examples.
 
     Source: Revealing the Dark Secrets of BERT (EMNLP 2019), section 3; Clark et al. (2019) for
     the statistics. Limits: attention to a token is not yet use of what it carries.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     needs: ClassVar[Needs] = Needs(
         capabilities=frozenset({"patterns"}), fields=frozenset({"text"}), head="base"
     )
@@ -104,17 +174,23 @@ class AttentionMaps(Study[AttentionMapsResult]):
         import xarray as xr
 
         from bertology.model.reducers import AttentionStatistics
+        from bertology.model.relative_maps import RelativeMaps
 
         start = int(part.rpartition("-")[2])
         texts = corpus.texts[start : start + BLOCK]
-        statistics = AttentionStatistics(encoder.shape)
+        statistics, maps = AttentionStatistics(encoder.shape), RelativeMaps(encoder.shape, CELLS)
+        site = "layer.*.head.*.pattern"
         for batch in encoder.batches(texts, tokens_per_batch=context.batch_tokens):
-            encoder.run(batch, reduce={"layer.*.head.*.pattern": statistics})
+            encoder.run(batch, reduce={site: _Both(statistics, maps)})
             context.advance(len(batch))
         sums, squares, examples = statistics.sums()
         dims = ("statistic", "layer", "head")
         data = xr.Dataset(
-            {"sum": (dims, sums.numpy()), "square": (dims, squares.numpy())},
+            {
+                "sum": (dims, sums.numpy()),
+                "square": (dims, squares.numpy()),
+                MEAN_MAP: (_MEAN_DIMS, maps.sums()[0].numpy()),
+            },
             coords={"statistic": list(AttentionStatistics.NAMES)},
             attrs={"examples": examples, "first": start},
         )
@@ -145,8 +221,22 @@ class AttentionMaps(Study[AttentionMapsResult]):
             columns[f"{name}_high"] = (mean[i] + reach[i]).ravel()
         first = next(p for p in parts if int(p.attrs["first"]) == 0)
         kept = {k: v for k, v in first.data_vars.items() if str(k).startswith("map_")}
+        maps = np.sum([p[MEAN_MAP].to_numpy() for p in parts], axis=0) / n
+        kept = {MEAN_MAP: xr.DataArray(maps.astype(np.float32), dims=_MEAN_DIMS), **kept}
         arrays = xr.Dataset(kept, attrs={"examples": n, "level": self.level})
         return AttentionMapsResult(provenance, {"heads": pd.DataFrame(columns)}, arrays)
+
+
+class _Both:
+    """Two reducers that hear of the same maps."""
+
+    def __init__(self, *reducers: Any) -> None:
+        self._reducers = reducers
+
+    def update(self, value: Any, place: Any) -> None:
+        """Pass it on."""
+        for reducer in self._reducers:
+            reducer.update(value, place)
 
 
 def _whole_map(encoder: Encoder, text: Any, index: int) -> xr.DataArray:

@@ -98,6 +98,15 @@ class FineTuningStartsResult(Result):
         """The paper's Table 1 as a picture."""
         return {"starts": self._draw}
 
+    def captions(self) -> Mapping[str, str]:
+        """What the figure shows."""
+        return {
+            "starts": "One row for each way to begin, and one for always giving the same answer; "
+            "one panel for each score of the task, in points. Dots are means over seeds with their "
+            "intervals. How far the fine-tuned model lies right of the others is what pre-training "
+            "and fine-tuning are worth."
+        }
+
     def _draw(self) -> Figure:
         from bertology.report.figures import Dots, interval_dots
 

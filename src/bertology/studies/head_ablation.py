@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,19 +15,18 @@ from bertology.results.comparison import (
     beats_constant_answer,
     effects_table,
     example_losses,
-    extreme,
     mean_effect,
     race_table,
 )
 from bertology.results.result import Provenance, Result
-from bertology.stats import Estimate, paired_bootstrap, rank_correlation
+from bertology.stats import paired_bootstrap, rank_correlation
+from bertology.studies.answers.head_ablation import HeadAblationResult
 from bertology.studies.blocks import BlockStudy, in_order, start_of
 from bertology.studies.study import Context, Needs, parameter
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
@@ -39,107 +38,6 @@ __all__ = ["HeadAblation", "HeadAblationResult"]
 INTACT = "intact"
 Floats = NDArray[np.float64]
 Heads = tuple[tuple[int, int], ...]
-
-
-class HeadAblationResult(Result):
-    """Scores with heads disabled, against the intact model, paired over examples.
-
-    Tables: `heads`, `layers`, `sets` (those that were asked for). Arrays: `mean_head_gain` and
-    `first_order_rank` as (value, low, high).
-    """
-
-    def evidence(self) -> dict[str, Estimate]:
-        """Quantities for claims; none where the intact model is no better than a constant."""
-        facts = self.arrays.attrs
-        if not facts["informed"]:
-            return {}
-        n, level = int(facts["examples"]), float(facts["level"])
-        found: dict[str, Estimate] = {}
-        for name, unit in (("heads", "head"), ("layers", "layer")):
-            if name in self.tables:
-                table = self.tables[name]
-                found[f"best_{unit}_gain"] = extreme(table, n=n, level=level)
-                found[f"worst_{unit}_loss"] = extreme(table, n=n, level=level, largest=False)
-        if "heads" in self.tables:
-            table = self.tables["heads"]
-            columns = ("difference", "simultaneous_low", "simultaneous_high")
-            value, low, high = (float((table[c] > -facts["margin"]).mean()) for c in columns)
-            found["share_of_harmless_heads"] = Estimate(value, low, high, n, level)
-        for quantity in ("mean_head_gain", "first_order_rank"):
-            if quantity in self.arrays:
-                value, low, high = map(float, self.arrays[quantity].values)
-                found[quantity] = Estimate(value, low, high, n, level)
-        return found
-
-    def headline(self) -> str:
-        """The intact score, to which all differences are."""
-        facts = self.arrays.attrs
-        return f"Intact {facts['metric']}: {facts['intact']:.4g} over {facts['examples']} examples"
-
-    def why_not(self) -> str | None:
-        """Claims are about models that have learned their task."""
-        if self.arrays.attrs["informed"]:
-            return None
-        return "not judged: the intact model does not surely beat a constant answer"
-
-    def figures(self) -> Mapping[str, Callable[[], Figure]]:
-        """The paper's Figure 8 (heads) and Figure 9 (layers), and what goes beyond it."""
-        drawings: dict[str, Callable[[], Figure]] = {}
-        if "heads" in self.tables:
-            drawings["heads"] = self._draw_heads
-        if "layers" in self.tables:
-            drawings["layers"] = lambda: self._bars("layers", "Disabling one layer at a time")
-        if "sets" in self.tables:
-            drawings["sets"] = lambda: self._bars("sets", "Disabling sets of heads")
-        if "heads" in self.tables and "first_order" in self.tables["heads"]:
-            drawings["first-order"] = self._draw_first_order
-        return drawings
-
-    @property
-    def _title(self) -> str:
-        corpus = (self.provenance.corpus or {}).get("name")
-        model = str(self.provenance.model.get("name")).rstrip("/").rsplit("/", 1)[-1]
-        return f"{model} on {corpus}"
-
-    def _draw_heads(self) -> Figure:
-        from bertology.report.figures import head_grid
-
-        facts, table = self.arrays.attrs, self.tables["heads"]
-        grid, sure = (
-            table.pivot(index="layer", columns="head", values=c).to_numpy()
-            for c in ("difference", "sure")
-        )
-        return head_grid(
-            100 * grid,
-            title=f"Disabling one head at a time\n{self._title}",
-            label=f"change of {facts['metric']} in points\n(intact: {100 * facts['intact']:.1f})",
-            marks=sure,
-            center=0,
-        )
-
-    def _bars(self, table: str, title: str) -> Figure:
-        from bertology.report.figures import layer_bars
-
-        rows, facts = self.tables[table], self.arrays.attrs
-        return layer_bars(
-            *(100 * rows[c].to_numpy() for c in ("score", "score_low", "score_high")),
-            title=f"{title}\n{self._title}",
-            label=f"{facts['metric']} in points",
-            baseline=100 * float(facts["intact"]),
-            names=None if table == "layers" else [str(s) for s in rows["set"]],
-        )
-
-    def _draw_first_order(self) -> Figure:
-        from bertology.report.figures import scatter_with_rank
-
-        table = self.tables["heads"]
-        return scatter_with_rank(
-            table["first_order"].to_numpy(),
-            table["loss_difference"].to_numpy(),
-            title=f"One backward pass against the exact sweep\n{self._title}",
-            xlabel="rise of the loss, first-order estimate",
-            ylabel="rise of the loss, exact",
-        )
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from bertology.errors import DataError, ParameterError
 from bertology.results.comparison import extreme
+from bertology.results.measures import Measure, column_grid
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, holm
 
@@ -92,6 +93,9 @@ class HeadProfileResult(Result):
         relation = self.arrays.attrs.get("relation", FRAMES)
         if relation != FRAMES:
             return f"not judged: the relation heads are of {relation}, and not of {FRAMES}"
+        heads = self.tables["heads"]
+        if "relation_head" not in heads or not heads["relation_head"].any():
+            return f"not judged: no head surely attends along {relation}"
         return None
 
     def figures(self) -> Mapping[str, Callable[[], Figure]]:
@@ -102,6 +106,48 @@ class HeadProfileResult(Result):
         if {"effect", "relation_excess"} <= set(self.tables["heads"].columns):
             drawings["relations"] = self._draw_relations
         return drawings
+
+    def captions(self) -> Mapping[str, str]:
+        """What each figure shows."""
+        texts = {
+            "groups": "One row for each group of heads, its size in brackets. To the right: the "
+            "mean change of the score, in points, when a head of the group is disabled, less that "
+            "of all other heads, with its interval. A group whose interval lies left of 0 is "
+            "missed more than the rest.",
+            "relations": "One dot for each head. To the right: how much more attention it gives to "
+            "linked words than to others; upwards: the change of the score without it, in points. "
+            "Dots that fall to the right would mean that the task misses heads which follow links.",
+        }
+        return {name: texts[name] for name in self.figures()}
+
+    def measures(self) -> Sequence[Measure]:
+        """What only the joined table says; the rest is told by the results it was joined from."""
+        heads, found = self.tables["heads"], []
+        if "effect_low" in heads:
+            role = np.where(heads["effect_high"] < 0, 1, np.where(heads["effect_low"] > 0, 2, 0))
+            found.append(
+                Measure(
+                    "role-in-task",
+                    "Does the task miss the head?",
+                    column_grid(heads.assign(role=role), "role").astype(float),
+                    kinds=("cannot be told", "surely missed", "surely in the way"),
+                    reading="By the interval of the change of the score when it is disabled, "
+                    "corrected for all heads.",
+                )
+            )
+        if "relation_head" in heads:
+            relation = self.arrays.attrs.get("relation", FRAMES)
+            found.append(
+                Measure(
+                    "relation-head",
+                    f"Does the head attend along {relation} links?",
+                    column_grid(heads, "relation_head").astype(float),
+                    kinds=("no", "yes"),
+                    reading="Yes: it is among the highest by the paper's rule, and surely gives "
+                    "linked words more attention than others.",
+                )
+            )
+        return found
 
     @property
     def _title(self) -> str:

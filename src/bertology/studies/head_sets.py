@@ -79,6 +79,15 @@ class HeadSetsResult(Result):
         """The score against the number of heads that are disabled."""
         return {"sizes": self._draw}
 
+    def captions(self) -> Mapping[str, str]:
+        """What the figure shows."""
+        return {
+            "sizes": "To the right: how many heads are disabled at once, doubling from mark to "
+            f"mark. Upwards: the {self.arrays.attrs['metric']} of the task in points. Small grey "
+            "dots are single random sets, large dots their mean with its interval; as long as they "
+            "stay at the line of the intact model, so many heads are not missed."
+        }
+
     def _draw(self) -> Figure:
         from bertology.report.curves import Draws, dose_curve
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from bertology.bundled import bundled_fingerprint
 from bertology.data.map_labels import MAP_TYPES
+from bertology.results.measures import Measure, column_grid, dashed
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, bounded_mean_bounds, mean_interval
 from bertology.studies.blocks import SampledStudy, in_order, start_of
@@ -27,6 +28,44 @@ if TYPE_CHECKING:
 __all__ = ["MapTypes", "MapTypesResult"]
 
 _FORMED = ("vertical", "diagonal", "vertical+diagonal")  # the paper's first three types
+# What `model.map_measures` gives of each map: title, unit, what a high value means.
+_FORMS = {
+    "entropy": (
+        "Relative entropy of the attention",
+        "share of the largest possible",
+        "1: attention is even over all tokens; 0: each token attends to a single one.",
+    ),
+    "near": (
+        "Attention to itself and both neighbours",
+        "share of the attention",
+        "High: tokens attend to where they are, which makes diagonal maps.",
+    ),
+    "offset": (
+        "Attention to the favourite relative position",
+        "share of the attention",
+        "High: tokens attend to, say, the previous token, whatever it is.",
+    ),
+    "stripes": (
+        "Attention to the two most attended tokens",
+        "share of the attention",
+        "High: all tokens attend to the same one or two, which makes vertical maps.",
+    ),
+    "evenness": (
+        "How evenly tokens are attended by all others",
+        "0 to 1",
+        "1: what attends to a token does so from everywhere, as in full stripes.",
+    ),
+    "blockness": (
+        "Attention within the own sentence of a pair",
+        "share beyond that of even attention",
+        "High: tokens attend to their own sentence, which makes blocks; 0 for single sentences.",
+    ),
+    "distance": (
+        "Mean distance of the attention",
+        "tokens",
+        "High: tokens attend to what is far away.",
+    ),
+}
 Floats = NDArray[np.float64]
 
 
@@ -57,6 +96,68 @@ class MapTypesResult(Result):
     def figures(self) -> Mapping[str, Callable[[], Figure]]:
         """The paper's Figure 2 for this task, by layers, and the type of each head."""
         return {"layers": self._draw_layers, "heads": self._draw_heads}
+
+    def captions(self) -> Mapping[str, str]:
+        """What each figure shows."""
+        return {
+            "layers": "One bar for all layers and one for each: the share of attention maps that "
+            "are of each type, in per cent; colours are the types in the legend. Vertical maps "
+            "look at one or two tokens such as [SEP], diagonal ones at neighbours, blocks within a "
+            "sentence; heterogeneous maps have no such form and may depend on the words.",
+            "heads": "One cell for each head, coloured by the type that most of its maps are of; "
+            "the number is the share of examples in which they are, in per cent. Heads near 100 "
+            "look the same way whatever they read.",
+        }
+
+    def measures(self) -> Sequence[Measure]:
+        """The type of each head, the share of each type, and the forms of the maps."""
+        heads = self.tables["heads"]
+        kinds = heads.assign(kind=[float(MAP_TYPES.index(t)) for t in heads["type"]])
+        found = [
+            Measure(
+                "map-type",
+                "Type of the attention maps",
+                column_grid(kinds, "kind"),
+                kinds=MAP_TYPES,
+                reading="The type that most of the head's maps are of, told by a network.",
+            ),
+            Measure(
+                "map-type-constancy",
+                "How constant the map type is",
+                100 * column_grid(heads, "share"),
+                unit="% of examples",
+                reading="High: the head's maps are of one type whatever it reads.",
+            ),
+        ]
+        for name in MAP_TYPES:
+            reading = f"High: the head's maps are {name} for most examples."
+            words = (f"Share of {name} maps", 100 * column_grid(heads, name), "% of examples")
+            found.append(Measure(f"share-{dashed(name)}", *words, reading=reading))
+        for name, (title, unit, reading) in _FORMS.items():
+            if name in heads:
+                words = (title, column_grid(heads, name), unit)
+                found.append(Measure(f"form-{name}", *words, reading=reading))
+        return [*found, *self._layer_measures()]
+
+    def _layer_measures(self) -> list[Measure]:
+        table, found = self.tables["shares"], []
+        table = table[table["layer"] != "all"]
+        table = table.assign(layer=table["layer"].astype(int))
+        for name in MAP_TYPES:
+            rows = table[table["type"] == name]
+            share, low, high = (100 * column_grid(rows, c) for c in ("share", "low", "high"))
+            found.append(
+                Measure(
+                    f"layer-share-{dashed(name)}",
+                    f"Share of {name} maps in the layer",
+                    share,
+                    unit="% of maps",
+                    low=low,
+                    high=high,
+                    reading=f"High: most maps of the layer are {name}.",
+                )
+            )
+        return found
 
     @property
     def _title(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from bertology.errors import ParameterError, UnknownNameError
 from bertology.results.result import Provenance, Result
@@ -86,6 +86,10 @@ class PretrainingObjectivesResult(TrialsResult):
         """All objectives by all measures."""
         return {"objectives": lambda: self._dots("What each objective teaches")}
 
+    def captions(self) -> Mapping[str, str]:
+        """What the figure shows."""
+        return {"objectives": f"One row for each pre-training objective. {self.dots_caption}"}
+
 
 @dataclass(frozen=True)
 class PretrainingObjectives(Trials[PretrainingObjectivesResult]):
@@ -127,6 +131,14 @@ class PretrainingObjectives(Trials[PretrainingObjectivesResult]):
         if self.hidden % self.heads:
             must = f"be a multiple of heads ({self.heads})"
             raise ParameterError("hidden", "PretrainingObjectives", must, self.hidden)
+
+    @classmethod
+    def enough_for(cls, quantities: Sequence[str]) -> dict[str, Any]:
+        """The objectives that the contrasts are between, and the reference."""
+        asked = {quantity.rpartition("_")[0] for quantity in quantities}
+        pairs = [(one, other) for name, one, other in _CONTRASTS if name in asked]
+        used = {REFERENCE, *(name for pair in pairs for name in pair)}
+        return {"objectives": tuple(name for name in OBJECTIVES if name in used)}
 
     @property
     def variants(self) -> Sequence[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,14 +14,14 @@ from bertology.data.link_moves import DIRECTIONS, KINDS, LinkedPieces, compariso
 from bertology.data.links import check_relation
 from bertology.errors import CapabilityError, DataError
 from bertology.results.result import Provenance, Result
-from bertology.stats import Estimate, mean_interval
+from bertology.stats import mean_interval
+from bertology.studies.answers.relation_heads import RelationHeadsResult
 from bertology.studies.blocks import BlockStudy, in_order, start_of
 from bertology.studies.study import Context, Needs, parameter
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
@@ -32,107 +32,6 @@ __all__ = ["RelationHeads", "RelationHeadsResult"]
 LINKED = "linked"
 _FITS, _COMPARED = "linked words are whole in the model's input", "all comparisons are possible"
 Floats = NDArray[np.float64]
-
-
-class RelationHeadsResult(Result):
-    """What each head gives to linked words, and how much more that is than to others.
-
-    Table `heads`: one row per head; `weight` is the paper's score, `excess` the least of the four
-    `excess_…`. Table `sentences`: how many are left after each limit. Arrays: `map`, all heads
-    of the first sentence, as (layer, head, query, key).
-    """
-
-    def evidence(self) -> dict[str, Estimate]:
-        """Quantities for claims; bounds hold for all heads and comparisons together.
-
-        Their names open with the relation (`frame_best_excess`): a claim about one relation says
-        nothing about another.
-        """
-        facts, heads = self.arrays.attrs, self.tables["heads"]
-        n, level, margin = int(facts["compared"]), float(facts["level"]), float(facts["margin"])
-        columns = ("excess", "simultaneous_low", "simultaneous_high")
-        chosen = heads[heads["above_percentile"]]
-        count = float(len(chosen))
-
-        def of(numbers: Callable[[pd.Series[float]], float], table: pd.DataFrame) -> Estimate:
-            value, low, high = (float(numbers(table[c])) for c in columns)
-            return Estimate(value, low, high, n, level)
-
-        found = {
-            "heads_above_percentile": Estimate(count, count, count, n, level),
-            "best_excess": of(lambda values: values.max(), heads),
-        }
-        if len(chosen):
-            found["least_excess_above_percentile"] = of(lambda values: values.min(), chosen)
-        if heads["sure"].any():  # or any share would be small, also that of a random model
-            found["share_of_heads"] = of(lambda values: (values > margin).mean(), heads)
-        relation = str(facts["relation"]).replace("-", "_").replace(":", "_")
-        return {f"{relation}_{name}": estimate for name, estimate in found.items()}
-
-    def why_not(self) -> str:
-        """Claims are about one relation, and how many heads follow it is asked if one does."""
-        relation = self.arrays.attrs["relation"]
-        if self.tables["heads"]["sure"].any():
-            return f"not judged: this result is about {relation}"
-        return f"not judged: no head surely attends along {relation}"
-
-    def headline(self) -> str:
-        """How many sentences, and what the two ways of judging a head find."""
-        facts, heads = self.arrays.attrs, self.tables["heads"]
-        above, sure = (", ".join(_names(heads[heads[c]])) for c in ("above_percentile", "sure"))
-        return (
-            f"{facts['relation']}: {facts['sentences']} sentences; heads above percentile "
-            f"{facts['percentile']:g} of the weight: {above}; surely above every comparison: "
-            f"{sure or 'none'}"
-        )
-
-    def figures(self) -> Mapping[str, Callable[[], Figure]]:
-        """The paper's Figure 3, what is left of it beside the comparisons, and one sentence."""
-        return {"weights": self._weights, "excess": self._excess, "example": self._example}
-
-    def _weights(self) -> Figure:
-        from bertology.report.figures import head_grid
-
-        facts, heads = self.arrays.attrs, self.tables["heads"]
-        above = ", ".join(_names(heads[heads["above_percentile"]]))
-        return head_grid(
-            _grid(heads, "weight"),
-            title=f"Attention between linked words, relation {facts['relation']}\n"
-            f"{facts['sentences']} sentences of {self._corpus()}; highest (layer.head): {above}",
-            label="largest weight among linked pairs,\nmean over sentences",
-        )
-
-    def _excess(self) -> Figure:
-        from bertology.report.figures import head_grid
-
-        facts, heads = self.arrays.attrs, self.tables["heads"]
-        return head_grid(
-            np.maximum(_grid(heads, "excess"), 0.0),  # below it, a head only looks elsewhere
-            title="Attention between linked words beyond that between others\n"
-            f"relation {facts['relation']}, {facts['compared']} sentences of {self._corpus()}",
-            label="weight of linked pairs, less that of unlinked ones;\n0 where it is no larger",
-            marks=_grid(heads, "sure").astype(bool),
-        )
-
-    def _example(self) -> Figure:
-        from bertology.report.link_map import link_map
-
-        heads, maps = self.tables["heads"], self.arrays["map"]
-        best = int(heads["excess"].to_numpy().argmax())
-        layer, head = int(heads["layer"].iloc[best]), int(heads["head"].iloc[best])
-        flat = [int(i) for i in maps.attrs["pairs"]]
-        model = str(self.provenance.model.get("name")).rstrip("/").rsplit("/", 1)[-1]
-        return link_map(
-            maps.to_numpy()[layer, head],
-            [str(t) for t in maps.attrs["tokens"]],
-            list(zip(flat[::2], flat[1::2], strict=True)),
-            title=f"Head {layer}.{head} of {model}",
-            note=f"The head with the largest excess for {self.arrays.attrs['relation']}, on the "
-            "first sentence. Layers and heads are numbered from 0.",
-        )
-
-    def _corpus(self) -> Any:
-        return (self.provenance.corpus or {}).get("name")
 
 
 @dataclass(frozen=True)
@@ -393,14 +292,6 @@ def _whole_map(encoder: Encoder, sentence: LinkedPieces) -> xr.DataArray:
     maps = trace[_PATTERNS][:, 0].float().cpu().numpy()
     attrs = {"tokens": trace.tokens[0], "pairs": [int(i) for pair in sentence.pairs for i in pair]}
     return xr.DataArray(maps, dims=("layer", "head", "query", "key"), attrs=attrs)
-
-
-def _grid(heads: pd.DataFrame, column: str) -> NDArray[Any]:
-    return heads.pivot(index="layer", columns="head", values=column).to_numpy()
-
-
-def _names(heads: pd.DataFrame) -> list[str]:
-    return [f"{layer}.{head}" for layer, head in zip(heads["layer"], heads["head"], strict=True)]
 
 
 _PATTERNS = "layer.*.head.*.pattern"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -13,13 +12,13 @@ from numpy.typing import NDArray
 from bertology.data.classes import LINGUISTIC, SPECIAL, TokenClass
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, mean_interval
-from bertology.studies.blocks import JudgedResult, TaggedStudy, evidence_array, in_order, start_of
+from bertology.studies.answers.token_classes import MATCHED, PARTS, TokenClassesResult
+from bertology.studies.blocks import TaggedStudy, evidence_array, in_order, start_of
 from bertology.studies.study import Context, Needs, parameter
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
@@ -27,97 +26,10 @@ if TYPE_CHECKING:
 __all__ = ["TokenClasses", "TokenClassesResult"]
 
 KINDS = list(TokenClass)
-MATCHED = [*LINGUISTIC, TokenClass.PUNCTUATION]  # classes that other tokens can stand in for
-PARTS = ("cls", "sep", "punctuation", "words")  # what attention is divided among
-NAMES = {"cls": "[CLS]", "sep": "[SEP]"}
 _TRENDS = (
     (TokenClass.CLS, 1, "cls_early_minus_late"),
     (TokenClass.SEP, -1, "sep_late_minus_early"),
 )
-
-
-class TokenClassesResult(JudgedResult):
-    """Attention to each class of tokens, by head.
-
-    Table `heads`: a row for each class and head with its weight, the weight that matched tokens
-    would get, and the excess; against another model also the change. Table `layers`: how each
-    layer divides its attention among [CLS], [SEP], punctuation and words.
-    """
-
-    def headline(self) -> str:
-        """How attention is divided, in the first and the last layer."""
-        table = self.tables["layers"].pivot(index="layer", columns="part", values="share")
-        shown = [
-            f"{NAMES.get(p, p)} {table[p].iloc[0]:.2f} → {table[p].iloc[-1]:.2f}" for p in PARTS
-        ]
-        return f"Share of attention, first → last layer: {', '.join(shown)}"
-
-    def figures(self) -> Mapping[str, Callable[[], Figure]]:
-        """The paper's Figure 6, the layers' profile, then grids of the other classes."""
-        there = list(dict.fromkeys(self.tables["heads"]["class"]))
-        others = [c for c in there if c not in SPECIAL]
-        drawings: dict[str, Callable[[], Figure]] = {
-            "special": partial(self._grids, [str(c) for c in reversed(SPECIAL) if c in there]),
-            "layers": self._profile,
-            "classes": partial(self._grids, others),
-            "excess": partial(self._grids, [c for c in others if c in MATCHED], "excess"),
-        }
-        if "change" in self.tables["heads"]:
-            drawings["change"] = partial(self._grids, there, "change")
-        shown = {"special": set(SPECIAL), "classes": set(others), "excess": set(MATCHED)}
-        return {k: d for k, d in drawings.items() if shown.get(k, set(there)) & set(there)}
-
-    def _grids(self, classes: Sequence[str], column: str = "weight") -> Figure:
-        from bertology.report.class_figures import GridPanel, head_grids
-
-        titles = {
-            "weight": "Attention to token classes",
-            "excess": "Attention to token classes beyond matched words",
-            "change": "Change of attention to token classes",
-        }
-        panels = []
-        for name in classes:
-            rows = self.tables["heads"]
-            rows = rows[rows["class"] == name]
-            grid = rows.pivot(index="layer", columns="head", values=column).to_numpy()
-            marks = None
-            if column != "weight":
-                sure = rows[f"{column}_p"] < 1 - float(self.arrays.attrs["level"])
-                cells = rows.assign(sure=sure).pivot(index="layer", columns="head", values="sure")
-                marks = cells.to_numpy()
-            label = f"{NAMES.get(name, name)} (n = {int(rows['n'].max())})"
-            panels.append(GridPanel(label, grid, marks))
-        corpus = (self.provenance.corpus or {}).get("name")
-        return head_grids(
-            panels,
-            title=f"{titles[column]}: {self._model()} on {corpus}",
-            label="mean weight of the most attended token of the class"
-            if column == "weight"
-            else f"{column} of the mean weight",
-            center=None if column == "weight" else 0.0,
-            note=""
-            if column == "weight"
-            else "Outlined: surely not 0, corrected for all heads and classes.",
-        )
-
-    def _profile(self) -> Figure:
-        from bertology.report.class_figures import Band, layer_profile
-
-        table = self.tables["layers"]
-        bands = []
-        for part in PARTS:
-            rows = table[table["part"] == part].sort_values("layer")
-            values = (rows[c].to_numpy() for c in ("share", "low", "high"))
-            bands.append(Band(NAMES.get(part, part), *values))
-        corpus = (self.provenance.corpus or {}).get("name")
-        return layer_profile(
-            bands,
-            title=f"What each layer attends to: {self._model()} on {corpus}",
-            label="share of all attention",
-        )
-
-    def _model(self) -> str:
-        return str(self.provenance.model.get("name")).rstrip("/").rsplit("/", 1)[-1]
 
 
 @dataclass(frozen=True)

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.data.classes import BY_CORPUS, TokenClass
+from bertology.data.classes import TokenClass
 from bertology.errors import CapabilityError
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
-from bertology.studies.blocks import JudgedResult, TaggedStudy, evidence_array, in_order, start_of
+from bertology.studies.answers.token_to_token import TokenToTokenResult
+from bertology.studies.blocks import TaggedStudy, evidence_array, in_order, start_of
 from bertology.studies.study import Context, Needs, parameter
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
@@ -32,111 +31,7 @@ FARTHEST = 10  # words to either side that a fixed offset may reach
 OFFSETS = [k for k in range(-FARTHEST, FARTHEST + 1) if k]
 DEFAULT = ("verb-subject", "noun-pronoun")
 KINDS = list(TokenClass)
-NAMES = {"cls": "[CLS]", "sep": "[SEP]"}
-_PUNCTUATED = ("sts-b", "rte", "qnli")  # where the paper saw [CLS] attend to punctuation most
 Floats = NDArray[np.float64]
-
-
-class TokenToTokenResult(JudgedResult):
-    """How often each head's most attended word is the linked one, and what [CLS] attends to.
-
-    Table `links`: a row for each relation and head; `offsets`: the fixed offsets they are set
-    against; `first`: the weight that [CLS] gives to each class of tokens, by head.
-    """
-
-    def evidence(self) -> dict[str, Estimate]:
-        """Quantities for claims; one is judged on the tasks that the paper says it of."""
-        found = super().evidence()
-        lead = found.get("punctuation_over_sep_from_cls")
-        if lead is not None and (self.provenance.corpus or {}).get("name") in _PUNCTUATED:
-            found["punctuation_over_sep_from_cls_where_published"] = lead
-        return found
-
-    def headline(self) -> str:
-        """The best head of each relation beside the best offset."""
-        shown = []
-        for relation, rows in self._relations():
-            if rows["share"].isna().all():
-                shown.append(f"{relation}: no links")
-                continue
-            best = rows.iloc[int(np.nanargmax(rows["share"].to_numpy()))]
-            offset = best["share"] - best["excess"]
-            place = f"{int(best['layer'])}.{int(best['head'])}"
-            shown.append(f"{relation}: head {place} {best['share']:.2f}, offset {offset:.2f}")
-        return "; ".join(shown) + (f". {self._guessed}" if self._guessed else "")
-
-    @property
-    def _guessed(self) -> str:
-        """Says so where a tagger decided what is linked."""
-        who = str(self.arrays.attrs["tagger"])
-        if who == BY_CORPUS or "noun-pronoun" not in dict(self._relations()):
-            return ""
-        return f"Nouns and pronouns: {who}; which belong together is guessed."
-
-    def figures(self) -> Mapping[str, Callable[[], Figure]]:
-        """The paper's Figure 7 for the final layer and over layers; a grid for each relation."""
-        drawings: dict[str, Callable[[], Figure]] = {}
-        if "first" in self.tables:
-            drawings |= {"first-heads": self._last_layer, "first-layers": self._over_layers}
-        for relation, _ in self._relations():
-            drawings[relation.replace(":", "-")] = partial(self._grid, relation)
-        return drawings
-
-    def _relations(self) -> list[tuple[str, pd.DataFrame]]:
-        if "links" not in self.tables:
-            return []
-        table = self.tables["links"]
-        return [(str(r), table[table["relation"] == r]) for r in table["relation"].unique()]
-
-    def _last_layer(self) -> Figure:
-        table = self.tables["first"]
-        rows = table[table["layer"] == table["layer"].max()]
-        grid = rows.pivot(index="class", columns="head", values="weight")
-        return self._classes(grid, "in the last layer", "head")
-
-    def _over_layers(self) -> Figure:
-        table = self.tables["first"]
-        grid = table.groupby(["class", "layer"])["weight"].mean().unstack()
-        return self._classes(grid, "by layer (mean over heads)", "layer")
-
-    def _classes(self, grid: pd.DataFrame, where: str, xlabel: str) -> Figure:
-        from bertology.report.class_figures import class_table
-
-        order = [k for k in map(str, KINDS) if k in grid.index]
-        return class_table(
-            grid.reindex(order).to_numpy(),
-            [NAMES.get(k, k) for k in order],
-            title=f"What [CLS] attends to {where}: {self._about()}",
-            label="mean weight of the most attended token of the class",
-            xlabel=xlabel,
-        )
-
-    def _grid(self, relation: str) -> Figure:
-        from bertology.report.class_figures import GridPanel, head_grids
-
-        rows = dict(self._relations())[relation]
-        tests = rows[["excess_p", "selectivity_p"]].max(axis=1)
-        gains = rows[["excess", "selectivity"]].min(axis=1)
-        rows = rows.assign(sure=(tests < (1 - float(self.arrays.attrs["level"])) / 2) & (gains > 0))
-        grids = {
-            c: rows.pivot(index="layer", columns="head", values=c).to_numpy()
-            for c in ("excess", "excess_with_special", "sure")
-        }
-        return head_grids(
-            [
-                GridPanel("among words", grids["excess"], grids["sure"]),
-                GridPanel("special tokens too", grids["excess_with_special"]),
-            ],
-            title=f"Heads that follow {relation} links: {self._about()}",
-            label="share of links followed, less that of the best fixed offset",
-            center=0.0,
-            note="Outlined: surely better than the offset, and than from other words; corrected. "
-            + (self._guessed if relation == "noun-pronoun" else ""),
-        )
-
-    def _about(self) -> str:
-        model = str(self.provenance.model.get("name")).rstrip("/").rsplit("/", 1)[-1]
-        return f"{model} on {(self.provenance.corpus or {}).get('name')}"
 
 
 @dataclass(frozen=True)

@@ -99,6 +99,16 @@ class TrialsResult(Result):
             f"{len(measured)} seeds; task {facts['task']}, pairs {facts['pairs']}"
         )
 
+    @property
+    def dots_caption(self) -> str:
+        """What the panels of `_dots` show, but for the rows."""
+        return (
+            "One panel for each thing that the trained model is judged by: the loss on hidden "
+            "tokens in nats (less is better), and shares of right answers in per cent (more is "
+            "better). Dots are means over seeds with their intervals; the line is "
+            f"{self.reference}, to which the others are compared."
+        )
+
     def _dots(self, title: str) -> Figure:
         from bertology.report.figures import Dots, interval_dots
 
@@ -160,6 +170,11 @@ class Trials(Study[R]):
         if self.finetune != NONE:
             for split in ("train", "validation"):
                 task_of(load_corpus(self.finetune, split=split, limit=1))
+
+    @classmethod
+    def enough_for(cls, quantities: Sequence[str]) -> dict[str, Any]:
+        """Parameters by which no more is trained than these quantities of the evidence rest on."""
+        return {}
 
     @property
     def variants(self) -> Sequence[str]:

@@ -1,0 +1,69 @@
+"""What a result says of every head or layer, in one form for all studies.
+
+The atlas colours its grid of heads by these, and lists them on a head's own page.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bertology.errors import ParameterError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    Grid = NDArray[np.floating]
+
+__all__ = ["Measure", "column_grid", "dashed"]
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """A number, or a kind, for every head (layer × head) or for every layer (layer)."""
+
+    name: str
+    """Lower case with dashes, unique in its result: `attention-entropy`."""
+    title: str
+    """What it is, for a reader who knows no study: `Entropy of the attention`."""
+    values: Grid
+    unit: str = ""
+    """`nats`, `points of F1`, `share of maps` …; empty for kinds."""
+    low: Grid | None = None
+    high: Grid | None = None
+    sure: NDArray[np.bool_] | None = None
+    """Where it stands after correction for the number of heads, if the study tests that."""
+    middle: float | None = None
+    """Where two colours part, for instance 0 for gains and losses; None: from less to more."""
+    kinds: tuple[str, ...] = ()
+    """Names, if `values` are places in this list rather than numbers."""
+    reading: str = ""
+    """One sentence: what a high and a low value mean."""
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high", "sure"):
+            given = getattr(self, name)
+            if given is not None and given.shape != self.values.shape:
+                raise ParameterError(
+                    name, f"the measure {self.name!r}", f"be {self.values.shape}", given.shape
+                )
+
+    @property
+    def of_heads(self) -> bool:
+        """Whether it is told for every head rather than for every layer."""
+        return self.values.ndim == 2
+
+
+def column_grid(table: pd.DataFrame, column: str) -> NDArray[Any]:
+    """A column as layer × head, or by layer where the table has no `head`."""
+    if "head" in table:
+        return table.pivot(index="layer", columns="head", values=column).to_numpy()
+    return table.sort_values("layer")[column].to_numpy()
+
+
+def dashed(text: str) -> str:
+    """A word of the data as a piece of a measure's name: `role:Agent` as `role-agent`."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")

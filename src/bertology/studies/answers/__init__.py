@@ -1,0 +1,1 @@
+"""Results of studies whose own file would be too long with them."""
