@@ -1,0 +1,214 @@
+"""`bertology report MODEL`: all that a store knows of a model, on one page."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bertology.cli.console import examples, say, warn
+from bertology.cli.run import COMMAND
+from bertology.errors import CapabilityError, StoreError
+
+if TYPE_CHECKING:
+    from bertology.report.atlas.about import About
+    from bertology.report.atlas.compare import Side
+    from bertology.report.atlas.gathering import Subject
+    from bertology.results.store import Store
+
+__all__ = ["add_to"]
+
+# What makes a full page from nothing: maps, their types, and what is attended to.
+_STANDARD = ("attention-maps", "map-types", "token-classes")
+_CORPUS = "grammar"
+_EXAMPLES = 300
+
+
+def add_to(app: typer.Typer) -> None:
+    """Put `report` into the app."""
+    app.command(
+        "report",
+        no_args_is_help=True,
+        epilog=examples(
+            "bertology report bertology-mini --measure",
+            "bertology report bertology-mini --store reproductions/dark-secrets/results",
+            "bertology report bertology-mini --compare mrpc --to before-and-after.html",
+            "bertology report bertology-mini --export figures",
+        ),
+    )(report)
+
+
+def report(
+    ctx: typer.Context,
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="A model's name, its folder, or its fingerprint.",
+            metavar="MODEL",
+            show_default=False,
+        ),
+    ],
+    task: Annotated[
+        str | None, typer.Option(help="Of the models fine-tuned from it, only those on this task.")
+    ] = None,
+    compare: Annotated[
+        str | None,
+        typer.Option(
+            help="Beside another model in the store, or beside itself fine-tuned on a task."
+        ),
+    ] = None,
+    store: Annotated[
+        str, typer.Option("--store", help="Where results are kept: a folder or an fsspec URL.")
+    ] = "results",
+    to: Annotated[
+        Path | None,
+        typer.Option(help="The page's file. If not given: MODEL.html here.", show_default=False),
+    ] = None,
+    measure: Annotated[
+        bool,
+        typer.Option(
+            "--measure",
+            help=f"First run {', '.join(_STANDARD)} over the bundled grammar; what is stored is "
+            "not run again.",
+        ),
+    ] = False,
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Also write every figure as SVG, PNG and PDF, every table as CSV and LaTeX.",
+        ),
+    ] = None,
+    device: Annotated[str, typer.Option(help="For --measure: cpu, cuda, mps or auto.")] = "auto",
+) -> None:
+    """Write one page about a model: heads, layers, studies and claims, from stored results.
+
+    The page is a single file that needs no network and opens in any browser.
+    """
+    import bertology.studies  # noqa: F401 - says which class reads which study's results
+    from bertology.report.atlas.gathering import gather
+    from bertology.report.atlas.page import atlas_page
+    from bertology.results.store import Store
+
+    place = Store(store)
+    if measure:
+        _measure(model, place, device, ctx.meta.get(COMMAND))
+    subject = gather(place, model, task)
+    compared = None if compare is None else _compared(place, subject, model, task, compare)
+    say(f"Drawing {len(subject.entries)} results of {subject.name} …")
+    with _heard("drawing", len(subject.entries)) as drawn:
+        page = atlas_page(subject, _about, compared, drawn=drawn)
+    target = to or Path(f"{subject.name.replace('/', '-')}.html")
+    _write(target, page)
+    say(f"Page:  {target} ({len(page.encode()) / 1e6:.1f} MB)")
+    if export is not None:
+        _export(subject, export)
+    say(f"Next:  bertology verify {shlex.quote(model)} judges what is still open.")
+
+
+@contextmanager
+def _heard(title: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A bar while something is drawn."""
+    from bertology.run.progress import choose_progress
+
+    progress = choose_progress(None)
+    progress.start(title, total)
+    try:
+        yield progress.advance
+    finally:
+        progress.stop()
+
+
+def _about(study: str) -> About:
+    """A study's own description; nothing where it is not installed here."""
+    from bertology.errors import UnknownNameError
+    from bertology.report.atlas.about import About, read_about
+    from bertology.studies import STUDIES
+
+    if study == "head-profile":  # joins stored results; nothing is run
+        from bertology.studies.head_profile import HeadProfileResult
+
+        return read_about(HeadProfileResult.__doc__)
+    try:
+        kind = STUDIES.get(study)
+    except UnknownNameError:
+        return About()
+    defaults = {f.name: list(f.default) if isinstance(f.default, tuple) else f.default
+                for f in fields(kind)}  # fmt: skip
+    return read_about(kind.__doc__, defaults=defaults, task=kind.needs.task)
+
+
+def _compared(
+    store: Store, subject: Subject, model: str, task: str | None, other: str
+) -> tuple[Side, Side]:
+    """The model (as it is, or after `task`) beside itself after another task, or another model."""
+    from bertology.report.atlas.compare import Side, two_models
+    from bertology.report.atlas.gathering import gather
+
+    whole = gather(store, model)
+    if other not in whole.tasks:
+        found = gather(store, other)
+        if found.name == subject.name:
+            found = replace(found, name="/".join(Path(other).parts[-2:]))
+        return two_models(subject, found)
+    before = f"{whole.name} fine-tuned on {task}" if task else whole.name
+    first = tuple(e for e in subject.entries if e.task == (task or ""))
+    second = tuple(e for e in whole.entries if e.task == other)
+    return Side(before, first), Side(f"{whole.name} fine-tuned on {other}", second)
+
+
+def _measure(model: str, store: Store, device: str, command: str | None) -> None:
+    """The standard set, part by part; a study that the model cannot give is told and left out."""
+    from bertology.data.loading import load_corpus
+    from bertology.model.encoder import Encoder
+    from bertology.run.local import LocalEngine, cores
+    from bertology.run.progress import choose_progress
+    from bertology.run.session import Session
+    from bertology.studies import STUDIES
+
+    encoder = Encoder.load(model, device=device)
+    encoder.require_tokenizer()
+    corpus = load_corpus(_CORPUS, limit=_EXAMPLES)
+    session = Session(
+        store=store, engine=LocalEngine(), progress=choose_progress(None), cpus=cores(),
+        command=command,
+    )  # fmt: skip
+    for number, name in enumerate(_STANDARD, start=1):
+        say(f"  {number}/{len(_STANDARD)}  {name} over {corpus.name} ({len(corpus)} examples)")
+        try:
+            session.run(name, STUDIES.get(name)(), encoder, corpus)
+        except CapabilityError as error:
+            warn(f"{name} was left out: {error.problem}")
+
+
+def _export(subject: Subject, folder: Path) -> None:
+    from bertology.report.atlas.export import export_atlas
+
+    try:
+        with _heard("exporting", len(subject.entries)) as drawn:
+            written = export_atlas(subject, folder, drawn=drawn)
+    except OSError as error:
+        raise StoreError(
+            f"{folder} cannot be written: {error.strerror or error}.",
+            hint="Choose another folder with --export.",
+        ) from error
+    say(f"Files: {len(written)} in {folder}")
+
+
+def _write(path: Path, text: str) -> None:
+    """Whole or not at all."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        raise StoreError(
+            f"{path} cannot be written: {error.strerror or error}.",
+            hint="Choose another file with --to.",
+        ) from error

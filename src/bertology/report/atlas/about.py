@@ -1,0 +1,84 @@
+"""What a study asks, how, and where it ends, read from its own description."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from bertology.report.atlas.naming import short_name, shortened
+from bertology.results.provenance import Provenance
+
+__all__ = ["About", "Describe", "commands_of", "read_about"]
+
+_PARTS = re.compile(r"\b(Method|Source|Limits): ")
+
+
+@dataclass(frozen=True)
+class About:
+    """A study in words; parts that its description does not have are empty."""
+
+    question: str = ""
+    method: str = ""
+    source: str = ""
+    limits: str = ""
+    defaults: dict[str, Any] = field(default_factory=dict)  # of its parameters
+    task: bool = False  # whether its data pose a task
+    runs: bool = False  # whether `bertology run` knows it
+
+
+Describe = Callable[[str], About]
+"""Study to what is known of it; an empty one for a study that is not installed here."""
+
+
+def read_about(
+    doc: str | None, *, defaults: dict[str, Any] | None = None, task: bool = False
+) -> About:
+    """From a study's docstring: the question, then what follows `Method:` and the like."""
+    text = " ".join(inspect.cleandoc(doc or "").split())
+    first, *rest = _PARTS.split(text)
+    found = dict(zip(rest[::2], rest[1::2], strict=True))
+    method, source, limits = (found.get(n, "").strip() for n in ("Method", "Source", "Limits"))
+    return About(
+        first.strip(),
+        method,
+        source,
+        limits,
+        defaults=defaults or {},
+        task=task,
+        runs=defaults is not None,
+    )
+
+
+def commands_of(provenance: Provenance, about: About) -> list[str]:
+    """The command that made a result, and the one that makes it alone, without machine paths."""
+    made = [] if provenance.command is None else [shortened(provenance.command)]
+    if about.runs and not any(c.startswith("bertology run ") for c in made):
+        made.append(_alone(provenance, about))
+    return made
+
+
+def _alone(provenance: Provenance, about: About) -> str:
+    words = ["bertology run", provenance.study]
+    words.append(f"--model {shlex.quote(short_name(str(provenance.model.get('name'))))}")
+    corpus = provenance.corpus
+    if corpus is not None:
+        words.append(f"--{'task' if about.task else 'corpus'} {shlex.quote(str(corpus['name']))}")
+        if corpus.get("split") not in (None, "validation"):
+            words.append(f"--split {corpus['split']}")
+        words.append(f"--limit {corpus.get('size')}")
+    for name, value in provenance.parameters.items():
+        if value != about.defaults.get(name):
+            words.append(_option(name, value))
+    return " ".join(words)
+
+
+def _option(name: str, value: Any) -> str:
+    option = f"--{name.replace('_', '-')}"
+    if isinstance(value, bool):
+        return option if value else option.replace("--", "--no-", 1)
+    shown = ",".join(map(str, value)) if isinstance(value, list) else short_name(str(value))
+    return f"{option} {shlex.quote(shown)}"

@@ -1,0 +1,109 @@
+"""A chapter for each study: its question, method and limits, then figures, tables and commands."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+
+from bertology.report.atlas.about import About, Describe, commands_of
+from bertology.report.atlas.naming import Entry, in_words
+from bertology.report.atlas.tables import table_piece
+from bertology.report.slim import as_address, slim
+from bertology.report.web import Html, element, facts, folded, image, joined, preformatted
+from bertology.results.rendering import render
+from bertology.results.result import Result
+
+__all__ = ["chapters", "table_key"]
+
+_log = logging.getLogger(__name__)
+
+
+def chapters(
+    entries: Sequence[Entry], describe: Describe, drawn: Callable[[int], None] = lambda n: None
+) -> Html:
+    """All studies, in the order of their names; `drawn` hears of each result that is ready."""
+    studies: dict[str, list[Entry]] = {}
+    for entry in entries:
+        studies.setdefault(entry.study, []).append(entry)
+    pieces = [_chapter(name, group, describe(name), drawn) for name, group in studies.items()]
+    return element("section", element("h2", "Every study"), *pieces, id="studies")
+
+
+def table_key(entry: Entry, name: str) -> str:
+    """Names a table on the page."""
+    return f"{entry.anchor}/{name}"
+
+
+def _chapter(
+    name: str, entries: Sequence[Entry], about: About, drawn: Callable[[int], None]
+) -> Html:
+    told = [("Method", about.method), ("Limits", about.limits), ("After", about.source)]
+    pieces: list[object] = [element("h3", _title(name))]
+    if about.question:
+        pieces.append(element("p", _prose(about.question)))
+    pieces.append(facts([(label, _prose(text)) for label, text in told if text]))
+    # The first is open; the others are one click away, and their pictures cost nothing until then.
+    for i, entry in enumerate(entries):
+        pieces.append(_entry(entry, about, opened=i == 0))
+        drawn(1)
+    return element("article", joined(pieces), id=f"study-{name}", kind="study")
+
+
+def _title(name: str) -> str:
+    return _raised(in_words(name))
+
+
+def _raised(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _prose(text: str) -> Html:
+    """A sentence of a docstring: what stands between backticks is code."""
+    pieces = _raised(text).split("`")
+    code = [element("code", p) if i % 2 else p for i, p in enumerate(pieces)]
+    return element("span", *code)
+
+
+def _entry(entry: Entry, about: About, *, opened: bool) -> Html:
+    result = entry.result
+    n = (result.provenance.corpus or {}).get("size")
+    pieces: list[object] = [
+        element("summary", element("b", entry.label), "" if n is None else f" · {n} examples")
+    ]
+    if result.headline():
+        pieces.append(element("p", result.headline()))
+    pieces.append(element("div", *_figures(entry), kind="figures"))
+    pieces += [
+        table_piece(frame, name=name, key=table_key(entry, name))
+        for name, frame in result.tables.items()
+    ]
+    commands = commands_of(result.provenance, about)
+    if commands:
+        pieces.append(folded("How to make this again", preformatted("\n".join(commands))))
+    how = {"open": ""} if opened else {}
+    return element("details", joined(pieces), id=entry.anchor, kind="entry", **how)
+
+
+def _figures(entry: Entry) -> Iterator[Html]:
+    captions = entry.result.captions()
+    for name in entry.result.figures():
+        svg = _drawn(entry.result, name)
+        if svg is None:
+            continue
+        title = _title(name)
+        caption = captions.get(name) or f"{title}: {in_words(entry.study)}."
+        buttons = element("span", kind="buttons", data_figure=f"{entry.study}-{name}")
+        yield element(
+            "figure",
+            image(as_address(slim(svg)), alt=f"{title}. {caption}"),
+            element("figcaption", element("b", f"{title}. "), caption, " ", buttons),
+        )
+
+
+def _drawn(result: Result, name: str) -> bytes | None:
+    try:
+        return render(result.plot(name))
+    except Exception as error:
+        # The numbers are worth showing even where the picture cannot be drawn.
+        _log.warning("figure %s of %s was not drawn: %s", name, result.identity, error)
+        return None

@@ -1,0 +1,150 @@
+"""The table of claims: what the literature says, what was found here, and on what."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from bertology.report.atlas.naming import Entry, in_words
+from bertology.report.web import Html, anchor, chip, element, folded, option
+from bertology.results.claims import Claim, Outcome, Verdict, load_claims
+
+__all__ = ["Judged", "claims_piece", "judged_on", "measured", "tally"]
+
+NOT_RUN = "not run"
+_EXPLAINED = (
+    "A claim holds if the whole interval of what was measured agrees with it, fails if all of it "
+    "disagrees, and is inconclusive in between. Not applicable: the result cannot tell. A claim "
+    "with different verdicts on different data counts in each."
+)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim, and its verdict on each result that bears on it."""
+
+    claim: Claim
+    verdicts: tuple[tuple[Entry, Verdict], ...]
+
+    @property
+    def outcomes(self) -> tuple[str, ...]:
+        """Each outcome once; `not run` where there is no result."""
+        found = dict.fromkeys(v.outcome.value for _, v in self.verdicts)
+        return tuple(found) or (NOT_RUN,)
+
+
+def judged_on(entries: Iterable[Entry], claims: Sequence[Claim] | None = None) -> list[Judged]:
+    """Every known claim with its verdicts, in the order of the claims' files."""
+    verdicts: dict[str, list[tuple[Entry, Verdict]]] = {}
+    for entry in entries:
+        for verdict in entry.result.verdicts():
+            verdicts.setdefault(verdict.claim.id, []).append((entry, verdict))
+    known = load_claims() if claims is None else claims
+    return [Judged(claim, tuple(verdicts.get(claim.id, ()))) for claim in known]
+
+
+def claims_piece(judged: Sequence[Judged], model: str) -> Html:
+    """The section: counts, filters, and a row for each claim."""
+    names = [*(o.value for o in Outcome), NOT_RUN]
+    known = {o for j in judged for o in j.outcomes}
+    rows = [_row(j, model) for j in judged]
+    columns = ("What the literature says", "Published", "Found here")
+    head = element("tr", *(Html(f'<th scope="col">{c}</th>') for c in columns))
+    made = element(
+        "table", element("thead", head), element("tbody", *rows), kind="verdicts", id="claims-table"
+    )
+    return element(
+        "section",
+        element("h2", "Claims"),
+        tally(judged),
+        element("p", _EXPLAINED, kind="soft"),
+        _filters(judged, [n for n in names if n in known]),
+        element("p", id="claims-count", kind="soft", role="status"),
+        element("div", made, kind="wide"),
+        id="claims",
+    )
+
+
+def tally(judged: Sequence[Judged]) -> Html:
+    """How many claims have which verdict; one that differs by data counts in each."""
+    counts = Counter(o for j in judged for o in j.outcomes)
+    names = [*(o.value for o in Outcome), NOT_RUN]
+    chips = [element("li", _chip(n, f"{counts[n]} {n}")) for n in names if counts[n]]
+    return element("ul", *chips, kind="counts")
+
+
+def _filters(judged: Sequence[Judged], outcomes: Sequence[str]) -> Html:
+    studies = sorted({j.claim.study for j in judged})
+    papers = sorted({j.claim.source.paper for j in judged})
+    text = Html('<input type="search" id="claims-text" placeholder="words">')
+    return element(
+        "form",
+        _choice("claims-verdict", "Verdict", [(o, o) for o in outcomes]),
+        _choice("claims-study", "Study", [(s, in_words(s)) for s in studies]),
+        _choice("claims-paper", "Paper", [(p, p) for p in papers]),
+        element("label", "Text", text),
+        kind="filters",
+        id="claims-filters",
+    )
+
+
+def _choice(id: str, label: str, options: Sequence[tuple[str, str]]) -> Html:
+    choices = [option("", "all"), *(option(value, text) for value, text in options)]
+    return element("label", label, element("select", *choices, id=id))
+
+
+def _row(judged: Judged, model: str) -> Html:
+    claim = judged.claim
+    told = element(
+        "td",
+        element("div", claim.statement),
+        element("div", str(claim.source), kind="soft"),
+        folded(
+            "What is tested",
+            element("p", claim.explanation),
+            element("p", f"Rule: {claim.rule}. ", element("code", claim.id), kind="soft"),
+        ),
+    )
+    found = [_found(entry, verdict) for entry, verdict in judged.verdicts]
+    if not found:
+        command = element("code", f"bertology verify {model} --claims {claim.id}")
+        found = [element("div", _chip(NOT_RUN, NOT_RUN), element("div", command, kind="soft"))]
+    return element(
+        "tr",
+        told,
+        element("td", claim.published.text),
+        element("td", *found),
+        id=f"claim-{claim.id}",
+        data_verdict="|".join(judged.outcomes),
+        data_study=claim.study,
+        data_paper=claim.source.paper,
+    )
+
+
+def _found(entry: Entry, verdict: Verdict) -> Html:
+    return element(
+        "div",
+        _chip(verdict.outcome.value, verdict.outcome.value),
+        " ",
+        anchor(f"#{entry.anchor}", entry.label),
+        element("div", measured(verdict), kind="soft"),
+        kind="found",
+    )
+
+
+def measured(verdict: Verdict) -> str:
+    """The evidence in words: value, interval, level and number of examples."""
+    e = verdict.estimate
+    if e is None:
+        return verdict.measured.replace("_", " ")
+    quantity = verdict.claim.rule.quantity.replace("_", " ")
+    shown = f"{quantity} = {e.value:.4g}"
+    if math.isnan(e.low) or math.isnan(e.high):
+        return f"{shown} (no interval), n = {verdict.n}"
+    return f"{shown}, {100 * e.level:g} % interval [{e.low:.4g}, {e.high:.4g}], n = {verdict.n}"
+
+
+def _chip(name: str, label: str) -> Html:
+    return chip(Outcome(name) if name in list(Outcome) else None, label)

@@ -1,0 +1,202 @@
+"""Two models side by side: measures that both have, their differences, changed verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bertology.report.atlas.claims import Judged, judged_on, measured
+from bertology.report.atlas.gathering import Subject
+from bertology.report.atlas.grid import numbers
+from bertology.report.atlas.naming import Entry
+from bertology.report.web import Html, chip, element, joined, table
+from bertology.results.claims import Outcome, Verdict
+from bertology.results.measures import Measure
+
+__all__ = [
+    "Side",
+    "compare_data",
+    "compare_piece",
+    "difference_bounds",
+    "shared_measures",
+    "two_models",
+]
+
+_HOW = (
+    "A difference is the second minus the first. Its interval runs from the smallest to the "
+    "largest difference that the two intervals allow: from the second's low end minus the first's "
+    "high end to the second's high end minus the first's low end. That is wide enough whether or "
+    "not the two results depend on each other, and wider than it need be where they do not. "
+    "Outlined heads are those where it excludes 0; this is not corrected for the number of heads "
+    "unless the intervals are."
+)
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two: what it is called, and its results.
+
+    `by_task`: results of a task meet those of the same task; else all meet all, as before and
+    after fine-tuning.
+    """
+
+    name: str
+    entries: tuple[Entry, ...]
+    by_task: bool = False
+
+
+def two_models(first: Subject, second: Subject) -> tuple[Side, Side]:
+    """Two models, each itself and as fine-tuned on the tasks that both have learnt."""
+    tasks = {e.task for e in first.entries} & {e.task for e in second.entries}
+    made = [
+        Side(s.name, tuple(e for e in s.entries if e.task in tasks), by_task=True)
+        for s in (first, second)
+    ]
+    return made[0], made[1]
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A measure that both sides have."""
+
+    first: tuple[Entry, Measure]
+    second: tuple[Entry, Measure]
+
+    @property
+    def same_data(self) -> bool:
+        """Whether both were measured over the very same examples."""
+        corpora = [e.result.provenance.corpus or {} for e in (self.first[0], self.second[0])]
+        return corpora[0].get("fingerprint") == corpora[1].get("fingerprint")
+
+
+def shared_measures(first: Side, second: Side) -> list[Shared]:
+    """For each measure of heads, the pair of results over the same data; else the first ones."""
+    ours, theirs = _by_measure(first), _by_measure(second)
+    found = []
+    for key, mine in ours.items():
+        pairs = [Shared(a, b) for a in mine for b in theirs.get(key, ())]
+        fitting = [p for p in pairs if p.first[1].values.shape == p.second[1].values.shape]
+        same = [p for p in fitting if p.same_data]
+        found += same or fitting[:1]
+    return found
+
+
+def _by_measure(side: Side) -> dict[tuple[Any, ...], list[tuple[Entry, Measure]]]:
+    found: dict[tuple[Any, ...], list[tuple[Entry, Measure]]] = {}
+    for entry in side.entries:
+        for m in entry.result.measures():
+            if m.of_heads:
+                task = entry.task if side.by_task else ""
+                key = (entry.study, m.name, m.unit, m.kinds, entry.settings, task)
+                found.setdefault(key, []).append((entry, m))
+    return found
+
+
+def difference_bounds(first: Measure, second: Measure) -> tuple[Any, Any] | None:
+    """The smallest and the largest difference that both intervals allow; None without both."""
+    if first.low is None or first.high is None or second.low is None or second.high is None:
+        return None
+    return second.low - first.high, second.high - first.low
+
+
+def compare_data(pairs: Sequence[Shared]) -> list[dict[str, Any]]:
+    """What the page needs to draw each pair and its difference."""
+    return [_pair(i, pair) for i, pair in enumerate(pairs)]
+
+
+def _pair(index: int, pair: Shared) -> dict[str, Any]:
+    (entry, one), (other_entry, other) = pair.first, pair.second
+    made: dict[str, Any] = {
+        "id": f"{entry.study}/{one.name}/{index}",
+        "study": entry.study,
+        "title": one.title,
+        "unit": one.unit,
+        "reading": one.reading,
+        "kinds": list(one.kinds),
+        "middle": one.middle,
+        "same": pair.same_data,
+        "labels": [entry.label, other_entry.label],
+        "shape": list(one.values.shape),
+        "sides": [
+            {"values": numbers(m.values)}
+            | (
+                {}
+                if m.low is None or m.high is None
+                else {"low": numbers(m.low), "high": numbers(m.high)}
+            )
+            for m in (one, other)
+        ],
+    }
+    if one.kinds:
+        return made
+    made["difference"] = {"values": numbers(other.values - one.values)}
+    bounds = difference_bounds(one, other)
+    if bounds is not None:
+        low, high = bounds
+        apart = np.nan_to_num(low, nan=-1.0) > 0
+        apart |= np.nan_to_num(high, nan=1.0) < 0
+        made["difference"] |= {
+            "low": numbers(low),
+            "high": numbers(high),
+            "sure": [int(v) for v in apart.ravel()],
+        }
+    return made
+
+
+def compare_piece(first: Side, second: Side, pairs: Sequence[Shared]) -> Html:
+    """The section; the page's script fills the grids."""
+    pieces: list[object] = [element("h2", f"{first.name} and {second.name}")]
+    if pairs:
+        pieces += [
+            element("div", id="compare-choice", kind="choose"),
+            element("div", id="compare-grids"),
+            element("p", _HOW, kind="soft"),
+        ]
+    else:
+        pieces.append(element("p", _nothing_shared(first, second)))
+    pieces += [element("h3", "Verdicts"), _verdicts(first, second)]
+    return element("section", joined(pieces), id="compare")
+
+
+def _nothing_shared(first: Side, second: Side) -> str:
+    studies = [sorted({e.study for e in side.entries}) for side in (first, second)]
+    return (
+        f"No measure of heads is known of both. {first.name} has results of "
+        f"{', '.join(studies[0])}; {second.name} of {', '.join(studies[1])}. Run the same study, "
+        "over the same data, on both."
+    )
+
+
+def _verdicts(first: Side, second: Side) -> Html:
+    told = list(zip(judged_on(first.entries), judged_on(second.entries), strict=True))
+    both = [(a, b) for a, b in told if _telling(a) and _telling(b)]
+    both.sort(key=lambda pair: _changed(*pair) == "no")
+    if not both:
+        return element("p", "No claim is judged on both.", kind="soft")
+    rows = [(a.claim.statement, _side(a), _side(b), _changed(a, b)) for a, b in both]
+    return table(("Claim", first.name, second.name, "Changed"), rows, kind="compared")
+
+
+def _telling(judged: Judged) -> list[tuple[Entry, Verdict]]:
+    """The verdicts that say something."""
+    return [(e, v) for e, v in judged.verdicts if v.outcome is not Outcome.NOT_APPLICABLE]
+
+
+def _changed(first: Judged, second: Judged) -> str:
+    one, other = ({v.outcome for _, v in _telling(judged)} for judged in (first, second))
+    return "no" if one == other else "yes"
+
+
+def _side(judged: Judged) -> Html:
+    return joined(
+        element(
+            "div",
+            chip(v.outcome, v.outcome.value),
+            f" {entry.label}",
+            element("div", measured(v), kind="soft"),
+        )
+        for entry, v in _telling(judged)
+    )

@@ -1,0 +1,191 @@
+"""Which stored results belong to a model: its own, and those of models fine-tuned from it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bertology.errors import ResultNotFoundError, UnknownNameError
+from bertology.report.atlas.naming import Entry, entries_of, short_name
+
+if TYPE_CHECKING:
+    from bertology.results.provenance import Provenance
+    from bertology.results.store import Store
+
+__all__ = ["Subject", "Task", "gather"]
+
+_SHORTEST = 6  # characters of a fingerprint that are taken for one
+Provenances = Sequence["Provenance"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A model that was fine-tuned from the one at hand."""
+
+    title: str  # the task, as far as is known
+    name: str  # of the model; a folder, mostly
+    provenances: tuple[Provenance, ...]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model and all that the page tells of it."""
+
+    name: str
+    model: dict[str, Any]  # name, family, shape … as provenance has them
+    entries: tuple[Entry, ...]
+    tasks: tuple[str, ...] = ()
+    left_out: int = 0  # results of earlier models of the same name
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Layers and heads."""
+        shape = self.model.get("shape") or {}
+        return int(shape.get("layers") or 0), int(shape.get("heads") or 0)
+
+
+def gather(store: Store, model: str, task: str | None = None) -> Subject:
+    """The results of `model` (a name, a folder or a fingerprint), and of what was made from it.
+
+    `task` leaves out what belongs to other tasks. Of results that differ in the version of their
+    study alone, the newest counts.
+    """
+    listed = _newest(store.list())
+    same_name = [p for p in listed if _name(p) in _names_meant(store, listed, model)]
+    prints = _current(same_name)
+    own = [p for p in listed if p.model["fingerprint"] in prints]
+    tasks = _tasks(listed, own)
+    kept = tasks if task is None else _chosen(tasks, task, model)
+    if task is not None:
+        others = {t.title for t in tasks} - {t.title for t in kept}
+        own = [p for p in own if (p.corpus or {}).get("name") not in others]
+    groups = [("", own), *((t.title, t.provenances) for t in kept)]
+    loaded = [(title, [store.load(p) for p in group]) for title, group in groups]
+    return Subject(
+        name=short_name(_name(same_name[0])),
+        model=_described(own or same_name),
+        entries=entries_of(loaded),
+        tasks=tuple(t.title for t in kept),
+        left_out=sum(p.model["fingerprint"] not in prints for p in same_name),
+    )
+
+
+def _name(provenance: Provenance) -> str:
+    return str(provenance.model.get("name", ""))
+
+
+def _names_meant(store: Store, listed: Provenances, asked: str) -> set[str]:
+    """The full names that `asked` stands for."""
+    names = sorted({_name(p) for p in listed})
+    place = os.path.abspath(os.path.expanduser(asked))
+    exact = {n for n in names if n == asked or os.path.abspath(os.path.expanduser(n)) == place}
+    if exact:
+        return exact
+    short = {n for n in names if short_name(n) == asked}
+    if len(short) > 1:
+        raise ResultNotFoundError(
+            f"{asked!r} is the name of {len(short)} models in the store {store.url!r}.",
+            hint=f"Name one of: {', '.join(sorted(short))}",
+        )
+    prints = {
+        _name(p)
+        for p in listed
+        if len(asked) >= _SHORTEST and str(p.model["fingerprint"]).startswith(asked)
+    }
+    if short or prints:
+        return short or prints
+    raise _nothing(store, asked, sorted({short_name(n) for n in names}))
+
+
+def _nothing(store: Store, asked: str, names: Sequence[str]) -> ResultNotFoundError:
+    there = f"It has results of: {', '.join(names)}." if names else "It is empty."
+    where = "" if store.url == "results" else f" --store {store.url}"
+    return ResultNotFoundError(
+        f"The store {store.url!r} has no results of {asked!r}. {there}",
+        hint="Fill it with one of:\n"
+        f"  bertology report {asked} --measure{where}\n"
+        f"  bertology verify {asked} --store {store.url}\n"
+        f"  bertology run attention-maps --model {asked} --corpus grammar{where}",
+    )
+
+
+def _newest(listed: Iterable[Provenance]) -> list[Provenance]:
+    """Without results that a newer version of the same study has replaced; newest first."""
+    found: dict[str, Provenance] = {}
+    for p in listed:
+        corpus = None if p.corpus is None else p.corpus["fingerprint"]
+        others = {name: other["fingerprint"] for name, other in p.others.items()}
+        asked = {name: value for name, value in p.parameters.items() if name not in others}
+        key = json.dumps([p.study, p.model["fingerprint"], corpus, asked, others], sort_keys=True)
+        if key not in found or found[key].study_version < p.study_version:
+            found[key] = p
+    return sorted(found.values(), key=lambda p: (p.created, p.identity), reverse=True)
+
+
+def _current(same_name: Provenances) -> set[str]:
+    """The newest fingerprint for each head: weights of before may lie under the same name."""
+    newest: dict[str, str] = {}
+    for p in same_name:  # newest first
+        newest.setdefault(str(p.model.get("head")), p.model["fingerprint"])
+    return set(newest.values())
+
+
+def _tasks(listed: Provenances, own: Provenances) -> list[Task]:
+    """Models made from this one, as their folder's record says or as a study compared them."""
+    prints, names = {p.model["fingerprint"] for p in own}, {_name(p) for p in own}
+    children: dict[str, list[Provenance]] = {}
+    titles: dict[str, str] = {}
+    for p in listed:
+        if p.model["fingerprint"] in prints:
+            continue
+        origin = p.model.get("tuned_from") or {}
+        before = p.others.get("before") or {}
+        base_seen = any(q.model.get("head") == "base" for q in own)
+        made = origin.get("fingerprint") in prints or (
+            not base_seen and origin.get("name") in names
+        )
+        if made or before.get("fingerprint") in prints:
+            children.setdefault(_name(p), [])
+            task = origin.get("task") or (p.corpus or {}).get("name") or short_name(_name(p))
+            titles.setdefault(_name(p), str(task))
+    for name, group in children.items():
+        of_it = [p for p in listed if _name(p) == name]
+        current = _current(of_it)
+        group += [p for p in of_it if p.model["fingerprint"] in current]
+    return [Task(_apart(titles, n), n, tuple(group)) for n, group in sorted(children.items())]
+
+
+def _apart(titles: dict[str, str], name: str) -> str:
+    """A task's title; with the folder where several models learnt the same task."""
+    title = titles[name]
+    alike = [n for n, t in titles.items() if t == title]
+    if len(alike) == 1:
+        return title
+    folders = os.path.normpath(name).split(os.sep)
+    return f"{title} ({'/'.join(folders[-2:])})"
+
+
+def _chosen(tasks: Sequence[Task], wanted: str, model: str) -> list[Task]:
+    chosen = [t for t in tasks if t.title == wanted or t.title.startswith(f"{wanted} (")]
+    if not chosen:
+        known = [t.title for t in tasks]
+        raise UnknownNameError(
+            f"task of {model}",
+            wanted,
+            known,
+            hint=f"Teach it with: bertology finetune --model {model} --task {wanted}",
+        )
+    return chosen
+
+
+def _described(own: Provenances) -> dict[str, Any]:
+    """What is known of the model; the bare model's description first."""
+    ordered = sorted(own, key=lambda p: p.model.get("head") != "base")
+    facts: dict[str, Any] = {}
+    for p in ordered:
+        for name, value in p.model.items():
+            facts.setdefault(name, value)
+    return facts

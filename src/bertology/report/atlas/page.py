@@ -1,0 +1,236 @@
+"""The atlas of a model: one page, drawn from stored results alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from bertology.report.atlas.about import Describe
+from bertology.report.atlas.chapters import chapters, table_key
+from bertology.report.atlas.claims import Judged, claims_piece, judged_on, tally
+from bertology.report.atlas.compare import Side, compare_data, compare_piece, shared_measures
+from bertology.report.atlas.gathering import Subject
+from bertology.report.atlas.grid import head_measures
+from bertology.report.atlas.maps import example_maps, mean_maps
+from bertology.report.atlas.naming import in_words, short_name
+from bertology.report.atlas.profiles import profiles_piece
+from bertology.report.atlas.tables import table_data
+from bertology.report.look import diverging, sequential
+from bertology.report.map_types import TYPE_COLOURS
+from bertology.report.web import Html, anchor, element, facts, folded, items, joined, page, table
+from bertology.results.provenance import library_versions
+
+__all__ = ["atlas_page"]
+
+_SCRIPTS = (
+    "start.js", "colours.js", "grid.js", "maps.js", "panel.js", "downloads.js", "picture.js",
+    "claims.js", "compare.js", "run.js",
+)  # fmt: skip
+_STOPS = 33  # of a colour map; the page mixes between them
+# Nothing from elsewhere is ever asked for, whatever a result's texts say.
+_POLICY = (
+    "default-src 'none'; img-src data: blob:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+)
+
+
+def atlas_page(
+    subject: Subject,
+    describe: Describe,
+    compared: tuple[Side, Side] | None = None,
+    *,
+    drawn: Callable[[int], None] = lambda n: None,
+) -> str:
+    """One HTML file that needs nothing but itself; `compared` puts two models side by side.
+
+    `drawn` hears of each result that is ready.
+    """
+    entries, shape = subject.entries, subject.grid
+    measures = head_measures(entries, shape)
+    data: dict[str, Any] = {
+        "model": subject.name,
+        "layers": shape[0],
+        "heads": shape[1],
+        "measures": measures,
+        "means": mean_maps(entries, shape),
+        "examples": example_maps(entries, shape),
+        "tables": {
+            table_key(e, n): table_data(t) for e in entries for n, t in e.result.tables.items()
+        },
+        "claims": _claims_by_entry(subject),
+        "colours": _colours(),
+    }
+    beside, title = Html(""), subject.name
+    if compared is not None:
+        pairs = shared_measures(*compared)
+        beside = compare_piece(*compared, pairs)
+        names = [side.name for side in compared]
+        data |= {"pairs": compare_data(pairs), "sides": names}
+        title = " and ".join(names)
+    judged = judged_on(entries)
+    pieces = [
+        _header(subject, judged, compared=compared is not None),
+        beside,
+        _heads(subject, measures),
+        profiles_piece(entries, shape[0]),
+        claims_piece(judged, subject.name),
+        chapters(entries, describe, drawn),
+        _made(subject),
+        Html(f'<script type="application/json" id="data">{_json(data)}</script>'),
+        Html(f"<script>\n{_script()}\n</script>"),
+    ]
+    policy = f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+    return page(f"{title}: the atlas", joined(pieces), style=_static("atlas.css"), head=policy)
+
+
+def _json(data: Any) -> str:
+    """For a script element, which `</script>` within a text would end."""
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _static(name: str) -> str:
+    return (files("bertology.report.atlas") / "static" / name).read_text(encoding="utf-8").strip()
+
+
+def _script() -> str:
+    # One function around all: the files share their names with each other and with nobody else.
+    inside = "\n".join(_static(name) for name in _SCRIPTS)
+    return f'(() => {{\n"use strict";\n{inside}\n}})();'
+
+
+def _colours() -> dict[str, Any]:
+    at = np.linspace(0, 1, _STOPS)
+    ramps = {"sequential": sequential(), "diverging": diverging()}
+    found: dict[str, Any] = {
+        name: [[round(255 * float(c)) for c in ramp(float(x))[:3]] for x in at]
+        for name, ramp in ramps.items()
+    }
+    return found | {"kinds": [*TYPE_COLOURS, "#d55e00", "#cc79a7", "#f0e442", "#6b6b6b"]}
+
+
+# The model at a glance --------------------------------------------------------------------------
+
+
+def _header(subject: Subject, judged: Sequence[Judged], *, compared: bool) -> Html:
+    model, shape = subject.model, subject.model.get("shape") or {}
+    built = ", ".join(f"{value} {in_words(name)}" for name, value in shape.items() if value)
+    count = model.get("parameters")
+    studies = len({e.study for e in subject.entries})
+    told: list[tuple[str, object]] = [
+        ("Shape", built or "not recorded"),
+        ("Family", model.get("family") or "not recorded"),
+        ("Parameters", f"{count:,}" if isinstance(count, int) else "not recorded by these results"),
+        ("Tasks", ", ".join(subject.tasks) or "none: no model fine-tuned from it has results here"),
+        ("Data", ", ".join(sorted({e.data for e in subject.entries if e.data}))),
+        (
+            "Results",
+            f"{len(subject.entries)}, by {studies} studies",
+        ),
+        ("Claims", tally(judged)),
+        ("Fingerprint", element("code", str(model.get("fingerprint")))),
+    ]
+    origin = model.get("tuned_from")
+    if origin:
+        told.insert(
+            1, ("Fine-tuned from", f"{short_name(str(origin['name']))}, on {origin['task']}")
+        )
+    links = [("#heads", "Heads"), ("#layers", "Layers"), ("#claims", "Claims")]
+    links += [("#studies", "Studies"), ("#made", "How this was made")]
+    if compared:
+        links.insert(0, ("#compare", "Comparison"))
+    return element(
+        "header",
+        element("p", "Atlas of", kind="over"),
+        element("h1", subject.name),
+        facts(told),
+        element("nav", items(anchor(*link) for link in links), aria_label="On this page"),
+    )
+
+
+def _heads(subject: Subject, measures: Sequence[dict[str, Any]]) -> Html:
+    layers, heads = subject.grid
+    pieces: list[object] = [element("h2", "Heads")]
+    if not measures:
+        pieces.append(element("p", "No result here tells of single heads."))
+        return element("section", joined(pieces), id="heads")
+    words = (
+        f"{layers} layers of {heads} heads, numbered from 0. Choose what the colours mean; point "
+        "at a head for its number, click it (or press Enter) for all that is known of it. Arrow "
+        "keys walk the grid."
+    )
+    pieces += [
+        element("p", words, kind="soft"),
+        element("noscript", element("p", "The grid needs JavaScript; what is below does not.")),
+        element("div", id="choose", kind="choose"),
+        element(
+            "div",
+            element(
+                "div", element("div", id="grid"), element("div", id="legend"),
+                element("div", id="readout"), kind="map",
+            ),
+            element("div", id="panel", aria_live="off"),
+            kind="split",
+        ),
+    ]  # fmt: skip
+    return element("section", joined(pieces), id="heads")
+
+
+def _claims_by_entry(subject: Subject) -> dict[str, list[list[str]]]:
+    """Result to the claims that are judged on it, for the heads' panels."""
+    return {
+        e.anchor: [[v.claim.id, v.claim.statement, v.outcome.value] for v in e.result.verdicts()]
+        for e in subject.entries
+    }
+
+
+def _made(subject: Subject) -> Html:
+    versions = ", ".join(f"{name} {v}" for name, v in library_versions().items())
+    rows = [
+        (
+            in_words(e.study),
+            anchor(f"#{e.anchor}", e.label),
+            element("code", e.result.identity),
+            e.result.provenance.created[:10],
+            ", ".join(
+                f"{n} {v}"
+                for n, v in e.result.provenance.versions.items()
+                if n in ("bertology", "torch", "transformers")
+            ),
+        )
+        for e in subject.entries
+    ]
+    pieces: list[object] = [
+        element("h2", "How this was made"),
+        facts(
+            [
+                ("Command", element("code", f"bertology report {subject.name}")),
+                ("Date", datetime.now(UTC).date().isoformat()),
+                ("Drawn with", versions),
+            ]
+        ),
+    ]
+    if subject.left_out:
+        pieces.append(
+            element(
+                "p",
+                f"{subject.left_out} results in the store are of earlier weights under the same "
+                "name; they are left out.",
+                kind="soft",
+            )
+        )
+    columns = ("study", "of", "identity in the store", "measured", "with")
+    pieces.append(folded(f"All {len(rows)} results", table(columns, rows)))
+    pieces.append(
+        element(
+            "p",
+            "Tables that the buttons save have five digits; all digits, and figures as PDF, come "
+            "from bertology report with --export.",
+            kind="soft",
+        )
+    )
+    return element("section", joined(pieces), id="made")

@@ -1,0 +1,32 @@
+// The table of claims, narrowed by verdict, study, paper and words.
+
+function startClaims() {
+  const form = at("claims-filters");
+  if (!form) return;
+  const rows = [...document.querySelectorAll("#claims-table tbody tr")];
+  const narrow = () => {
+    const [verdict, study, paper] = ["verdict", "study", "paper"].map((name) => at(`claims-${name}`).value);
+    const words = at("claims-text").value.toLowerCase().split(/\s+/).filter(Boolean);
+    let count = 0;
+    for (const row of rows) {
+      const text = row.textContent.toLowerCase();
+      const fits = (!verdict || row.dataset.verdict.split("|").includes(verdict))
+        && (!study || row.dataset.study === study)
+        && (!paper || row.dataset.paper === paper)
+        && words.every((word) => text.includes(word));
+      row.hidden = !fits;
+      count += fits;
+    }
+    at("claims-count").textContent = `${count} of ${rows.length} claims`;
+  };
+  form.addEventListener("input", narrow);
+  form.addEventListener("submit", (event) => event.preventDefault());
+  narrow();
+}
+
+// A link to a claim that a filter hides would lead nowhere.
+function showClaim(row) {
+  if (!row.hidden) return;
+  at("claims-filters").reset();
+  at("claims-filters").dispatchEvent(new Event("input"));
+}

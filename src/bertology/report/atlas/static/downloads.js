@@ -1,0 +1,104 @@
+// Figures as SVG and PNG, tables as CSV and LaTeX, without a server.
+
+function save(name, content, type) {
+  const blob = content instanceof Blob ? content : new Blob([content], { type });
+  const link = make("a", { href: URL.createObjectURL(blob), download: name });
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
+const button = (text, label, act) =>
+  make("button", { type: "button", "aria-label": label, onclick: act }, text);
+
+// Three times the size it has on paper: sharp in print.
+function savePng(name, svg) {
+  const picture = new Image();
+  picture.onload = () => {
+    const canvas = make("canvas", { width: 3 * picture.width, height: 3 * picture.height });
+    canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
+    canvas.toBlob((blob) => save(`${name}.png`, blob), "image/png");
+  };
+  picture.src = `data:image/svg+xml,${encodeURIComponent(svg)}`;
+}
+
+function pictureButtons(name, svgOf) {
+  return [
+    button("SVG", `Save ${inWords(name)} as SVG`, () => save(`${name}.svg`, svgOf(), "image/svg+xml")),
+    button("PNG", `Save ${inWords(name)} as PNG`, () => savePng(name, svgOf())),
+  ];
+}
+
+function csvOf({ columns, values }) {
+  const quoted = (value) => {
+    const text = value === null ? "" : String(value);
+    return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  const rows = (values[0] ?? []).map((_, i) => values.map((column) => quoted(column[i])).join(","));
+  return [columns.map(quoted).join(","), ...rows, ""].join("\n");
+}
+
+const SPECIAL = { "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}" };
+const latexText = (text) => text.replace(/[\\~^]|[&%$#_{}]/g, (sign) => SPECIAL[sign] ?? `\\${sign}`);
+
+function latexOf({ columns, values }) {
+  const numeric = values.map((column) => column.every((v) => v === null || typeof v === "number"));
+  const cell = (value) => {
+    if (value === null) return "--";
+    return typeof value === "number" ? `$${Number(value.toPrecision(4))}$` : latexText(String(value));
+  };
+  const rows = (values[0] ?? []).map((_, i) => `${values.map((column) => cell(column[i])).join(" & ")} \\\\`);
+  return [
+    "% needs \\usepackage{booktabs}",
+    `\\begin{tabular}{${numeric.map((n) => (n ? "r" : "l")).join("")}}`,
+    "\\toprule", `${columns.map((c) => latexText(inWords(c))).join(" & ")} \\\\`, "\\midrule",
+    ...rows, "\\bottomrule", "\\end{tabular}", "",
+  ].join("\n");
+}
+
+function wholeTable({ columns, values }) {
+  const head = make("tr", {}, ...columns.map((c) => make("th", { scope: "col" }, inWords(c))));
+  const cell = (v) => (typeof v === "number" ? String(Number(v.toPrecision(4))).replace("-", "−") : v === null ? "–" : String(v));
+  const rows = (values[0] ?? []).map((_, i) => make("tr", {}, ...values.map((column) => make("td", {}, cell(column[i])))));
+  return make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows));
+}
+
+function fillButtons() {
+  for (const host of document.querySelectorAll(".buttons[data-figure]")) {
+    const picture = host.closest("figure").querySelector("img");
+    const svgOf = () => decodeURIComponent(picture.src.slice(picture.src.indexOf(",") + 1));
+    host.append(...pictureButtons(host.dataset.figure, svgOf));
+  }
+  for (const host of document.querySelectorAll(".buttons[data-table]")) {
+    const table = data.tables[host.dataset.table];
+    const name = host.dataset.table.replace("/", "-");
+    const all = button("All rows", `Show all rows of ${host.dataset.name}`, () => {
+      host.closest(".numbers").querySelector(".wide").replaceChildren(wholeTable(table));
+      all.remove();
+    });
+    host.append(all,
+      button("CSV", `Save ${host.dataset.name} as CSV`, () => save(`${name}.csv`, csvOf(table), "text/csv")),
+      button("LaTeX", `Save ${host.dataset.name} as LaTeX`, () => save(`${name}.tex`, latexOf(table), "text/x-tex")));
+  }
+  document.querySelectorAll(".profile").forEach((figure, i) => {
+    const chart = figure.querySelector("svg:not(.key)");
+    const name = `layers-${i + 1}`;
+    figure.querySelector(".unit-line").append(
+      make("span", { class: "buttons" }, ...pictureButtons(name, () => chartSvg(chart))));
+  });
+}
+
+// A chart's colours come from the page's style; alone it must carry them along.
+const LINES = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#6b6b6b"];
+function chartSvg(chart) {
+  const copy = chart.cloneNode(true);
+  const rules = LINES.map((c, i) => `.line-${i}{fill:${c};stroke:${c}}`).join("");
+  const style = `text{font:10px sans-serif;fill:#222}.rule{stroke:#ddd}.zero{stroke:#777}polyline{fill:none;stroke-width:1.5}${rules}`;
+  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+  const [, , width, height] = chart.getAttribute("viewBox").split(" ");
+  copy.setAttribute("width", width);
+  copy.setAttribute("height", height);
+  copy.prepend(make("svg:style", {}, style));
+  return new XMLSerializer().serializeToString(copy);
+}

@@ -1,0 +1,91 @@
+// Attention maps from bytes: one for each weight, scaled by the largest of its map.
+
+function weightsOf(set) {
+  if (!set.bytes) {
+    const text = atob(set.weights);
+    set.bytes = Uint8Array.from(text, (letter) => letter.charCodeAt(0));
+  }
+  return set.bytes;
+}
+
+function mapOf(set, place) {
+  const size = set.size * set.size;
+  return weightsOf(set).subarray(place * size, (place + 1) * size);
+}
+
+function drawMap(canvas, set, place) {
+  canvas.width = canvas.height = set.size;
+  const pen = canvas.getContext("2d");
+  const picture = pen.createImageData(set.size, set.size);
+  mapOf(set, place).forEach((weight, i) => {
+    picture.data.set([...mixed("sequential", weight / 255), 255], 4 * i);
+  });
+  pen.putImageData(picture, 0, 0);
+  return canvas;
+}
+
+const peakOf = (set, place) => set.peaks[place] ?? 0;
+const weightAt = (set, place, row, column) =>
+  (mapOf(set, place)[row * set.size + column] / 255) * peakOf(set, place);
+
+// The mean maps of all heads in the cells of the grid.
+function paintMaps(grid, set, heads) {
+  grid.cells.forEach((cell, place) => {
+    cell.className = "picture";
+    cell.removeAttribute("data-letters");
+    cell.style.background = "";
+    cell.setAttribute("aria-label",
+      `${named(place, heads)}: mean map, largest weight ${shown(peakOf(set, place))}`);
+    cell.replaceChildren(drawMap(make("canvas", { "aria-hidden": "true" }), set, place));
+  });
+}
+
+function meanFigure(set, place) {
+  const where = (i) => `${Math.round((100 * (i + 0.5)) / set.size)} %`;
+  const names = Array.from({ length: set.size }, (_, i) => where(i));
+  return mapFigure(set, place, names, {
+    title: "Mean map",
+    about: `${set.label}, mean over ${set.examples} examples. Rows attend to columns, both from ` +
+      "the start of the text (left, top) to its end.",
+    label: `Mean attention map over ${set.examples} examples`,
+  });
+}
+
+function exampleFigure(set, place) {
+  return mapFigure(set, place, set.tokens, {
+    title: "One text",
+    about: set.tokens.join(" "),
+    label: "Attention map of one text; rows attend to columns",
+  });
+}
+
+// A map with what is under the mouse, or under the cell that arrow keys reach, in words.
+function mapFigure(set, place, names, { title, about, label }) {
+  const canvas = drawMap(
+    make("canvas", { tabindex: "0", role: "img", "aria-label": `${label}. Arrow keys read cells.` }),
+    set, place);
+  const start = `Darker is more; darkest: ${shown(peakOf(set, place))}. Point at a cell.`;
+  const words = make("p", { class: "cell", "aria-live": "polite" }, start);
+  let [row, column] = [0, 0];
+  const read = () => {
+    words.textContent = `${names[row]} → ${names[column]}: ${shown(weightAt(set, place, row, column))}`;
+  };
+  canvas.addEventListener("mousemove", (event) => {
+    const box = canvas.getBoundingClientRect();
+    const cell = (here, from, length) =>
+      Math.min(Math.max(Math.floor(((here - from) / length) * set.size), 0), set.size - 1);
+    row = cell(event.clientY, box.top, box.height);
+    column = cell(event.clientX, box.left, box.width);
+    read();
+  });
+  const step = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] };
+  canvas.addEventListener("keydown", (event) => {
+    if (!(event.key in step)) return;
+    event.preventDefault();
+    row = Math.min(Math.max(row + step[event.key][0], 0), set.size - 1);
+    column = Math.min(Math.max(column + step[event.key][1], 0), set.size - 1);
+    read();
+  });
+  return make("figure", { class: "attention" }, canvas,
+    make("figcaption", {}, make("b", {}, `${title}. `), about), words);
+}
