@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-import transformers as hf
 from typer.testing import CliRunner
 
+import tiny
 from bertology.cli.main import app
-from bertology.model.locating import DEFAULT_MODEL
 from bertology.results.store import Store
 from bertology.run.session import Session
 
@@ -27,18 +25,7 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny random BERT that reads as the bundled one does."""
-    from bertology.model.encoder import Encoder
-
-    folder = tmp_path_factory.mktemp("model") / "tiny"
-    tokenizer = Encoder.load(DEFAULT_MODEL, device="cpu").tokenizer
-    torch.manual_seed(0)
-    config = hf.BertConfig(
-        vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=16, max_position_embeddings=96,
-    )  # fmt: skip
-    hf.BertForMaskedLM(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    return tiny.save_reader(tmp_path_factory.mktemp("model") / "tiny")
 
 
 def call(*arguments: Any) -> tuple[int, str]:

@@ -18,6 +18,7 @@ def add_to(app: typer.Typer) -> None:
         epilog=examples(
             "bertology claims",
             'bertology claims --search "heads improve"',
+            "bertology claims --paper dark-secrets --study head-ablation",
             "bertology claims show dark-secrets.some-heads-hurt",
         ),
     )
@@ -33,18 +34,28 @@ def list_claims(
     search: Annotated[
         str, typer.Option(help="Only claims with all these words in id, text, source or study.")
     ] = "",
+    paper: Annotated[
+        str, typer.Option(help="Only claims of this paper: dark-secrets, or words of the source.")
+    ] = "",
+    study: Annotated[str, typer.Option(help="Only claims that this study tests.")] = "",
 ) -> None:
     """List or search what the literature claims, and the study that tests it."""
     if ctx.invoked_subcommand is not None:
         return
     from bertology.results.claims import find_claims
 
-    found = find_claims(search)
+    found = find_claims(search, paper=paper, study=study)
     if not found:
         say(f"No claim has all of {search!r}. See them all with: bertology claims")
         return
-    show_table(("claim", "study", "statement"), ((c.id, c.study, c.statement) for c in found))
-    say("More about one: bertology claims show ID")
+    show_table(
+        ("claim", "study", "statement", "source"),
+        (
+            (c.id, c.study, " ".join(c.statement.split()), f"{c.source.paper} ({c.source.section})")
+            for c in found
+        ),
+    )
+    say(f"{len(found)} claims. More about one: bertology claims show ID")
 
 
 def show_claim(claim_id: Annotated[str, typer.Argument(metavar="ID", help="The claim.")]) -> None:
@@ -59,17 +70,17 @@ def show_claim(claim_id: Annotated[str, typer.Argument(metavar="ID", help="The c
         )
     claim = claims[claim_id]
     say(claim.id, style="bold")
-    say(claim.statement)
+    say(" ".join(claim.statement.split()))
     say()
     say(f"Source:     {claim.source}")
     if claim.source.quote:
         say(f"Quote:      “{claim.source.quote}”")
-    say(f"Published:  {claim.published.text}")
+    say(f"Published:  {' '.join(claim.published.text.split())}")
     for name, value in claim.published.values.items():
         say(f"            {name}: {value:g}")
     say(f"Judged by:  {claim.rule}")
     say(f"Study:      {claim.study}")
     say()
-    say(claim.explanation)
+    say(" ".join(claim.explanation.split()))
     say()
-    say(f"Test it:    bertology run {claim.study} --help")
+    say(f"Test it:    bertology verify MODEL --claims {claim.id}")

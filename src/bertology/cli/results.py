@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bertology.cli.console import columns_that_fit, examples, say, show_table
+from bertology.cli.console import (
+    VERDICT_STYLES,
+    columns_that_fit,
+    examples,
+    say,
+    show_table,
+)
+from bertology.errors import UnknownNameError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,7 +25,6 @@ __all__ = ["add_to", "show_result"]
 
 _ROWS = 20
 _SHORT = 24  # tables after the first are shown when they are no longer than this
-_STYLES = {"holds": "green", "fails": "red", "inconclusive": "yellow"}
 
 StoreOption = Annotated[
     str, typer.Option("--store", help="Where results are kept: a folder or an fsspec URL.")
@@ -26,7 +32,6 @@ StoreOption = Annotated[
 Identity = Annotated[
     str, typer.Argument(help="The result's identity, or as much of it as is unique.")
 ]
-Format = Literal["csv", "parquet", "svg", "png", "pdf"]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -43,6 +48,7 @@ def add_to(app: typer.Typer) -> None:
         epilog=examples(
             "bertology export 3fa9c1 --format csv --to tables",
             "bertology export 3fa9c1 --format pdf --to figures",
+            "bertology export 3fa9c1 --format tex,svg --to paper",
         ),
     )(export)
 
@@ -90,25 +96,28 @@ def show(
 
 def export(
     identity: Identity,
-    format: Annotated[Format, typer.Option(help="csv, parquet: tables. svg, png, pdf: figures.")],
+    format: Annotated[
+        str,
+        typer.Option(
+            metavar="FORMAT,…",
+            help="csv, tex (LaTeX), parquet: tables. svg, png, pdf: figures. all: all of them.",
+        ),
+    ],
     to: Annotated[Path, typer.Option(help="The folder to write to; made if it is not there.")],
     store: StoreOption = "results",
 ) -> None:
     """Write a result's tables or figures as files."""
-    from bertology.errors import StoreError
+    from bertology.report.export import FORMATS
+    from bertology.report.export import export as write
 
+    asked = FORMATS if format == "all" else [name.strip() for name in format.split(",")]
+    for name in asked:
+        if name not in FORMATS:
+            raise UnknownNameError("--format", name, [*FORMATS, "all"])
     result, _ = _load(store, identity)
-    try:
-        to.mkdir(parents=True, exist_ok=True)
-        written = _write(result, format, to)
-    except OSError as error:
-        raise StoreError(
-            f"{to} cannot be written: {error.strerror or error}.",
-            hint="Choose another folder with --to.",
-        ) from error
+    written = write(result, to, asked)
     if not written:
-        what = "tables" if format in ("csv", "parquet") else "figures"
-        say(f"{result.provenance.study} has no {what} to export.")
+        say(f"{result.provenance.study} has nothing to export as {format}.")
     for path in written:
         say(str(path))
 
@@ -120,24 +129,6 @@ def _load(store: str, identity: str) -> tuple[Result, str]:
 
     place = Store(store)
     return place.load(identity), place.folder(identity)
-
-
-def _write(result: Result, format: Format, to: Path) -> list[Path]:
-    written = []
-    if format in ("csv", "parquet"):
-        for name, table in result.tables.items():
-            path = to / f"{name}.{format}"
-            data = table.to_csv() if format == "csv" else table.to_parquet()
-            path.write_bytes(data.encode() if isinstance(data, str) else data)
-            written.append(path)
-        return written
-    from bertology.results.rendering import render
-
-    for name, draw in result.figures().items():
-        path = to / f"{name}.{format}"
-        path.write_bytes(render(draw(), format))
-        written.append(path)
-    return written
 
 
 def show_result(result: Result, *, rows: int = _ROWS) -> None:
@@ -160,6 +151,7 @@ def show_result(result: Result, *, rows: int = _ROWS) -> None:
             ("verdict", "claim", "statement", "measured"),
             ((v.outcome.value, v.claim.id, v.claim.statement, v.measured) for v in verdicts),
             title="What the literature says, judged on this result",
+            styles=VERDICT_STYLES,
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -17,7 +17,16 @@ from bertology.reproductions.plan import Ask, Data, Join, Plan, Step, Wishes
 from bertology.results.claims import Claim, Outcome, Verdict, load_claims
 from bertology.studies import STUDIES
 
-__all__ = ["NOT_RUN", "Account", "Judged", "command_of", "short_name"]
+__all__ = [
+    "NOT_RUN",
+    "Account",
+    "Judged",
+    "command_of",
+    "count_outcomes",
+    "judge_claims",
+    "results_by_data",
+    "short_name",
+]
 
 NOT_RUN = "not run"
 
@@ -64,29 +73,18 @@ class Account:
 
     def found(self, study: str) -> Found:
         """Results of a study by the title of their data."""
-        asked = {step.key: step.data.title for step in self.plan.asked(study)}
-        there = self.carried.results
-        return {title: there[key] for key, title in asked.items() if key in there}
+        return results_by_data(study, self.plan, self.carried)
 
     def why_not(self, study: str) -> str:
         """Why a study has no result, as far as is known."""
-        steps = list(self.plan.asked(study))
-        reasons = [self.carried.reasons[s.key] for s in steps if s.key in self.carried.reasons]
-        return "; ".join(dict.fromkeys(reasons)) or "the plan does not have it"
+        return _why_not(study, self.plan, self.carried)
 
     @cached_property
     def judged(self) -> tuple[Judged, ...]:
         """Every claim of the paper, in the order of its file."""
         prefix = f"{self.reproduction.name}."
-        verdicts: dict[str, list[tuple[str, Verdict]]] = {}
         claims = [claim for claim in load_claims() if claim.id.startswith(prefix)]
-        for study in dict.fromkeys(claim.study for claim in claims):
-            for title, result in self.found(study).items():
-                for verdict in result.verdicts():
-                    verdicts.setdefault(verdict.claim.id, []).append((title, verdict))
-        return tuple(
-            Judged(c, tuple(verdicts.get(c.id, ())), self.why_not(c.study)) for c in claims
-        )
+        return judge_claims(claims, self.plan, self.carried)
 
     def judged_in(self, section: Section) -> list[Judged]:
         """The claims whose source opens with the section's number."""
@@ -94,11 +92,8 @@ class Account:
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """How many claims have which outcome in short; those that differ by corpus are mixed."""
-        names = [*(o.value for o in Outcome), "mixed", "not judged", NOT_RUN]
-        short = (j.in_short for j in self.judged)
-        counts = Counter(s if s in names else "mixed" for s in short)
-        return {name: counts[name] for name in names if counts[name]}
+        """How many claims have which outcome in short."""
+        return count_outcomes(self.judged)
 
     def commands(self, exhibit: Exhibit) -> list[str]:
         """What makes the results of an exhibit again, one by one."""
@@ -119,6 +114,38 @@ class Account:
         for step in self.plan.steps:
             if step.key in self.carried.reasons:
                 yield step, self.carried.reasons[step.key]
+
+
+def results_by_data(study: str, plan: Plan, carried: Carried) -> Found:
+    """Results of a study by the title of their data."""
+    asked = {step.key: step.data.title for step in plan.asked(study)}
+    there = carried.results
+    return {title: there[key] for key, title in asked.items() if key in there}
+
+
+def judge_claims(claims: Sequence[Claim], plan: Plan, carried: Carried) -> tuple[Judged, ...]:
+    """Each claim, on every corpus that its study was run over."""
+    verdicts: dict[str, list[tuple[str, Verdict]]] = {}
+    for study in dict.fromkeys(claim.study for claim in claims):
+        for title, result in results_by_data(study, plan, carried).items():
+            for verdict in result.verdicts():
+                verdicts.setdefault(verdict.claim.id, []).append((title, verdict))
+    return tuple(
+        Judged(c, tuple(verdicts.get(c.id, ())), _why_not(c.study, plan, carried)) for c in claims
+    )
+
+
+def _why_not(study: str, plan: Plan, carried: Carried) -> str:
+    """Why a study has no result, as far as is known."""
+    reasons = [carried.reasons[s.key] for s in plan.asked(study) if s.key in carried.reasons]
+    return "; ".join(dict.fromkeys(reasons)) or "the plan does not have it"
+
+
+def count_outcomes(judged: Iterable[Judged]) -> dict[str, int]:
+    """How many claims have which outcome in short; those that differ by corpus are mixed."""
+    names = [*(o.value for o in Outcome), "mixed", "not judged", NOT_RUN]
+    counts = Counter(s if (s := j.in_short) in names else "mixed" for j in judged)
+    return {name: counts[name] for name in names if counts[name]}
 
 
 def short_name(model: str) -> str:

@@ -30,9 +30,19 @@ if TYPE_CHECKING:
     from bertology.train.history import Step as TrainingStep
     from bertology.train.tuning import TuningJob
 
-__all__ = ["CACHED", "DONE", "FAILED", "NOT_RUN", "RUNNING", "Carried", "Carrying", "Tell"]
+__all__ = [
+    "CACHED",
+    "DONE",
+    "FAILED",
+    "GIVEN",
+    "NOT_RUN",
+    "RUNNING",
+    "Carried",
+    "Carrying",
+    "Tell",
+]
 
-CACHED, RUNNING, DONE = "cached", "running", "done"
+CACHED, RUNNING, DONE, GIVEN = "cached", "running", "done", "given"
 NOT_RUN, FAILED = "not run", "failed"
 Tell = Callable[[Step, str, str], None]
 """Hears of a step: what became of it, and a word more."""
@@ -58,13 +68,23 @@ class Carried:
 
 
 class Carrying:
-    """The hands of a reproduction: a session for studies, and a folder for models."""
+    """The hands of a reproduction: a session for studies, and a folder for models.
+
+    `taught` has models that are there already, by the key of the step that would make them.
+    """
 
     def __init__(
-        self, model: str, folder: Path, session: Session, *, load: LoadEncoder, tell: Tell
+        self,
+        model: str,
+        folder: Path,
+        session: Session,
+        *,
+        load: LoadEncoder,
+        tell: Tell,
+        taught: Mapping[str, Path] | None = None,
     ) -> None:
         self._model, self._folder, self._session = model, folder, session
-        self._load, self._tell = load, tell
+        self._load, self._tell, self._taught = load, tell, taught or {}
         self._encoders: dict[tuple[str, str], Encoder] = {}
         self._corpora: dict[tuple[Any, ...], Corpus] = {}
         self._work: Mapping[type, Callable[[Any, Carried], str]] = {
@@ -113,8 +133,13 @@ class Carrying:
     # Steps -------------------------------------------------------------------------------------
 
     def _teach(self, step: Teach, carried: Carried) -> str:
+        from bertology.train.checkpoint import read_record
         from bertology.train.tuning import make_tuned
 
+        if (there := self._taught.get(step.key)) is not None:
+            carried.models[step.key] = read_record(there) or {}
+            carried.folders[step.key] = str(there.resolve())
+            return GIVEN
         job = self._tuning(step)
         short = Path(self._model.rstrip("/")).name
         # A folder for each way of teaching: other wishes do not meet the models of these.

@@ -16,7 +16,7 @@ from bertology.reproductions.paper import Exhibit, Numbers
 from bertology.results.claims import Verdict
 from bertology.results.provenance import library_versions
 
-__all__ = ["as_json", "as_markdown"]
+__all__ = ["as_json", "as_markdown", "verdict_record"]
 
 SCHEMA_VERSION = 1
 
@@ -56,11 +56,12 @@ def _claim(judged: Judged) -> dict[str, Any]:
         "section": claim.source.section,
         "rule": str(claim.rule),
         "in_short": judged.in_short,
-        "verdicts": [_verdict(title, v) for title, v in judged.verdicts],
+        "verdicts": [verdict_record(title, v) for title, v in judged.verdicts],
     }
 
 
-def _verdict(title: str, verdict: Verdict) -> dict[str, Any]:
+def verdict_record(title: str, verdict: Verdict) -> dict[str, Any]:
+    """A verdict for other programs; NaN is None."""
     e = verdict.estimate
     numbers = (
         {} if e is None else {"value": e.value, "low": e.low, "high": e.high, "level": e.level}

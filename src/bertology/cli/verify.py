@@ -1,0 +1,284 @@
+"""`bertology verify MODEL`: what the literature claims, judged on a model, in one table."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from bertology.cli.carrying_out import (
+    PlanOptions,
+    Teller,
+    check_folder,
+    load_encoder,
+    make_session,
+    show_missing,
+    show_plan,
+    typed,
+    wishes_of,
+)
+from bertology.cli.console import VERDICT_STYLES, examples, say, show_table, warn
+from bertology.cli.options import given_values
+from bertology.cli.run import COMMAND
+from bertology.errors import BertologyError, ParameterError, StoreError
+from bertology.studies.study import parameter
+
+if TYPE_CHECKING:
+    from bertology.model.encoder import Encoder
+    from bertology.reproductions.account import Judged
+    from bertology.reproductions.plan import Wishes
+    from bertology.reproductions.verifying import Chosen, Part, Taught, Verification
+
+__all__ = ["VerifyOptions", "add_to"]
+
+_HELP = """Judge what the literature claims on a model: run what it needs, print the verdicts.
+
+MODEL is a bundled model, a folder or a Hugging Face id. Without options, all claims about a given \
+model are judged, on tasks that the bundled grammar makes; nothing else is needed. A claim holds \
+if the whole interval of its quantity satisfies the rule, fails if all of it violates it, and is \
+inconclusive in between.
+
+A classifier that bertology fine-tuned is judged on its own task and not taught again; what a \
+claim asks of the model before fine-tuning is asked of the one it was made from.
+
+What was done is kept: the same command goes on where it was stopped, and does nothing twice. \
+Exit code 0: every claim could be judged; 1: some could not, and the table says why; 2: bad input.
+"""
+
+
+@dataclass(frozen=True)
+class VerifyOptions(PlanOptions):
+    """What a verification may be given."""
+
+    tasks: tuple[str, ...] = parameter(
+        (), "Tasks such as mrpc,rte; if not given, those of the bundled grammar, or the one that "
+        "the model was fine-tuned on.",
+    )  # fmt: skip
+    to: str | None = parameter(
+        None,
+        "Where the fine-tuned models and the results go. If not given: models and results here.",
+    )
+    claims: tuple[str, ...] = parameter(
+        (), "Only these: ids, or words that they hold, such as dark-secrets.some-heads-hurt,frame."
+    )
+    json: str | None = parameter(None, "Also write the verdicts to this file, as JSON.")
+    csv: str | None = parameter(None, "Also write the verdicts to this file, as CSV.")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Put `verify` into the app."""
+    app.command(
+        "verify",
+        help=_HELP,
+        short_help="Judge what the literature claims on a model, and print the verdicts.",
+        no_args_is_help=True,
+        epilog=examples(
+            "bertology verify bertology-mini",
+            "bertology verify bertology-mini --claims frame,dark-secrets.some-heads-hurt",
+            "bertology verify bertology-mini --dry-run",
+            "bertology verify user/model-on-the-hub --tasks mrpc,rte --root data --csv table.csv",
+        ),
+    )(typed(_command, "model", VerifyOptions))
+
+
+def _command(ctx: typer.Context, **given: Any) -> None:
+    options = VerifyOptions(**given_values(VerifyOptions, given))
+    found = _verify(options, command=ctx.meta.get(COMMAND))
+    if found is not None and found.open:
+        raise typer.Exit(1)
+
+
+def _verify(options: VerifyOptions, *, command: str | None) -> Verification | None:
+    """The verification that was carried out; None after a dry run."""
+    from bertology.reproductions.verifying import Verification, choose_claims, plan_parts
+
+    chosen = choose_claims(options.claims)
+    _check_files(options)
+    wishes, taught, encoder = _begin(options)
+    parts = plan_parts(chosen.claims, wishes, encoder.shape)
+    _tell_choice(chosen, options.model, taught)
+    for part in parts:
+        show_missing(part.plan)
+    if options.dry_run:
+        for part in parts:
+            show_plan(part.plan, wishes.model, title=f"{part.title}: what the claims need")
+        return None
+    to = Path(options.to or ".")
+    check_folder(to)
+    found = Verification(chosen, parts)
+    store = _carry_out(found, options, wishes, taught, command)
+    _show_verdicts(found, options.model)
+    _write(found, options, _told(options.model, encoder, taught), command)
+    say("Next:")
+    say("  bertology claims show ID")
+    say(f"  bertology show RESULT --store {shlex.quote(store)}")
+    say(f"  bertology report {shlex.quote(options.model)} --store {shlex.quote(store)}")
+    return found
+
+
+def _begin(options: VerifyOptions) -> tuple[Wishes, Taught | None, Encoder]:
+    """What is asked of which model: for a classifier of ours, of the one it was made from."""
+    from bertology.reproductions.verifying import find_taught
+
+    wishes, taught = wishes_of(options), find_taught(options.model)
+    if taught is not None:
+        base = _base_of(taught, options)
+        if base is not None:
+            if any(Path(task).name != Path(taught.task).name for task in wishes.tasks):
+                must = f"be {taught.task}, the task that the model was fine-tuned on"
+                raise ParameterError("tasks", options.model, must, list(wishes.tasks))
+            return replace(wishes, model=taught.base, tasks=(taught.task,)), taught, base
+    encoder = load_encoder(options, wishes.model, "base")
+    encoder.require_tokenizer()
+    return wishes, None, encoder
+
+
+def _base_of(taught: Taught, options: VerifyOptions) -> Encoder | None:
+    """The model before fine-tuning, if it is still what it was."""
+    try:
+        base = load_encoder(options, taught.base, "base")
+    except BertologyError as error:
+        why = error.problem
+    else:
+        if base.fingerprint == taught.fingerprint:
+            return base
+        why = f"{taught.base} is no longer the model that it was made from."
+    warn(f"{options.model} is fine-tuned, but what it was before is not here: {why}")
+    return None
+
+
+def _tell_choice(chosen: Chosen, model: str, taught: Taught | None) -> None:
+    say(f"{model}: {len(chosen.claims)} claims", style="bold")
+    if taught is not None:
+        say(
+            f"It was fine-tuned on {taught.task} from {taught.base}: it is not taught again, and "
+            f"what claims ask of the model before that is asked of {taught.base}."
+        )
+    reasons: dict[str, list[str]] = {}
+    for claim, why in chosen.left_out:
+        reasons.setdefault(f"{claim.study}: {why}", []).append(claim.id)
+    for why, ids in reasons.items():
+        say(f"Left out: {len(ids)} claims of {why} (--claims {ids[0]}).")
+
+
+def _carry_out(
+    found: Verification,
+    options: VerifyOptions,
+    wishes: Wishes,
+    taught: Taught | None,
+    command: str | None,
+) -> str:
+    """Do the steps of all parts; gives the address of the store."""
+    from bertology.reproductions.carrying import Carrying
+
+    to = Path(options.to or ".")
+    session = make_session(options, to, command)
+    for part in found.parts:
+        say(f"{part.title}: {_counted(part)}")
+        carrying = Carrying(
+            wishes.model,
+            to,
+            session,
+            load=lambda where, head: load_encoder(options, where, head),
+            tell=Teller(part.plan).tell,
+            taught=part.given(taught),
+        )
+        found.carried.append(carrying.carry_out(part.plan))
+    return session.store.url
+
+
+def _counted(part: Part) -> str:
+    steps = len(part.plan.steps)
+    return f"{steps} step{'' if steps == 1 else 's'} for {len(part.claims)} claims"
+
+
+# What is shown -----------------------------------------------------------------------------------
+
+
+def _show_verdicts(found: Verification, model: str) -> None:
+    rows: list[tuple[str, ...] | None] = []
+    for judged in found.judged:
+        rows += [*_rows(found, judged, model), None]
+    longest = max(len(judged.claim.id) for judged in found.judged)
+    columns = ("claim", "published", "here", "verdict", "result")
+    widths = {"claim": longest, "verdict": 14, "result": 8}
+    show_table(columns, rows[:-1], styles=VERDICT_STYLES, widths=widths)
+    counts = ", ".join(f"{n} {name}" for name, n in found.counts.items())
+    say(f"{len(found.judged)} claims: {counts}", style="bold")
+    reasons: dict[str, list[str]] = {}
+    for judged in found.open:
+        reasons.setdefault(found.why_open(judged), []).append(judged.claim.id)
+    for why, ids in reasons.items():
+        warn(f"Could not be judged: {', '.join(ids)} ({why}).")
+
+
+def _rows(found: Verification, judged: Judged, model: str) -> Iterator[tuple[str, ...]]:
+    """A row for each corpus; the claim stands in the first."""
+    from bertology.reproductions.account import short_name
+    from bertology.reproductions.numbers import with_interval
+
+    claim = judged.claim
+    about = (
+        f"{' '.join(claim.statement.split())}\n{claim.id}",
+        " ".join(claim.published.text.split()),
+    )
+    for title, verdict in judged.verdicts:
+        e = verdict.estimate
+        here = verdict.measured
+        if e is not None:
+            quantity = claim.rule.quantity.replace("_", " ")
+            here = f"{quantity} {with_interval(e.value, e.low, e.high)}, n = {verdict.n}"
+        result = found.result_of(claim, title)
+        of = short_name(str(result.provenance.model.get("name")))
+        where = title if of == short_name(model) else f"{title} ({of})"
+        yield (*about, f"{where}: {here}", verdict.outcome.value, result.identity[:8])
+        about = ("", "")
+    if not judged.verdicts:
+        yield (*about, found.why_open(judged), judged.in_short, "")
+
+
+# What is written ---------------------------------------------------------------------------------
+
+
+def _check_files(options: VerifyOptions) -> None:
+    """Hours of work shall not end at a file that cannot be written."""
+    for name in ("json", "csv"):
+        given = getattr(options, name)
+        if given is not None and (Path(given).is_dir() or not Path(given).parent.is_dir()):
+            raise StoreError(
+                f"{given} cannot be written: there is no such folder, or it is one.",
+                hint=f"Name a file in a folder that exists with --{name}.",
+            )
+
+
+def _told(model: str, encoder: Encoder, taught: Taught | None) -> dict[str, Any]:
+    """The model that was given; of a classifier, also the one that it was made from."""
+    from bertology.run.describing import described
+
+    about = described(encoder)
+    return about if taught is None else {"name": model, "task": taught.task, "tuned_from": about}
+
+
+def _write(
+    found: Verification, options: VerifyOptions, model: dict[str, Any], command: str | None
+) -> None:
+    from bertology.reproductions.verdict_files import as_csv, as_json
+
+    texts = {}
+    if options.json is not None:
+        texts[options.json] = as_json(found, model=model, command=command)
+    if options.csv is not None:
+        texts[options.csv] = as_csv(found)
+    for name, text in texts.items():
+        path = Path(name)
+        part = path.with_name(f".{path.name}.part")
+        try:
+            part.write_text(text, encoding="utf-8")
+            part.replace(path)  # whole or not at all
+        except OSError as error:
+            raise StoreError(f"{path} cannot be written: {error.strerror or error}.") from error
+        say(f"Written: {path}")

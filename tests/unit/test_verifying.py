@@ -1,0 +1,154 @@
+"""Which claims are chosen, and which steps of the plans they need."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bertology.errors import UnknownNameError
+from bertology.model.shape import Shape
+from bertology.reproductions import REPRODUCTIONS, verifying
+from bertology.reproductions.carrying import Carried
+from bertology.reproductions.plan import Ask, Plan, Teach, Wishes
+from bertology.reproductions.verdict_files import as_csv, as_json
+from bertology.reproductions.verifying import (
+    Chosen,
+    Part,
+    Verification,
+    choose_claims,
+    find_taught,
+    needed_steps,
+    plan_parts,
+)
+from bertology.results.claims import Claim, load_claims
+from bertology.studies import STUDIES
+
+SHAPE = Shape(layers=12, heads=12, hidden=192, head_size=16, mlp=768)
+WISHES = Wishes("some-model", tasks=("grammar-paraphrase",), examples=20)
+
+
+def whole_plan() -> Plan:
+    return REPRODUCTIONS.get("dark-secrets").plan(WISHES, SHAPE)
+
+
+def claim(name: str) -> Claim:
+    return next(c for c in load_claims() if c.id == name)
+
+
+def keys(plan: Plan) -> list[str]:
+    return [step.key.partition("@")[0] for step in plan.steps]
+
+
+def test_without_a_wish_all_claims_about_a_given_model_are_taken() -> None:
+    chosen = choose_claims(())
+    assert {c.id.partition(".")[0] for c in chosen.claims} >= {"dark-secrets"}
+    assert not any(c.study == "pretraining-objectives" for c in chosen.claims)
+    assert {c.study for c, _ in chosen.left_out} == {"pretraining-objectives", "architecture-sweep"}
+    assert all("models of its own" in why for _, why in chosen.left_out)
+    assert any(c.study == "head-profile" for c in chosen.claims)
+    assert len(chosen.claims) + len(chosen.left_out) == len(load_claims())
+
+
+def test_claims_are_named_by_id_or_by_words() -> None:
+    (one,) = choose_claims(["dark-secrets.some-heads-hurt"]).claims
+    assert one.study == "head-ablation"
+    some = choose_claims(["frame", "dark-secrets.some-heads-hurt", "predicate frame"]).claims
+    assert len({c.id for c in some}) == len(some) > 3
+    named = choose_claims(["primer-training.sentence-order"])
+    assert not named.left_out
+    for nothing in ("no such words", " "):
+        with pytest.raises(UnknownNameError, match="claims --search"):
+            choose_claims([nothing])
+
+
+def test_only_what_is_needed_is_left_of_a_plan() -> None:
+    plan = whole_plan()
+    assert keys(needed_steps(plan, {"relation-heads"})) == ["relation-heads"]
+    assert keys(needed_steps(plan, {"head-ablation"})) == ["finetune", "head-ablation"]
+    joined = ["relation-heads", "finetune", "map-types", "attention-change", "head-ablation"]
+    assert keys(needed_steps(plan, {"head-profile"})) == [*joined, "head-profile"]
+    assert not needed_steps(plan, {"relation-heads"}).tasks
+    every = {s.study for s in plan.steps if not isinstance(s, Teach)}
+    assert needed_steps(plan, every).steps == plan.steps
+
+
+def test_claims_of_a_paper_without_a_plan_have_the_steps_of_their_studies() -> None:
+    names = ("primer-training.sentence-order", "primer-training.width-task")
+    chosen = [claim(n) for n in (*names, "dark-secrets.some-heads-hurt")]
+    paper, rest = plan_parts(chosen, replace(WISHES, seeds=2), SHAPE)
+    assert keys(paper.plan) == ["finetune", "head-ablation"]
+    objectives, sweep = rest.plan.steps
+    assert isinstance(objectives, Ask)
+    assert isinstance(sweep, Ask)
+    assert objectives.parameters["objectives"] == ("mlm-nsp", "sop")
+    assert objectives.parameters["seeds"] == 2
+    assert sweep.parameters["vary_layers"] == sweep.parameters["extras"] == ()
+    for step in (objectives, sweep):
+        STUDIES.get(step.study)(**step.parameters)  # takes what it is given
+        assert (step.data.split, step.data.limit) == ("train", 20)
+
+
+def test_a_plugins_claims_are_judged_on_a_classifier_where_they_need_one() -> None:
+    ablation = replace(claim("dark-secrets.some-heads-hurt"), id="other-paper.ablation")
+    types = replace(claim("dark-secrets.plain-maps-are-common"), id="other-paper.maps")
+    (part,) = plan_parts([ablation, types], replace(WISHES, epochs=2), SHAPE)
+    taught, asked, maps = part.plan.steps
+    assert isinstance(taught, Teach)
+    assert taught.epochs == 2
+    assert isinstance(asked, Ask)
+    assert asked.of == taught.key
+    assert maps.data.name == "grammar"
+
+
+def test_what_could_not_be_judged_is_told_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    strange = replace(claim("dark-secrets.some-heads-hurt"), id="x.y", study="no-such-study")
+    hurt = claim("dark-secrets.some-heads-hurt")
+    plan = needed_steps(whole_plan(), {"head-ablation"})
+    carried = Carried(reasons={"head-ablation@grammar-paraphrase": "it has no heads"})
+    parts = [Part("paper", (hurt,), plan), Part("rest", (strange,), Plan((), ()))]
+    found = Verification(Chosen((hurt, strange)), parts, [carried, Carried()])
+    assert found.counts == {"not run": 2}
+    assert [found.why_open(j) for j in found.open] == [
+        "it has no heads",
+        "its study 'no-such-study' is not installed here",
+    ]
+    record = json.loads(as_json(found, model={"name": "m"}, command="bertology verify m"))
+    assert [c["reason"] for c in record["claims"]] == [found.why_open(j) for j in found.open]
+    lines = as_csv(found).splitlines()
+    assert len(lines) == 3
+    assert lines[1].endswith("not run,,,,,,,it has no heads")
+    monkeypatch.setattr(verifying, "load_claims", lambda: [strange])
+    ((_, why),) = choose_claims(()).left_out
+    assert "not installed" in why
+
+
+@pytest.mark.parametrize(
+    ("record", "known"),
+    [
+        ({"start": "pretrained", "base": {"name": "b", "fingerprint": "f"}, "task": "t"}, True),
+        ({"start": "random", "base": {"name": "b", "fingerprint": "f"}, "task": "t"}, False),
+        ({"start": "pretrained", "base": None, "task": "t"}, False),
+        ({}, False),
+    ],
+)
+def test_what_a_classifier_was_is_read_beside_it(
+    record: dict[str, Any], known: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "bertology.json").write_text(json.dumps({"schema": 1, **record}))
+    found = find_taught(str(tmp_path))
+    assert (found is not None) == known
+    if found is not None:
+        assert (found.task, found.base, found.fingerprint) == ("t", "b", "f")
+
+
+def test_a_record_that_cannot_be_read_makes_no_classifier(tmp_path: Path) -> None:
+    assert find_taught(str(tmp_path)) is None
+    assert find_taught("user/model") is None
+    (tmp_path / "bertology.json").write_text("{")
+    assert find_taught(str(tmp_path)) is None
