@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+AXE := tests/node_modules/.package-lock.json
 WORKERS ?= 2
 # Torch would start one thread per core in every test worker; one each is faster together.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
@@ -11,7 +12,7 @@ ARGS ?=
 BENCH ?= $(addprefix benchmarks/,help_time.py claim_error.py racing_error.py pruned_speed.py streaming.py sweep_cpu.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all lint format docs bench clean
+.PHONY: help venv demo test test-all lint format docs pictures bench clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 14
@@ -31,11 +32,16 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP) ## Teach the bundled model a task, ablate its heads, show table and figure
 	$(BIN)/bertology demo $(ARGS)
 
-test: $(STAMP) ## Run the tests (all but those marked slow) and check types
+# axe-core looks at the pages in the tests. Without npm or a network those tests say so and skip.
+$(AXE): tests/package-lock.json
+	@! command -v npm >/dev/null || npm ci --silent --no-audit --no-fund --prefix tests || \
+	  echo "npm could not fetch axe-core; the tests that need it will be skipped"
+
+test: $(STAMP) $(AXE) ## Run the tests (all but those marked slow) and check types
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) -m "not slow" $(ARGS)
 	$(BIN)/mypy
 
-test-all: $(STAMP) ## Run every test, also the slow ones
+test-all: $(STAMP) $(AXE) ## Run every test, also the slow ones
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
 lint: $(STAMP) ## Check style and types
@@ -50,6 +56,9 @@ format: $(STAMP) ## Sort imports and format the code
 docs: $(STAMP) ## Build the documentation into site/
 	$(BIN)/python docs/generate.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+pictures: $(STAMP) ## Photograph the explorer for the README (ARGS="--report FILE" for a report too)
+	$(BIN)/python docs/make_pictures.py $(ARGS)
 
 bench: $(STAMP) ## Run the benchmarks (or one: make bench BENCH=benchmarks/x.py)
 	@for script in $(BENCH); do echo "== $$script"; $(BIN)/python $$script $(ARGS) || exit 1; done

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+_CODES = {"Tab": 9, "Escape": 27}
 _PATIENCE = 60.0  # seconds; a loaded machine starts a browser slowly
 
 
@@ -107,13 +108,17 @@ class Browser:
         return json.loads(line)
 
     def _hear(self, message: Any) -> None:
-        """Errors on the page, also what its security policy blocked."""
+        """Errors on the page, also what its security policy blocked, and what it logs as errors."""
         if message.get("method") == "Runtime.exceptionThrown":
             self.complaints.append(str(message["params"]["exceptionDetails"]))
         elif message.get("method") == "Log.entryAdded":
             entry = message["params"]["entry"]
             if entry["level"] == "error":
                 self.complaints.append(entry["text"])
+        elif message.get("method") == "Runtime.consoleAPICalled":
+            said = message["params"]
+            if said["type"] in ("error", "assert"):
+                self.complaints.append(str(said["args"]))
 
     def open(self, address: str) -> None:
         """Go to a page."""
@@ -136,10 +141,38 @@ class Browser:
             time.sleep(0.02)
 
     def press(self, key: str) -> None:
-        """A key, as a keyboard gives it."""
+        """A key, as a keyboard gives it; Tab goes on to the next thing that takes keys."""
         text = {"text": "\r" if key == "Enter" else key} if len(key) == 1 or key == "Enter" else {}
-        self.call("Input.dispatchKeyEvent", type="keyDown", key=key, **text)
-        self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
+        code = {"windowsVirtualKeyCode": _CODES[key]} if key in _CODES else {}
+        self.call("Input.dispatchKeyEvent", type="keyDown", key=key, **text, **code)
+        self.call("Input.dispatchKeyEvent", type="keyUp", key=key, **code)
+
+    def type(self, text: str) -> None:
+        """Text into whatever has the focus."""
+        self.call("Input.insertText", text=text)
+
+    def click(self, selector: str) -> None:
+        """Press and let go of the mouse in the middle of an element, once it can be seen."""
+        x, y = self.middle(selector)
+        self.point(x, y)
+        for kind in ("mousePressed", "mouseReleased"):
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    def middle(self, selector: str) -> tuple[float, float]:
+        """Where an element is in the window, which scrolls to it."""
+        self.wait_for(f"document.querySelector({selector!r}).getClientRects().length")
+        x, y = self.evaluate(
+            f"(e => {{ e.scrollIntoView({{block: 'center'}}); const b = e.getBoundingClientRect();"
+            "return [b.left + b.width / 2, b.top + b.height / 2]; })"
+            f"(document.querySelector({selector!r}))"
+        )
+        return x, y
+
+    def download_to(self, folder: Path) -> None:
+        """Keep what the page saves there."""
+        self.call(
+            "Browser.setDownloadBehavior", page=False, behavior="allow", downloadPath=str(folder)
+        )
 
     def point(self, x: float, y: float) -> None:
         """Move the mouse there."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -119,3 +120,19 @@ def tokenizer(words: list[str], *, max_length: int = 64) -> Any:
         mask_token="[MASK]",
         model_input_names=["input_ids", "token_type_ids", "attention_mask"],
     )
+
+
+def save_reader(folder: Path, *, layers: int = 2) -> Path:
+    """A tiny random BERT that reads as the bundled one does, in a folder."""
+    from bertology.model.encoder import Encoder
+    from bertology.model.locating import DEFAULT_MODEL
+
+    tokens = Encoder.load(DEFAULT_MODEL, device="cpu").tokenizer
+    torch.manual_seed(0)
+    config = hf.BertConfig(
+        vocab_size=len(tokens), hidden_size=16, num_hidden_layers=layers, num_attention_heads=2,
+        intermediate_size=16, max_position_embeddings=96,
+    )  # fmt: skip
+    hf.BertForMaskedLM(config).save_pretrained(folder)
+    tokens.save_pretrained(folder)
+    return folder

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.server.labelling import Labelling
 
-__all__ = ["add_to", "annotate"]
+__all__ = ["DEFAULT_TASK", "Drawn", "add_to", "annotate", "labelling_of", "login"]
 
-_DEFAULT_TASK = "grammar-entailment"  # it is bundled, and pairs are where blocks can be seen
+DEFAULT_TASK = "grammar-entailment"  # it is bundled, and pairs are where blocks can be seen
 
 
 def add_to(app: typer.Typer) -> None:
@@ -85,13 +86,13 @@ def annotate(
 
     check_extra("bertology annotate")
     from bertology.server.annotate import annotate_app
-    from bertology.server.labelling import Labelling
 
     with claim_port(port) as claimed:  # cheaper to be told before a model is loaded
-        corpora = _load_corpora(task or [_DEFAULT_TASK], split, root)
         encoder = _load_encoder(model)
-        plan = _plan(encoder, corpora, count, seed=seed, turn=turn)
-        labelling = Labelling(plan, to, annotator=annotator or _login(), turn=turn)
+        drawn = Drawn(split, count, seed, turn)
+        labelling = labelling_of(
+            encoder, task or [DEFAULT_TASK], to, annotator or login(), root=root, drawn=drawn
+        )
         _say_state(labelling, to)
         say(f"Page: {address_of(claimed)}    Stop with Ctrl-C; the same command goes on.")
         app = annotate_app(labelling, encoder, port=claimed.getsockname()[1])
@@ -106,7 +107,36 @@ def _say_state(labelling: Labelling, to: Path) -> None:
     say(f"{who}: {done['labelled']} of {done['total']} maps are labelled in {to}")
 
 
-def _login() -> str:
+@dataclass(frozen=True)
+class Drawn:
+    """Which maps are drawn from the corpora, and in which order they come."""
+
+    split: str = "validation"
+    count: int = 400
+    seed: int = 0
+    turn: int = 1
+
+
+def labelling_of(
+    encoder: Encoder,
+    tasks: list[str],
+    to: Path,
+    annotator: str,
+    *,
+    root: Path | None = None,
+    drawn: Drawn,
+) -> Labelling:
+    """The maps to label and where their labels go, for this command and for the explorer."""
+    from bertology.server.labelling import Labelling
+
+    encoder.require("patterns")
+    corpora = _load_corpora(tasks, drawn.split, root)
+    plan = _plan(encoder, corpora, drawn.count, seed=drawn.seed, turn=drawn.turn)
+    return Labelling(plan, to, annotator=annotator, turn=drawn.turn)
+
+
+def login() -> str:
+    """The name of whoever is logged in."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):  # a container may run as a user without a name

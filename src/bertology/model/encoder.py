@@ -431,7 +431,8 @@ class Encoder:
     def _evaluating(self) -> Iterator[None]:
         """No dropout during a run; the model's own mode afterwards."""
         training = [m for m in self.model.modules() if m.training]
-        self.model.eval()
+        if training:  # most often there is none, and telling every module takes a while
+            self.model.eval()
         try:
             yield
         finally:

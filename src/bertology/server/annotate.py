@@ -16,11 +16,11 @@ from bertology.stats.agreement import Agreement
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
-__all__ = ["PAGES", "annotate_app", "summary_of"]
+__all__ = ["PAGES", "annotate_app", "annotate_routes", "summary_of"]
 
 PAGES = {
-    "/": "annotate.html",
-    "/agreement": "agreement.html",
+    "/annotate": "annotate.html",
+    "/annotate/agreement": "agreement.html",
     "/static/look.css": "look.css",
     "/static/annotate.js": "annotate.js",
     "/static/attention-map.js": "attention-map.js",
@@ -51,15 +51,19 @@ class _Undo(_Strict):
 
 
 def annotate_app(labelling: Labelling, encoder: Encoder, *, port: int) -> FastAPI:
-    """The application that shows the maps of `labelling`, computed by `encoder`."""
+    """The labelling page by itself, with the maps of `labelling`, computed by `encoder`."""
     pictures = MapPictures(encoder)
-    routes = _routes(labelling, pictures)
-    return make_app([routes], PAGES, port=port, on_close=pictures.close)
+    routes = annotate_routes(labelling, pictures)
+    pages = {"/": PAGES["/annotate"], **PAGES}
+    return make_app([routes], pages, port=port, on_close=pictures.close)
 
 
-def _routes(labelling: Labelling, pictures: MapPictures) -> APIRouter:
-    """Plain functions, not coroutines: FastAPI runs them in threads, so none blocks another."""
-    router = APIRouter(prefix="/api")
+def annotate_routes(labelling: Labelling, pictures: MapPictures) -> APIRouter:
+    """What the labelling page asks, here and in the explorer.
+
+    Plain functions, not coroutines: FastAPI runs them in threads, so none blocks another.
+    """
+    router = APIRouter(prefix="/annotate/api")
 
     def state() -> dict[str, Any]:
         pictures.prepare(labelling.upcoming(_AHEAD))

@@ -21,11 +21,12 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bertology.errors import BertologyError
+from bertology.server.working import BusyError
 
 __all__ = ["MAX_BODY", "make_app"]
 
 MAX_BODY = 4096
-"""The most bytes a request may carry; the longest that pages send has fewer than a hundred."""
+"""The most bytes a request may carry, unless an application says otherwise."""
 
 _STATIC = Path(__file__).parent / "static"
 _TYPES = {
@@ -45,6 +46,7 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 _READING = {"GET", "HEAD"}
+_TOLD = 5  # mistakes of one request
 
 
 def make_app(
@@ -52,11 +54,13 @@ def make_app(
     pages: Mapping[str, str],
     *,
     port: int,
+    max_body: int = MAX_BODY,
     on_close: Callable[[], None] = lambda: None,
 ) -> FastAPI:
     """An application of these routes and pages: address -> file in `static/`.
 
-    `port` is the one that the browser's requests will name; `on_close` is called at the end.
+    `port` is the one that the browser's requests will name; `max_body` is how many bytes they may
+    carry; `on_close` is called at the end.
     """
 
     @asynccontextmanager
@@ -75,7 +79,7 @@ def make_app(
     app.add_exception_handler(BertologyError, _say_error)
     app.add_exception_handler(RequestValidationError, _say_invalid)
     app.add_exception_handler(HTTPException, _say_http)
-    app.add_middleware(Guard, port=port)
+    app.add_middleware(Guard, port=port, max_body=max_body)
     return app
 
 
@@ -83,7 +87,7 @@ def _add_page(app: FastAPI, address: str, name: str) -> None:
     path = _STATIC / name
     content, kind = path.read_bytes(), _TYPES[path.suffix]
 
-    def page() -> Response:
+    async def page() -> Response:  # nothing to wait for, so it needs no thread
         return Response(content, media_type=kind)
 
     app.add_api_route(address, page, methods=["GET", "HEAD"], include_in_schema=False)
@@ -91,14 +95,20 @@ def _add_page(app: FastAPI, address: str, name: str) -> None:
 
 def _say_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, BertologyError)
-    return JSONResponse({"error": error.problem, "hint": error.hint}, status_code=400)
+    status = 503 if isinstance(error, BusyError) else 400
+    return JSONResponse({"error": error.problem, "hint": error.hint}, status_code=status)
 
 
 def _say_invalid(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    # What was sent is not sent back: it may be anything.
-    wrong = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
+    # What was sent is not sent back: it may be anything, and of any length; so may its keys.
+    wrong = [f"{_place(e['loc'])}: {e['msg']}" for e in error.errors()[:_TOLD]]
     return JSONResponse({"error": "; ".join(wrong), "hint": None}, status_code=422)
+
+
+def _place(keys: Iterable[str | int]) -> str:
+    shown = ".".join(str(key)[:40] for key in keys)
+    return shown.encode("utf-8", "replace").decode("utf-8")
 
 
 def _say_http(_: Request, error: Exception) -> Response:
@@ -109,8 +119,8 @@ def _say_http(_: Request, error: Exception) -> Response:
 class Guard:
     """Refuses requests by host, origin, kind and size, and adds headers to every answer."""
 
-    def __init__(self, app: ASGIApp, *, port: int) -> None:
-        self.app = app
+    def __init__(self, app: ASGIApp, *, port: int, max_body: int = MAX_BODY) -> None:
+        self.app, self.max_body = app, max_body
         self.hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost")}
         self.origins = {f"http://{host}" for host in self.hosts}
 
@@ -131,9 +141,9 @@ class Guard:
             await send(message)
 
         refusal = self._refusal(str(scope["method"]), Headers(scope=scope))
-        body = b"" if refusal else await _read(receive)
+        body = b"" if refusal else await _read(receive, self.max_body)
         if body is None:
-            refusal = (413, f"A request may carry {MAX_BODY} bytes at most.")
+            refusal = (413, f"A request may carry {self.max_body:,} bytes at most.")
         if refusal is not None:
             status, text = refusal
             answer = JSONResponse({"error": text, "hint": None}, status_code=status)
@@ -158,7 +168,7 @@ class Guard:
         return None
 
 
-async def _read(receive: Receive) -> bytes | None:
+async def _read(receive: Receive, most: int) -> bytes | None:
     """The whole body; None if there is too much of it, whatever its headers say."""
     body = bytearray()
     while True:
@@ -166,7 +176,7 @@ async def _read(receive: Receive) -> bytes | None:
         if message["type"] != "http.request":
             return bytes(body)
         body += message.get("body", b"")
-        if len(body) > MAX_BODY:
+        if len(body) > most:
             return None
         if not message.get("more_body", False):
             return bytes(body)

@@ -19,7 +19,7 @@ from bertology.errors import DataError
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
-__all__ = ["MapPicture", "MapPictures", "picture_of"]
+__all__ = ["MapPicture", "MapPictures", "in_16_bits", "picture_of"]
 
 _KEPT = 32  # pictures; the longest have 512 tokens and take under a megabyte
 
@@ -48,10 +48,15 @@ def picture_of(encoder: Encoder, recipe: MapRecipe) -> MapPicture:
     batch = encoder.encode(text, too_long="truncate")
     site = f"layer.{recipe.layer}.head.{recipe.head}.pattern"
     weights: NDArray[np.float32] = encoder.run(batch, record=site)[site][0].float().cpu().numpy()
+    packed, peak = in_16_bits(weights)
+    return MapPicture(tuple(batch.tokens[0]), packed, peak, _boundary(encoder, text))
+
+
+def in_16_bits(weights: NDArray[np.floating[Any]]) -> tuple[str, float]:
+    """A map as `MapPicture.weights` holds it, and its peak."""
     peak = float(weights.max())
     steps = np.rint(weights / (peak or 1.0) * 65535).astype("<u2")
-    packed = base64.b64encode(steps.tobytes()).decode("ascii")
-    return MapPicture(tuple(batch.tokens[0]), packed, peak, _boundary(encoder, text))
+    return base64.b64encode(steps.tobytes()).decode("ascii"), peak
 
 
 def _boundary(encoder: Encoder, text: str | tuple[str, str]) -> int | None:

@@ -58,7 +58,7 @@ function showComparison({ first, second, maps, same, kappa, table: counts }, typ
 }
 
 try {
-  const found = await get("/api/agreement");
+  const found = await get("/annotate/api/agreement");
   at("status").textContent = found.comparisons.length
     ? ""
     : "There is nothing to compare yet: it takes two annotators, or two passes, with the same maps.";

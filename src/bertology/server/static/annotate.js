@@ -60,7 +60,7 @@ async function showCurrent() {
     finish();
     return;
   }
-  const found = await get(`/api/maps/${state.current}`);
+  const found = await get(`/annotate/api/maps/${state.current}`);
   map.show(found);
   showTexts(found);
   shown = found.number;
@@ -87,7 +87,7 @@ function label(button) {
   if (shown === null) return;
   proceed(async () => {
     const name = button.dataset.label;
-    state = await post("/api/label", { number: shown, label: name });
+    state = await post("/annotate/api/label", { number: shown, label: name });
     return `Labelled ${name}.`;
   });
 }
@@ -95,7 +95,7 @@ function label(button) {
 function skip() {
   if (shown === null) return;
   proceed(async () => {
-    state = await post("/api/skip", { number: shown });
+    state = await post("/annotate/api/skip", { number: shown });
     return "Skipped.";
   });
 }
@@ -103,7 +103,7 @@ function skip() {
 function undo() {
   if (!state?.can_undo) return;
   proceed(async () => {
-    state = await post("/api/undo", {});
+    state = await post("/annotate/api/undo", {});
     return "Back to the map before.";
   });
 }
@@ -124,6 +124,6 @@ at("undo-last").addEventListener("click", undo);
 
 busy = false;
 proceed(async () => {
-  state = await get("/api/state");
+  state = await get("/annotate/api/state");
   return "";
 });

@@ -1,31 +1,28 @@
 // Questions to the server that this page came from. Trouble is thrown as text for the reader.
 
-async function answer(response) {
+async function answer(response, read) {
+  if (response.ok) return response[read]();
   const value = await response.json().catch(() => ({ error: "The answer was not readable." }));
-  if (!response.ok) {
-    throw new Error([value.error, value.hint].filter(Boolean).join(" "));
-  }
-  return value;
+  throw new Error([value.error, value.hint].filter(Boolean).join(" "));
 }
 
-async function ask(address, options) {
+async function ask(address, options, read = "json") {
   let response;
   try {
     response = await fetch(address, options);
-  } catch {
+  } catch (error) {
+    if (options.signal?.aborted) throw error; // the page changed its mind; nothing is wrong
     throw new Error("The command that serves this page does not answer. Was it stopped?");
   }
-  return answer(response);
+  return answer(response, read);
 }
 
-export function get(address) {
-  return ask(address, { method: "GET" });
+export function get(address, { signal } = {}) {
+  return ask(address, { method: "GET", signal });
 }
 
-export function post(address, value) {
-  return ask(address, {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify(value),
-  });
+// `read` says what the answer is: "json", or "arrayBuffer" for attention maps.
+export function post(address, value, { signal, read } = {}) {
+  const headers = { "Content-Type": "application/json" };
+  return ask(address, { method: "POST", headers, body: JSON.stringify(value), signal }, read);
 }

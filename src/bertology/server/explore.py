@@ -1,0 +1,200 @@
+"""The explorer: what its page asks, and who answers.
+
+Nothing of a reader's view is kept here: every question brings it along, and what is switched off
+is an argument of one run. So readers cannot disturb each other.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fastapi import APIRouter, Depends, FastAPI, Query
+from fastapi.responses import JSONResponse, Response
+
+from bertology.errors import BertologyError
+from bertology.server import annotate
+from bertology.server.app import make_app
+from bertology.server.map_answers import described, maps_at, pack, single
+from bertology.server.map_pictures import MapPictures
+from bertology.server.mean_maps import mean_maps
+from bertology.server.outliers import outliers_of
+from bertology.server.predictions import Predictions
+from bertology.server.python_code import python_code
+from bertology.server.reading import Reader
+from bertology.server.searching import Searching, offered
+from bertology.server.sentences import CHARACTERS, most_tokens
+from bertology.server.task_examples import FIRST_EXAMPLES, TaskExamples
+from bertology.server.views import (
+    MapQuestion,
+    MeanQuestion,
+    OutlierQuestion,
+    PredictQuestion,
+    PythonQuestion,
+    SearchQuestion,
+    Shown,
+    ViewQuestion,
+)
+from bertology.server.working import Turnstile
+
+if TYPE_CHECKING:
+    from bertology.model.encoder import Encoder
+    from bertology.server.labelling import Labelling
+
+__all__ = ["MAX_BODY", "PAGES", "explore_app"]
+
+MAX_BODY = 64 * 1024
+"""Room for the longest text, twice escaped, with every head of a large model off."""
+
+_STATIC = Path(__file__).parent / "static"
+PAGES: Mapping[str, str] = {
+    "/": "explore/index.html",
+    "/static/look.css": "look.css",
+    "/static/server.js": "server.js",
+    "/static/icon.svg": "icon.svg",
+} | {
+    # Listed once, when this is imported: no address from outside ever becomes a path.
+    f"/static/explore/{path.name}": f"explore/{path.name}"
+    for path in sorted((_STATIC / "explore").iterdir())
+    if path.suffix in (".css", ".js")
+}
+
+
+def explore_app(
+    encoder: Encoder,
+    *,
+    port: int,
+    root: Path | None = None,
+    labelling: Labelling | None = None,
+) -> FastAPI:
+    """The explorer of one model; with `labelling`, the labelling page is at /annotate."""
+    reader, examples = Reader(encoder), TaskExamples(root)
+    # The first pass is slow, and the page opens with this very text.
+    reader.begin(Shown(*FIRST_EXAMPLES[0]))
+    routers = [_routes(reader, examples, labels=labelling is not None)]
+    pages, closing = dict(PAGES), [reader.close]
+    if labelling is not None:
+        pictures = MapPictures(_twin(encoder))
+        routers.append(annotate.annotate_routes(labelling, pictures))
+        pages |= annotate.PAGES
+        closing.append(pictures.close)
+
+    def close() -> None:
+        for end in closing:
+            end()
+
+    return make_app(routers, pages, port=port, max_body=MAX_BODY, on_close=close)
+
+
+def _twin(encoder: Encoder) -> Encoder:
+    """The same model with a tokenizer of its own: a tokenizer cannot serve two threads at once."""
+    from bertology.model.encoder import Encoder
+
+    own = copy.deepcopy(encoder.tokenizer)
+    return Encoder(encoder.model, own, head=encoder.head, name=encoder.name)
+
+
+def _routes(reader: Reader, examples: TaskExamples, *, labels: bool) -> APIRouter:
+    """Plain functions, which wait in threads; what needs no model is answered at once."""
+    router = APIRouter(prefix="/api", dependencies=[Depends(Turnstile())])
+    predictions, searching = Predictions(reader), Searching(reader, examples)
+    about = _about(reader, examples) | {"annotate": labels}
+
+    @router.get("/model")
+    async def show_model() -> JSONResponse:
+        return JSONResponse(about)
+
+    @router.get("/examples")
+    def show_example(
+        task: str = Query(min_length=1, max_length=100), number: int = Query(ge=0, le=10**6)
+    ) -> JSONResponse:
+        return JSONResponse(examples.example(task, number))
+
+    @router.post("/maps")
+    def show_maps(question: ViewQuestion) -> Response:
+        view = question.view
+        reading = reader.read(view.shown)
+        maps = maps_at(reading, reader.maps(reading), view.level)
+        return _binary(pack(described(reading, view.level), maps))
+
+    @router.post("/map")
+    def show_map(question: MapQuestion) -> JSONResponse:
+        view = question.view
+        reader.check_head(question.layer, question.head)
+        reading = reader.read(view.shown)
+        one = reader.maps(reading)[question.layer, question.head]
+        return JSONResponse(
+            single(described(reading, view.level), maps_at(reading, one, view.level))
+        )
+
+    @router.post("/predict")
+    def predict(question: PredictQuestion) -> JSONResponse:
+        return JSONResponse(predictions.of(question.view.shown, question.top))
+
+    @router.post("/outliers")
+    def find_outliers(question: OutlierQuestion) -> JSONResponse:
+        return JSONResponse(outliers_of(reader, question.view.shown))
+
+    @router.post("/search")
+    def search(question: SearchQuestion) -> JSONResponse:
+        return JSONResponse(searching.answer(question))
+
+    @router.post("/mean")
+    def show_mean(question: MeanQuestion) -> Response:
+        return _binary(mean_maps(reader, examples, question))
+
+    @router.post("/python")
+    def write_python(question: PythonQuestion) -> JSONResponse:
+        layer, head = question.layer, question.head
+        if (layer is None) != (head is None):
+            raise BertologyError("A head has a layer and a number; give both, or neither.")
+        if layer is not None and head is not None:
+            reader.check_head(layer, head)
+        return JSONResponse({"code": python_code(reader, question.view, layer, head)})
+
+    return router
+
+
+def _binary(content: bytes) -> Response:
+    return Response(content, media_type="application/octet-stream")
+
+
+def _about(reader: Reader, examples: TaskExamples) -> dict[str, Any]:
+    """The model, what can be asked of it, and what there is to begin with."""
+    encoder = reader.encoder
+    shape, main = encoder.shape, encoder.family.main_stack
+    gone = [
+        [layer, head]
+        for (stack, layer), heads in sorted(encoder.numbering.removed.items())
+        for head in heads
+        if stack == main
+    ]
+    hows = (["uniform"] if reader.shows_maps else []) + (
+        ["zero", "mean"] if "heads" in encoder.capabilities else []
+    )
+    return {
+        "name": encoder.name,
+        "family": encoder.family.title,
+        "layers": shape.layers,
+        "heads": shape.heads,
+        "hidden": shape.hidden,
+        "parameters": sum(p.numel() for p in encoder.model.parameters()),
+        "vocabulary": int(encoder.config.vocab_size),
+        "limits": {"characters": CHARACTERS, "tokens": most_tokens(encoder)},
+        "can": {
+            "maps": reader.shows_maps,
+            "masked": reader.fills,
+            "classes": reader.labels is not None,
+            "words": bool(encoder.tokenizer.is_fast),
+        },
+        "value": reader.gives_value,
+        "labels": None if reader.labels is None else list(reader.labels),
+        "mask_token": encoder.tokenizer.mask_token,
+        "hows": hows,
+        "gone": gone,
+        "tasks": examples.tasks(),
+        **offered(),
+        "examples": [{"text": text, "pair": pair} for text, pair in FIRST_EXAMPLES],
+    }

@@ -1,0 +1,82 @@
+"""Maps as the page is sent them: a short description in JSON, then a byte for each weight."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertology.data.alignment import pool
+from bertology.server.map_pictures import in_16_bits
+from bertology.server.reading import Reading
+
+__all__ = ["described", "maps_at", "pack", "single"]
+
+Floats = NDArray[np.floating[Any]]
+_WORD = 4  # JavaScript reads the weights in place only where a multiple of this begins
+
+
+def maps_at(reading: Reading, maps: Floats, level: str) -> Floats:
+    """The maps between pieces, or between words."""
+    if level == "pieces":
+        return maps
+    assert reading.sentence.units  # refuses where no words are known
+    assert reading.sentence.alignment is not None
+    return pool(maps, reading.sentence.alignment, special=True)
+
+
+def described(reading: Reading, level: str) -> dict[str, Any]:
+    """What the rows and columns of the maps are."""
+    sentence = reading.sentence
+    alignment = sentence.alignment
+    if level == "pieces":
+        groups: list[tuple[int, ...]] = [(i,) for i in range(len(sentence))]
+        tokens, originals = list(sentence.pieces), list(sentence.originals)
+    else:
+        groups = sentence.units
+        tokens = [sentence.word_at(group) for group in groups]
+        words = [None if alignment is None else alignment.word_of(g[0]) for g in groups]
+        originals = [
+            sentence.originals[g[0]] if w is None else sentence.written(w)
+            for g, w in zip(groups, words, strict=True)
+        ]
+    start = sentence.boundary
+    return {
+        "size": len(groups),
+        "tokens": tokens,
+        "originals": originals,
+        "pieces": [list(group) for group in groups],
+        "words": [None if alignment is None else alignment.word_of(g[0]) for g in groups],
+        "special": [sentence.special[g[0]] for g in groups],
+        "boundary": None
+        if start is None
+        else next(i for i, group in enumerate(groups) if group[0] >= start),
+    }
+
+
+def pack(about: dict[str, Any], maps: Floats) -> bytes:
+    """`about`, with the maps' shape and peaks, and each weight as a share of its map's peak.
+
+    Heads that were pruned, whose weights are NaN, have a peak and weights of 0.
+    """
+    layers, heads = maps.shape[:2]
+    steps = np.empty(maps.shape, np.uint8)
+    peaks: list[float] = []
+    for layer, own in enumerate(maps):  # one by one: a layer stays in the processor's cache
+        most = np.nan_to_num(own.max(axis=(-2, -1)))  # (heads,)
+        scale = np.divide(255.0, most, out=np.zeros_like(most), where=most > 0)
+        scaled = np.nan_to_num(own * scale[:, None, None], copy=False)
+        steps[layer] = np.rint(scaled, out=scaled)
+        peaks += [float(f"{peak:.6g}") for peak in most.tolist()]
+    about = {**about, "layers": layers, "heads": heads, "peaks": peaks}
+    text = json.dumps(about, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % _WORD)
+    return b"".join([len(text).to_bytes(4, "little"), text, steps.tobytes()])
+
+
+def single(about: dict[str, Any], weights: Floats) -> dict[str, Any]:
+    """One map in full, with the precision of the labelling page's."""
+    packed, peak = in_16_bits(weights)
+    return {**about, "weights": packed, "peak": peak}

@@ -1,0 +1,62 @@
+"""The mean map of every head over examples of a task, on one grid of relative positions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bertology.errors import DataError
+from bertology.server.map_answers import pack
+from bertology.server.reading import MAPS, Reader
+from bertology.server.sentences import encode
+from bertology.server.task_examples import TaskExamples
+from bertology.server.views import MeanQuestion, Shown
+
+if TYPE_CHECKING:
+    from bertology.model.relative_maps import RelativeMaps
+
+__all__ = ["GRID", "mean_maps"]
+
+GRID = 24  # stretches that a text is cut into
+
+
+def mean_maps(reader: Reader, examples: TaskExamples, question: MeanQuestion) -> bytes:
+    """As all maps of a view are sent. Texts that are too long are passed over.
+
+    Every example is a piece of work of its own, so that others have their turn in between.
+    """
+    from bertology.model.relative_maps import RelativeMaps
+
+    reader.encoder.require("patterns")
+    mean = RelativeMaps(reader.encoder.shape, GRID)
+    changes, used = question.off.changes, 0
+    for example in examples.corpus(question.task):
+        shown = Shown(example.text, example.text_b, changes=changes)
+        used += reader.worker.do(lambda shown=shown: _add(reader, shown, mean))  # type: ignore[misc]
+        if used == question.examples:
+            break
+    if not used:
+        raise DataError(f"Every text of {question.task!r} is too long.")
+    return pack({**_grid(), "examples": used}, mean.mean.nan_to_num().float().numpy())
+
+
+def _add(reader: Reader, shown: Shown, mean: RelativeMaps) -> bool:
+    changes = reader.interventions(shown.changes)
+    try:
+        _, batch = encode(reader.encoder, shown)
+    except DataError:
+        return False
+    reader.encoder.run(batch, reduce={MAPS: mean}, do=changes)
+    return True
+
+
+def _grid() -> dict[str, Any]:
+    names = [f"{100 * cell / GRID:.0f} %" for cell in range(GRID)]
+    return {
+        "size": GRID,
+        "tokens": names,
+        "originals": names,
+        "pieces": [[cell] for cell in range(GRID)],
+        "words": [None] * GRID,
+        "special": [False] * GRID,
+        "boundary": None,
+    }

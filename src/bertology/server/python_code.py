@@ -1,0 +1,107 @@
+"""A view as lines of Python that give the same numbers."""
+
+from __future__ import annotations
+
+from bertology.server.reading import MEANS_OVER, Reader
+from bertology.server.sentences import Sentence
+from bertology.server.views import Changes, View
+
+__all__ = ["python_code"]
+
+
+def python_code(reader: Reader, view: View, layer: int | None, head: int | None) -> str:
+    """Lines to paste. With a layer and a head `attention` is that map, else all of them."""
+    sentence = reader.read(view.shown).sentence
+    words = view.level == "words"
+    lines = ["import bertology as bt"]
+    if words:
+        lines.append("from bertology.data.alignment import align, pool")
+        lines.append("from bertology.data.treebank_words import treebank_words")
+    lines += ["", *_model(reader), *_input(view), "", *_off(reader, view.off.changes)]
+    if reader.shows_maps:
+        lines += _attention(view, layer, head)
+        lines += _words(view) if words else []
+    return "\n".join([*lines, *_answers(reader, sentence)]) + "\n"
+
+
+def _model(reader: Reader) -> list[str]:
+    encoder = reader.encoder
+    return [f"encoder = bt.load({encoder.name!r}, head={encoder.head!r})"]
+
+
+def _input(view: View) -> list[str]:
+    given = f"{view.text!r}" if view.pair is None else f"({view.text!r}, {view.pair!r})"
+    lines = [f"text = {given}", "batch = encoder.encode(text)"]
+    if view.masked:
+        places = sorted(set(view.masked))
+        lines.append(f'batch.inputs["input_ids"][0, {places}] = encoder.tokenizer.mask_token_id')
+    return lines
+
+
+def _off(reader: Reader, changes: Changes) -> list[str]:
+    """`off`, where something is; and then the run."""
+    record = ', record="layer.*.head.*.pattern"' if reader.shows_maps else ""
+    if not changes:
+        return [f"trace = encoder.run(batch{record})"]
+    made, before = [], []
+    if changes.heads and changes.how == "mean":
+        texts = f'bt.load_corpus("grammar", limit={MEANS_OVER}).texts'
+        before.append(f"means = encoder.head_means({texts})")
+        made.append(f"bt.MeanHead({list(changes.heads)}, means)")
+    elif changes.heads:
+        kind = "ZeroHead" if changes.how == "zero" else "UniformAttention"
+        made.append(f"bt.{kind}({list(changes.heads)})")
+    if changes.layers:
+        made.append(f"bt.SkipLayer({list(changes.layers)})")
+    if changes.dimensions:
+        made.append(f"bt.ZeroDimensions({list(changes.dimensions)})")
+    off = f"off = [{', '.join(made)}]"
+    return [*before, off, f"trace = encoder.run(batch{record}, do=off)"]
+
+
+def _attention(view: View, layer: int | None, head: int | None) -> list[str]:
+    if layer is None or head is None:
+        shape = "(layer, head, query, key)"
+        return [f'attention = trace["layer.*.head.*.pattern"][:, 0].numpy(force=True)  # {shape}']
+    site = f"layer.{layer}.head.{head}.pattern"
+    return [f'attention = trace["{site}"][0].numpy(force=True)  # (query, key)']
+
+
+def _words(view: View) -> list[str]:
+    """The map between words."""
+    if view.pair is None:
+        texts, given = "[text]", "text"
+    else:
+        texts, given = "list(text)", "*text"
+    return [
+        f"texts = {texts}",
+        f"encoding = encoder.tokenizer({given}).encodings[0]",
+        "alignment = align(encoding, *texts, words=[treebank_words(one) for one in texts])",
+        "attention = pool(attention, alignment, special=True)",
+    ]
+
+
+def _answers(reader: Reader, sentence: Sentence) -> list[str]:
+    lines = []
+    if reader.fills and sentence.masked:
+        lines += [
+            "",
+            f"hidden = {list(sentence.masked)}",
+            "probabilities = trace.logits[0, hidden].softmax(-1)  # (hidden, vocabulary)",
+            "for position, row in zip(hidden, probabilities):",
+            "    shares, ids = row.topk(5)",
+            "    print(position, encoder.tokenizer.convert_ids_to_tokens(ids.tolist()), shares)",
+        ]
+    if reader.gives_value:
+        lines += ["", "value = float(trace.logits)"]
+    elif reader.labels is not None and reader.encoder.head == "classification":
+        several = reader.several_labels
+        turn = "sigmoid()" if several else "softmax(-1)"
+        lines += ["", f"classes = trace.logits[0].{turn}", f"labels = {list(reader.labels)}"]
+    elif reader.labels is not None and len(sentence.texts) > 1:
+        lines += [
+            "",
+            "classes = trace.output.seq_relationship_logits[0].softmax(-1)",
+            f"labels = {list(reader.labels)}",
+        ]
+    return lines

@@ -1,0 +1,228 @@
+"""One pass of the model over what a reader looks at: its maps and its answers, changes applied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertology.errors import BertologyError, CapabilityError, ModelError
+from bertology.server.sentences import Sentence, encode
+from bertology.server.views import Changes, Shown
+from bertology.server.working import Kept, Worker
+
+if TYPE_CHECKING:
+    from bertology.model.encoder import Encoder
+    from bertology.model.interventions import Intervention
+    from bertology.model.trace import Trace
+
+__all__ = ["MEANS_OVER", "NEXT", "Reader", "Reading"]
+
+Floats = NDArray[np.float32]
+MAPS = "layer.*.head.*.pattern"
+MEANS_OVER = 32
+"""How many sentences of the bundled grammar give what a head says on average."""
+NEXT = ("follows", "does not follow")
+"""The classes of a next-sentence head, as BERT numbers them."""
+_PAIRS = ("nsp", "sop")  # the pairings of our recipes that have these classes
+_ROOM = 64 * 2**20  # bytes of readings that are kept
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What came of one pass."""
+
+    sentence: Sentence
+    maps: Floats | None  # (layers, heads, queries, keys); NaN where a head was pruned
+    hidden: Floats | None  # (masked, vocabulary) probabilities; None without such a head
+    classes: tuple[float, ...] | None
+    value: float | None
+
+    @property
+    def size(self) -> int:
+        """In bytes, nearly."""
+        arrays = (self.maps, self.hidden)
+        return 4096 + sum(0 if a is None else a.nbytes for a in arrays)
+
+
+class Reader:
+    """Reads for everybody: the model, the thread that runs it, and what it read last."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        encoder.require_tokenizer()
+        self.encoder, self.worker = encoder, Worker()
+        self._kept: Kept[Shown, Reading] = Kept(
+            self.worker, self._read, size=lambda reading: reading.size, room=_ROOM
+        )
+
+    def begin(self, shown: Shown) -> Future[Reading]:
+        """Ask for a reading, without waiting for it."""
+        return self._kept.begin(shown)
+
+    def read(self, shown: Shown) -> Reading:
+        """A reading, waited for."""
+        return self._kept.get(shown)
+
+    def maps(self, reading: Reading) -> Floats:
+        """The maps of a reading; refused where the model does not show them."""
+        if reading.maps is None:
+            self.encoder.require("patterns")
+        assert reading.maps is not None
+        return reading.maps
+
+    def close(self) -> None:
+        """Stop the thread."""
+        self.worker.close()
+
+    # What the model can do -----------------------------------------------------------------------
+
+    @cached_property
+    def shows_maps(self) -> bool:
+        """Whether attention can be seen."""
+        return "patterns" in self.encoder.capabilities
+
+    @cached_property
+    def fills(self) -> bool:
+        """Whether hidden words can be read."""
+        mask = self.encoder.tokenizer.mask_token_id
+        return "masked-lm" in self.encoder.capabilities and mask is not None
+
+    @cached_property
+    def labels(self) -> tuple[str, ...] | None:
+        """The names of the classes; None where there are none."""
+        if self.encoder.head == "pretraining" and self._judges_pairs:
+            return NEXT
+        if self.encoder.head != "classification" or self.encoder.config.num_labels < 2:
+            return None
+        names = self.encoder.config.id2label
+        return tuple(str(names[i]) for i in range(self.encoder.config.num_labels))
+
+    @property
+    def several_labels(self) -> bool:
+        """Whether a text may have several classes at once, or none."""
+        kind = getattr(self.encoder.config, "problem_type", None)
+        return bool(kind == "multi_label_classification")
+
+    @property
+    def gives_value(self) -> bool:
+        """Whether the answer is a number, as in regression."""
+        return self.encoder.head == "classification" and self.encoder.config.num_labels == 1
+
+    @cached_property
+    def _judges_pairs(self) -> bool:
+        head = getattr(getattr(self.encoder.model, "cls", None), "seq_relationship", None)
+        return getattr(head, "out_features", 0) == len(NEXT) and _was_trained(self.encoder.name)
+
+    def check_answers(self) -> None:
+        """Refuse to ask a model that only shows its insides."""
+        if not self.fills and self.labels is None and not self.gives_value:
+            raise CapabilityError(
+                f"{self.encoder.name!r} has neither a head for hidden words nor a classifier, so "
+                "it predicts nothing.",
+                hint="Its maps can be seen. Fine-tune it with: bertology finetune MODEL TASK",
+            )
+
+    @cached_property
+    def head_means(self) -> Any:
+        """What each head says on average. Asked for on the worker's thread only."""
+        from bertology.data.loading import load_corpus
+
+        return self.encoder.head_means(load_corpus("grammar", limit=MEANS_OVER).texts)
+
+    # One pass ------------------------------------------------------------------------------------
+
+    def _read(self, shown: Shown) -> Reading:
+        from bertology.model.narrow_head import predicting_at
+
+        sentence, batch = encode(self.encoder, shown)
+        record = [MAPS] if self.shows_maps else []
+        changes = self.interventions(shown.changes)
+        with predicting_at(self.encoder, sentence.masked) if self.fills else nullcontext():
+            trace = self.encoder.run(batch, record=record, do=changes)
+        maps = trace[MAPS][:, 0].float().cpu().numpy() if self.shows_maps else None
+        return Reading(
+            sentence,
+            maps,
+            self._filled(trace, sentence.masked) if self.fills else None,
+            self._classes(trace.output, len(sentence.texts)),
+            self._value(trace),
+        )
+
+    def interventions(self, changes: Changes) -> list[Intervention]:
+        """What is off, as changes for one run; each refuses what the model does not have."""
+        from bertology.model.interventions import (
+            MeanHead,
+            SkipLayer,
+            UniformAttention,
+            ZeroDimensions,
+            ZeroHead,
+        )
+
+        found: list[Intervention] = []
+        if changes.heads and changes.how == "mean":
+            found.append(MeanHead(changes.heads, self.head_means))
+        elif changes.heads:
+            kind = ZeroHead if changes.how == "zero" else UniformAttention
+            found.append(kind(changes.heads))
+        if changes.layers:
+            found.append(SkipLayer(changes.layers))
+        if changes.dimensions:
+            found.append(ZeroDimensions(changes.dimensions))
+        return found
+
+    def _filled(self, trace: Trace, positions: Sequence[int]) -> Floats:
+        from bertology.model.narrow_head import logits_at
+
+        return self._finite(logits_at(trace, positions).float().softmax(-1))
+
+    def _classes(self, output: Any, texts: int) -> tuple[float, ...] | None:
+        if self.labels is None:
+            return None
+        if self.labels is NEXT:
+            if texts == 1:
+                return None  # it was never asked of a single text
+            logits = output.seq_relationship_logits
+        else:
+            logits = output.logits
+        scores = logits[0].float()
+        shares = scores.sigmoid() if self.several_labels else scores.softmax(-1)
+        return tuple(self._finite(shares).tolist())
+
+    def _value(self, trace: Any) -> float | None:
+        return float(self._finite(trace.logits.float()).item()) if self.gives_value else None
+
+    def _finite(self, answers: Any) -> Floats:
+        found: Floats = answers.cpu().numpy()
+        if not np.isfinite(found).all():
+            raise ModelError(
+                f"{self.encoder.name!r} answers with numbers that are not finite.",
+                hint="Its weights may be broken, or what is off leaves nothing to compute with.",
+            )
+        return found
+
+    def check_head(self, layer: int, head: int) -> None:
+        """Refuse a head that the model does not have."""
+        from bertology.model.interventions import check_heads
+
+        check_heads([(layer, head)], self.encoder, None)
+
+
+def _was_trained(name: str) -> bool:
+    """Whether a next-sentence head learned anything: our own models say so in their record."""
+    from bertology.model.locating import locate
+    from bertology.train.checkpoint import read_record
+
+    try:
+        record = read_record(locate(name).source) or {}
+    except BertologyError:
+        return True  # no model of ours, or none in a folder: BERT as others pre-train it
+    stages = record.get("recipe", {}).get("stages", [])
+    objectives = [stage.get("objective", {}) for stage in stages]
+    told = [o for o in objectives if "sentence" in o.get("losses", []) and o["pairing"] in _PAIRS]
+    return not objectives or bool(told)

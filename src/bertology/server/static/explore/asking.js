@@ -1,0 +1,63 @@
+// Questions to the server: the newest of a kind counts, an older one is dropped.
+
+export class Asking {
+  #newest = new Map(); // question -> what aborts it
+  #troubles = new Map(); // question -> what went wrong the last time
+  #waiting = []; // questions of the row that have no answer yet
+  #turn = 0;
+  #running = 0;
+
+  constructor({ showBusy, showTrouble }) {
+    this.showBusy = showBusy;
+    this.showTrouble = showTrouble;
+  }
+
+  // One question by itself: others that are on their way go on. Gives whether it was answered.
+  async ask(question) {
+    this.#newest.get(question)?.abort();
+    const controller = new AbortController();
+    const { signal } = controller;
+    this.#newest.set(question, controller);
+    this.#count(1);
+    try {
+      await question(signal);
+      if (!signal.aborted) this.#troubles.delete(question);
+    } catch (error) {
+      if (!signal.aborted) this.#troubles.set(question, error);
+    } finally {
+      this.#count(-1);
+    }
+    const [trouble] = this.#troubles.values();
+    this.showTrouble(trouble ?? null);
+    return !signal.aborted && !this.#troubles.has(question);
+  }
+
+  // One after the other: the model has only so many cores, and the first answer is the urgent
+  // one. What had no answer yet when the row was begun anew comes last.
+  async askInTurn(questions) {
+    this.#turn += 1;
+    const mine = this.#turn;
+    for (const question of questions) this.#newest.get(question)?.abort();
+    this.#waiting = [...questions, ...this.#waiting.filter((q) => !questions.includes(q))];
+    while (this.#waiting.length) {
+      const answered = await this.ask(this.#waiting[0]);
+      if (mine !== this.#turn) return;
+      if (answered) this.#waiting.shift();
+      else this.#waiting = []; // the others would only fail in the same way
+    }
+  }
+
+  // Nothing more is wanted, and nothing is wrong.
+  drop() {
+    this.#turn += 1;
+    this.#waiting = [];
+    this.#newest.forEach((controller) => controller.abort());
+    this.#troubles.clear();
+    this.showTrouble(null);
+  }
+
+  #count(step) {
+    this.#running += step;
+    this.showBusy(this.#running > 0);
+  }
+}

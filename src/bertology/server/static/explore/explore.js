@@ -1,0 +1,328 @@
+// The page that explores a model: what the reader does, what is asked, what is drawn.
+
+import { get, post } from "../server.js";
+import { Asking } from "./asking.js";
+import { onSchemeChange } from "./colour.js";
+import { at, element, isSame, nameOf } from "./elements.js";
+import { Enlarged } from "./enlarged.js";
+import { Exports } from "./export.js";
+import { Grid } from "./grid.js";
+import { Maps } from "./maps.js";
+import { clearPredictions, describeChange, showPredictions } from "./predictions.js";
+import { Search } from "./search.js";
+import { Source } from "./source.js";
+import { isAnythingOff, isHeadOff, newState, readLink, turn, writeLink } from "./state.js";
+import { Switches } from "./switches.js";
+import { TokenRow } from "./tokens.js";
+
+const TOP = 8; // predictions for each hidden token
+const AVERAGED = 32; // examples of a task
+const SCALES = {
+  own: "to each map’s own maximum.",
+  common: "to the largest weight of all maps.",
+};
+
+let state = newState();
+let model = null;
+let maps = null; // of the text
+let means = null; // of a task, while its maps are shown in place of the text's
+let ranks = null;
+let mode = "look"; // what a click in the grid does: "look" or "switch"
+
+const shownMaps = () => (state.page.mean && means ? means : maps);
+const isGone = ({ layer, head }) => (model.gone ?? []).some(([l, h]) => l === layer && h === head);
+const predicts = () => model.can.masked || model.can.classes || model.value;
+
+function complain(error) {
+  at("trouble").textContent = error ? error.message : "";
+  at("trouble").hidden = !error;
+}
+
+function say(text) {
+  at("status").textContent = text;
+}
+
+function keepLink() {
+  window.history.replaceState(null, "", writeLink(state));
+}
+
+function mark(name) {
+  // After the next frame, when it can be seen; a benchmark reads these marks.
+  window.requestAnimationFrame(() => setTimeout(() => performance.mark(name)));
+}
+
+// ---- drawing -------------------------------------------------------------------------------
+
+function draw() {
+  const shown = shownMaps();
+  if (!shown) return;
+  const { page, view } = state;
+  page.chosen = within(page.chosen ?? maps.mostTelling(), shown);
+  const { chosen, filter, look, scale } = page;
+  grid.hint = filter
+    ? `Stripes: attention ${filter.direction} ${shown.tokens[filter.token]}, in every head.`
+    : "Layers from top to bottom, heads from left to right, both numbered from 0.";
+  at("grid-scale").textContent = SCALES[scale];
+  grid.show(shown, { chosen, off: view.off, ranks, filter, scale, mode });
+  const task = shown === means && model.tasks.find(({ name }) => name === page.mean);
+  const averaged =
+    task && `Mean over ${AVERAGED} examples, by place in the text: 0 % is its beginning. ${task.title}`;
+  at("copy-python").hidden = Boolean(task); // the lines are about one text
+  const isOff = view.off.layers.includes(chosen.layer) || isHeadOff(view.off, chosen);
+  enlarged.show(shown, { chosen, isOff, look, scale, filter, averaged });
+  tokenRow.show(maps, view.masked, model.mask_token !== null);
+}
+
+// A link may name heads that another model has.
+function within({ layer, head }, { layers, heads }) {
+  const last = (index, count) => (index === null ? null : Math.min(index, count - 1));
+  return { layer: last(layer, layers), head: last(head, heads) };
+}
+
+function drawControls() {
+  source.show(state.view);
+  switches.show(state.view.off);
+  search.show(state.page.search, state.page.chosen);
+  at("averaging").value = state.page.mean ?? "";
+  document.querySelector(`input[name=level][value=${state.view.level}]`).checked = true;
+}
+
+// ---- asking --------------------------------------------------------------------------------
+
+async function askMaps(signal) {
+  performance.mark("maps-asked");
+  const buffer = await post("/api/maps", { view: state.view }, { signal, read: "arrayBuffer" });
+  maps = new Maps(buffer);
+  draw();
+  mark("maps-drawn");
+}
+
+async function askPredictions(signal) {
+  const typed = model.mask_token !== null && state.view.text.includes(model.mask_token);
+  const hidden = state.view.masked.length > 0 || typed;
+  if (!predicts() || (!hidden && !model.can.classes && !model.value)) {
+    clearPredictions();
+    return;
+  }
+  performance.mark("predictions-asked");
+  const answer = await post("/api/predict", { view: state.view, top: TOP }, { signal });
+  const originals = new Map();
+  maps?.pieces.forEach((pieces, i) => pieces.forEach((piece) => originals.set(piece, maps.originals[i])));
+  showPredictions(answer, originals);
+  mark("predictions-drawn");
+  if (answer.after) say(describeChange(answer));
+}
+
+async function askMeans(signal) {
+  if (!state.page.mean) return;
+  const asked = { task: state.page.mean, examples: AVERAGED, off: state.view.off };
+  means = new Maps(await post("/api/mean", asked, { signal, read: "arrayBuffer" }));
+  draw();
+}
+
+async function askSearch(signal) {
+  const query = state.page.search;
+  const found = query && (await post("/api/search", { view: state.view, query }, { signal }));
+  ranks = found && Search.ranksOf(found);
+  if (found) search.showFound(found);
+  draw();
+}
+
+async function askOutliers(signal) {
+  if (!switches.wantsOutliers) return;
+  switches.showOutliers(await post("/api/outliers", { view: state.view }, { signal }), state.view.off);
+}
+
+// The small maps have 8 bits a weight. Who reads numbers off a single head gets 16.
+async function askExact(signal) {
+  const { chosen, mean } = state.page;
+  if (mean || !maps || chosen.layer === null || chosen.head === null || isGone(chosen)) return;
+  maps.refine(chosen, await post("/api/map", { view: state.view, ...chosen }, { signal }));
+  if (!signal.aborted) draw();
+}
+
+const AFTER_TEXT = [askMaps, askPredictions, askMeans, askSearch, askOutliers, askExact];
+// What a switch does to the predictions is what one waits for, so that comes first.
+const AFTER_SWITCH = [askPredictions, askMaps, askMeans, askSearch, askExact];
+
+const AFTER_MASK = [...AFTER_SWITCH, askOutliers];
+
+const asking = new Asking({
+  showBusy: (busy) => at("panes").setAttribute("aria-busy", busy),
+  showTrouble: complain, // what was drawn last stays
+});
+
+// ---- doing ---------------------------------------------------------------------------------
+
+function changeView(part, steps) {
+  state.view = { ...state.view, ...part };
+  keepLink();
+  drawControls();
+  return asking.askInTurn(steps);
+}
+
+function changeText({ text, pair, masked }) {
+  if (text.trim() === "") {
+    asking.drop();
+    say("Type a text to see its maps.");
+    return;
+  }
+  // Hidden tokens are known by their number: it stays right while the text only grows.
+  const grows = text.startsWith(state.view.text) && pair === state.view.pair;
+  state.page.filter = null;
+  say("");
+  changeView({ text, pair, masked: masked ?? (grows ? state.view.masked : []) }, AFTER_TEXT);
+}
+
+// Asked apart, so that looking around does not hold up, or start anew, what takes long.
+function changePage(part, question = askExact) {
+  state.page = { ...state.page, ...part };
+  keepLink();
+  drawControls();
+  draw();
+  return asking.ask(question);
+}
+
+function choose(place) {
+  if (mode === "switch") {
+    toggle(place);
+    return;
+  }
+  changePage({ chosen: place });
+  say(`${nameOf(place)} is shown.`);
+}
+
+function toggle(what) {
+  if (!what || (what.dimension === undefined && what.layer === null)) {
+    say("Heads and layers can be switched off; a mean over layers cannot.");
+    return;
+  }
+  if (isGone(what)) {
+    say("That head was pruned: there is nothing to switch off.");
+    return;
+  }
+  switchTo(turn(state.view.off, what));
+}
+
+function switchTo(off) {
+  if (!isAnythingOff(off)) say("Everything is on again.");
+  changeView({ off }, AFTER_SWITCH);
+  draw(); // the grid marks it before the answer comes
+}
+
+function mask(pieces, hide) {
+  const others = state.view.masked.filter((piece) => !pieces.includes(piece));
+  const masked = hide ? [...others, ...pieces].sort((a, b) => a - b) : others;
+  return changeView({ masked }, AFTER_MASK);
+}
+
+function changeMode(next) {
+  mode = next;
+  document.querySelector(`input[name=mode][value=${mode}]`).checked = true;
+  draw();
+}
+
+function onKey(event) {
+  const typing = event.target.closest?.("input:not([type=radio], [type=checkbox]), textarea, select, dialog");
+  if (typing || event.key !== "o" || event.ctrlKey || event.metaKey || event.altKey) return;
+  toggle(state.page.chosen);
+}
+
+// ---- beginning -----------------------------------------------------------------------------
+
+const grid = new Grid(at("grid"), at("pointed"), { choose, toggle });
+const enlarged = new Enlarged({ change: (part) => changePage(part) });
+const tokenRow = new TokenRow({ mask });
+const source = new Source({ change: changeText, complain });
+const search = new Search({
+  ask: (query) => changePage({ search: query }, askSearch),
+  choose: (place) => changePage({ chosen: place }),
+});
+const switches = new Switches({
+  turn: toggle,
+  clear: () => switchTo({ ...newState().view.off, how: state.view.off.how }),
+  how: (how) => changeView({ off: { ...state.view.off, how } }, isAnythingOff(state.view.off) ? AFTER_SWITCH : []),
+  outliers: () => asking.ask(askOutliers),
+});
+new Exports({ current: () => ({ maps: shownMaps(), model, ...state }), say, complain });
+
+function describeModel() {
+  const millions = (model.parameters / 1e6).toFixed(1);
+  at("model").textContent =
+    `${model.name}: ${model.family}, ${model.layers} layers × ${model.heads} heads, ` +
+    `${model.hidden} dimensions, ${millions} million parameters`;
+  document.title = `${model.name} · bertology explore`;
+  at("annotate").hidden = !model.annotate;
+  at("predicting").hidden = !predicts();
+  at("levels").hidden = model.can.words === false;
+  at("mask-hint").hidden = model.mask_token === null;
+  at("averaging-field").hidden = model.tasks.length === 0;
+  at("averaging").replaceChildren(
+    element("option", { value: "", text: "this text" }),
+    ...model.tasks.map(({ name, title }) =>
+      element("option", { value: name, text: `mean of ${AVERAGED} examples: ${title}` }),
+    ),
+  );
+}
+
+// A newcomer's first view: an example in which the verb is hidden, or else the last word.
+async function welcome() {
+  const example = model.examples[0];
+  Object.assign(state.view, { text: example.text, pair: example.pair ?? null, masked: example.masked ?? [] });
+  drawControls();
+  await asking.askInTurn(AFTER_TEXT);
+  if (!maps || state.view.masked.length || model.mask_token === null) return;
+  const words = maps.originals.flatMap((token, i) => (/^\p{L}{3,}$/u.test(token) ? [i] : []));
+  const verb = words.find((i) => /^(are|is|was|were)$/.test(maps.originals[i]));
+  state.page.chosen = null; // chosen anew, for the hidden word
+  if (words.length) await mask(maps.pieces[verb ?? words.at(-1)], true);
+}
+
+async function openLink() {
+  const { hash } = window.location;
+  const found = readLink(hash);
+  const hows = model.hows.length ? model.hows : ["uniform"];
+  for (const { off } of [state.view, found?.view ?? state.view]) {
+    if (!hows.includes(off.how)) [off.how] = hows; // not every model can do all
+  }
+  if (!found) {
+    await welcome();
+    if (hash.length > 1) complain(new Error("This link cannot be read. Here is an example instead."));
+  } else if (!isSame(found, state)) {
+    state = found;
+    drawControls();
+    await asking.askInTurn(AFTER_TEXT);
+  }
+}
+
+function listen() {
+  document.addEventListener("keydown", onKey);
+  window.addEventListener("hashchange", openLink);
+  onSchemeChange(draw);
+  for (const radio of document.querySelectorAll("input[name=mode]")) {
+    radio.addEventListener("change", () => changeMode(radio.value));
+  }
+  for (const radio of document.querySelectorAll("input[name=level]")) {
+    radio.addEventListener("change", () => {
+      state.page.filter = null;
+      changeView({ level: radio.value }, AFTER_TEXT);
+    });
+  }
+  at("averaging").addEventListener("change", () => {
+    means = null;
+    changePage({ mean: at("averaging").value || null, filter: null }, askMeans);
+  });
+}
+
+try {
+  model = await get("/api/model");
+  describeModel();
+  source.prepare(model);
+  switches.prepare(model);
+  search.prepare(model);
+  grid.gone = new Set((model.gone ?? []).map(([layer, head]) => `${layer} ${head}`));
+  listen();
+  await openLink();
+} catch (error) {
+  complain(error);
+}

@@ -1,0 +1,103 @@
+// All attention maps of one text, as the server packs them: a length, a header, a byte a weight.
+
+// An even map has no pattern, and must not look like one: its own maximum is everywhere.
+const isFlat = (weights, peak) => weights.every((weight) => weight > 0.95 * peak);
+
+export class Maps {
+  constructor(buffer) {
+    const length = new DataView(buffer).getUint32(0, true);
+    const header = new TextDecoder().decode(new Uint8Array(buffer, 4, length));
+    Object.assign(this, JSON.parse(header));
+    this.bytes = new Uint8Array(buffer, 4 + length);
+    this.originals ??= this.tokens;
+    this.pieces ??= this.tokens.map((_, i) => [i]);
+    this.made = new Map();
+  }
+
+  get highest() {
+    return Math.max(...this.peaks);
+  }
+
+  of(layer, head) {
+    const cells = this.size * this.size;
+    const index = layer * this.heads + head;
+    return this.bytes.subarray(index * cells, (index + 1) * cells);
+  }
+
+  // One map; the mean over whatever is not named.
+  map({ layer, head }) {
+    const key = `${layer} ${head}`;
+    if (!this.made.has(key)) this.made.set(key, this.#mean(layer, head));
+    return this.made.get(key);
+  }
+
+  #mean(layer, head) {
+    const layers = layer === null ? [...Array(this.layers).keys()] : [layer];
+    const heads = head === null ? [...Array(this.heads).keys()] : [head];
+    const weights = new Float32Array(this.size * this.size);
+    for (const l of layers) {
+      for (const h of heads) {
+        const scale = this.peaks[l * this.heads + h] / 255 / (layers.length * heads.length);
+        const bytes = this.of(l, h);
+        for (let i = 0; i < weights.length; i += 1) weights[i] += bytes[i] * scale;
+      }
+    }
+    return this.#describe(weights);
+  }
+
+  #describe(weights) {
+    const { tokens, size, boundary } = this;
+    const peak = weights.reduce((a, b) => Math.max(a, b), 0);
+    return { tokens, size, boundary, weights, peak, full: isFlat(weights, peak) ? 1 : peak || 1 };
+  }
+
+  // The same map with 16 bits a weight, which the server sends for one head at a time.
+  refine({ layer, head }, { weights, peak }) {
+    const bytes = Uint8Array.from(atob(weights), (c) => c.charCodeAt(0));
+    const view = new DataView(bytes.buffer);
+    const exact = Float32Array.from(
+      { length: bytes.length / 2 },
+      (_, i) => (view.getUint16(2 * i, true) / 65535) * peak,
+    );
+    if (exact.length === this.size ** 2) this.made.set(`${layer} ${head}`, this.#describe(exact));
+  }
+
+  strongest(layer, head) {
+    const bytes = this.of(layer, head);
+    let best = 0;
+    for (let i = 1; i < bytes.length; i += 1) if (bytes[i] > bytes[best]) best = i;
+    const [row, column] = [Math.floor(best / this.size), best % this.size];
+    return { row, column, weight: (bytes[best] / 255) * this.peaks[layer * this.heads + head] };
+  }
+
+  // Where to look first: the head that goes most decidedly from hidden words, or from all, to
+  // other words.
+  mostTelling() {
+    const isWord = (token, i) => !this.special[i] && /\p{L}/u.test(token);
+    const words = this.originals.flatMap((token, i) => (isWord(token, i) ? [i] : []));
+    const hidden = words.filter((i) => this.tokens[i] !== this.originals[i]);
+    const rows = hidden.length ? hidden : words;
+    let best = { layer: 0, head: 0, score: -1 };
+    for (let layer = 0; layer < this.layers; layer += 1) {
+      for (let head = 0; head < this.heads; head += 1) {
+        const score = this.#decidedness(layer, head, rows, words);
+        if (score > best.score) best = { layer, head, score };
+      }
+    }
+    return { layer: best.layer, head: best.head };
+  }
+
+  #decidedness(layer, head, rows, columns) {
+    const bytes = this.of(layer, head);
+    let sum = 0;
+    for (const row of rows) {
+      let most = 0;
+      for (const column of columns) {
+        // Neighbours are looked at by position alone; that says little about this text.
+        if (Math.abs(row - column) > 3) most = Math.max(most, bytes[row * this.size + column]);
+      }
+      sum += most;
+    }
+    return (sum / (rows.length || 1)) * this.peaks[layer * this.heads + head];
+  }
+}

@@ -1,0 +1,112 @@
+// What the model says, before and after something is switched off, side by side.
+
+import { at, element, percent, points } from "./elements.js";
+
+const SHOWN = 8; // rows for each hidden token
+
+// Answers by what they are. Two tokens may read the same, so words are known by their number.
+const keyed = (answers) =>
+  answers && new Map(answers.map((x) => [x.id ?? x.token ?? x.label, { name: x.token ?? x.label, share: x.probability }]));
+
+// One row for each answer that either side gave; what changed most comes first.
+function rowsOf(before, after) {
+  const keys = [...new Set([...before.keys(), ...(after?.keys() ?? [])])];
+  const least = (answers) => Math.min(1, ...[...answers.values()].map(({ share }) => share));
+  const rows = keys.map((key) => {
+    const { name } = before.get(key) ?? after.get(key);
+    const [was, is] = [before.get(key)?.share, after?.get(key)?.share];
+    const known = was !== undefined && (!after || is !== undefined);
+    // An answer that is not in a list is below the last one there; so is its change, at least.
+    const change = after ? (is ?? least(after)) - (was ?? least(before)) : 0;
+    return { name, was, is, known, change };
+  });
+  const size = (row) => (after ? Math.abs(row.change) : row.was);
+  return rows.sort((a, b) => size(b) - size(a)).slice(0, SHOWN);
+}
+
+function bar(share, kind) {
+  const made = element("span", { class: `bar ${kind}` });
+  made.style.width = `${Math.max(0.5, 100 * (share ?? 0))}%`; // a hair is left of the least, too
+  return element("span", { class: "track" }, [made]); // as long as 100 % would be
+}
+
+function tableOf(caption, heading, before, after) {
+  const kind = heading === "Class" ? "classes" : "";
+  const head = element("tr", {}, [
+    element("th", { scope: "col", text: heading }),
+    element("td", { class: "bars" }),
+    element("th", { scope: "col", class: after ? "before" : "", text: after ? "Before" : "Probability" }),
+    ...(after
+      ? [
+          element("th", { scope: "col", class: "after", text: "After" }),
+          element("th", { scope: "col", text: "Change", title: "percentage points" }),
+        ]
+      : []),
+  ]);
+  const share = (value) => (value === undefined ? "less" : percent(value));
+  const body = rowsOf(before, after).map(({ name, was, is, known, change }) =>
+    element("tr", {}, [
+      element("th", { scope: "row", text: name, title: name }),
+      element("td", { class: "bars" }, [bar(was, "before"), ...(after ? [bar(is, "after")] : [])]),
+      element("td", { text: share(was) }),
+      ...(after
+        ? [
+            element("td", { text: share(is) }),
+            element("td", {
+              class: change < 0 ? "less" : change > 0 ? "more" : "",
+              text: `${known ? "" : "about "}${points(change)}`,
+            }),
+          ]
+        : []),
+    ]),
+  );
+  return element("table", { class: after ? `${kind} both` : kind }, [
+    element("caption", {}, caption),
+    element("thead", {}, [head]),
+    element("tbody", {}, body),
+  ]);
+}
+
+function valueLine(before, after) {
+  const both = after === undefined ? before.toFixed(3) : `${before.toFixed(3)} → ${after.toFixed(3)}`;
+  return element("p", { class: "value", text: `The model’s value: ${both}` });
+}
+
+export function showPredictions({ before, after }, originals) {
+  const parts = before.masked.map(({ position, predictions, original }) => {
+    const changed = after?.masked.find((x) => x.position === position)?.predictions;
+    const token = original ?? originals.get(position) ?? "";
+    const caption = ["Instead of ", element("b", { text: token })];
+    return tableOf(caption, "Word", keyed(predictions), keyed(changed));
+  });
+  if (before.classes) {
+    const caption = ["What the classifier says of the text"];
+    parts.unshift(
+      tableOf(caption, "Class", keyed(before.classes), keyed(after?.classes)),
+    );
+  }
+  if (before.value !== null && before.value !== undefined) {
+    parts.unshift(valueLine(before.value, after?.value ?? undefined));
+  }
+  at("predictions").replaceChildren(...parts);
+  at("no-predictions").hidden = parts.length > 0;
+  at("change-note").hidden = !after || parts.length === 0;
+}
+
+export function clearPredictions() {
+  at("predictions").replaceChildren();
+  at("no-predictions").hidden = false;
+  at("change-note").hidden = true;
+}
+
+// In one sentence, for those who do not see the bars move.
+export function describeChange({ before, after }) {
+  const first = before.masked[0];
+  const list = first
+    ? [keyed(first.predictions), keyed(after?.masked[0]?.predictions)]
+    : [keyed(before.classes), keyed(after?.classes)];
+  if (!list[0] || !list[1]) return "";
+  const [row] = rowsOf(...list);
+  const share = (value) => (value === undefined ? "less" : percent(value));
+  return row ? `${row.name}: ${share(row.was)} before, ${share(row.is)} after.` : "";
+}

@@ -1,0 +1,70 @@
+// Which heads do what is asked for, here? A ranked list, and ranks in the grid.
+
+import { at, element, isSame, nameOf } from "./elements.js";
+
+const LISTED = 10;
+
+export class Search {
+  constructor({ ask, choose }) {
+    this.choose = choose;
+    this.queries = [null];
+    at("search").addEventListener("change", () => ask(this.queries[Number(at("search").value)]));
+  }
+
+  prepare({ relations, patterns }) {
+    this.known = [
+      ["Heads that go, in this text", relations.map((r) => [r.title, { kind: "relation", name: r.name }])],
+      ["Heads that look at", patterns.map((p) => [p.title, { kind: "pattern", name: p.name }])],
+    ];
+  }
+
+  // The last entry is about the head that is chosen now, so the menu is made anew with it.
+  show(query, chosen) {
+    const single = chosen && chosen.layer !== null && chosen.head !== null;
+    const target = query?.kind === "similar" ? query : single && { kind: "similar", ...chosen };
+    const similar = target
+      ? [["Heads by their likeness", [[`like layer ${target.layer}, head ${target.head}`, target]]]]
+      : [];
+    if (query?.kind === "similar" && single && !isSame(query, { kind: "similar", ...chosen })) {
+      similar[0][1].push([`like layer ${chosen.layer}, head ${chosen.head}`, { kind: "similar", ...chosen }]);
+    }
+    this.queries = [null];
+    const groups = [...this.known, ...similar].map(([label, entries]) =>
+      element("optgroup", { label }, entries.map(([text, what]) => this.#option(text, what))),
+    );
+    at("search").replaceChildren(element("option", { value: 0, text: "nothing in particular" }), ...groups);
+    at("search").value = Math.max(0, this.queries.findIndex((what) => isSame(what, query)));
+    if (!query) this.#clear();
+  }
+
+  #option(text, what) {
+    this.queries.push(what);
+    return element("option", { value: this.queries.length - 1, text });
+  }
+
+  #clear() {
+    at("ranking").replaceChildren();
+    at("found").textContent = "";
+  }
+
+  showFound({ heads, found, unit }) {
+    at("found").textContent = heads.length ? `${found}. Score: ${unit}.` : found;
+    const most = Math.max(1e-9, ...heads.map(({ score }) => Math.abs(score)));
+    at("ranking").replaceChildren(
+      ...heads.slice(0, LISTED).map(({ layer, head, score }) => {
+        const bar = element("span", { class: "bar" });
+        bar.style.width = `${(100 * Math.abs(score)) / most}%`;
+        const button = element("button", { type: "button", on: { click: () => this.choose({ layer, head }) } }, [
+          element("span", { class: "name", text: nameOf({ layer, head }) }),
+          element("span", { class: "track" }, [bar]),
+          element("span", { class: "score", text: score.toFixed(3) }),
+        ]);
+        return element("li", {}, [button]);
+      }),
+    );
+  }
+
+  static ranksOf({ heads }) {
+    return heads.length ? new Map(heads.map(({ layer, head }, i) => [`${layer} ${head}`, i + 1])) : null;
+  }
+}

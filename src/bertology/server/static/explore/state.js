@@ -1,0 +1,95 @@
+// What the reader looks at. All of it is in the address, so a link shows the same to anybody,
+// and the server keeps nothing of it.
+
+const WHOLE = Number.isInteger;
+const wholes = (value) => (Array.isArray(value) ? value.filter((x) => WHOLE(x) && x >= 0) : []);
+const oneOf = (value, choices) => (choices.includes(value) ? value : choices[0]);
+
+export const LEVELS = ["pieces", "words"];
+export const LOOKS = ["matrix", "lines"];
+export const SCALES = ["own", "common"];
+export const DIRECTIONS = ["from", "to"];
+
+export function newState() {
+  return {
+    view: {
+      text: "",
+      pair: null,
+      masked: [],
+      level: "pieces",
+      off: { heads: [], layers: [], dimensions: [], how: "uniform" },
+    },
+    page: { chosen: null, look: "matrix", scale: "own", filter: null, search: null, mean: null },
+  };
+}
+
+export function writeLink({ view, page }) {
+  return `#${encodeURIComponent(JSON.stringify({ ...view, page }))}`;
+}
+
+// A link may come from anywhere: what is not as it should be is left out; null if nothing is.
+export function readLink(hash) {
+  let found;
+  try {
+    found = JSON.parse(decodeURIComponent(hash.slice(1)));
+  } catch {
+    return null;
+  }
+  if (typeof found?.text !== "string" || found.text.trim() === "") return null;
+  const state = newState();
+  state.view.text = found.text;
+  state.view.pair = typeof found.pair === "string" ? found.pair : null;
+  state.view.masked = wholes(found.masked);
+  state.view.level = oneOf(found.level, LEVELS);
+  state.view.off = readOff(found.off ?? {});
+  state.page = readPage(found.page ?? {});
+  return state;
+}
+
+function readOff({ heads, layers, dimensions, how }) {
+  const pairs = Array.isArray(heads) ? heads.map(wholes).filter((x) => x.length === 2) : [];
+  const chosen = typeof how === "string" ? how : "uniform";
+  return { heads: pairs, layers: wholes(layers), dimensions: wholes(dimensions), how: chosen };
+}
+
+function readPage({ chosen, look, scale, filter, search, mean }) {
+  const number = (value) => (WHOLE(value) && value >= 0 ? value : null);
+  const isObject = (value) => typeof value === "object" && value !== null;
+  return {
+    chosen: isObject(chosen) ? { layer: number(chosen.layer), head: number(chosen.head) } : null,
+    look: oneOf(look, LOOKS),
+    scale: oneOf(scale, SCALES),
+    filter:
+      isObject(filter) && number(filter.token) !== null
+        ? { token: filter.token, direction: oneOf(filter.direction, DIRECTIONS) }
+        : null,
+    search: isObject(search) ? readSearch(search) : null,
+    mean: typeof mean === "string" ? mean : null,
+  };
+}
+
+function readSearch({ kind, name, layer, head }) {
+  if (kind === "similar" && [layer, head].every((x) => WHOLE(x) && x >= 0)) {
+    return { kind, layer, head };
+  }
+  return ["relation", "pattern"].includes(kind) && typeof name === "string" ? { kind, name } : null;
+}
+
+export const isHeadOff = (off, { layer, head }) =>
+  off.heads.some(([l, h]) => l === layer && h === head);
+
+// The same switches with one turned over: a head, a layer ({layer, head: null}) or a dimension.
+export function turn(off, { layer, head, dimension }) {
+  const over = (list, value) =>
+    list.includes(value) ? list.filter((x) => x !== value) : [...list, value].sort((a, b) => a - b);
+  if (dimension !== undefined) return { ...off, dimensions: over(off.dimensions, dimension) };
+  if (layer === null) return off; // a head's number means nothing without its layer
+  if (head === null) return { ...off, layers: over(off.layers, layer) };
+  const heads = isHeadOff(off, { layer, head })
+    ? off.heads.filter(([l, h]) => l !== layer || h !== head)
+    : [...off.heads, [layer, head]].sort(([a, b], [c, d]) => a - c || b - d);
+  return { ...off, heads };
+}
+
+export const isAnythingOff = (off) =>
+  off.heads.length + off.layers.length + off.dimensions.length > 0;

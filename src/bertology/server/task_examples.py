@@ -1,0 +1,82 @@
+"""Sentences to start from: some of ours, and examples of the corpora that are on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from bertology.data import catalog
+from bertology.data.corpus import Corpus, Example, Field
+from bertology.data.loading import describe, load_corpus
+from bertology.errors import BertologyError, UnknownNameError
+
+__all__ = ["FIRST_EXAMPLES", "TaskExamples"]
+
+FIRST_EXAMPLES: tuple[tuple[str, str | None], ...] = (
+    ("The keys to the old cabinet are on the table.", None),
+    ("The dog that chased the cats was barking because it was hungry.", None),
+    ("The nurse thanked the doctor, but she never heard from him again.", None),
+    ("A man is playing the guitar.", "Somebody makes music."),
+)
+_KEPT = 200  # examples of each corpus
+
+
+class TaskExamples:
+    """Corpora by name; each is loaded when it is first asked for, and then kept."""
+
+    def __init__(self, root: Path | None = None) -> None:
+        self.root = root
+        self._loaded: dict[str, Corpus] = {}
+        self._lock = Lock()
+
+    def tasks(self) -> list[dict[str, str]]:
+        """What can be asked for: corpora whose files are here."""
+        return [
+            {"name": entry.name, "title": entry.title}
+            for entry in catalog.entries().values()
+            if Field.TEXT in entry.fields and describe(entry.name, root=self.root).present
+        ]
+
+    def corpus(self, name: str) -> Corpus:
+        """At most a few hundred examples of a corpus; only names of `tasks` are known."""
+        with self._lock:
+            if name not in self._loaded:
+                names = [task["name"] for task in self.tasks()]
+                if name not in names:
+                    raise UnknownNameError("task", name, names)
+                self._loaded[name] = load_corpus(name, limit=_KEPT, root=self.root)
+            return self._loaded[name]
+
+    def example(self, name: str, number: int) -> dict[str, Any]:
+        """One example, counted from 0."""
+        corpus = self.corpus(name)
+        if not 0 <= number < len(corpus):
+            raise BertologyError(
+                f"There is no example {number}: {len(corpus)} are at hand, from 0 on."
+            )
+        found = corpus[number]
+        return {
+            "task": name,
+            "number": number,
+            "total": len(corpus),
+            "text": found.text,
+            "pair": found.text_b,
+            "label": _label(corpus, found),
+        }
+
+    def find(self, text: str, pair: str | None) -> Example | None:
+        """The example with this very text, among those that somebody has looked at."""
+        with self._lock:
+            corpora = list(self._loaded.values())
+        every = (example for corpus in corpora for example in corpus)
+        return next((e for e in every if (e.text, e.text_b) == (text, pair)), None)
+
+
+def _label(corpus: Corpus, example: Example) -> str | None:
+    if example.label is None:
+        return None
+    names = corpus.task.labels if corpus.task else ()
+    if isinstance(example.label, int) and 0 <= example.label < len(names):
+        return names[example.label]
+    return f"{example.label:g}"

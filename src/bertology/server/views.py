@@ -1,0 +1,162 @@
+"""What the page may ask: exactly these keys, of exactly these types and sizes.
+
+A view is all that decides what the reader sees. The page sends it whole with every question, so
+the server keeps nothing of it, and readers cannot disturb each other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = [
+    "Changes",
+    "MapQuestion",
+    "MeanQuestion",
+    "Off",
+    "OutlierQuestion",
+    "PredictQuestion",
+    "PythonQuestion",
+    "SearchQuestion",
+    "Shown",
+    "View",
+    "ViewQuestion",
+]
+
+Number = Annotated[int, Field(ge=0, le=65_535)]
+Name = Annotated[str, Field(min_length=1, max_length=100)]
+Pair = Annotated[list[Number], Field(min_length=2, max_length=2)]
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What is switched off, in an order of its own: equal sets are equal."""
+
+    heads: tuple[tuple[int, int], ...] = ()
+    layers: tuple[int, ...] = ()
+    dimensions: tuple[int, ...] = ()
+    how: str = "uniform"
+
+    def __bool__(self) -> bool:
+        return bool(self.heads or self.layers or self.dimensions)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the model is given, and what is switched off in it."""
+
+    text: str
+    pair: str | None = None
+    masked: tuple[int, ...] = ()
+    changes: Changes = Changes()
+
+    @property
+    def intact(self) -> Shown:
+        """The same with nothing off."""
+        return Shown(self.text, self.pair, self.masked)
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class Off(_Strict):
+    """What is switched off; `how` is what becomes of heads."""
+
+    heads: list[Pair] = Field(default=[], max_length=4096)
+    layers: list[Number] = Field(default=[], max_length=256)
+    dimensions: list[Number] = Field(default=[], max_length=4096)
+    how: Literal["uniform", "zero", "mean"] = "uniform"
+
+    @property
+    def changes(self) -> Changes:
+        """As a key: nothing off is the same however it would have been done."""
+        return Changes(
+            tuple(sorted({(layer, head) for layer, head in self.heads})),
+            tuple(sorted(set(self.layers))),
+            tuple(sorted(set(self.dimensions))),
+            self.how if self.heads else "uniform",
+        )
+
+
+class View(_Strict):
+    """What the reader looks at."""
+
+    text: str
+    pair: str | None = None
+    masked: list[Number] = Field(default=[], max_length=512)
+    level: Literal["pieces", "words"] = "pieces"
+    off: Off = Off()
+
+    @property
+    def shown(self) -> Shown:
+        """The part of it that decides the numbers."""
+        return Shown(self.text, self.pair, tuple(sorted(set(self.masked))), self.off.changes)
+
+
+class ViewQuestion(_Strict):
+    """All maps."""
+
+    view: View
+
+
+class MapQuestion(_Strict):
+    """One map, in full."""
+
+    view: View
+    layer: Number
+    head: Number
+
+
+class PredictQuestion(_Strict):
+    """What the model answers."""
+
+    view: View
+    top: int = Field(default=10, ge=1, le=100)
+
+
+class OutlierQuestion(_Strict):
+    """Dimensions that stand out."""
+
+    view: View
+
+
+class _Relation(_Strict):
+    kind: Literal["relation"]
+    name: Name
+
+
+class _Pattern(_Strict):
+    kind: Literal["pattern"]
+    name: Name
+
+
+class _Similar(_Strict):
+    kind: Literal["similar"]
+    layer: Number
+    head: Number
+
+
+class SearchQuestion(_Strict):
+    """Heads in the order of something."""
+
+    view: View
+    query: Annotated[_Relation | _Pattern | _Similar, Field(discriminator="kind")]
+
+
+class MeanQuestion(_Strict):
+    """The mean map of every head over examples of a task."""
+
+    task: Name
+    examples: int = Field(default=16, ge=1, le=64)
+    off: Off = Off()
+
+
+class PythonQuestion(_Strict):
+    """The view as lines of Python."""
+
+    view: View
+    layer: Number | None = None
+    head: Number | None = None

@@ -1,0 +1,187 @@
+"""Many readers at once: everybody gets their own answer, in turn, and not too many wait."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from bertology.server.explore import explore_app
+from bertology.server.reading import Reader
+from bertology.server.views import Changes, Shown
+from bertology.server.working import BusyError, Kept, Turnstile, Worker
+from explorer import PORT, answer, asking, encoder_of, maps_of, view_of
+
+
+def test_fifty_readers_do_not_disturb_each_other() -> None:
+    encoder = encoder_of()
+    views = []
+    for reader in range(50):
+        off: dict[str, Any] = {"heads": [[reader % 3, reader % 4]], "how": "uniform"}
+        if reader % 3 == 1:
+            off["how"] = ("zero", "mean")[reader % 2]
+        if reader % 5 == 2:
+            off = {"layers": [reader % 3], "dimensions": [reader % 24]}
+        text = f"the {'dog keys cabinet it'.split()[reader % 4]} is here ."
+        views.append(view_of(text, masked=[2], off=off))
+    with asking(encoder) as client:
+        alone = []
+        for view in views:
+            # A new explorer for each would be slow; answers are made anew where none is kept.
+            alone.append((maps_of(client, view), answer(client, "predict", view=view)))
+    assert len({str(told) for _, told in alone}) > 20
+    with asking(encoder) as client:
+        start = threading.Barrier(50)
+
+        def ask(view: dict[str, Any]) -> list[Any]:
+            start.wait()
+            return [(maps_of(client, view), answer(client, "predict", view=view)) for _ in "ab"]
+
+        with ThreadPoolExecutor(50) as readers:
+            together = list(readers.map(ask, views))
+    for (maps, told), answers in zip(alone, together, strict=True):
+        for own_maps, own_told in answers:
+            assert own_told == told
+            assert own_maps[0] == maps[0]
+            assert (own_maps[1] == maps[1]).all()
+
+
+def test_a_reading_is_made_once_for_all_who_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = encoder_of()
+    reader = Reader(encoder)
+    runs: list[object] = []
+    run = encoder.run
+    monkeypatch.setattr(encoder, "run", lambda *a, **k: (runs.append(a), run(*a, **k))[1])
+    shown = Shown("the keys", changes=Changes(heads=((0, 1),)))
+    first, second = reader.begin(shown), reader.begin(shown)
+    assert first is second
+    assert first.result() is reader.read(shown)
+    assert len(runs) == 1
+    assert reader.read(shown.intact) is not first.result()
+    reader.close()
+
+
+def test_what_is_kept_is_bounded_and_failures_are_not_kept() -> None:
+    worker, made = Worker(), []
+
+    def make(key: int) -> str:
+        made.append(key)
+        if key < 0:
+            raise ValueError(key)
+        return "x" * key
+
+    kept: Kept[int, str] = Kept(worker, make, size=len, room=10)
+    for key in (4, 4, 5, 4, 6, 4, 5):
+        assert kept.get(key) == "x" * key
+        assert kept.held <= 10
+    # 6 drove out 5, which had been asked for longest ago.
+    assert made == [4, 5, 6, 5]
+    assert kept.get(100) == "x" * 100  # too large to be kept
+    assert kept.held <= 10
+    for _ in range(2):
+        with pytest.raises(ValueError, match="-1"):
+            kept.get(-1)
+    assert made.count(-1) == 2
+    worker.close()
+
+
+def test_a_long_question_lets_others_in_between() -> None:
+    """The mean over many examples is many small pieces of work."""
+    encoder = encoder_of()
+    order: list[str] = []
+    run = encoder.run
+    begun, go_on = threading.Event(), threading.Event()
+
+    def watched(batch: Any, **options: Any) -> Any:
+        order.append("mean" if "reduce" in options else "maps")
+        if order.count("mean") == 2:
+            begun.set()
+            assert go_on.wait(30)
+        return run(batch, **options)
+
+    with asking(encoder) as client, ThreadPoolExecutor(2) as readers:
+        maps_of(client, view_of("The keys to the old cabinet are on the table."))
+        encoder.run = watched  # type: ignore[method-assign]
+        long = readers.submit(client.post, "/api/mean", json={"task": "grammar", "examples": 8})
+        assert begun.wait(30)
+        short = readers.submit(maps_of, client, view_of("the dog"))
+        assert client.get("/").status_code == 200  # pages need neither model nor thread
+        while not short.running():
+            pass
+        threading.Timer(0.2, go_on.set).start()
+        short.result(30)
+        seen = list(order)
+        assert long.result(30).status_code == 200
+    assert seen.index("maps") < 8, "it came after a few examples, not after all"
+    assert order.count("mean") == 8
+
+
+def test_too_many_are_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    import bertology.server.explore as module
+
+    monkeypatch.setattr(module, "Turnstile", lambda: Turnstile(2))
+    encoder = encoder_of()
+    run, go_on, inside = encoder.run, threading.Event(), threading.Semaphore(0)
+
+    def slow(*arguments: Any, **options: Any) -> Any:
+        inside.release()
+        assert go_on.wait(30)
+        return run(*arguments, **options)
+
+    with asking(encoder) as client, ThreadPoolExecutor(2) as readers:
+        maps_of(client, view_of("The keys to the old cabinet are on the table."))
+        encoder.run = slow  # type: ignore[method-assign]
+        waiting = [readers.submit(maps_of, client, view_of(f"the {w}")) for w in ("dog", "key")]
+        assert inside.acquire(timeout=30)
+        while (done := client.post("/api/maps", json={"view": view_of("it")})).status_code != 503:
+            pass
+        assert "waiting already" in done.json()["error"]
+        assert "Try again" in done.json()["hint"]
+        assert client.get("/").status_code == 200
+        go_on.set()
+        assert all(future.result(30)[0]["size"] == 4 for future in waiting)
+        assert maps_of(client, view_of("it"))[0]["size"] == 3, "there is room again"
+
+
+def test_a_turnstile_counts_out_those_that_fail() -> None:
+    import asyncio
+
+    async def go() -> None:
+        gate = Turnstile(1)
+        first = gate()
+        await anext(first)
+        with pytest.raises(BusyError):
+            await anext(gate())
+        with pytest.raises(RuntimeError):
+            await first.athrow(RuntimeError("the question failed"))  # type: ignore[attr-defined]
+        assert gate.inside == 0
+
+    asyncio.run(go())
+
+
+def test_the_labelling_page_shares_the_model_not_the_tokenizer(tmp_path: Any) -> None:
+    from bertology.data.map_labels import MapRecipe, read_labels
+    from bertology.server.labelling import Labelling
+
+    encoder = encoder_of()
+    plan = [MapRecipe("tiny", "c", "s", str(i), "the keys", None, 0, i) for i in range(3)]
+    labelling = Labelling(plan, tmp_path / "labels.jsonl", annotator="ann", turn=1)
+    with asking(encoder, labelling=labelling) as client:
+        assert client.get("/api/model").json()["annotate"] is True
+        assert client.get("/annotate").status_code == 200
+        assert client.get("/annotate/agreement").status_code == 200
+        assert client.get("/annotate/api/maps/0").json()["tokens"][0] == "[CLS]"
+        done = client.post("/annotate/api/label", json={"number": 0, "label": "block"})
+        assert done.json()["labelled"] == 1
+        assert maps_of(client, view_of())[0]["size"] == 11
+    assert [x.label for x in read_labels(tmp_path / "labels.jsonl")] == ["block"]
+
+
+def test_an_explorer_needs_a_tokenizer() -> None:
+    from bertology.errors import ModelError
+    from bertology.model.encoder import Encoder
+
+    with pytest.raises(ModelError, match="without a tokenizer"):
+        explore_app(Encoder(encoder_of().model, None, name="mute"), port=PORT)

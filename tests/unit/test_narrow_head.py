@@ -1,0 +1,37 @@
+"""Predictions at some positions are those that the whole head gives there."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import tiny
+from bertology.model.encoder import Encoder
+from bertology.model.families import Capability, family_of
+from bertology.model.narrow_head import logits_at, predicting_at
+
+FAMILIES = [
+    name
+    for name in tiny.ROWS
+    if name == "deberta-v3" or Capability.MASKED_LM in family_of(name).capabilities
+]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_same_scores_at_fewer_places(family: str) -> None:
+    encoder = Encoder(tiny.model(family, "mlm"), head="mlm", name=family)
+    given = {key: value[:1] for key, value in tiny.inputs().items()}
+    whole = encoder.run(given).logits[0]
+    for positions in ([2, 5], [4], [], list(range(9))):
+        with predicting_at(encoder, positions):
+            found = logits_at(encoder.run(given), positions)
+        torch.testing.assert_close(found, whole[positions])
+    assert torch.equal(encoder.run(given).logits[0], whole), "the model is as it was"
+
+
+def test_a_failed_run_leaves_nothing_behind() -> None:
+    encoder = Encoder(tiny.model("bert", "mlm"), head="mlm", name="tiny")
+    given = {key: value[:1] for key, value in tiny.inputs().items()}
+    with pytest.raises(IndexError), predicting_at(encoder, [99]):
+        encoder.run(given)
+    assert encoder.run(given).logits.shape[1] == 9
