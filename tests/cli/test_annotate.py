@@ -127,7 +127,7 @@ def test_the_page_is_served_until_ctrl_c(tmp_path: Path) -> None:
         assert address.startswith("http://127.0.0.1:")
         body = json.dumps({"number": 0, "label": "block"}).encode()
         asked = urllib.request.Request(
-            f"{address}api/label", data=body, headers={"Content-Type": "application/json"}
+            f"{address}annotate/api/label", data=body, headers={"Content-Type": "application/json"}
         )
         with urllib.request.urlopen(asked) as answer:
             assert json.load(answer)["labelled"] == 1

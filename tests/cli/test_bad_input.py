@@ -168,7 +168,7 @@ CASES: dict[str, tuple[Callable[[World], list[str]], str]] = {
     "too few resamples": (lambda w: w.run("--resamples", 3), "100"),
     "unknown engine": (lambda w: w.run(engine="steam"), "steam"),
     "unknown result": (lambda w: ["show", "abcdef", "--store", str(w.store)], "abcdef"),
-    "unknown format": (lambda w: ["export", "x", "--format", "docx"], "docx"),
+    "unknown format": (lambda w: ["export", "x", "--format", "docx", "--to", "out"], "docx"),
     "unknown claim": (lambda w: ["claims", "show", "dark-secrets.some-head-help"], "some-heads"),
     "store is a file": (lambda w: w.run("--limit", 20, store=w.data), "data.csv"),
     "unknown store protocol": (lambda w: w.run("--limit", 20, store="gopher://x/y"), "gopher"),

@@ -18,7 +18,15 @@ from tokenizers import (
     trainers,
 )
 
-from bertology.data.alignment import Alignment, align, align_words, locate, pool, split_words
+from bertology.data.alignment import (
+    Alignment,
+    align,
+    align_words,
+    locate,
+    pool,
+    split_words,
+    units,
+)
 from bertology.errors import DataError
 
 SENTENCES = ["the keys to the cabinet are here .", "Don't you see the unbelievable cabinets?"] * 3
@@ -202,3 +210,17 @@ def test_pooling_keeps_the_attention_that_words_get(text: str, seed: int) -> Non
         if rows := list(made.pieces_of(word)):
             got = np.nansum(pooled[:, word], axis=-1)
             np.testing.assert_allclose(got, attention[:, rows][:, :, kept].sum(-1).mean(-1))
+
+
+def test_special_tokens_may_stay_in_their_places() -> None:
+    spans = ((0, 4), (5, 6), (7, 9))
+    # [CLS] ke ys x [SEP] [SEP]; truncation cut the third word off.
+    words = (None, 0, 0, 1, None, None)
+    made = Alignment(spans, (0, 0, 0), (None, (0, 2), (2, 4), (5, 6), None, None), words)
+    assert units(made) == [(0,), (1, 2), (3,), (4,), (5,)]
+    attention = np.random.default_rng(0).dirichlet(np.ones(6), size=(2, 6))
+    pooled = pool(attention, made, special=True)
+    assert pooled.shape == (2, 5, 5)
+    np.testing.assert_allclose(pooled.sum(-1), 1)
+    np.testing.assert_allclose(pooled[:, 1, 0], attention[:, 1:3, 0].mean(-1))
+    np.testing.assert_allclose(pooled[:, 3, 1], attention[:, 4, 1:3].sum(-1))

@@ -24,7 +24,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "studies": FOUNDATION | {"model", "data", "results", "report", "train"},
     "run": FOUNDATION | {"model", "data", "results", "report", "train", "studies"},
     "reproductions": FOUNDATION | {"model", "data", "results", "report", "train", "studies", "run"},
-    "server": FOUNDATION | {"model", "data", "results", "report", "studies", "run"},
+    "server": FOUNDATION | {"model", "data", "results", "report", "train", "studies", "run"},
     "cli": FOUNDATION
     | {"model", "data", "results", "report", "train", "studies", "run", "reproductions", "server"},
 }

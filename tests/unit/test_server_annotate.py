@@ -63,7 +63,7 @@ def client(encoder: Encoder, path: Path) -> Iterator[TestClient]:
 
 
 def post(client: TestClient, what: str, **body: Any) -> Any:
-    done = client.post(f"/api/{what}", json=body)
+    done = client.post(f"/annotate/api/{what}", json=body)
     assert done.status_code == 200, done.text
     return done.json()
 
@@ -73,7 +73,7 @@ def post(client: TestClient, what: str, **body: Any) -> Any:
 
 def test_a_map_is_that_of_the_model(client: TestClient, encoder: Encoder) -> None:
     recipe = plan_of(encoder)[2]
-    shown = client.get("/api/maps/2").json()
+    shown = client.get("/annotate/api/maps/2").json()
     assert set(shown) == {
         "number", "text", "text_b", "tokens", "weights", "peak", "boundary",
     }, "nothing may say which layer and head it is"  # fmt: skip
@@ -102,7 +102,7 @@ def test_long_and_single_texts(encoder: Encoder) -> None:
 def test_labels_are_on_disk_at_once_and_the_next_map_comes(
     client: TestClient, path: Path, encoder: Encoder
 ) -> None:
-    assert client.get("/api/state").json()["current"] == 0
+    assert client.get("/annotate/api/state").json()["current"] == 0
     state = post(client, "label", number=0, label="vertical+diagonal")
     assert (state["current"], state["labelled"], state["total"]) == (1, 1, 6)
     (label,) = read_labels(path)
@@ -121,7 +121,7 @@ def test_undo_takes_labels_and_skips_back(client: TestClient, path: Path) -> Non
     assert post(client, "undo")["current"] == 1
     assert post(client, "undo")["current"] == 0
     assert read_labels(path) == []
-    refused = client.post("/api/undo", json={})
+    refused = client.post("/annotate/api/undo", json={})
     assert refused.status_code == 400
     assert "nothing to undo" in refused.json()["error"]
     # Forward again, in the same order.
@@ -135,7 +135,7 @@ def test_the_next_day_goes_on_where_it_stopped(encoder: Encoder, path: Path) -> 
         post(client, "skip", number=1)
         post(client, "label", number=2, label="block")
     with client_of(app_of(encoder, path)) as client:
-        state = client.get("/api/state").json()
+        state = client.get("/annotate/api/state").json()
         assert (state["labelled"], state["skipped"], state["current"]) == (2, 0, 1)
         assert post(client, "undo")["current"] == 2  # the last label, not the skipped map
         assert post(client, "label", number=2, label="diagonal")["current"] == 1
@@ -149,16 +149,16 @@ def test_a_second_pass_begins_anew_in_another_order(encoder: Encoder, path: Path
                 client, "label", number=number, label="block" if number % 2 else "diagonal"
             )
         assert state["current"] is None
-        assert client.get("/api/agreement").json()["comparisons"] == []
+        assert client.get("/annotate/api/agreement").json()["comparisons"] == []
     first = [x.recipe.key for x in read_labels(path)]
     labels = {x.recipe.key: x.label for x in read_labels(path)}
     plan = plan_of(encoder, turn=2)
     with client_of(app_of(encoder, path, turn=2)) as client:
-        assert client.get("/api/state").json()["labelled"] == 0
-        assert "label" not in client.get("/api/maps/0").json()
+        assert client.get("/annotate/api/state").json()["labelled"] == 0
+        assert "label" not in client.get("/annotate/api/maps/0").json()
         for number in range(6):
             post(client, "label", number=number, label=labels[plan[number].key])
-        found = client.get("/api/agreement").json()
+        found = client.get("/annotate/api/agreement").json()
     assert [r.key for r in plan] != first
     assert sorted(r.key for r in plan) == sorted(first)
     (comparison,) = found["comparisons"]
@@ -195,11 +195,11 @@ def test_a_map_that_fails_is_told_and_tried_again(
         patch.setattr(pictures, "picture_of", fail)
         app = app_of(encoder, path)
         with client_of(app) as client:
-            refused = client.get("/api/maps/0")
+            refused = client.get("/annotate/api/maps/0")
             assert refused.status_code == 400
             assert refused.json() == {"error": "The model is tired.", "hint": "Wait."}
             patch.undo()
-            assert client.get("/api/maps/0").status_code == 200
+            assert client.get("/annotate/api/maps/0").status_code == 200
 
 
 # What it refuses ---------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ def test_a_map_that_fails_is_told_and_tried_again(
     ],
 )
 def test_wrong_bodies(client: TestClient, path: Path, what: str, body: Any, status: int) -> None:
-    done = client.post(f"/api/{what}", json=body)
+    done = client.post(f"/annotate/api/{what}", json=body)
     assert done.status_code == status, done.text
     assert done.json()["error"]
     assert path.read_bytes() == b""
@@ -232,7 +232,9 @@ def test_wrong_bodies(client: TestClient, path: Path, what: str, body: Any, stat
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b'{"number": NaN, "label": "block"}'])
 def test_what_is_not_json(client: TestClient, content: bytes) -> None:
-    done = client.post("/api/label", content=content, headers={"Content-Type": "application/json"})
+    done = client.post(
+        "/annotate/api/label", content=content, headers={"Content-Type": "application/json"}
+    )
     assert done.status_code == 422
 
 
@@ -248,13 +250,19 @@ def test_what_is_not_json(client: TestClient, content: bytes) -> None:
     ],
 )
 def test_other_hosts(client: TestClient, host: str) -> None:
-    for method, address in (("GET", "/"), ("GET", "/api/state"), ("POST", "/api/undo")):
+    for method, address in (
+        ("GET", "/"),
+        ("GET", "/annotate/api/state"),
+        ("POST", "/annotate/api/undo"),
+    ):
         done = client.request(method, address, headers={"Host": host})
         assert done.status_code == 421
 
 
 def test_localhost_is_this_machine_too(client: TestClient) -> None:
-    assert client.get("/api/state", headers={"Host": f"localhost:{PORT}"}).status_code == 200
+    assert (
+        client.get("/annotate/api/state", headers={"Host": f"localhost:{PORT}"}).status_code == 200
+    )
 
 
 @pytest.mark.parametrize(
@@ -270,38 +278,38 @@ def test_localhost_is_this_machine_too(client: TestClient) -> None:
 )
 def test_other_origins(client: TestClient, path: Path, headers: dict[str, str]) -> None:
     body = {"number": 0, "label": "block"}
-    assert client.post("/api/label", json=body, headers=headers).status_code == 403
-    assert client.get("/api/state", headers=headers).status_code == 403
+    assert client.post("/annotate/api/label", json=body, headers=headers).status_code == 403
+    assert client.get("/annotate/api/state", headers=headers).status_code == 403
     assert path.read_bytes() == b""
 
 
 def test_our_own_page_may(client: TestClient) -> None:
     own = {"Origin": f"http://127.0.0.1:{PORT}", "Sec-Fetch-Site": "same-origin"}
     body = {"number": 0, "label": "block"}
-    assert client.post("/api/label", json=body, headers=own).status_code == 200
+    assert client.post("/annotate/api/label", json=body, headers=own).status_code == 200
     link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
     assert client.get("/", headers=link).status_code == 200
 
 
 def test_a_form_of_another_page_cannot_post(client: TestClient) -> None:
     for kind in ("text/plain", "application/x-www-form-urlencoded", "application/jsonx"):
-        done = client.post("/api/undo", content=b"{}", headers={"Content-Type": kind})
+        done = client.post("/annotate/api/undo", content=b"{}", headers={"Content-Type": kind})
         assert done.status_code == 415
 
 
 def test_too_much_is_refused_however_it_comes(client: TestClient) -> None:
     json_type = {"Content-Type": "application/json"}
     big = json.dumps({"number": 0, "label": "x" * MAX_BODY}).encode()
-    assert client.post("/api/label", content=big, headers=json_type).status_code == 413
+    assert client.post("/annotate/api/label", content=big, headers=json_type).status_code == 413
     pieces = (big[i : i + 100] for i in range(0, len(big), 100))  # chunked: no length is said
-    assert client.post("/api/label", content=pieces, headers=json_type).status_code == 413
+    assert client.post("/annotate/api/label", content=pieces, headers=json_type).status_code == 413
 
 
 @pytest.mark.parametrize(
     "address",
     [
         "/static/", "/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2fapp.py",
-        "/static/look.css/", "/etc/passwd", "/docs", "/openapi.json", "/api/maps/x",
+        "/static/look.css/", "/etc/passwd", "/docs", "/openapi.json", "/annotate/api/maps/x",
     ],
 )  # fmt: skip
 def test_no_other_file_is_served(client: TestClient, address: str) -> None:
@@ -310,13 +318,13 @@ def test_no_other_file_is_served(client: TestClient, address: str) -> None:
 
 @pytest.mark.parametrize("number", ["-1", "6", "99999999999999999999"])
 def test_maps_that_are_not_there(client: TestClient, number: str) -> None:
-    assert client.get(f"/api/maps/{number}").status_code == 400
+    assert client.get(f"/annotate/api/maps/{number}").status_code == 400
 
 
 def test_websockets_are_refused(client: TestClient) -> None:
     from starlette.websockets import WebSocketDisconnect
 
-    with pytest.raises(WebSocketDisconnect), client.websocket_connect("/api/state"):
+    with pytest.raises(WebSocketDisconnect), client.websocket_connect("/annotate/api/state"):
         pass
 
 
@@ -339,7 +347,7 @@ def test_pages_load_nothing_from_elsewhere(client: TestClient, address: str) -> 
 
 
 def test_every_answer_carries_the_headers(client: TestClient) -> None:
-    for address in ("/api/state", "/nowhere"):
+    for address in ("/annotate/api/state", "/nowhere"):
         assert client.get(address).headers["Content-Security-Policy"]
     assert client.get("/", headers={"Host": "evil.example"}).headers["Content-Security-Policy"]
 

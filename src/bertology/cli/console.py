@@ -3,15 +3,33 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from bertology.errors import BertologyError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["columns_that_fit", "examples", "say", "say_error", "show_table", "text_of", "warn"]
+__all__ = [
+    "VERDICT_STYLES",
+    "columns_that_fit",
+    "examples",
+    "say",
+    "say_error",
+    "show_table",
+    "text_of",
+    "warn",
+]
+
+VERDICT_STYLES = {
+    "holds": "green",
+    "fails": "red",
+    "inconclusive": "yellow",
+    "not-applicable": "dim",
+    "not run": "dim",
+}
+"""How a table shows what became of a claim."""
 
 _WIDTH_OF_PIPES = 140  # nobody resizes a pipe; rich's 80 columns would cut tables short
 
@@ -48,21 +66,37 @@ def warn(text: str) -> None:
 
 
 def show_table(
-    columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str | None = None
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any] | None],
+    *,
+    title: str | None = None,
+    styles: Mapping[str, str] | None = None,
+    widths: Mapping[str, int] | None = None,
 ) -> None:
-    """Print a table; numbers to the right."""
+    """Print a table; numbers to the right, a line where a row is None.
+
+    `styles` says how cells of certain texts look; `widths` fixes columns, where that leaves room.
+    """
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    cells = [list(row) for row in rows]
+    console, given = _console(), list(rows)
+    fixed = widths if widths is not None and sum(widths.values()) < 0.6 * console.width else {}
+    cells = [row for row in given if row is not None]
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for i, name in enumerate(columns):
         numeric = bool(cells) and all(_is_number(row[i]) for row in cells)
-        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
-    for row in cells:
-        table.add_row(*(Text(text_of(value)) for value in row))
-    _console().print(table)
+        justify: Literal["left", "right"] = "right" if numeric else "left"
+        table.add_column(name, justify=justify, overflow="fold", width=fixed.get(name))
+    looks = styles or {}
+    for row in given:
+        if row is None:
+            table.add_section()
+        else:
+            texts = [text_of(value) for value in row]
+            table.add_row(*(Text(text, style=looks.get(text, "")) for text in texts))
+    console.print(table)
 
 
 def columns_that_fit(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> int:

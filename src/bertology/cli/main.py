@@ -16,14 +16,17 @@ from bertology.cli import (
     claims,
     datasets,
     demo,
+    explore,
     families,
     finetune,
     models,
     pretrain,
+    report,
     reproduce,
     results,
     run,
     studies,
+    verify,
 )
 from bertology.cli.console import examples, say_error
 from bertology.errors import BertologyError, InterruptedRunError
@@ -75,8 +78,11 @@ app = typer.Typer(
 )
 for group in (
     demo,
+    explore,
     run,
+    report,
     reproduce,
+    verify,
     studies,
     finetune,
     pretrain,

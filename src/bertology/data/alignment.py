@@ -17,7 +17,17 @@ from numpy.typing import NDArray
 
 from bertology.errors import DataError
 
-__all__ = ["Alignment", "Encoding", "Span", "align", "align_words", "locate", "pool", "split_words"]
+__all__ = [
+    "Alignment",
+    "Encoding",
+    "Span",
+    "align",
+    "align_words",
+    "locate",
+    "pool",
+    "split_words",
+    "units",
+]
 
 Span = tuple[int, int]
 """First character, last character + 1."""
@@ -188,30 +198,42 @@ def locate(text: str, words: Iterable[str]) -> list[Span]:
     return spans
 
 
-def pool(attention: NDArray[Any], alignment: Alignment) -> NDArray[Any]:
+def pool(attention: NDArray[Any], alignment: Alignment, *, special: bool = False) -> NDArray[Any]:
     """Attention between pieces (…, T, T) as attention between words (…, W, W).
 
     After Clark et al. (2019): attention *to* a word is the sum over its pieces, attention *from*
     a word the mean over them; a row then still sums to the attention that words get in all.
     Special tokens are left out. Rows and columns of words without a piece (cut by truncation)
-    are NaN.
+    are NaN. With `special` the columns are those of `units`: special tokens stay, and words
+    without a piece go.
     """
     length = len(alignment.words)
     if attention.ndim < 2 or attention.shape[-2:] != (length, length):
         raise DataError(
             f"The attention has the shape {attention.shape}; the text has {length} pieces."
         )
+    words = [alignment.pieces_of(word) for word in range(len(alignment))]
+    groups = units(alignment) if special else words
     kind = attention.dtype if attention.dtype.kind == "f" else np.dtype(np.float64)
-    member = np.zeros((len(alignment), length), dtype=kind)  # (W, T)
-    for word in range(len(alignment)):
-        member[word, list(alignment.pieces_of(word))] = 1
-    counts = member.sum(axis=1)  # (W,)
-    mean = member / np.maximum(counts, 1)[:, None]  # (W, T)
-    pooled: NDArray[Any] = mean @ (attention @ member.T)  # (…, W, W)
-    absent = counts == 0
-    pooled[..., absent, :] = np.nan
-    pooled[..., :, absent] = np.nan
+    there = [i for i, pieces in enumerate(groups) if pieces]
+    pooled = np.full((*attention.shape[:-2], len(groups), len(groups)), np.nan, dtype=kind)
+    if there:
+        # Sums of neighbours: a product with a matrix of memberships takes T times as long.
+        order = [piece for i in there for piece in groups[i]]
+        counts = np.array([len(groups[i]) for i in there])
+        starts = np.cumsum(counts) - counts
+        summed = np.add.reduceat(attention[..., order].astype(kind, copy=False), starts, axis=-1)
+        rows = np.add.reduceat(summed[..., order, :], starts, axis=-2)
+        down, across = np.ix_(there, there)
+        pooled[..., down, across] = rows / counts[:, None].astype(kind)
     return pooled
+
+
+def units(alignment: Alignment) -> list[tuple[int, ...]]:
+    """The pieces of each word, and each piece of no word (a special token) by itself, in order."""
+    alone = [(piece,) for piece, word in enumerate(alignment.words) if word is None]
+    words = [alignment.pieces_of(word) for word in range(len(alignment))]
+    return sorted([*alone, *filter(None, words)])
 
 
 def _shared(a: Span, b: Span) -> int:

@@ -61,6 +61,15 @@ class TokenClass(StrEnum):
     PUNCTUATION = "punctuation"
     OTHER = "other"
 
+    @property
+    def plural(self) -> str:
+        """As in a sentence: `nouns`, `[SEP]`, `other tokens`."""
+        if self in (TokenClass.CLS, TokenClass.SEP):
+            return f"[{self.upper()}]"
+        if self is TokenClass.OTHER:
+            return "other tokens"
+        return str(self) if self is TokenClass.PUNCTUATION else f"{self}s"
+
 
 LINGUISTIC = tuple(TokenClass)[:6]
 SPECIAL = (TokenClass.CLS, TokenClass.SEP)
