@@ -112,6 +112,8 @@ def main() -> None:
     parser.add_argument("--report", type=Path, help="a report to photograph too")
     parser.add_argument("--to", type=Path, default=ROOT / "docs" / "images")
     asked = parser.parse_args()
+    if asked.report is not None and not asked.report.is_file():
+        parser.error(f"there is no report {asked.report}")
     asked.to.mkdir(parents=True, exist_ok=True)
     folder = tempfile.TemporaryDirectory()
     with folder as profile, Browser(Path(profile), width=WIDTH, height=1000) as browser:
