@@ -229,17 +229,17 @@ class MapTypes(SampledStudy[MapTypesResult]):
         import xarray as xr
 
         from bertology.model.map_measures import MEASURES
-        from bertology.train.map_types.reading import read_maps
+        from bertology.train.map_types.reading import read_batches
 
         texts, shape = self.of_block(part, corpus).texts, encoder.shape
         types = np.zeros((len(texts), shape.layers, shape.heads), np.uint8)
         sums = np.zeros((len(MEASURES), shape.layers, shape.heads))
-        for batch in encoder.batches(texts, tokens_per_batch=context.batch_tokens):
-            reading = read_maps(encoder, batch, measures=self.measures)
-            types[list(batch.indices)] = reading.types.numpy()
+        batches = encoder.batches(texts, tokens_per_batch=context.batch_tokens)
+        for reading in read_batches(encoder, batches, measures=self.measures):
+            types[list(reading.batch.indices)] = reading.types.numpy()
             if self.measures:
                 sums += reading.measures.double().sum(1).numpy()
-            context.advance(len(batch))
+            context.advance(len(reading.batch))
         dims, facts = ("example", "layer", "head"), {"first": start_of(part)}
         data = xr.Dataset({"type": (dims, types)}, attrs=facts)
         if self.measures:

@@ -18,6 +18,10 @@ __all__ = ["FACTS", "OFFSETS", "TextFacts"]
 OFFSETS = 2 * REACH + 1
 _TOP = (1, 2, 4, 8)  # attention to the so many tokens that take most
 _STRIPES = 4  # columns whose way through the rows is followed
+_PLAIN = ("near", "wide", "line squares", "squares", "darkest")
+_ROOTED = ("line", "line of all", "first column", "near", "wide", "two columns", "columns")
+_COMPARED = ("line", "line of all", "line nearby", "first column", "column")
+_ROWS = (*_PLAIN, *(f"root of {x}" for x in _ROOTED), *(f"{x} to darkest" for x in _COMPARED))
 _TINY = 1e-9
 FACTS = OFFSETS + 37
 
@@ -27,18 +31,15 @@ class TextFacts:
 
     def __init__(self, segments: Tensor) -> None:
         """`segments` is (B, T): 0 and 1 in a pair's sentences, all 0 for one, -1 for padding."""
-        real = segments >= 0
-        count = real.sum(-1, keepdim=True).clamp_min(1).float()
-        self._real = real
-        self._share = real.float() / count  # of each query
+        sentence = torch.arange(2, device=segments.device)[:, None]
+        inside = (segments[:, None] == sentence).float()  # (B, 2, T)
+        self.inside, self._sizes = inside, inside.sum(-1)
+        self.real = inside.sum(1)  # 1 or 0
+        self.count = self.real.sum(-1, keepdim=True).clamp_min(1)
+        self.paired = self._sizes[:, 1] > 0  # (B,)
+        self._share = self.real / self.count  # of each query
         # The share of queries in each sentence; what columns receive is read once for both.
-        inside = torch.stack([segments == 0, segments == 1], 1).float()  # (B, 2, T)
-        self._inside = inside
-        self._sizes = inside.sum(-1)  # (B, 2)
-        self._parts = inside / count[:, None]
-        self._count = count[:, 0]
-        self._paired = (segments == 1).any(-1).float()
-        self._segments = segments
+        self._parts = inside / self.count[:, None]
 
     def of(self, maps: Tensor) -> Tensor:
         """(B, H, FACTS) of maps (B, H, T, T), the offsets -REACH … REACH first."""
@@ -48,22 +49,23 @@ class TextFacts:
         by_part = self._parts[:, None] @ maps  # (B, H, 2, T)
         received = by_part.sum(-2)
         lines = self._lines(maps)  # (OFFSETS, B, H, T), by query
-        offsets = self._mean(lines)
+        shares = lines * self._share[:, None]
+        offsets = shares.sum(-1)
+        most, where = received.topk(min(_TOP[-1], maps.shape[-1]), -1)
+        followed = where[..., None, :_STRIPES].expand(*maps.shape[:-1], -1)
+        columns = maps.gather(-1, followed)  # (B, H, T, _STRIPES)
+        rows = self._rows(lines, offsets, columns, darkest, squares)
         facts = [
             *offsets,
-            *self._line_facts(lines, offsets, darkest),
-            *self._column_facts(maps, received, darkest),
-            *self._likeness(received, squares, lines),
+            *self._line_facts(offsets, rows),
+            *self._column_facts(most, rows),
+            *self._likeness(received, shares, rows),
             *self._sentences(by_part, squares, offsets),
-            *self._darkness(darkest, squares),
+            *self._darkness(darkest, rows),
         ]
-        text = (self._count.log(), self._paired)
-        facts += [x[:, None].expand_as(squares[..., 0]) for x in text]
+        text = (self.count.log(), self.paired[:, None].float())
+        facts += [x.expand_as(facts[0]) for x in text]
         return torch.stack(facts, -1)
-
-    def _mean(self, of_rows: Tensor) -> Tensor:
-        """Over real queries."""
-        return (of_rows * self._share[:, None]).sum(-1)
 
     def _lines(self, maps: Tensor) -> Tensor:
         """Attention of each query to each relative position; 0 where that lies outside."""
@@ -72,74 +74,90 @@ class TextFacts:
         for i, k in enumerate(range(-REACH, REACH + 1)):
             if abs(k) < size:
                 lines[i, ..., max(-k, 0) : size - max(k, 0)] = maps.diagonal(k, -2, -1)
-        return lines * self._real[:, None]
+        return lines * self.real[:, None]
 
-    def _line_facts(self, lines: Tensor, offsets: Tensor, darkest: Tensor) -> list[Tensor]:
-        near, wide = lines[REACH - 1 : REACH + 2].sum(0), lines.sum(0)
+    def _rows(
+        self, lines: Tensor, offsets: Tensor, columns: Tensor, darkest: Tensor, squares: Tensor
+    ) -> dict[str, Tensor]:
+        """Means over real queries, (B, H), by name; all at once, for every call has its price."""
         best = offsets.argmax(0)  # (B, H)
-        line = lines.gather(0, best[None, ..., None].expand_as(lines[:1]))[0]
-        dark = lines.amax(0)
-        dark_near = lines[REACH - 1 : REACH + 2].amax(0)
-        by_chance = (OFFSETS / self._count).clamp_max(1)[:, None]
+        near = lines[REACH - 1 : REACH + 2]
+        of = {
+            "near": near.sum(0),
+            "wide": lines.sum(0),
+            "line squares": lines.square().sum(0),
+            "squares": squares,
+            "darkest": darkest,
+            "line": lines.gather(0, best[None, ..., None].expand_as(lines[:1]))[0],
+            "line of all": lines.amax(0),
+            "line nearby": near.amax(0),
+            "first column": columns[..., 0],
+            "two columns": columns[..., :2].sum(-1),
+            "columns": columns.sum(-1),
+            "column": columns.amax(-1),
+        }
+        plain = torch.stack([of[name] for name in _PLAIN])
+        roots = torch.stack([of[name] for name in _ROOTED]).sqrt_()
+        ratios = torch.stack([of[name] for name in _COMPARED]).div_(darkest + _TINY)
+        means = torch.cat([plain, roots, ratios]).mul_(self._share[:, None]).sum(-1)
+        return dict(zip(_ROWS, means, strict=True))
+
+    def _line_facts(self, offsets: Tensor, rows: dict[str, Tensor]) -> list[Tensor]:
+        by_chance = (OFFSETS / self.count).clamp_max(1)
         return [
             offsets.amax(0),
-            self._mean(line.sqrt()),
-            self._mean(line / (darkest + _TINY)),
-            self._mean(near),
-            self._mean(near.sqrt()),
-            self._mean(dark_near / (darkest + _TINY)),
-            self._mean(wide),
-            self._mean(wide) - by_chance,
-            self._mean(wide.sqrt()),
-            self._mean(dark / (darkest + _TINY)),
+            rows["root of line"],
+            rows["line to darkest"],
+            rows["near"],
+            rows["root of near"],
+            rows["line nearby to darkest"],
+            rows["wide"],
+            rows["wide"] - by_chance,
+            rows["root of wide"],
+            rows["line of all to darkest"],
         ]
 
-    def _column_facts(self, maps: Tensor, received: Tensor, darkest: Tensor) -> list[Tensor]:
-        size = maps.shape[-1]
-        most, where = received.topk(min(_TOP[-1], size), -1)
+    def _column_facts(self, most: Tensor, rows: dict[str, Tensor]) -> list[Tensor]:
         sums = most.cumsum(-1)
-        where = where[..., None, :_STRIPES].expand(*maps.shape[:-1], -1)
-        columns = maps.gather(-1, where)  # (B, H, T, _STRIPES)
-        first, two = columns[..., 0], columns[..., :2].sum(-1)
         return [
-            *(sums[..., min(n, size) - 1] for n in _TOP),
-            self._mean(first.sqrt()),
-            self._mean(two.sqrt()),
-            self._mean(columns.sum(-1).sqrt()),
-            self._mean(first / (darkest + _TINY)),
-            self._mean(columns.amax(-1) / (darkest + _TINY)),
+            *(sums[..., min(n, most.shape[-1]) - 1] for n in _TOP),
+            rows["root of first column"],
+            rows["root of two columns"],
+            rows["root of columns"],
+            rows["first column to darkest"],
+            rows["column to darkest"],
         ]
 
-    def _likeness(self, received: Tensor, squares: Tensor, lines: Tensor) -> list[Tensor]:
+    def _likeness(self, received: Tensor, shares: Tensor, rows: dict[str, Tensor]) -> list[Tensor]:
         """How alike rows are, 1 for full stripes; also of what is left without the diagonals."""
         size = received.shape[-1]
-        sharp = self._mean(squares)
         rest = received.clone()
         for i, k in enumerate(range(-REACH, REACH + 1)):
             if abs(k) < size:
                 kept = slice(max(-k, 0), size - max(k, 0))
                 moved = slice(max(k, 0), size - max(-k, 0))
-                rest[..., moved] -= (lines[i] * self._share[:, None])[..., kept]
-        left = sharp - self._mean(lines.square().sum(0))
+                rest[..., moved] -= shares[i, ..., kept]
+        left = rows["squares"] - rows["line squares"]
         left_top = rest.topk(min(2, size), -1).values.sum(-1)
         likeness = rest.square().sum(-1) / left.clamp_min(_TINY)
+        alike = received.square().sum(-1)
         return [
-            received.square().sum(-1),
-            received.square().sum(-1) / (sharp + _TINY),
+            alike,
+            alike / (rows["squares"] + _TINY),
             left_top,
             likeness.clamp(0, 1),
-            left_top * lines.amax(0).sqrt().mul(self._share[:, None]).sum(-1),
+            left_top * rows["root of line of all"],
         ]
 
     def _sentences(self, by_part: Tensor, squares: Tensor, offsets: Tensor) -> list[Tensor]:
         """Attention within the own sentence beyond chance, and how alike its rows are."""
-        paired = self._paired[:, None]
-        sizes = self._sizes / self._count[:, None]  # (B, 2), sum to 1
-        within = (by_part * self._inside[:, None]).sum(-1)  # (B, H, 2)
+        paired = self.paired[:, None]
+        sizes = self._sizes / self.count  # (B, 2), sum to 1
+        within = (by_part * self.inside[:, None]).sum(-1)  # (B, H, 2)
         own = within / sizes.clamp_min(_TINY)[:, None]
         beyond = (own - sizes[:, None]) * paired[..., None]
         rows = by_part / sizes.clamp_min(_TINY)[:, None, :, None]  # mean row of each sentence
-        sharp = squares @ (self._inside / self._sizes.clamp_min(1)[..., None]).mT  # (B, H, 2)
+        sharp = squares @ (self.inside / self._sizes.clamp_min(1)[..., None]).mT  # (B, H, 2)
         alike = (rows.square().sum(-1) / (sharp + _TINY) * sizes[:, None]).sum(-1)
         top = rows.topk(min(2, rows.shape[-1]), -1).values.sum(-1)
         total = (beyond * sizes[:, None]).sum(-1)
@@ -156,7 +174,7 @@ class TextFacts:
             total * (1 - alike),
         ]
 
-    def _darkness(self, darkest: Tensor, squares: Tensor) -> list[Tensor]:
-        mean = self._mean(darkest)
-        most = (darkest * self._real[:, None]).amax(-1)
-        return [self._mean(squares), mean, mean / most, 1 / (self._count[:, None] * mean)]
+    def _darkness(self, darkest: Tensor, rows: dict[str, Tensor]) -> list[Tensor]:
+        mean = rows["darkest"]
+        most = (darkest * self.real[:, None]).amax(-1)
+        return [rows["squares"], mean, mean / most, 1 / (self.count * mean)]

@@ -38,9 +38,9 @@ class Cells:
 
     def __init__(self, segments: Tensor) -> None:
         """`segments` is (B, T): 0 and 1 in a pair's sentences, all 0 for one, -1 for padding."""
-        self.paired = (segments == 1).any(-1)  # (B,)
         self._text = TextFacts(segments)
-        cells = _shares(segments >= 0)  # (B, GRID, T)
+        self.paired = self._text.paired  # (B,)
+        cells = _shares(self._text.real, self._text.count)  # (B, GRID, T)
         self._rows = cells / cells.sum(-1, keepdim=True).clamp_min(1e-6)
         # Laid out for the product below: as a mere view it would be many times slower.
         self._columns = cells.mT.contiguous()
@@ -61,13 +61,13 @@ class Cells:
         return self._text.of(maps)
 
 
-def _shares(real: Tensor) -> Tensor:
+def _shares(real: Tensor, count: Tensor) -> Tensor:
     """(B, GRID, T): how much of each token lies in each cell; a token has 1 in all."""
-    count = real.sum(-1)[:, None, None].float()
-    first = real.int().argmax(-1)[:, None, None]
+    width = count[..., None] / GRID
+    first = real.argmax(-1)[:, None, None]
     token = torch.arange(real.shape[-1], device=real.device) - first  # (B, 1, T)
-    cell = torch.arange(GRID, device=real.device)[None, :, None] * (count / GRID)
-    shared = torch.minimum(cell + count / GRID, token + 1.0) - torch.maximum(cell, token.float())
+    cell = torch.arange(GRID, device=real.device)[None, :, None] * width
+    shared = torch.minimum(cell + width, token + 1.0) - torch.maximum(cell, token)
     return shared.clamp_min(0) * real[:, None]
 
 
@@ -139,11 +139,18 @@ class MapTypeNetwork(nn.Module):
         return plain
 
 
-def classify(network: MapTypeNetwork, maps: Tensor, cells: Cells) -> Tensor:
-    """The type of each map, an index into MAP_TYPES: (B, H). One sentence has no block."""
-    small = cells.shrink(maps)
-    logits = network(small, cells.same, cells.facts(maps))
-    logits[..., _BLOCK] = logits[..., _BLOCK].where(cells.paired[:, None], -torch.inf)
+def classify(network: MapTypeNetwork, maps: Tensor, cells: Cells, *, multiple: int = 1) -> Tensor:
+    """The type of each map, an index into MAP_TYPES: (B, H). One sentence has no block.
+
+    The network is given a `multiple` of so many texts, some of them twice if need be, since
+    cuDNN plans anew for each size that it meets.
+    """
+    given = [cells.shrink(maps), cells.same, cells.facts(maps)]
+    spare = -len(maps) % multiple
+    if spare:
+        given = [torch.cat([x, x[:1].expand(spare, *x.shape[1:])]) for x in given]
+    logits = network(*given)[: len(maps)]
+    logits[..., _BLOCK].masked_fill_(~cells.paired[:, None], -torch.inf)
     found: Tensor = logits.argmax(-1)
     return found
 
