@@ -1,12 +1,13 @@
 """How large the report of a model is, and how soon a browser shows it. Needs Chromium.
 
-    python benchmarks/report_page.py [MODEL] [STORE]
+    python benchmarks/report_page.py [MODEL] [--store FOLDER]
 
 Without a store, the standard set is measured first, into a folder of its own.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 import tempfile
 from pathlib import Path
@@ -24,11 +25,14 @@ PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
 
 
 def main() -> None:
-    model = sys.argv[1] if len(sys.argv) > 1 else "bertology-mini"
+    arguments = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
+    arguments.add_argument("model", nargs="?", default="bertology-mini")
+    arguments.add_argument("--store", help="results that are there already")
+    given = arguments.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "page.html"
-        words = ["report", model, "--to", str(page), "--store"]
-        words += sys.argv[2:3] or [str(Path(folder) / "results"), "--measure"]
+        words = ["report", given.model, "--to", str(page), "--store"]
+        words += [given.store] if given.store else [str(Path(folder) / "results"), "--measure"]
         done = CliRunner().invoke(app, words, prog_name="bertology")
         if done.exit_code:
             sys.exit(done.output)

@@ -57,17 +57,17 @@ class Toy(Result):
         return {"heads": f"One cell for each head. {EVIL}"}
 
     def measures(self) -> Sequence[Measure]:
-        gain = self.arrays["gain"].to_numpy()
+        gain, unit = self.arrays["gain"].to_numpy(), self.arrays.attrs.get("unit", "points of F1")
         sure = np.zeros_like(gain, dtype=bool)
         sure[1, 2] = True
         bounds = {"low": gain - 0.1, "high": gain + 0.1}
         kinds = np.array([[0, 1, 0], [1, 1, np.nan]])
         return [
-            Measure("gain", "Gain without the head", gain, "points of F1", **bounds, sure=sure,
+            Measure("gain", "Gain without the head", gain, unit, **bounds, sure=sure,
                     middle=0.0, reading="Above 0: better without it."),
             Measure("kind", "Kind of head", kinds, kinds=("plain", f"odd {EVIL}"),
                     reading="What it is."),
-            Measure("layer-gain", "Gain without the layer", gain.mean(1), "points of F1",
+            Measure("layer-gain", "Gain without the layer", gain.mean(1), unit,
                     reading="Above 0: better without it."),
         ]  # fmt: skip
 
@@ -107,7 +107,8 @@ def make(model: Mapping[str, Any], data: str = "plain", shift: float = 0.0, **mo
         {
             "layer": [0, 0, 0, 1, 1, 1], "head": [0, 1, 2] * 2, "gain": gain.ravel(),
             "gain_low": gain.ravel() - 0.1, "gain_high": gain.ravel() + 0.1,
-            "note": [EVIL, "a_b & 5 %", "", "x", "y", "z"],
+            "p": [1.2e-7, 0.5, 0.04321987, np.nan, 1.0, 98765.5],
+            "note": [EVIL, "a_b & 5 %", "", "[CLS] |", "y", "z"],
         }
     )  # fmt: skip
     return Toy(provenance, {"heads": table, "more": table.head(2)}, arrays)

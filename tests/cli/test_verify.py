@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import tiny
 from bertology.cli.main import app
+from bertology.errors import JobError
 from bertology.results.store import Store
 from bertology.run.session import Session
 
@@ -83,6 +84,25 @@ def test_a_random_model_bears_out_no_claim_that_needs_a_signal(
     assert float(frames["low"]) <= float(frames["value"]) <= float(frames["high"])
     assert frames["result"]
     assert Store(str(home / "results")).has(frames["result"])
+
+
+def test_a_step_that_failed_is_no_success(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Session.run
+
+    def fail(session: Session, name: str, study: Any, of: Any, corpus: Any, **named: Any) -> Any:
+        if corpus.name == "grammar-entailment":
+            raise JobError("1 of 1 parts failed: out of memory")
+        return whole(session, name, study, of, corpus, **named)
+
+    monkeypatch.setattr(Session, "run", fail)
+    tasks = ("--tasks", "grammar-paraphrase,grammar-entailment", *FEW[2:])
+    claims = ("--claims", "dark-secrets.last-two-layers-change-most")
+    code, said = call(home / "tiny", *tasks, "--to", tmp_path, *claims)
+    assert code == 1, said
+    assert "Could not be judged" not in said  # the other task judged it
+    assert "Failed: attention-change@grammar-entailment (1 of 1 parts failed" in said
 
 
 def test_a_classifier_is_not_taught_again(home: Path) -> None:

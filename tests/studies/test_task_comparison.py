@@ -85,7 +85,8 @@ def test_what_was_planted_is_found_and_its_claims_hold() -> None:
     assert found["single_text_sep_lead"].low < 0.08 - 0.01 * np.sqrt(2)  # two comparisons
     assert outcomes(result) == dict.fromkeys(found, Outcome.HOLDS)
     assert len(found) == 3
-    assert list(result.figures()) == ["pairs"]
+    assert list(result.figures()) == list(result.captions()) == ["pairs"]
+    assert "[SEP]" in result.captions()["pairs"]
     assert result.figures()["pairs"]() is not None
 
 
@@ -171,4 +172,5 @@ def test_it_is_stored_as_what_it_is_and_is_no_study(tmp_path: Path) -> None:
     assert isinstance(again, TaskComparisonResult)
     assert again.evidence() == result.evidence()
     assert again.headline() == "2 tasks compared, two at a time"
+    assert "[SEP]" not in again.captions()["pairs"]  # what was not compared is not explained
     assert "task-comparison" not in list(STUDIES)

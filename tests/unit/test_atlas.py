@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -15,17 +16,20 @@ import pytest
 
 import tiny
 import toy_atlas as toy
+from bertology.cli.report import _about as describe
 from bertology.errors import ResultNotFoundError, UnknownNameError
 from bertology.report.atlas.about import About, commands_of, read_about
 from bertology.report.atlas.compare import Side, compare_data, shared_measures, two_models
 from bertology.report.atlas.export import export_atlas
 from bertology.report.atlas.gathering import gather
-from bertology.report.atlas.naming import short_name
+from bertology.report.atlas.naming import entries_of, short_name
 from bertology.report.atlas.page import atlas_page
+from bertology.report.atlas.profiles import profiles_piece
 from bertology.report.latex import as_latex
 from bertology.report.slim import as_address, slim
 from bertology.results.rendering import render
 from bertology.results.store import Store
+from bertology.studies import JOINED
 from toy_atlas import EVIL, toy_store
 
 __all__ = ["toy_store"]
@@ -90,6 +94,51 @@ def test_newer_versions_and_newer_weights_replace_old_ones(toy_store: Store) -> 
     found = gather(toy_store, "toy")
     assert [e.result.provenance.model["fingerprint"] for e in found.entries] == ["eeee"]
     assert found.left_out == 1
+
+
+def test_a_fingerprint_stands_for_its_own_weights(toy_store: Store) -> None:
+    newer = {**toy.MODEL, "fingerprint": "eeee55556666"}
+    toy_store.save(toy.make(newer, created="2999-01-01T00:00:00+00:00"))
+    for asked, tasks in (("aaaa1111", 2), ("eeee5555", 0)):
+        found = gather(toy_store, asked)
+        own = {e.result.provenance.model["fingerprint"][:8] for e in found.entries if not e.task}
+        assert (own, len(found.tasks), found.left_out) == ({asked}, tasks, 1)
+
+
+def test_a_folder_taught_again_belongs_to_what_it_was_made_from_last(toy_store: Store) -> None:
+    origin = {"name": "other", "fingerprint": "dddd", "task": "task-c"}
+    again = {"name": toy.TUNED_A, "fingerprint": "ffff", "tuned_from": origin}
+    toy_store.save(toy.make(again, "task-c", created="2999-01-01T00:00:00+00:00"))
+    assert gather(toy_store, "toy").tasks == ("task-b",)
+    other = gather(toy_store, "other")
+    assert other.tasks == ("task-c",)
+    tuned = [e.result.provenance.model["fingerprint"] for e in other.entries if e.task]
+    assert tuned == ["ffff"]
+
+
+def test_weights_that_do_not_say_where_they_are_from_go_with_their_folder(toy_store: Store) -> None:
+    with_head = {"name": toy.TUNED_B, "fingerprint": "c1c1", "head": "classification"}
+    toy_store.save(toy.make(with_head, "task-b"))
+
+    def tuned() -> set[str]:
+        found = gather(toy_store, "toy").entries
+        return {e.result.provenance.model["fingerprint"] for e in found if e.task == "task-b"}
+
+    assert tuned() == {"cccc", "c1c1"}
+    origin = {"name": "other", "fingerprint": "dddd", "task": "task-b"}
+    toy_store.save(toy.make({**with_head, "tuned_from": origin}, "task-c"))
+    assert tuned() == {"cccc"}
+
+
+def test_labels_tell_data_from_a_task_of_a_like_name() -> None:
+    made = [toy.make(toy.MODEL, data) for data in ("grammar", "grammar-entailment")]
+    for task in ("grammar-entailment", "grammar-entailment (a/b)"):
+        assert [e.label for e in entries_of([(task, made)])] == [
+            f"fine-tuned on {task}, over grammar",
+            f"fine-tuned on {task}",
+        ]
+    (joined,) = entries_of([("mrpc", [toy.make(toy.MODEL, "", study="task-comparison")])])
+    assert joined.label == "all tasks"
 
 
 def test_results_that_look_alike_are_told_apart_by_what_differs(toy_store: Store) -> None:
@@ -173,6 +222,50 @@ def test_differences_are_conservative_and_say_when_the_data_differ(toy_store: St
     assert "difference" not in kind
     elsewhere = Side("tuned", tuple(e for e in tuned.entries if e.data == "task-a"))
     assert [p.same_data for p in shared_measures(base, elsewhere)] == [False, False]
+
+
+def sides(first: dict[str, Any], second: dict[str, Any]) -> tuple[Side, Side]:
+    made = [entries_of([("", [toy.make(toy.MODEL, **more)])]) for more in (first, second)]
+    return Side("a", made[0]), Side("b", made[1])
+
+
+def test_only_results_of_the_same_settings_are_subtracted() -> None:
+    zero, uniform = ({"parameters": {"seed": 0, "method": m}} for m in ("zero", "uniform"))
+    assert shared_measures(*sides(zero, uniform)) == []
+    assert len(shared_measures(*sides(zero, zero))) == 2
+    # What each side names as its own: another model, or the results it was joined from.
+    before = [{"parameters": {"before": n}, "others": {"before": toy.MODEL}} for n in "ab"]
+    joined = [{"study": "head-profile", "parameters": {"results": {"x": n}}} for n in "ab"]
+    for first, second in (before, joined):
+        assert len(shared_measures(*sides(first, second))) == 2
+    # One side has both settings, the other only one: that one meets its like.
+    own = [toy.make(toy.MODEL, **more) for more in (zero, uniform)]
+    (pair, _) = shared_measures(Side("a", entries_of([("", own)])), sides(uniform, zero)[0])
+    assert pair.first[0].result is own[1]
+
+
+def test_a_comparison_has_the_level_of_each_interval() -> None:
+    asked: dict[str, Any] = {"parameters": {"level": 0.9}}
+    gain, kind = compare_data(shared_measures(*sides(asked, asked)))
+    assert [side["level"] for side in gain["sides"]] == [0.9, 0.9]
+    assert not any("level" in side for side in kind["sides"])
+
+
+def test_measures_in_other_units_have_a_chart_of_their_own() -> None:
+    made = [toy.make(toy.MODEL, data) for data in ("a", "b", "c")]
+    made[1].arrays.attrs["unit"] = "points of accuracy"
+    chart = str(profiles_piece(entries_of([("", made)]), 2))
+    units = re.findall('unit-line"><span>(.*?)</span>', chart)
+    assert units == ["points of F1", "points of accuracy"]
+
+
+@pytest.mark.parametrize("study", sorted(JOINED))
+def test_joined_results_have_method_and_limits(study: str) -> None:
+    told = describe(study)
+    assert told.question.startswith(("Are heads", "What do results"))
+    assert told.method
+    assert told.limits
+    assert not told.runs
 
 
 def test_every_figure_and_table_becomes_a_file(toy_store: Store, tmp_path: Path) -> None:

@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
+import toy_atlas as toy
 from bertology.report.atlas.about import About, read_about
-from bertology.report.atlas.compare import two_models
+from bertology.report.atlas.compare import Side, two_models
 from bertology.report.atlas.gathering import gather
 from bertology.report.atlas.page import atlas_page
+from bertology.report.latex import as_latex
 from bertology.results.store import Store
 from browser import Browser, find_browser
 from toy_atlas import EVIL, toy_store
@@ -51,6 +53,13 @@ def choose(browser: Browser, selector: str, value: str) -> None:
         f"(e => {{ e.value = {value!r}; e.dispatchEvent(new Event('input', {{bubbles: true}})); }})"
         f"(document.querySelector({selector!r}))"
     )
+
+
+def option(browser: Browser, selector: str, ending: str) -> str:
+    """The value of the first whose text ends so."""
+    options = f"[...document.querySelectorAll({selector!r} + ' option')]"
+    found = browser.evaluate(f"{options}.find(o => o.textContent.endsWith({ending!r})).value")
+    return str(found)
 
 
 def box_of(browser: Browser, element: str) -> list[float]:
@@ -185,9 +194,36 @@ def test_figures_and_tables_are_saved_without_a_server(address: str, tmp_path: P
     assert all(b"<svg" in data for data in by_kind[".svg"])
     assert all(data.startswith(b"\x89PNG") for data in by_kind[".png"])
     lines = by_kind[".csv"][0].decode().splitlines()
-    assert lines[0] == "layer,head,gain,gain_low,gain_high,note"
+    assert lines[0] == "layer,head,gain,gain_low,gain_high,p,note"
     assert lines[1].endswith('"</script><img src=""x"" onerror=alert(1)> & co"') or EVIL in lines[1]
-    assert rb"a\_b \& 5 \%" in by_kind[".tex"][0]
+    (tex,) = by_kind[".tex"]
+    assert rb"$1.2 \times 10^{-7}$" in tex
+    assert tex.decode() in [as_latex(r.tables["heads"]) for r in toy.results()]
+
+
+def test_units_are_not_mixed_and_a_broken_address_asks_for_nothing(
+    toy_store: Store, tmp_path: Path
+) -> None:
+    find_browser()
+    far = toy.make(toy.MODEL, "far", 100.0, parameters={"level": 0.9})
+    far.arrays.attrs["unit"] = "points of accuracy"
+    toy_store.save(far)
+    path = tmp_path / "page.html"
+    subject = gather(toy_store, "toy")
+    both = Side("a", subject.entries), Side("b", subject.entries)
+    path.write_text(atlas_page(subject, about, both), encoding="utf-8")
+    with Browser(tmp_path / "profile") as browser:
+        for broken in ("#head=%zz", "#%zz"):
+            browser.open("about:blank")
+            browser.open(path.as_uri() + broken)
+            browser.wait_for(f"{READY} && document.querySelector('#studies .buttons button')")
+        choose(browser, "#of", option(browser, "#of", "plain"))
+        assert text_of(browser, "#legend .ends") == "−0.800.8"  # of what is in points of F1
+        choose(browser, "#compare-measure", option(browser, "#compare-measure", ", far"))
+        browser.evaluate("document.querySelector('#compare-grids td').click()")
+        assert "90 % interval" in text_of(browser, "#compare-grids .readout")
+        assert "95 %" not in text_of(browser, "#compare-grids .readout")
+        assert browser.complaints == []
 
 
 def test_it_fits_a_telephone_in_light_and_dark_and_prints(address: str, tmp_path: Path) -> None:

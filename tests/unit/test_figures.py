@@ -23,6 +23,7 @@ from bertology.report.figures import (
     lines,
     scatter_with_rank,
 )
+from bertology.report.link_map import link_map
 from bertology.report.look import diverging, sequential
 from bertology.results import Provenance, Result
 from bertology.results.rendering import render
@@ -52,6 +53,16 @@ def dots() -> Figure:
 def two_lines() -> Figure:
     drawn = [Line("base", [0, 1, 2], [3, 2, 1]), Line("stacked", [0, 1], [3, 1])]
     return lines(drawn, title="T", xlabel="seconds", ylabel="loss", note="N")
+
+
+def test_a_dollar_sign_is_a_dollar_sign() -> None:
+    text = "a $ { $ b"
+    panel = Dots(text, [0.5], [0.4], [0.6])
+    drawn = interval_dots([panel], [text], title=text, reference=text, note=text)
+    mapped = link_map(np.eye(2), [text, "$x_1$"], [(0, 0)], title=text, note=text)
+    for figure in (drawn, mapped, head_grid(GRID, title=text, label=text)):
+        assert text in render(figure).decode()
+    assert "$x_1$" in render(mapped).decode()
 
 
 @pytest.mark.parametrize("draw", [grid, bars, scatter, dots, two_lines])

@@ -128,6 +128,15 @@ def test_what_could_not_be_judged_is_told_with_the_reason(
     assert "not installed" in why
 
 
+def test_a_step_that_failed_is_told_though_its_claim_was_judged_elsewhere() -> None:
+    hurt = claim("dark-secrets.some-heads-hurt")
+    key = "head-ablation@grammar-paraphrase"
+    part = Part("paper", (hurt,), needed_steps(whole_plan(), {"head-ablation"}))
+    left, broke = ({"reasons": {key: "killed"}, "failed": failed} for failed in ([], [key]))
+    assert Verification(Chosen((hurt,)), [part], [Carried(**left)]).failed == {}
+    assert Verification(Chosen((hurt,)), [part], [Carried(**broke)]).failed == {key: "killed"}
+
+
 @pytest.mark.parametrize(
     ("record", "known"),
     [

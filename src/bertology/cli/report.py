@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -128,12 +129,11 @@ def _about(study: str) -> About:
     """A study's own description; nothing where it is not installed here."""
     from bertology.errors import UnknownNameError
     from bertology.report.atlas.about import About, read_about
-    from bertology.studies import STUDIES
+    from bertology.studies import JOINED, STUDIES
 
-    if study == "head-profile":  # joins stored results; nothing is run
-        from bertology.studies.head_profile import HeadProfileResult
-
-        return read_about(HeadProfileResult.__doc__)
+    if study in JOINED:  # stored results are joined; nothing is run
+        module = JOINED[study].partition(":")[0]
+        return read_about(getattr(import_module(module), study.replace("-", "_")).__doc__)
     try:
         kind = STUDIES.get(study)
     except UnknownNameError:

@@ -46,7 +46,8 @@ A classifier that bertology fine-tuned is judged on its own task and not taught 
 claim asks of the model before fine-tuning is asked of the one it was made from.
 
 What was done is kept: the same command goes on where it was stopped, and does nothing twice. \
-Exit code 0: every claim could be judged; 1: some could not, and the table says why; 2: bad input.
+Exit code 0: every claim could be judged; 1: some could not, or a step failed, and the table or \
+the lines below it say why; 2: bad input.
 """
 
 
@@ -88,7 +89,7 @@ def add_to(app: typer.Typer) -> None:
 def _command(ctx: typer.Context, **given: Any) -> None:
     options = VerifyOptions(**given_values(VerifyOptions, given))
     found = _verify(options, command=ctx.meta.get(COMMAND))
-    if found is not None and found.open:
+    if found is not None and (found.open or found.failed):
         raise typer.Exit(1)
 
 
@@ -214,6 +215,8 @@ def _show_verdicts(found: Verification, model: str) -> None:
         reasons.setdefault(found.why_open(judged), []).append(judged.claim.id)
     for why, ids in reasons.items():
         warn(f"Could not be judged: {', '.join(ids)} ({why}).")
+    for key, why in found.failed.items():
+        warn(f"Failed: {key} ({why}). The same command tries it again.")
 
 
 def _rows(found: Verification, judged: Judged, model: str) -> Iterator[tuple[str, ...]]:

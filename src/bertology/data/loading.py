@@ -244,7 +244,7 @@ def _missing(entry: Entry, folder: Path, what: str) -> DataError:
     return DataError(
         f"The data of {entry.name!r} are not on this machine: {what}.",
         hint=f"{_how(entry, folder)}\nSource: {entry.source} (licence: {entry.licence}). Another "
-        "place for data: set BERTOLOGY_DATA, or give root=….",
+        "place for data: set BERTOLOGY_DATA, or name it with --root (in Python: root=…).",
     )
 
 

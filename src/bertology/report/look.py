@@ -41,6 +41,7 @@ _LOOK: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib: the same picture everywhere
     "font.size": 9,
+    "text.parse_math": False,  # a dollar sign in somebody's text is a dollar sign
     "axes.titlesize": 10.5,
     "figure.titlesize": 10.5,
     "figure.titleweight": "bold",

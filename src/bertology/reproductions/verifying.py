@@ -221,6 +221,11 @@ class Verification:
         """Claims that could not be judged at all."""
         return tuple(j for j in self.judged if not j.telling)
 
+    @property
+    def failed(self) -> dict[str, str]:
+        """Steps that should have worked, and why they did not: claims were judged without them."""
+        return {key: carried.reasons[key] for carried in self.carried for key in carried.failed}
+
     def why_open(self, judged: Judged) -> str:
         """Why a claim could not be judged: what its results say, or why there are none."""
         told = [v.measured.removeprefix("not judged: ") for _, v in judged.verdicts]

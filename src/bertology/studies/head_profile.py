@@ -185,10 +185,18 @@ class HeadProfileResult(Result):
 def head_profile(
     results: Sequence[Result], *, resamples: int = 10_000, level: float = 0.95, seed: int = 0
 ) -> HeadProfileResult:
-    """Join the `heads` tables of results of different studies, and test what needs two of them.
+    """Are heads that stand out in one study those that another study finds?
 
-    Any of the studies in `JOINED` may be left out. They may be of different models of one build:
+    Joins the `heads` tables of results of different studies, and tests what needs two of them. Any
+    of the studies in `JOINED` may be left out. They may be of different models of one build:
     relations are looked for in a pre-trained model and heads disabled in a fine-tuned one.
+
+    Method: one row for each head. The mean effect of disabling a head of a group (relation heads,
+    heads of a map type) less that of all others; interval and p-value come from exchanging heads at
+    random, and p-values are corrected for the number of groups (Holm).
+
+    Limits: the intervals of groups are not corrected for their number. Heads are exchanged as if
+    they did not depend on each other.
     """
     import xarray as xr
 

@@ -31,6 +31,14 @@ COMPARED = {
 }
 """Studies that are compared, and what is said of two tasks."""
 
+_CAPTIONS = {
+    ABLATION: "What tasks lose without each head: 1 if both rank the heads of a layer alike, 0 if "
+    "one says nothing of the other.",
+    TYPES: "The commonest map type of each head: 1 if it is the same in both, 0 if no more often "
+    "so than by chance.",
+    CLASSES: "The weight of [SEP] beyond even attention: above 0 if it gets more in the task of "
+    "single texts than in the task of pairs.",
+}
 _COLUMNS = ["study", "first", "second", "value", "low", "high", "n"]
 Make = Callable[[Result, Result, float], Estimate | None]
 
@@ -69,6 +77,13 @@ class TaskComparisonResult(Result):
         """Every two tasks, by each study."""
         return {"pairs": self._draw} if len(self.tables["pairs"]) else {}
 
+    def captions(self) -> Mapping[str, str]:
+        """What the figure shows."""
+        about = [_CAPTIONS[s] for s in dict.fromkeys(self.tables["pairs"]["study"])]
+        pairs = f"One row for every two tasks, and a panel for each study. {' '.join(about)} Bars "
+        pairs += "are intervals, wide enough for all pairs of tasks of a panel together."
+        return {"pairs": pairs} if self.figures() else {}
+
     def _draw(self) -> Figure:
         from bertology.report.figures import Dots, interval_dots
 
@@ -91,9 +106,19 @@ class TaskComparisonResult(Result):
 def task_comparison(
     results: Sequence[Result], *, resamples: int = 10_000, level: float = 0.95, seed: int = 0
 ) -> TaskComparisonResult:
-    """Compare results of the studies in `COMPARED`, each over several tasks, two at a time.
+    """What do results of one study over several tasks have in common, two tasks at a time?
 
     They may be of different models of one build: a pre-trained one, fine-tuned for each task.
+
+    Method: of `head-ablation`, the rank correlation of the heads' effects, each less its layer's
+    mean, between tasks that were learnt; of `map-types`, Cohen's kappa of the commonest type of
+    each head; of `token-classes`, the weight of [SEP] beyond even attention in a task of single
+    texts less that in a task of pairs. Intervals are corrected (Bonferroni) for a study's pairs of
+    tasks.
+
+    Limits: intervals are over heads, or over examples (`token-classes`), never over trainings:
+    tasks taught once more may agree more or less. Heads are taken as a sample, though neighbours
+    depend on each other.
     """
     import pandas as pd
     import xarray as xr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,8 @@ __all__ = [
     "two_models",
 ]
 
+# Of a result that joins others: their identities, which differ from model to model.
+_IDENTITIES = {"head-profile": "results", "task-comparison": "results"}
 _HOW = (
     "A difference is the second minus the first. Its interval runs from the smallest to the "
     "largest difference that the two intervals allow: from the second's low end minus the first's "
@@ -73,7 +76,10 @@ class Shared:
 
 
 def shared_measures(first: Side, second: Side) -> list[Shared]:
-    """For each measure of heads, the pair of results over the same data; else the first ones."""
+    """For each measure of heads, the pair of results over the same data; else the first ones.
+
+    Only what was asked with the same settings: else a difference may be theirs.
+    """
     ours, theirs = _by_measure(first), _by_measure(second)
     found = []
     for key, mine in ours.items():
@@ -90,9 +96,16 @@ def _by_measure(side: Side) -> dict[tuple[Any, ...], list[tuple[Entry, Measure]]
         for m in entry.result.measures():
             if m.of_heads:
                 task = entry.task if side.by_task else ""
-                key = (entry.study, m.name, m.unit, m.kinds, entry.settings, task)
+                key = (entry.study, m.name, m.unit, m.kinds, _asked(entry), task)
                 found.setdefault(key, []).append((entry, m))
     return found
+
+
+def _asked(entry: Entry) -> str:
+    """The settings, without other models: each side has its own."""
+    p = entry.result.provenance
+    apart = {*p.others, _IDENTITIES.get(p.study)}
+    return json.dumps({k: v for k, v in p.parameters.items() if k not in apart}, sort_keys=True)
 
 
 def difference_bounds(first: Measure, second: Measure) -> tuple[Any, Any] | None:
@@ -120,15 +133,7 @@ def _pair(index: int, pair: Shared) -> dict[str, Any]:
         "same": pair.same_data,
         "labels": [entry.label, other_entry.label],
         "shape": list(one.values.shape),
-        "sides": [
-            {"values": numbers(m.values)}
-            | (
-                {}
-                if m.low is None or m.high is None
-                else {"low": numbers(m.low), "high": numbers(m.high)}
-            )
-            for m in (one, other)
-        ],
+        "sides": [_told(*pair.first), _told(*pair.second)],
     }
     if one.kinds:
         return made
@@ -143,6 +148,14 @@ def _pair(index: int, pair: Shared) -> dict[str, Any]:
             "high": numbers(high),
             "sure": [int(v) for v in apart.ravel()],
         }
+    return made
+
+
+def _told(entry: Entry, measure: Measure) -> dict[str, Any]:
+    """One side's numbers."""
+    made: dict[str, Any] = {"values": numbers(measure.values)}
+    if measure.low is not None and measure.high is not None:
+        made |= {"low": numbers(measure.low), "high": numbers(measure.high), "level": entry.level}
     return made
 
 
@@ -164,9 +177,10 @@ def compare_piece(first: Side, second: Side, pairs: Sequence[Shared]) -> Html:
 def _nothing_shared(first: Side, second: Side) -> str:
     studies = [sorted({e.study for e in side.entries}) for side in (first, second)]
     return (
-        f"No measure of heads is known of both. {first.name} has results of "
-        f"{', '.join(studies[0])}; {second.name} of {', '.join(studies[1])}. Run the same study, "
-        "over the same data, on both."
+        "No measure of heads is known of both with the same settings. "
+        f"{first.name} has results of {', '.join(studies[0])}; {second.name} of "
+        f"{', '.join(studies[1])}. Run the same study, with the same settings and over the same "
+        "data, on both."
     )
 
 

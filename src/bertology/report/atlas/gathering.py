@@ -54,8 +54,9 @@ def gather(store: Store, model: str, task: str | None = None) -> Subject:
     study alone, the newest counts.
     """
     listed = _newest(store.list())
-    same_name = [p for p in listed if _name(p) in _names_meant(store, listed, model)]
-    prints = _current(same_name)
+    meant, named = _meant(store, listed, model)
+    same_name = [p for p in listed if _name(p) in meant]
+    prints = named or _current(same_name)
     own = [p for p in listed if p.model["fingerprint"] in prints]
     tasks = _tasks(listed, own)
     kept = tasks if task is None else _chosen(tasks, task, model)
@@ -69,7 +70,7 @@ def gather(store: Store, model: str, task: str | None = None) -> Subject:
         model=_described(own or same_name),
         entries=entries_of(loaded),
         tasks=tuple(t.title for t in kept),
-        left_out=sum(p.model["fingerprint"] not in prints for p in same_name),
+        left_out=_left_out(same_name, prints),
     )
 
 
@@ -77,27 +78,25 @@ def _name(provenance: Provenance) -> str:
     return str(provenance.model.get("name", ""))
 
 
-def _names_meant(store: Store, listed: Provenances, asked: str) -> set[str]:
-    """The full names that `asked` stands for."""
+def _meant(store: Store, listed: Provenances, asked: str) -> tuple[set[str], set[str]]:
+    """The full names that `asked` stands for; with the fingerprints, if it is one."""
     names = sorted({_name(p) for p in listed})
     place = os.path.abspath(os.path.expanduser(asked))
     exact = {n for n in names if n == asked or os.path.abspath(os.path.expanduser(n)) == place}
     if exact:
-        return exact
+        return exact, set()
     short = {n for n in names if short_name(n) == asked}
     if len(short) > 1:
         raise ResultNotFoundError(
             f"{asked!r} is the name of {len(short)} models in the store {store.url!r}.",
             hint=f"Name one of: {', '.join(sorted(short))}",
         )
-    prints = {
-        _name(p)
-        for p in listed
-        if len(asked) >= _SHORTEST and str(p.model["fingerprint"]).startswith(asked)
-    }
-    if short or prints:
-        return short or prints
-    raise _nothing(store, asked, sorted({short_name(n) for n in names}))
+    if short:
+        return short, set()
+    by_print = [p for p in listed if str(p.model["fingerprint"]).startswith(asked)]
+    if len(asked) < _SHORTEST or not by_print:
+        raise _nothing(store, asked, sorted({short_name(n) for n in names}))
+    return {_name(p) for p in by_print}, {p.model["fingerprint"] for p in by_print}
 
 
 def _nothing(store: Store, asked: str, names: Sequence[str]) -> ResultNotFoundError:
@@ -133,29 +132,58 @@ def _current(same_name: Provenances) -> set[str]:
     return set(newest.values())
 
 
+def _left_out(same_name: Provenances, prints: set[str]) -> int:
+    """How many results are of other weights with the same head."""
+    heads = {p.model.get("head") for p in same_name if p.model["fingerprint"] in prints}
+    others = [p for p in same_name if p.model["fingerprint"] not in prints]
+    return sum(p.model.get("head") in heads for p in others)
+
+
 def _tasks(listed: Provenances, own: Provenances) -> list[Task]:
     """Models made from this one, as their folder's record says or as a study compared them."""
-    prints, names = {p.model["fingerprint"] for p in own}, {_name(p) for p in own}
-    children: dict[str, list[Provenance]] = {}
-    titles: dict[str, str] = {}
-    for p in listed:
-        if p.model["fingerprint"] in prints:
-            continue
-        origin = p.model.get("tuned_from") or {}
-        before = p.others.get("before") or {}
-        base_seen = any(q.model.get("head") == "base" for q in own)
-        made = origin.get("fingerprint") in prints or (
-            not base_seen and origin.get("name") in names
-        )
-        if made or before.get("fingerprint") in prints:
-            children.setdefault(_name(p), [])
-            task = origin.get("task") or (p.corpus or {}).get("name") or short_name(_name(p))
-            titles.setdefault(_name(p), str(task))
-    for name, group in children.items():
+    made = _made_from(listed, own)
+    children: dict[str, tuple[Provenance, ...]] = {}
+    for name in {_name(p) for p in made}:
         of_it = [p for p in listed if _name(p) == name]
-        current = _current(of_it)
-        group += [p for p in of_it if p.model["fingerprint"] in current]
-    return [Task(_apart(titles, n), n, tuple(group)) for n, group in sorted(children.items())]
+        kept = _ours(of_it, {p.model["fingerprint"] for p in made})
+        if kept:
+            children[name] = tuple(p for p in of_it if p.model["fingerprint"] in kept)
+    titles = {_name(p): _task_of(p) for p in reversed(made) if _name(p) in children}
+    return [Task(_apart(titles, n), n, group) for n, group in sorted(children.items())]
+
+
+def _ours(of_it: Provenances, made: set[str]) -> set[str]:
+    """A folder's current weights, without those that were taught again from another model.
+
+    The same weights have a fingerprint for each head, and not every result says where its own came
+    from: it goes with those of the folder that do.
+    """
+    current = _current(of_it)
+    told = {p.model["fingerprint"] for p in of_it if p.model.get("tuned_from") or _before(p)}
+    return current - (told - made) if current & made else set()
+
+
+def _before(provenance: Provenance) -> dict[str, Any]:
+    return provenance.others.get("before") or {}
+
+
+def _made_from(listed: Provenances, own: Provenances) -> list[Provenance]:
+    """Results whose weights are known to come from the model at hand; newest first."""
+    prints, names = {p.model["fingerprint"] for p in own}, {_name(p) for p in own}
+    base_seen = any(p.model.get("head") == "base" for p in own)
+    found = []
+    for p in listed:
+        origin = p.model.get("tuned_from") or {}
+        made = origin.get("fingerprint") in prints or _before(p).get("fingerprint") in prints
+        made = made or (not base_seen and origin.get("name") in names)
+        if made and p.model["fingerprint"] not in prints:
+            found.append(p)
+    return found
+
+
+def _task_of(provenance: Provenance) -> str:
+    origin, corpus = provenance.model.get("tuned_from") or {}, provenance.corpus or {}
+    return str(origin.get("task") or corpus.get("name") or short_name(_name(provenance)))
 
 
 def _apart(titles: dict[str, str], name: str) -> str:

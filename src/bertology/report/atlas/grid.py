@@ -36,12 +36,13 @@ def of_heads(measures: Iterable[Measure], shape: tuple[int, int]) -> list[Measur
 
 
 def layer_measures(entries: Iterable[Entry], layers: int) -> dict[str, list[tuple[Entry, Measure]]]:
-    """Measures of layers by study and name."""
+    """Measures of layers by study, name and unit: tasks may be scored by different metrics."""
     found: dict[str, list[tuple[Entry, Measure]]] = {}
     for entry in entries:
         for measure in entry.result.measures():
             if measure.values.shape == (layers,) and not measure.kinds:
-                found.setdefault(f"{entry.study}/{measure.name}", []).append((entry, measure))
+                key = f"{entry.study}/{measure.name}/{measure.unit}"
+                found.setdefault(key, []).append((entry, measure))
     return found
 
 

@@ -11,6 +11,8 @@ from bertology.results.result import Result
 
 __all__ = ["Entry", "entries_of", "in_words", "short_name", "shortened"]
 
+# Results that are over no data of their own.
+_OVER = {"task-comparison": "all tasks"}
 _ANCHOR = 10  # characters of an identity, enough to tell results of one page apart
 
 
@@ -40,9 +42,11 @@ class Entry:
     @property
     def label(self) -> str:
         """`grammar`, `fine-tuned on mrpc`, `fine-tuned on mrpc, over rte` …"""
-        words = self.data or "weights alone"
-        if self.task:
-            over = "" if self.task.startswith(self.data) or not self.data else f", over {self.data}"
+        words = _OVER.get(self.study) or self.data or "weights alone"
+        if self.task and self.study not in _OVER:  # those are of several fine-tuned models
+            # `mrpc (a-folder)` where several models learnt the same task.
+            same = self.task == self.data or self.task.startswith(f"{self.data} (")
+            over = "" if same or not self.data else f", over {self.data}"
             words = f"fine-tuned on {self.task}{over}"
         return f"{words} ({self.settings})" if self.settings else words
 

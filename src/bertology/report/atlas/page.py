@@ -218,7 +218,7 @@ def _made(subject: Subject) -> Html:
         pieces.append(
             element(
                 "p",
-                f"{subject.left_out} results in the store are of earlier weights under the same "
+                f"{subject.left_out} results in the store are of other weights under the same "
                 "name; they are left out.",
                 kind="soft",
             )

@@ -10,7 +10,7 @@ function mixed(ramp, share) {
 
 const css = (rgb) => `rgb(${rgb.join(" ")})`;
 
-// One scale for all sets of a measure, so that the same colour means the same on other data.
+// One scale for all sets of a measure in one unit, so that the same colour means the same on other data.
 function scaleOf(sets, middle) {
   const values = sets.flatMap((set) => set.values).filter((value) => value !== null);
   let low = values.length ? Math.min(...values) : 0;

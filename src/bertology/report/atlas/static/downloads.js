@@ -39,21 +39,41 @@ function csvOf({ columns, values }) {
   return [columns.map(quoted).join(","), ...rows, ""].join("\n");
 }
 
-const SPECIAL = { "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}" };
-const latexText = (text) => text.replace(/[\\~^]|[&%$#_{}]/g, (sign) => SPECIAL[sign] ?? `\\${sign}`);
+// LaTeX as the command writes it. A bracket at the start of a row would be taken for a length, and
+// fonts of the old encoding have other signs in the places of < > |.
+const SPECIAL = {
+  "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "[": "{[}", "]": "{]}",
+  "<": "\\textless{}", ">": "\\textgreater{}", "|": "\\textbar{}",
+};
+const latexText = (text) => text.trim().replace(/\s+/g, " ")
+  .replace(/[\\~^[\]<>|&%$#_{}]/g, (sign) => SPECIAL[sign] ?? `\\${sign}`);
+
+function latexNumber(value) {
+  const [digits, power] = value.toExponential(3).split("e").map(Number);
+  if (power < -4 || power > 3) return `$${digits} \\times 10^{${power}}$`;
+  return `$${Number(value.toPrecision(4))}$`;
+}
+
+function latexCell(value, counts) {
+  if (value === null) return "--";
+  if (typeof value === "boolean") return value ? "True" : "False";
+  if (typeof value !== "number") return latexText(value);
+  return counts ? `$${value}$` : latexNumber(value);
+}
+
+const PAGE = 40; // rows that fit on a page; more are set as a table that runs on
 
 function latexOf({ columns, values }) {
   const numeric = values.map((column) => column.every((v) => v === null || typeof v === "number"));
-  const cell = (value) => {
-    if (value === null) return "--";
-    return typeof value === "number" ? `$${Number(value.toPrecision(4))}$` : latexText(String(value));
-  };
-  const rows = (values[0] ?? []).map((_, i) => `${values.map((column) => cell(column[i])).join(" & ")} \\\\`);
+  const counts = values.map((column) => column.every((v) => typeof v !== "number" || Number.isSafeInteger(v)));
+  const rows = (values[0] ?? []).map((_, i) => `${values.map((column, c) => latexCell(column[i], counts[c])).join(" & ")} \\\\`);
+  const long = rows.length > PAGE;
+  const setting = long ? "longtable" : "tabular";
   return [
-    "% needs \\usepackage{booktabs}",
-    `\\begin{tabular}{${numeric.map((n) => (n ? "r" : "l")).join("")}}`,
-    "\\toprule", `${columns.map((c) => latexText(inWords(c))).join(" & ")} \\\\`, "\\midrule",
-    ...rows, "\\bottomrule", "\\end{tabular}", "",
+    `% needs \\usepackage{booktabs${long ? ",longtable" : ""}}`,
+    `\\begin{${setting}}{${numeric.map((n) => (n ? "r" : "l")).join("")}}`,
+    "\\toprule", `${columns.map((c) => latexText(c.replaceAll("_", " "))).join(" & ")} \\\\`, "\\midrule",
+    ...(long ? ["\\endhead"] : []), ...rows, "\\bottomrule", `\\end{${setting}}`, "",
   ].join("\n");
 }
 

@@ -29,7 +29,7 @@ function startHeads() {
         "Each cell is the head's mean map: rows attend to columns, from the start of the text to " +
         "its end; darker is more, each map on its own scale."));
     } else {
-      scale = scaleOf(measure().sets, set().middle);
+      scale = scaleOf(measure().sets.filter((s) => s.unit === set().unit), set().middle);
       paintGrid(grid, set(), scale, data.heads);
       at("legend").replaceChildren(legendOf(set(), scale, sureNote(set())), ...more());
     }
@@ -115,7 +115,7 @@ function readoutOf(measure, set, place) {
 
 // A link to something folded away unfolds it.
 function unfold() {
-  const target = location.hash.includes("=") ? null : at(decodeURIComponent(location.hash.slice(1)));
+  const target = location.hash.includes("=") ? null : at(decoded(location.hash.slice(1), decodeURIComponent));
   if (!target) return;
   if (target.matches("#claims-table tr")) showClaim(target);
   for (let box = target; box; box = box.parentElement) if (box.tagName === "DETAILS") box.open = true;

@@ -51,8 +51,17 @@ function told(set, place) {
 
 // The address keeps what is looked at: #head=3.5&measure=head-ablation/effect&of=r-1a2b3c
 function readAddress() {
-  const text = decodeURI(location.hash.slice(1));
+  const text = decoded(location.hash.slice(1), decodeURI);
   return text.includes("=") ? Object.fromEntries(new URLSearchParams(text)) : null;
+}
+
+// An address that was cut or mistyped asks for nothing; the page must not break on it.
+function decoded(text, decode) {
+  try {
+    return decode(text);
+  } catch {
+    return "";
+  }
 }
 
 function writeAddress(state) {
