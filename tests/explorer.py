@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import httpx
 import numpy as np
+import uvicorn
 from fastapi.testclient import TestClient
 from numpy.typing import NDArray
 
 import tiny
 from bertology.model.encoder import Encoder
 from bertology.server.explore import explore_app
+from bertology.server.serving import address_of, claim_port
 
 PORT = 8764
 PIECES = "the key ##s to cabinet are is here . , < b > good bad dog chase ##d it".split()
@@ -48,7 +53,23 @@ def asking(encoder: Encoder, **options: Any) -> Iterator[TestClient]:
         yield client
 
 
-def answer(client: TestClient, what: str, **body: Any) -> Any:
+@contextmanager
+def serving(encoder: Encoder) -> Iterator[str]:
+    """The address of an explorer that a thread of this process serves, as to a browser."""
+    claimed = claim_port(0)
+    app = explore_app(encoder, port=claimed.getsockname()[1])
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", ws="none"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [claimed]})
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    yield address_of(claimed)
+    server.should_exit = True
+    thread.join()
+    claimed.close()
+
+
+def answer(client: httpx.Client, what: str, **body: Any) -> Any:
     """The JSON of a question that must not fail."""
     done = client.post(f"/api/{what}", json=body)
     assert done.status_code == 200, done.text

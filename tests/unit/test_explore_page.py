@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 
 import tiny
 from accessibility import find_barriers, need_axe
 from bertology.model.encoder import Encoder
-from bertology.server.explore import explore_app
-from bertology.server.serving import address_of, claim_port
 from browser import Browser, find_browser
+from explorer import serving
 
 EVIL = "<img src=x onerror=alert(1)>"
 PIECES = (
@@ -35,17 +32,8 @@ def address() -> Iterator[str]:
     encoder = Encoder(
         tiny.model("bert", "mlm"), tiny.tokenizer(PIECES), head="mlm", name="tiny <b>"
     )
-    claimed = claim_port(0)
-    app = explore_app(encoder, port=claimed.getsockname()[1])
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error", ws="none"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [claimed]})
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    yield address_of(claimed)
-    server.should_exit = True
-    thread.join()
-    claimed.close()
+    with serving(encoder) as found:
+        yield found
 
 
 @pytest.fixture

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
+import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any
 
+import httpx
 import pytest
 
 from bertology.server.explore import explore_app
+from bertology.server.mean_maps import MOST_MEANS
 from bertology.server.reading import Reader
 from bertology.server.views import Changes, Shown
 from bertology.server.working import BusyError, Kept, Turnstile, Worker
-from explorer import PORT, answer, asking, encoder_of, maps_of, view_of
+from explorer import PORT, answer, asking, encoder_of, maps_of, serving, view_of
 
 
 def test_fifty_readers_do_not_disturb_each_other() -> None:
@@ -118,10 +121,55 @@ def test_a_long_question_lets_others_in_between() -> None:
     assert order.count("mean") == 8
 
 
+def test_nobody_computes_a_mean_for_those_who_have_gone() -> None:
+    encoder = encoder_of()
+    run, begun = encoder.run, threading.Semaphore(0)
+
+    def slow(*arguments: Any, **options: Any) -> Any:
+        if "reduce" in options:
+            begun.release()
+            time.sleep(0.05)
+        return run(*arguments, **options)
+
+    encoder.run = slow  # type: ignore[method-assign]
+    with serving(encoder) as address, httpx.Client(base_url=address) as client:
+        with pytest.raises(httpx.ReadTimeout):
+            client.post("/api/mean", json={"task": "grammar", "examples": 64}, timeout=0.5)
+        answer(client, "predict", view=view_of(masked=[2]))
+        passes = 0
+        while begun.acquire(timeout=0.5):
+            passes += 1
+    assert 0 < passes < 32
+
+
+def test_few_means_are_made_at_once() -> None:
+    encoder = encoder_of()
+    run, go_on = encoder.run, threading.Event()
+
+    def slow(*arguments: Any, **options: Any) -> Any:
+        assert "reduce" not in options or go_on.wait(30)
+        return run(*arguments, **options)
+
+    asked = {"task": "grammar", "examples": 2}
+    everybody = MOST_MEANS + 1
+    with asking(encoder) as client, ThreadPoolExecutor(everybody) as readers:
+        encoder.run = slow  # type: ignore[method-assign]
+        made = [readers.submit(client.post, "/api/mean", json=asked) for _ in range(everybody)]
+        try:
+            refused = next(as_completed(made, 30)).result()  # the others are still waiting
+        finally:
+            go_on.set()
+        assert refused.status_code == 503
+        assert refused.json()["error"] == f"{MOST_MEANS} means are waiting already."
+        statuses = sorted(future.result(30).status_code for future in made)
+        assert statuses == [200] * MOST_MEANS + [503]
+        assert client.post("/api/mean", json=asked).status_code == 200
+
+
 def test_too_many_are_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
     import bertology.server.explore as module
 
-    monkeypatch.setattr(module, "Turnstile", lambda: Turnstile(2))
+    monkeypatch.setattr(module, "Turnstile", lambda *_, **__: Turnstile(2))
     encoder = encoder_of()
     run, go_on, inside = encoder.run, threading.Event(), threading.Semaphore(0)
 

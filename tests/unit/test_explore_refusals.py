@@ -215,6 +215,19 @@ def test_other_hosts(client: TestClient, host: str) -> None:
         assert client.request(method, address, headers={"Host": host}).status_code == 421
 
 
+def test_browsers_leave_out_the_usual_port() -> None:
+    from fastapi.testclient import TestClient
+
+    from bertology.server.app import make_app
+
+    pages = {"/": "explore/index.html"}
+    client = TestClient(make_app([], pages, port=80), base_url="http://127.0.0.1")
+    assert client.get("/").status_code == 200
+    assert client.get("/", headers={"Host": "localhost:80"}).status_code == 200
+    assert client.get("/", headers={"Origin": "http://localhost"}).status_code == 200
+    assert client.get("/", headers={"Host": "evil.example"}).status_code == 421
+
+
 @pytest.mark.parametrize(
     "headers",
     [

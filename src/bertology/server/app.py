@@ -46,6 +46,7 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 _READING = {"GET", "HEAD"}
+_USUAL_PORT = 80  # browsers leave it out of a host's name
 _TOLD = 5  # mistakes of one request
 
 
@@ -121,7 +122,10 @@ class Guard:
 
     def __init__(self, app: ASGIApp, *, port: int, max_body: int = MAX_BODY) -> None:
         self.app, self.max_body = app, max_body
-        self.hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost")}
+        names = ("127.0.0.1", "localhost")
+        self.hosts = {f"{name}:{port}" for name in names}
+        if port == _USUAL_PORT:
+            self.hosts.update(names)
         self.origins = {f"http://{host}" for host in self.hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fastapi import APIRouter, Depends, FastAPI, Query
+from fastapi import APIRouter, Depends, FastAPI, Query, Request
 from fastapi.responses import JSONResponse, Response
 
 from bertology.errors import BertologyError
@@ -19,7 +19,7 @@ from bertology.server import annotate
 from bertology.server.app import make_app
 from bertology.server.map_answers import described, maps_at, pack, single
 from bertology.server.map_pictures import MapPictures
-from bertology.server.mean_maps import mean_maps
+from bertology.server.mean_maps import MOST_MEANS, mean_maps
 from bertology.server.outliers import outliers_of
 from bertology.server.predictions import Predictions
 from bertology.server.python_code import python_code
@@ -49,6 +49,7 @@ MAX_BODY = 64 * 1024
 """Room for the longest text, twice escaped, with every head of a large model off."""
 
 _STATIC = Path(__file__).parent / "static"
+_NOBODY_WAITS = 499  # as web servers log a request whose sender has gone
 PAGES: Mapping[str, str] = {
     "/": "explore/index.html",
     "/static/look.css": "look.css",
@@ -97,7 +98,7 @@ def _twin(encoder: Encoder) -> Encoder:
 
 
 def _routes(reader: Reader, examples: TaskExamples, *, labels: bool) -> APIRouter:
-    """Plain functions, which wait in threads; what needs no model is answered at once."""
+    """Plain functions wait in threads; what needs no model, or long, is kept out of them."""
     router = APIRouter(prefix="/api", dependencies=[Depends(Turnstile())])
     predictions, searching = Predictions(reader), Searching(reader, examples)
     about = _about(reader, examples) | {"annotate": labels}
@@ -141,9 +142,11 @@ def _routes(reader: Reader, examples: TaskExamples, *, labels: bool) -> APIRoute
     def search(question: SearchQuestion) -> JSONResponse:
         return JSONResponse(searching.answer(question))
 
-    @router.post("/mean")
-    def show_mean(question: MeanQuestion) -> Response:
-        return _binary(mean_maps(reader, examples, question))
+    @router.post("/mean", dependencies=[Depends(Turnstile(MOST_MEANS, what="means"))])
+    async def show_mean(question: MeanQuestion, request: Request) -> Response:
+        gone = request.is_disconnected
+        made = await mean_maps(reader, examples, question, is_abandoned=gone)
+        return Response(status_code=_NOBODY_WAITS) if made is None else _binary(made)
 
     @router.post("/python")
     def write_python(question: PythonQuestion) -> JSONResponse:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from starlette.concurrency import run_in_threadpool
 
 from bertology.errors import DataError
 from bertology.server.map_answers import pack
@@ -14,24 +19,36 @@ from bertology.server.views import MeanQuestion, Shown
 if TYPE_CHECKING:
     from bertology.model.relative_maps import RelativeMaps
 
-__all__ = ["GRID", "mean_maps"]
+__all__ = ["GRID", "MOST_MEANS", "mean_maps"]
 
 GRID = 24  # stretches that a text is cut into
+MOST_MEANS = 4
+"""Means that are made at once: each puts a pass before everybody's next question."""
 
 
-def mean_maps(reader: Reader, examples: TaskExamples, question: MeanQuestion) -> bytes:
-    """As all maps of a view are sent. Texts that are too long are passed over.
+async def mean_maps(
+    reader: Reader,
+    examples: TaskExamples,
+    question: MeanQuestion,
+    *,
+    is_abandoned: Callable[[], Awaitable[bool]],
+) -> bytes | None:
+    """As all maps of a view are sent; None if nobody waits for them any more.
 
-    Every example is a piece of work of its own, so that others have their turn in between.
+    Texts that are too long are passed over. Every example is a piece of work of its own, so that
+    others have their turn in between. Waiting takes no thread: those are for short questions.
     """
     from bertology.model.relative_maps import RelativeMaps
 
     reader.encoder.require("patterns")
     mean = RelativeMaps(reader.encoder.shape, GRID)
     changes, used = question.off.changes, 0
-    for example in examples.corpus(question.task):
+    for example in await run_in_threadpool(examples.corpus, question.task):
+        if await is_abandoned():
+            return None
         shown = Shown(example.text, example.text_b, changes=changes)
-        used += reader.worker.do(lambda shown=shown: _add(reader, shown, mean))  # type: ignore[misc]
+        begun = reader.worker.begin(partial(_add, reader, shown, mean))
+        used += await asyncio.wrap_future(begun)
         if used == question.examples:
             break
     if not used:

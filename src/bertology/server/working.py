@@ -29,14 +29,14 @@ class BusyError(BertologyError):
 class Turnstile:
     """Counts the requests that are inside, and lets in no more than `most`."""
 
-    def __init__(self, most: int = _MOST_WAITING) -> None:
-        self.most, self.inside = most, 0
+    def __init__(self, most: int = _MOST_WAITING, *, what: str = "questions") -> None:
+        self.most, self.what, self.inside = most, what, 0
 
     async def __call__(self) -> AsyncIterator[None]:
         """A dependency of routes. It runs on the event loop, so counting needs no lock."""
         if self.inside >= self.most:
             raise BusyError(
-                f"{self.inside} questions are waiting already.", hint="Try again in a moment."
+                f"{self.inside} {self.what} are waiting already.", hint="Try again in a moment."
             )
         self.inside += 1
         try:

@@ -1,9 +1,12 @@
 // Questions to the server that this page came from. Trouble is thrown as text for the reader.
 
+const BUSY = 503; // too many ask at once: the same question may be asked again
+
 async function answer(response, read) {
   if (response.ok) return response[read]();
   const value = await response.json().catch(() => ({ error: "The answer was not readable." }));
-  throw new Error([value.error, value.hint].filter(Boolean).join(" "));
+  const error = new Error([value.error, value.hint].filter(Boolean).join(" "));
+  throw Object.assign(error, { isBusy: response.status === BUSY });
 }
 
 async function ask(address, options, read = "json") {

@@ -39,12 +39,14 @@ export class Asking {
     const mine = this.#turn;
     for (const question of questions) this.#newest.get(question)?.abort();
     this.#waiting = [...questions, ...this.#waiting.filter((q) => !questions.includes(q))];
-    while (this.#waiting.length) {
+    this.#count(1); // until the row ends, not only until its next answer
+    while (mine === this.#turn && this.#waiting.length) {
       const answered = await this.ask(this.#waiting[0]);
-      if (mine !== this.#turn) return;
+      if (mine !== this.#turn) break;
       if (answered) this.#waiting.shift();
       else this.#waiting = []; // the others would only fail in the same way
     }
+    this.#count(-1);
   }
 
   // Nothing more is wanted, and nothing is wrong.
@@ -57,7 +59,8 @@ export class Asking {
   }
 
   #count(step) {
+    const was = this.#running > 0;
     this.#running += step;
-    this.showBusy(this.#running > 0);
+    if (was !== this.#running > 0) this.showBusy(!was);
   }
 }

@@ -26,7 +26,7 @@ export class Enlarged {
   show(maps, { chosen, isOff, look, scale, filter, averaged }) {
     this.map = maps.map(chosen);
     this.options = { look, scale, filter };
-    at("chosen-title").textContent = nameOf(chosen) + (isOff ? " (off)" : "");
+    this.name(chosen, isOff);
     at("averaged").textContent = averaged ?? "";
     at("averaged").hidden = !averaged;
     this.#menus(maps);
@@ -36,6 +36,10 @@ export class Enlarged {
     }
     this.#legend();
     this.#say(null);
+  }
+
+  name(chosen, isOff) {
+    at("chosen-title").textContent = nameOf(chosen) + (isOff ? " (off)" : "");
   }
 
   #menus(maps) {

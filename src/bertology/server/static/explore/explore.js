@@ -8,6 +8,7 @@ import { Enlarged } from "./enlarged.js";
 import { Exports } from "./export.js";
 import { Grid } from "./grid.js";
 import { Maps } from "./maps.js";
+import { keptMasks } from "./masks.js";
 import { clearPredictions, describeChange, showPredictions } from "./predictions.js";
 import { Search } from "./search.js";
 import { Source } from "./source.js";
@@ -16,7 +17,10 @@ import { Switches } from "./switches.js";
 import { TokenRow } from "./tokens.js";
 
 const TOP = 8; // predictions for each hidden token
-const AVERAGED = 32; // examples of a task
+const AVERAGED = 32; // examples of a task, at most
+const UNLINKED = 400; // milliseconds that the address may be old
+const FRAMELESS = 200; // milliseconds without a frame after which none is waited for
+const PATIENCE = 1500; // milliseconds until a server that had too much to do is asked again
 const SCALES = {
   own: "to each map’s own maximum.",
   common: "to the largest weight of all maps.",
@@ -27,10 +31,13 @@ let model = null;
 let maps = null; // of the text
 let means = null; // of a task, while its maps are shown in place of the text's
 let ranks = null;
+let linking = null; // a timer, while the address is old
+let predictionsSeen = null; // a promise, once there are some
 let mode = "look"; // what a click in the grid does: "look" or "switch"
 
 const shownMaps = () => (state.page.mean && means ? means : maps);
 const isGone = ({ layer, head }) => (model.gone ?? []).some(([l, h]) => l === layer && h === head);
+const isOff = (place) => state.view.off.layers.includes(place.layer) || isHeadOff(state.view.off, place);
 const predicts = () => model.can.masked || model.can.classes || model.value;
 
 function complain(error) {
@@ -42,13 +49,34 @@ function say(text) {
   at("status").textContent = text;
 }
 
+// Browsers are slow at this. So it waits until an answer is drawn, but not for one that is long.
+function keepLinkSoon() {
+  clearTimeout(linking);
+  linking = setTimeout(keepLink, UNLINKED);
+}
+
 function keepLink() {
+  if (linking === null) return;
+  clearTimeout(linking);
+  linking = null;
   window.history.replaceState(null, "", writeLink(state));
 }
 
+// Soon after the next frame, when all of it can be seen. A page in the background has no frames.
+function seen() {
+  return new Promise((done) => {
+    window.requestAnimationFrame(() => setTimeout(done));
+    setTimeout(done, FRAMELESS);
+  });
+}
+
 function mark(name) {
-  // After the next frame, when it can be seen; a benchmark reads these marks.
-  window.requestAnimationFrame(() => setTimeout(() => performance.mark(name)));
+  return seen().then(() => performance.mark(name)); // a benchmark reads these marks
+}
+
+function link() {
+  keepLink();
+  return window.location.href;
 }
 
 // ---- drawing -------------------------------------------------------------------------------
@@ -58,7 +86,9 @@ function draw() {
   if (!shown) return;
   const { page, view } = state;
   page.chosen = within(page.chosen ?? maps.mostTelling(), shown);
-  const { chosen, filter, look, scale } = page;
+  page.filter = isAwaited(shown) || fits(page.filter, shown) ? page.filter : null;
+  const { chosen, look, scale } = page;
+  const filter = fits(page.filter, shown) ? page.filter : null;
   grid.hint = filter
     ? `Stripes: attention ${filter.direction} ${shown.tokens[filter.token]}, in every head.`
     : "Layers from top to bottom, heads from left to right, both numbered from 0.";
@@ -66,12 +96,17 @@ function draw() {
   grid.show(shown, { chosen, off: view.off, ranks, filter, scale, mode });
   const task = shown === means && model.tasks.find(({ name }) => name === page.mean);
   const averaged =
-    task && `Mean over ${AVERAGED} examples, by place in the text: 0 % is its beginning. ${task.title}`;
+    task && `Mean over ${means.examples} examples, by place in the text: 0 % is its beginning. ${task.title}`;
   at("copy-python").hidden = Boolean(task); // the lines are about one text
-  const isOff = view.off.layers.includes(chosen.layer) || isHeadOff(view.off, chosen);
-  enlarged.show(shown, { chosen, isOff, look, scale, filter, averaged });
+  enlarged.show(shown, { chosen, isOff: isOff(chosen), look, scale, filter, averaged });
   tokenRow.show(maps, view.masked, model.mask_token !== null);
 }
+
+// A link may name a token that the text does not have.
+const fits = (filter, shown) => filter !== null && filter.token < shown.size;
+
+// Whether other maps are to come in place of these, to which a filter may belong.
+const isAwaited = (shown) => state.page.mean !== null && shown !== means;
 
 // A link may name heads that another model has.
 function within({ layer, head }, { layers, heads }) {
@@ -91,15 +126,19 @@ function drawControls() {
 
 async function askMaps(signal) {
   performance.mark("maps-asked");
-  const buffer = await post("/api/maps", { view: state.view }, { signal, read: "arrayBuffer" });
-  maps = new Maps(buffer);
+  const { view } = state;
+  const buffer = await post("/api/maps", { view }, { signal, read: "arrayBuffer" });
+  await predictionsSeen; // so much is drawn here that it would hold them up
+  if (signal.aborted) return;
+  maps = Object.assign(new Maps(buffer), { text: view.text });
   draw();
   mark("maps-drawn");
 }
 
 async function askPredictions(signal) {
-  const typed = model.mask_token !== null && state.view.text.includes(model.mask_token);
-  const hidden = state.view.masked.length > 0 || typed;
+  const { text, pair, masked } = state.view;
+  const isTyped = (words) => model.mask_token !== null && words?.includes(model.mask_token);
+  const hidden = masked.length > 0 || [text, pair].some(isTyped);
   if (!predicts() || (!hidden && !model.can.classes && !model.value)) {
     clearPredictions();
     return;
@@ -109,15 +148,31 @@ async function askPredictions(signal) {
   const originals = new Map();
   maps?.pieces.forEach((pieces, i) => pieces.forEach((piece) => originals.set(piece, maps.originals[i])));
   showPredictions(answer, originals);
-  mark("predictions-drawn");
+  predictionsSeen = mark("predictions-drawn");
   if (answer.after) say(describeChange(answer));
 }
 
 async function askMeans(signal) {
   if (!state.page.mean) return;
   const asked = { task: state.page.mean, examples: AVERAGED, off: state.view.off };
-  means = new Maps(await post("/api/mean", asked, { signal, read: "arrayBuffer" }));
+  if (isSame(means?.asked, asked)) return; // another text changes nothing here
+  const buffer = await whenFree(() => post("/api/mean", asked, { signal, read: "arrayBuffer" }), signal);
+  means = Object.assign(new Maps(buffer), { asked });
   draw();
+}
+
+// Few means are made at once. Whose turn it is not yet waits, and need not be alarmed.
+async function whenFree(question, signal) {
+  for (;;) {
+    try {
+      return await question();
+    } catch (error) {
+      if (!error.isBusy || signal.aborted) throw error;
+    }
+    say("The model has much to do. The mean will come in a moment.");
+    await new Promise((done) => setTimeout(done, PATIENCE));
+    signal.throwIfAborted();
+  }
 }
 
 async function askSearch(signal) {
@@ -141,14 +196,18 @@ async function askExact(signal) {
   if (!signal.aborted) draw();
 }
 
-const AFTER_TEXT = [askMaps, askPredictions, askMeans, askSearch, askOutliers, askExact];
+// Means take long, so they come last.
+const AFTER_TEXT = [askMaps, askPredictions, askSearch, askOutliers, askExact, askMeans];
 // What a switch does to the predictions is what one waits for, so that comes first.
-const AFTER_SWITCH = [askPredictions, askMaps, askMeans, askSearch, askExact];
+const AFTER_SWITCH = [askPredictions, askMaps, askSearch, askExact, askMeans];
 
-const AFTER_MASK = [...AFTER_SWITCH, askOutliers];
+const AFTER_MASK = [askPredictions, askMaps, askSearch, askOutliers, askExact];
 
 const asking = new Asking({
-  showBusy: (busy) => at("panes").setAttribute("aria-busy", busy),
+  showBusy: (busy) => {
+    at("panes").setAttribute("aria-busy", busy);
+    if (!busy) keepLink();
+  },
   showTrouble: complain, // what was drawn last stays
 });
 
@@ -156,9 +215,10 @@ const asking = new Asking({
 
 function changeView(part, steps) {
   state.view = { ...state.view, ...part };
-  keepLink();
+  keepLinkSoon();
+  const asked = asking.askInTurn(steps); // at once: the rest has time while the server works
   drawControls();
-  return asking.askInTurn(steps);
+  return asked;
 }
 
 function changeText({ text, pair, masked }) {
@@ -167,17 +227,16 @@ function changeText({ text, pair, masked }) {
     say("Type a text to see its maps.");
     return;
   }
-  // Hidden tokens are known by their number: it stays right while the text only grows.
-  const grows = text.startsWith(state.view.text) && pair === state.view.pair;
+  const ownMaps = maps?.text === state.view.text ? maps : null;
   state.page.filter = null;
   say("");
-  changeView({ text, pair, masked: masked ?? (grows ? state.view.masked : []) }, AFTER_TEXT);
+  changeView({ text, pair, masked: masked ?? keptMasks(state.view, { text, pair }, ownMaps) }, AFTER_TEXT);
 }
 
 // Asked apart, so that looking around does not hold up, or start anew, what takes long.
 function changePage(part, question = askExact) {
   state.page = { ...state.page, ...part };
-  keepLink();
+  keepLinkSoon();
   drawControls();
   draw();
   return asking.ask(question);
@@ -207,7 +266,8 @@ function toggle(what) {
 function switchTo(off) {
   if (!isAnythingOff(off)) say("Everything is on again.");
   changeView({ off }, AFTER_SWITCH);
-  draw(); // the grid marks it before the answer comes
+  grid.showOff(off);
+  if (state.page.chosen) enlarged.name(state.page.chosen, isOff(state.page.chosen));
 }
 
 function mask(pieces, hide) {
@@ -244,7 +304,7 @@ const switches = new Switches({
   how: (how) => changeView({ off: { ...state.view.off, how } }, isAnythingOff(state.view.off) ? AFTER_SWITCH : []),
   outliers: () => asking.ask(askOutliers),
 });
-new Exports({ current: () => ({ maps: shownMaps(), model, ...state }), say, complain });
+new Exports({ current: () => ({ maps: shownMaps(), model, ...state }), link, say, complain });
 
 function describeModel() {
   const millions = (model.parameters / 1e6).toFixed(1);
@@ -260,7 +320,7 @@ function describeModel() {
   at("averaging").replaceChildren(
     element("option", { value: "", text: "this text" }),
     ...model.tasks.map(({ name, title }) =>
-      element("option", { value: name, text: `mean of ${AVERAGED} examples: ${title}` }),
+      element("option", { value: name, text: `mean of up to ${AVERAGED} examples: ${title}` }),
     ),
   );
 }
@@ -269,9 +329,11 @@ function describeModel() {
 async function welcome() {
   const example = model.examples[0];
   Object.assign(state.view, { text: example.text, pair: example.pair ?? null, masked: example.masked ?? [] });
+  const { view } = state;
   drawControls();
   await asking.askInTurn(AFTER_TEXT);
-  if (!maps || state.view.masked.length || model.mask_token === null) return;
+  if (state.view !== view || source.isTyping) return; // the newcomer was faster
+  if (!maps || view.masked.length || model.mask_token === null) return;
   const words = maps.originals.flatMap((token, i) => (/^\p{L}{3,}$/u.test(token) ? [i] : []));
   const verb = words.find((i) => /^(are|is|was|were)$/.test(maps.originals[i]));
   state.page.chosen = null; // chosen anew, for the hidden word

@@ -34,8 +34,8 @@ async function copyText(text) {
 }
 
 export class Exports {
-  constructor({ current, say, complain }) {
-    Object.assign(this, { current, say, complain });
+  constructor({ current, link, say, complain }) {
+    Object.assign(this, { current, link, say, complain });
     for (const button of document.querySelectorAll("button[data-save]")) {
       button.addEventListener("click", () => this.#attempt(() => this.#save(button.dataset.save)));
     }
@@ -74,7 +74,7 @@ export class Exports {
   }
 
   async #copyLink() {
-    const copied = await copyText(window.location.href);
+    const copied = await copyText(this.link());
     return copied ? "Link copied." : "The address of this page is the link; copy it from there.";
   }
 

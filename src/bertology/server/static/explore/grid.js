@@ -21,6 +21,7 @@ export class Grid {
     this.readout = readout;
     this.acts = { choose, toggle };
     this.cells = new Map();
+    this.marked = new Map(); // cell -> how it is marked now
     this.focused = { row: 0, column: 0 };
     root.addEventListener("keydown", (event) => this.#onKey(event));
     new ResizeObserver(() => this.#layout() && this.#paint()).observe(root.parentElement);
@@ -36,10 +37,18 @@ export class Grid {
     this.#say(this.pointed ?? null);
   }
 
+  // At once, before the answer comes; that must not cost it time, so nothing else is touched.
+  showOff(off) {
+    if (!this.maps) return;
+    this.options.off = off;
+    this.#mark();
+  }
+
   #build() {
     const { layers, heads } = this.maps;
     this.shape = `${layers} ${heads}`;
     this.cells.clear();
+    this.marked.clear();
     this.canvas = element("canvas", { "aria-hidden": "true" });
     const rows = [];
     for (let row = -1; row < layers; row += 1) {
@@ -158,25 +167,44 @@ export class Grid {
   }
 
   #mark() {
-    const { chosen, off, ranks, mode } = this.options;
-    this.root.dataset.mode = mode;
+    this.root.dataset.mode = this.options.mode;
     for (const [key, cell] of this.cells) {
-      const [row, column] = key.split(" ").map(Number);
-      const place = { layer: toIndex(row), head: toIndex(column) };
-      const isChosen = chosen && chosen.layer === place.layer && chosen.head === place.head;
-      const isOff = row >= 0 && (off.layers.includes(row) || (column >= 0 && isHeadOff(off, place)));
-      const rank = row >= 0 && column >= 0 ? ranks?.get(key) : undefined;
-      cell.setAttribute("aria-selected", Boolean(isChosen));
-      cell.classList.toggle("off", isOff);
-      cell.classList.toggle("behind", Boolean(ranks) && row >= 0 && column >= 0 && !(rank <= RANKED));
-      if (rank <= RANKED) cell.dataset.rank = rank;
-      else delete cell.dataset.rank;
-      const gone = this.gone?.has(key);
-      cell.classList.toggle("gone", Boolean(gone));
-      const known = [gone && "pruned", isOff && "switched off", rank <= RANKED && `rank ${rank}`];
-      cell.setAttribute("aria-label", [nameOf(place), ...known.filter(Boolean)].join(", "));
-      cell.tabIndex = row === this.focused.row && column === this.focused.column ? 0 : -1;
+      const marks = this.#marksOf(key);
+      const kept = JSON.stringify(marks);
+      if (this.marked.get(key) === kept) continue; // even the same value set again has a cost
+      this.marked.set(key, kept);
+      this.#markOne(cell, marks);
     }
+  }
+
+  #marksOf(key) {
+    const { chosen, off, ranks } = this.options;
+    const [row, column] = key.split(" ").map(Number);
+    const place = { layer: toIndex(row), head: toIndex(column) };
+    const isHead = row >= 0 && column >= 0;
+    const rank = isHead && ranks?.get(key) <= RANKED ? ranks.get(key) : null;
+    return {
+      place,
+      rank,
+      isBehind: Boolean(ranks) && isHead && rank === null,
+      isChosen: Boolean(chosen) && chosen.layer === place.layer && chosen.head === place.head,
+      isOff: row >= 0 && (off.layers.includes(row) || (column >= 0 && isHeadOff(off, place))),
+      isGone: Boolean(this.gone?.has(key)),
+      isFocused: row === this.focused.row && column === this.focused.column,
+    };
+  }
+
+  #markOne(cell, { place, rank, isBehind, isChosen, isOff, isGone, isFocused }) {
+    cell.setAttribute("aria-selected", isChosen);
+    cell.classList.toggle("off", isOff);
+    cell.classList.toggle("behind", isBehind);
+    cell.classList.toggle("gone", isGone);
+    if (rank !== null) cell.dataset.rank = rank;
+    else delete cell.dataset.rank;
+    const known = [isGone && "pruned", isOff && "switched off", rank !== null && `rank ${rank}`];
+    cell.setAttribute("aria-label", [nameOf(place), ...known.filter(Boolean)].join(", "));
+    // Set anew on the cell that has the focus, it makes the browser lay out the whole page.
+    if (cell.tabIndex !== (isFocused ? 0 : -1)) cell.tabIndex = isFocused ? 0 : -1;
   }
 
   #say(place) {

@@ -34,13 +34,14 @@ export class Maps {
   #mean(layer, head) {
     const layers = layer === null ? [...Array(this.layers).keys()] : [layer];
     const heads = head === null ? [...Array(this.heads).keys()] : [head];
+    const peakOf = ([l, h]) => this.peaks[l * this.heads + h];
+    // A head that was pruned looks nowhere. It has no part in a mean.
+    const used = layers.flatMap((l) => heads.map((h) => [l, h])).filter((place) => peakOf(place) > 0);
     const weights = new Float32Array(this.size * this.size);
-    for (const l of layers) {
-      for (const h of heads) {
-        const scale = this.peaks[l * this.heads + h] / 255 / (layers.length * heads.length);
-        const bytes = this.of(l, h);
-        for (let i = 0; i < weights.length; i += 1) weights[i] += bytes[i] * scale;
-      }
+    for (const place of used) {
+      const scale = peakOf(place) / 255 / used.length;
+      const bytes = this.of(...place);
+      for (let i = 0; i < weights.length; i += 1) weights[i] += bytes[i] * scale;
     }
     return this.#describe(weights);
   }

@@ -53,7 +53,7 @@ export function linesPicture(map, title, full, filter) {
     const y = top + (i + 0.5) * row + 4;
     shapes.push(text(left - 6, y, token, { anchor: "end" }), text(right + 6, y, token));
   });
-  const note = `The strongest line is ${(100 * full).toFixed(1)} % of a token’s attention.`;
+  const note = `A full line is ${(100 * full).toFixed(1)} % of a token’s attention.`;
   shapes.push(text(8, top + row * map.size + 22, note, { fill: QUIET }));
   return { width: Math.max(right + wide, 420), height: top + row * map.size + 36, shapes };
 }

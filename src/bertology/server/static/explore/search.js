@@ -28,6 +28,9 @@ export class Search {
     if (query?.kind === "similar" && single && !isSame(query, { kind: "similar", ...chosen })) {
       similar[0][1].push([`like layer ${chosen.layer}, head ${chosen.head}`, { kind: "similar", ...chosen }]);
     }
+    const shown = JSON.stringify([query, similar]);
+    if (this.shown === shown) return;
+    this.shown = shown;
     this.queries = [null];
     const groups = [...this.known, ...similar].map(([label, entries]) =>
       element("optgroup", { label }, entries.map(([text, what]) => this.#option(text, what))),

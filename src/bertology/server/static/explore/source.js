@@ -8,7 +8,7 @@ const SHORT = 60; // letters of an example in the menu
 
 export class Source {
   constructor({ change, complain }) {
-    Object.assign(this, { change, complain });
+    Object.assign(this, { change, complain, waiting: null });
     for (const id of ["text", "pair"]) at(id).addEventListener("input", () => this.#soon());
     at("add-pair").addEventListener("click", () => this.#showPair(true));
     at("drop-pair").addEventListener("click", () => {
@@ -36,7 +36,13 @@ export class Source {
     at("limits").textContent = `at most ${limits.tokens} tokens`;
   }
 
+  // Whether something was typed that has not been asked about yet.
+  get isTyping() {
+    return this.waiting !== null;
+  }
+
   show({ text, pair }) {
+    if (this.isTyping) return; // what is in the fields is newer
     if (at("text").value !== text) at("text").value = text;
     if ((at("pair").value || null) !== pair) at("pair").value = pair ?? "";
     if (pair !== null) at("pair-field").hidden = false;
@@ -52,11 +58,13 @@ export class Source {
 
   #soon() {
     clearTimeout(this.waiting);
-    this.waiting = setTimeout(() => this.#now(), PAUSE);
+    // Before the model is known, nothing can be asked.
+    this.waiting = setTimeout(() => (this.examples ? this.#now() : this.#soon()), PAUSE);
   }
 
   #now(more = {}) {
     clearTimeout(this.waiting);
+    this.waiting = null;
     this.change({ text: at("text").value, pair: at("pair").value.trim() ? at("pair").value : null, ...more });
   }
 
