@@ -139,7 +139,7 @@ def claims() -> str:
         "A claim is a statement of the literature with a rule that judges it. The rule looks at",
         "an interval, never at a bare number: the claim **holds** when the whole interval",
         "satisfies the rule, **fails** when none of it does, and is **inconclusive** when the",
-        "interval straddles the border. It is **not-applicable** when the result does not have",
+        "interval straddles the border. It is **not judged** when the result does not have",
         "the quantity. `bertology claims` lists and searches them.",
         "",
     ]

@@ -12,7 +12,7 @@ import tiny
 from bertology.cli import report
 from bertology.cli.main import app
 from bertology.results.store import Store
-from toy_atlas import TUNED_A, Toy, toy_store
+from toy_atlas import TUNED_A, Toy, make, toy_store
 
 __all__ = ["toy_store"]
 
@@ -50,6 +50,11 @@ def test_before_and_after_fine_tuning_and_two_models(toy_store: Store, tmp_path:
     assert "toy and toy fine-tuned on task-a" in page.read_text(encoding="utf-8")
     assert call(*given, TUNED_A)[0] == 0
     assert "toy and toy-tuned" in page.read_text(encoding="utf-8")
+    origin = {"name": "toy", "fingerprint": "aaaa11112222", "task": "task-a"}
+    again = {"name": "/far/away/a-2/toy-tuned", "fingerprint": "abab", "tuned_from": origin}
+    toy_store.save(make(again, "task-a"))
+    assert call(*given, "task-a")[0] == 0  # two models learnt it
+    assert "toy and toy fine-tuned on task-a" in page.read_text(encoding="utf-8")
     code, said = call(*given, "nobody")
     assert code == 2
     assert "has no results of 'nobody'" in said

@@ -70,6 +70,8 @@ def test_a_random_model_bears_out_no_claim_that_needs_a_signal(
     assert "fine-tuning-starts" not in said  # no claim needs it
     assert "Could not be judged: " in said
     assert "the intact model does not surely beat a constant answer" in said
+    assert "not judged" in said
+    assert "not-applicable" not in said  # files alone keep that word
     record = json.loads((home / "verdicts.json").read_text())
     assert len(record["claims"]) == 11
     assert "holds" not in json.dumps(record["claims"])
@@ -109,6 +111,8 @@ def test_a_classifier_is_not_taught_again(home: Path) -> None:
     claims = ("--claims", "dark-secrets.last-two-layers-change-most")
     code, said = call(home / "tiny", *FEW, "--to", home, *claims)
     assert code == 0, said
+    assert "1 claim\n" in said
+    assert "1 claims" not in said
     (tuned,) = home.glob("models/*/tiny-tuned")
     code, said = call(tuned, *FEW[2:], "--to", home, *claims)
     assert code == 0, said

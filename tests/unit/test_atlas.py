@@ -19,14 +19,24 @@ import toy_atlas as toy
 from bertology.cli.report import _about as describe
 from bertology.errors import ResultNotFoundError, UnknownNameError
 from bertology.report.atlas.about import About, commands_of, read_about
-from bertology.report.atlas.compare import Side, compare_data, shared_measures, two_models
+from bertology.report.atlas.chapters import _figure_title
+from bertology.report.atlas.compare import (
+    Side,
+    compare_data,
+    compare_piece,
+    shared_measures,
+    two_models,
+)
 from bertology.report.atlas.export import export_atlas
 from bertology.report.atlas.gathering import gather
-from bertology.report.atlas.naming import entries_of, short_name
+from bertology.report.atlas.naming import entries_of, portable_name, short_name
 from bertology.report.atlas.page import atlas_page
 from bertology.report.atlas.profiles import profiles_piece
+from bertology.report.atlas.tables import table_piece
+from bertology.report.intervals import with_intervals
 from bertology.report.latex import as_latex
 from bertology.report.slim import as_address, slim
+from bertology.results.measures import Measure
 from bertology.results.rendering import render
 from bertology.results.store import Store
 from bertology.studies import JOINED
@@ -61,8 +71,9 @@ def test_a_task_leaves_out_what_belongs_to_others(toy_store: Store) -> None:
     found = gather(toy_store, "toy", "task-a")
     assert found.tasks == ("task-a",)
     assert {e.data for e in found.entries} == {"plain", "task-a"}
-    with pytest.raises(UnknownNameError, match="task-a"):
+    with pytest.raises(UnknownNameError, match="task-a") as error:
         gather(toy_store, "toy", "task-z")
+    assert "bertology finetune toy task-z" in str(error.value)
 
 
 def test_a_folder_names_a_model_and_a_short_name_must_be_unique(toy_store: Store) -> None:
@@ -130,6 +141,25 @@ def test_weights_that_do_not_say_where_they_are_from_go_with_their_folder(toy_st
     assert tuned() == {"cccc"}
 
 
+def test_a_model_is_one_however_its_path_was_given(
+    toy_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    origin = {"name": "toy", "fingerprint": toy.MODEL["fingerprint"], "task": "task-a"}
+    here = {"name": "away/a-1/toy-tuned", "fingerprint": "b1b1", "tuned_from": origin}
+    toy_store.save(toy.make({**here, "head": "classification"}, "task-a"))
+    elsewhere = {**here, "name": "a-1/toy-tuned", "fingerprint": "bbbb"}
+    toy_store.save(toy.make(elsewhere, "more"))  # from another folder: the weights tell
+    with monkeypatch.context() as patch:
+        patch.setattr("os.getcwd", lambda: "/far")
+        found = gather(toy_store, "toy")
+        with pytest.raises(ResultNotFoundError, match="2 models"):
+            gather(toy_store, "toy-tuned")
+    assert found.tasks == ("task-a", "task-b")
+    tuned = [e for e in found.entries if e.task == "task-a"]
+    assert {e.result.provenance.model["fingerprint"] for e in tuned} == {"bbbb", "b1b1"}
+    assert {e.data for e in tuned} == {"task-a", "plain", "more"}
+
+
 def test_labels_tell_data_from_a_task_of_a_like_name() -> None:
     made = [toy.make(toy.MODEL, data) for data in ("grammar", "grammar-entailment")]
     for task in ("grammar-entailment", "grammar-entailment (a/b)"):
@@ -151,6 +181,8 @@ def test_names_are_short() -> None:
     assert short_name("/a/b/c") == "c"
     assert short_name("user/model") == "user/model"
     assert short_name("runs/x/model") == "model"
+    for given, told in (("/", "/"), ("user/model", "user/model"), ("~/m/", "./m")):
+        assert portable_name(given) == told
 
 
 def test_provenance_tells_what_a_model_was_tuned_from(tmp_path: Path) -> None:
@@ -180,11 +212,14 @@ def test_a_study_speaks_for_itself() -> None:
 def test_commands_have_no_folders_of_a_machine() -> None:
     made, tuned, *_ = toy.results()
     assert commands_of(made.provenance, about("x")) == [
-        "bertology run toy-study --model toy --store results"
+        "bertology run toy-study --model ./toy --store ./results"
     ]
     assert commands_of(tuned.provenance, about("x")) == [
-        "bertology run toy-study --model toy-tuned --corpus task-a --limit 12"
+        "bertology run toy-study --model ./toy-tuned --corpus task-a --limit 12"
     ]
+    ours = toy.make({"name": "/home/me/models/task-a-1/toy-tuned", "fingerprint": "b"}, "task-a")
+    (command,) = commands_of(ours.provenance, about("x"))
+    assert "--model models/task-a-1/toy-tuned " in command
 
 
 def test_slim_pictures_say_the_same_in_less(toy_store: Store) -> None:
@@ -249,6 +284,45 @@ def test_a_comparison_has_the_level_of_each_interval() -> None:
     gain, kind = compare_data(shared_measures(*sides(asked, asked)))
     assert [side["level"] for side in gain["sides"]] == [0.9, 0.9]
     assert not any("level" in side for side in kind["sides"])
+
+
+def test_two_without_a_shared_measure_say_how_to_get_one() -> None:
+    settings = [{"parameters": {"seed": seed}} for seed in (0, 1)]
+    piece = str(compare_piece(*sides(*settings), []))
+    command = "bertology run attention-maps --model toy --corpus grammar --limit 300"
+    assert piece.count(command) == 2
+
+
+def test_a_chart_of_nothing_begins_at_nothing() -> None:
+    made = toy.make(toy.MODEL)
+    made.arrays["gain"][:] = 0.0
+    flat = Measure("x", "X", np.zeros(2), "per cent")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(toy.Toy, "measures", lambda self: [flat])
+        chart = str(profiles_piece(entries_of([("", [made])]), 2))
+    assert re.findall(r'text-anchor="end">(.*?)</text>', chart) == [
+        "0", "0.2", "0.4", "0.6", "0.8", "1",
+    ]  # fmt: skip
+
+
+def test_values_and_their_bounds_are_one_cell() -> None:
+    ends = {"low": [1.0], "high": [3.0], "simultaneous_low": [0.0], "simultaneous_high": [4.0]}
+    table = pd.DataFrame({"n": [5], "mean": [2.0], "median": [2.5], **ends, "p": [0.5]})
+    columns, rows = with_intervals(table, "{:g}".format)
+    assert columns == ["n", "mean", "median", "simultaneous_interval", "p"]
+    assert rows == [[5, "2 [1, 3]", 2.5, "[0, 4]", 0.5]]
+    wider = table.assign(mean_low=1.5, mean_high=2.5)
+    columns, rows = with_intervals(wider, "{:g}".format)
+    assert (columns[3], rows[0][1], rows[0][3]) == ("interval", "2 [1.5, 2.5]", "[1, 3]")
+
+
+def test_counts_and_texts_are_said_as_people_say_them() -> None:
+    table = pd.DataFrame({f"c{i}": range(7) for i in range(10)})
+    piece = str(table_piece(table, name="t", key="k"))
+    assert "1 more row and 1 more column." in piece
+    assert _figure_title(toy.make(toy.MODEL), "map-0") == "Maps of “a <b> c”"
+    assert _figure_title(toy.make(toy.MODEL), "heads") == "Heads"
+    assert "the documentation says how" in describe("map-types").limits
 
 
 def test_measures_in_other_units_have_a_chart_of_their_own() -> None:
@@ -330,7 +404,13 @@ def test_the_page_shows_every_study_figure_and_claim(page: str) -> None:
     pictures = seen.of("img")
     assert len(pictures) == 4  # one result each; the broken figure is left out
     assert all("One cell for each head." in p["alt"] for p in pictures)
-    for words in ("We look.", "None at all.", "1,234", "task-a, task-b", "fine-tuned on task-b"):
+    for words in (
+        "We look.",
+        "None at all.",
+        "1,234 without its head",
+        "task-a, task-b",
+        "fine-tuned on task-b",
+    ):
         assert words in page
     rows = {a["id"]: a["data-verdict"] for a in seen.of("tr", lambda a: "data-verdict" in a)}
     assert rows["claim-toy.unknown"] == "not run"

@@ -226,6 +226,49 @@ def test_units_are_not_mixed_and_a_broken_address_asks_for_nothing(
         assert browser.complaints == []
 
 
+def test_a_head_like_all_others_does_not_stand_out(toy_store: Store, tmp_path: Path) -> None:
+    find_browser()
+    same = toy.make(toy.MODEL, "same")
+    same.arrays["gain"][:] = 0.0
+    toy_store.save(same)
+    path = tmp_path / "page.html"
+    path.write_text(atlas_page(gather(toy_store, "toy"), about), encoding="utf-8")
+    with Browser(tmp_path / "profile") as browser:
+        browser.open(f"{path.as_uri()}#head=0.0")
+        browser.wait_for(f"{READY} && document.querySelector('#panel .strip')")
+        rows = browser.evaluate(
+            "[...document.querySelectorAll('#panel table.scores tbody tr')].map(r => r.textContent)"
+        )
+        told = next(row for row in rows if "Gain" in row and "same" in row)
+        assert "all alike" in told
+        assert "highest" not in told
+        assert "lowest" not in told
+        own = next(row for row in rows if "Gain" in row and "plain" in row)
+        assert "lowest" in own
+        choose(browser, "#of", option(browser, "#of", "same"))
+        over = "new Event('mouseover', {bubbles: true})"
+        browser.evaluate(f"{CELL.format(1)}.dispatchEvent({over})")
+        assert "All heads are alike." in text_of(browser, "#readout")
+        assert browser.complaints == []
+
+
+def test_a_tap_shows_a_figure_in_full_size(address: str, tmp_path: Path) -> None:
+    with Browser(tmp_path / "profile", width=390, height=844) as browser:
+        browser.open(address)
+        browser.wait_for(READY)
+        picture = "document.querySelector('.paper img')"
+        browser.evaluate(f"{picture}.scrollIntoView()")
+        before = box_of(browser, picture)[2]
+        browser.evaluate(f"{picture}.click()")
+        assert before < 390 < 800 < box_of(browser, picture)[2]
+        assert browser.evaluate("document.querySelector('.paper').tabIndex") == 0
+        assert browser.evaluate("document.documentElement.scrollWidth") <= 390
+        keep(browser, "atlas-full-390.png")
+        assert violations(browser) == [] if AXE.is_file() else True
+        browser.evaluate(f"{picture}.click()")
+        assert box_of(browser, picture)[2] == before
+
+
 def test_it_fits_a_telephone_in_light_and_dark_and_prints(address: str, tmp_path: Path) -> None:
     with Browser(tmp_path / "profile", width=390, height=844) as browser:
         papers = set()

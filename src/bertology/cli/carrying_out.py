@@ -182,7 +182,11 @@ def show_plan(plan: Plan, model: str, *, title: str) -> None:
         given: dict[str, Any] = {}
         taught = isinstance(step, Ask) and step.of is not None
         if isinstance(step, Ask):
-            given = {k: v for k, v in step.parameters.items() if v not in (None, ())}
+            given = {
+                k: "no" if v is False else v
+                for k, v in step.parameters.items()
+                if v not in (None, ())
+            }
         elif isinstance(step, Teach):
             given = {"examples": step.data.train_limit, "epochs": step.epochs}
         of = "joined results" if isinstance(step, Join) else model

@@ -26,7 +26,7 @@ VERDICT_STYLES = {
     "holds": "green",
     "fails": "red",
     "inconclusive": "yellow",
-    "not-applicable": "dim",
+    "not judged": "dim",
     "not run": "dim",
 }
 """How a table shows what became of a claim."""

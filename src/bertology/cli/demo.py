@@ -186,7 +186,7 @@ def _show_verdicts(result: Result) -> None:
     if verdicts:
         show_table(
             ("verdict", "statement", "measured"),
-            ((v.outcome.value, v.claim.statement, v.measured) for v in verdicts),
+            ((v.outcome.in_words, v.claim.statement, v.measured) for v in verdicts),
             title="What the literature says, judged on this model",
         )
 

@@ -93,6 +93,7 @@ def report(
     """
     import bertology.studies  # noqa: F401 - says which class reads which study's results
     from bertology.report.atlas.gathering import gather
+    from bertology.report.atlas.naming import counted
     from bertology.report.atlas.page import atlas_page
     from bertology.results.store import Store
 
@@ -101,7 +102,7 @@ def report(
         _measure(model, place, device, ctx.meta.get(COMMAND))
     subject = gather(place, model, task)
     compared = None if compare is None else _compared(place, subject, model, task, compare)
-    say(f"Drawing {len(subject.entries)} results of {subject.name} …")
+    say(f"Drawing {counted(len(subject.entries), 'result')} of {subject.name} …")
     with _heard("drawing", len(subject.entries)) as drawn:
         page = atlas_page(subject, _about, compared, drawn=drawn)
     target = to or Path(f"{subject.name.replace('/', '-')}.html")
@@ -109,7 +110,8 @@ def report(
     say(f"Page:  {target} ({len(page.encode()) / 1e6:.1f} MB)")
     if export is not None:
         _export(subject, export)
-    say(f"Next:  bertology verify {shlex.quote(model)} judges what is still open.")
+    found = str(subject.model.get("name") or model)  # `model` may be short, or a fingerprint
+    say(f"Next:  bertology verify {shlex.quote(found)} judges what is still open.")
 
 
 @contextmanager
@@ -148,17 +150,17 @@ def _compared(
 ) -> tuple[Side, Side]:
     """The model (as it is, or after `task`) beside itself after another task, or another model."""
     from bertology.report.atlas.compare import Side, two_models
-    from bertology.report.atlas.gathering import gather
+    from bertology.report.atlas.gathering import gather, is_task
 
     whole = gather(store, model)
-    if other not in whole.tasks:
+    if not any(is_task(title, other) for title in whole.tasks):
         found = gather(store, other)
         if found.name == subject.name:
             found = replace(found, name="/".join(Path(other).parts[-2:]))
         return two_models(subject, found)
     before = f"{whole.name} fine-tuned on {task}" if task else whole.name
-    first = tuple(e for e in subject.entries if e.task == (task or ""))
-    second = tuple(e for e in whole.entries if e.task == other)
+    first = tuple(e for e in subject.entries if is_task(e.task, task or ""))
+    second = tuple(e for e in whole.entries if is_task(e.task, other))
     return Side(before, first), Side(f"{whole.name} fine-tuned on {other}", second)
 
 

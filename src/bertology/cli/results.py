@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,8 +17,6 @@ from bertology.cli.console import (
 from bertology.errors import UnknownNameError
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from bertology.results.result import Result
 
 __all__ = ["add_to", "show_result"]
@@ -149,45 +147,30 @@ def show_result(result: Result, *, rows: int = _ROWS) -> None:
     if verdicts:
         show_table(
             ("verdict", "claim", "statement", "measured"),
-            ((v.outcome.value, v.claim.id, v.claim.statement, v.measured) for v in verdicts),
+            ((v.outcome.in_words, v.claim.id, v.claim.statement, v.measured) for v in verdicts),
             title="What the literature says, judged on this result",
             styles=VERDICT_STYLES,
         )
 
 
 def _show_table(result: Result, name: str, rows: int) -> None:
+    from bertology.report.intervals import with_intervals
+
     table = result.tables[name]
     shown = table.head(rows)
     named = [n for n in table.index.names if n is not None]
     if named:
         shown = shown.reset_index()
-    columns, cells = _with_intervals(shown)
+    columns, cells = with_intervals(shown, lambda value: f"{value:.3g}")
     fitting = columns_that_fit(columns, cells)
     show_table(
         columns[:fitting],
         [row[:fitting] for row in cells],
         title=f"{name} ({len(table)} rows; layers and heads count from 0)",
     )
-    left_out = [f"{len(table) - rows} more rows"] if len(table) > rows else []
+    more = len(table) - rows
+    left_out = [f"{more} more row{'' if more == 1 else 's'}"] if more > 0 else []
     if fitting < len(columns):
         left_out.append(f"the columns {', '.join(columns[fitting:])}")
     if left_out:
         say(f"… {' and '.join(left_out)}: see all with bertology export --format csv")
-
-
-def _with_intervals(table: pd.DataFrame) -> tuple[list[str], list[list[Any]]]:
-    """Columns and rows in which `x`, `x_low` and `x_high` are one cell."""
-    names = [str(c) for c in table.columns]
-    bounds = {n for n in names if {f"{n}_low", f"{n}_high"} <= set(names)}
-    kept = [n for n in names if n.rpartition("_")[0] not in bounds]
-    columns = []
-    for name in kept:
-        values = table[name].tolist()
-        if name in bounds:
-            lows, highs = table[f"{name}_low"], table[f"{name}_high"]
-            values = [
-                f"{v:.3g} [{low:.3g}, {high:.3g}]"
-                for v, low, high in zip(values, lows, highs, strict=True)
-            ]
-        columns.append(values)
-    return kept, [list(row) for row in zip(*columns, strict=True)]

@@ -153,7 +153,7 @@ def _base_of(taught: Taught, options: VerifyOptions) -> Encoder | None:
 
 
 def _tell_choice(chosen: Chosen, model: str, taught: Taught | None) -> None:
-    say(f"{model}: {len(chosen.claims)} claims", style="bold")
+    say(f"{model}: {_claims(len(chosen.claims))}", style="bold")
     if taught is not None:
         say(
             f"It was fine-tuned on {taught.task} from {taught.base}: it is not taught again, and "
@@ -163,7 +163,7 @@ def _tell_choice(chosen: Chosen, model: str, taught: Taught | None) -> None:
     for claim, why in chosen.left_out:
         reasons.setdefault(f"{claim.study}: {why}", []).append(claim.id)
     for why, ids in reasons.items():
-        say(f"Left out: {len(ids)} claims of {why} (--claims {ids[0]}).")
+        say(f"Left out: {_claims(len(ids))} of {why} (--claims {ids[0]}).")
 
 
 def _carry_out(
@@ -194,7 +194,11 @@ def _carry_out(
 
 def _counted(part: Part) -> str:
     steps = len(part.plan.steps)
-    return f"{steps} step{'' if steps == 1 else 's'} for {len(part.claims)} claims"
+    return f"{steps} step{'' if steps == 1 else 's'} for {_claims(len(part.claims))}"
+
+
+def _claims(n: int) -> str:
+    return f"{n} claim{'' if n == 1 else 's'}"
 
 
 # What is shown -----------------------------------------------------------------------------------
@@ -209,7 +213,7 @@ def _show_verdicts(found: Verification, model: str) -> None:
     widths = {"claim": longest, "verdict": 14, "result": 8}
     show_table(columns, rows[:-1], styles=VERDICT_STYLES, widths=widths)
     counts = ", ".join(f"{n} {name}" for name, n in found.counts.items())
-    say(f"{len(found.judged)} claims: {counts}", style="bold")
+    say(f"{_claims(len(found.judged))}: {counts}", style="bold")
     reasons: dict[str, list[str]] = {}
     for judged in found.open:
         reasons.setdefault(found.why_open(judged), []).append(judged.claim.id)
@@ -231,14 +235,14 @@ def _rows(found: Verification, judged: Judged, model: str) -> Iterator[tuple[str
     )
     for title, verdict in judged.verdicts:
         e = verdict.estimate
-        here = verdict.measured
+        here = verdict.measured.removeprefix("not judged: ")
         if e is not None:
             quantity = claim.rule.quantity.replace("_", " ")
             here = f"{quantity} {with_interval(e.value, e.low, e.high)}, n = {verdict.n}"
         result = found.result_of(claim, title)
         of = short_name(str(result.provenance.model.get("name")))
         where = title if of == short_name(model) else f"{title} ({of})"
-        yield (*about, f"{where}: {here}", verdict.outcome.value, result.identity[:8])
+        yield (*about, f"{where}: {here}", verdict.outcome.in_words, result.identity[:8])
         about = ("", "")
     if not judged.verdicts:
         yield (*about, found.why_open(judged), judged.in_short, "")

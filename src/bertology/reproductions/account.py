@@ -51,7 +51,7 @@ class Judged:
         """One outcome where all corpora agree; else how many of each."""
         counts = Counter(v.outcome.value for _, v in self.telling)
         if not counts:
-            return "not judged" if self.verdicts else NOT_RUN
+            return Outcome.NOT_APPLICABLE.in_words if self.verdicts else NOT_RUN
         if len(counts) == 1:
             return next(iter(counts))
         return ", ".join(
@@ -143,7 +143,7 @@ def _why_not(study: str, plan: Plan, carried: Carried) -> str:
 
 def count_outcomes(judged: Iterable[Judged]) -> dict[str, int]:
     """How many claims have which outcome in short; those that differ by corpus are mixed."""
-    names = [*(o.value for o in Outcome), "mixed", "not judged", NOT_RUN]
+    names = [*(o.value for o in Outcome), "mixed", Outcome.NOT_APPLICABLE.in_words, NOT_RUN]
     counts = Counter(s if (s := j.in_short) in names else "mixed" for j in judged)
     return {name: counts[name] for name in names if counts[name]}
 

@@ -50,6 +50,11 @@ class Outcome(StrEnum):
     INCONCLUSIVE = "inconclusive"
     NOT_APPLICABLE = "not-applicable"
 
+    @property
+    def in_words(self) -> str:
+        """As readers see it; files keep the value."""
+        return "not judged" if self is Outcome.NOT_APPLICABLE else self.value
+
 
 class Relation(StrEnum):
     """How a quantity is said to stand to one value (above, below) or two (between, outside)."""

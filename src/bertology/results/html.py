@@ -88,7 +88,8 @@ def _verdicts(verdicts: list[Verdict]) -> str:
         sign, colour = _SIGN[verdict.outcome]
         source = verdict.claim.source
         rows.append(
-            f'<li style="list-style:none"><b style="color:{colour}">{sign} {verdict.outcome}</b> '
+            f'<li style="list-style:none"><b style="color:{colour}">{sign} '
+            f"{verdict.outcome.in_words}</b> "
             f"{escape(verdict.claim.statement)} <small>({escape(verdict.measured)}; "
             f"{escape(str(source))})</small></li>"
         )

@@ -9,12 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from bertology.report.atlas.naming import short_name, shortened
+from bertology.report.atlas.naming import portable_name, shortened
 from bertology.results.provenance import Provenance
 
 __all__ = ["About", "Describe", "commands_of", "read_about"]
 
 _PARTS = re.compile(r"\b(Method|Source|Limits): ")
+_DOCS_PAGE = re.compile(r"\bdocs/[\w/.-]+\.md\b")  # the page is read where no such file is
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ def read_about(
 ) -> About:
     """From a study's docstring: the question, then what follows `Method:` and the like."""
     text = " ".join(inspect.cleandoc(doc or "").split())
+    text = _DOCS_PAGE.sub("the documentation", text)
     first, *rest = _PARTS.split(text)
     found = dict(zip(rest[::2], rest[1::2], strict=True))
     method, source, limits = (found.get(n, "").strip() for n in ("Method", "Source", "Limits"))
@@ -63,7 +65,7 @@ def commands_of(provenance: Provenance, about: About) -> list[str]:
 
 def _alone(provenance: Provenance, about: About) -> str:
     words = ["bertology run", provenance.study]
-    words.append(f"--model {shlex.quote(short_name(str(provenance.model.get('name'))))}")
+    words.append(f"--model {shlex.quote(portable_name(str(provenance.model.get('name'))))}")
     corpus = provenance.corpus
     if corpus is not None:
         words.append(f"--{'task' if about.task else 'corpus'} {shlex.quote(str(corpus['name']))}")
@@ -80,5 +82,5 @@ def _option(name: str, value: Any) -> str:
     option = f"--{name.replace('_', '-')}"
     if isinstance(value, bool):
         return option if value else option.replace("--", "--no-", 1)
-    shown = ",".join(map(str, value)) if isinstance(value, list) else short_name(str(value))
+    shown = ",".join(map(str, value)) if isinstance(value, list) else portable_name(str(value))
     return f"{option} {shlex.quote(shown)}"

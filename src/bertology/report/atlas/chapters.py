@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from html import escape
+from textwrap import shorten
 
 from bertology.report.atlas.about import About, Describe, commands_of
 from bertology.report.atlas.naming import Entry, in_words
@@ -16,6 +18,7 @@ from bertology.results.result import Result
 __all__ = ["chapters", "table_key"]
 
 _log = logging.getLogger(__name__)
+_TEXT = 90  # characters of a text in a title
 
 
 def chapters(
@@ -90,14 +93,38 @@ def _figures(entry: Entry) -> Iterator[Html]:
         svg = _drawn(entry.result, name)
         if svg is None:
             continue
-        title = _title(name)
+        title = _figure_title(entry.result, name)
         caption = captions.get(name) or f"{title}: {in_words(entry.study)}."
         buttons = element("span", kind="buttons", data_figure=f"{entry.study}-{name}")
         yield element(
             "figure",
-            image(as_address(slim(svg)), alt=f"{title}. {caption}"),
+            *_enlargeable(
+                image(as_address(slim(svg)), alt=f"{title}. {caption}"),
+                id=f"full-{entry.anchor}-{name}",
+                title=title,
+            ),
             element("figcaption", element("b", f"{title}. "), caption, " ", buttons),
         )
+
+
+def _figure_title(result: Result, name: str) -> str:
+    """Its name in words; the maps of one text are named by that text."""
+    array = name.replace("-", "_")
+    tokens = result.arrays[array].attrs.get("tokens") if array in result.arrays else None
+    if tokens is None:
+        return _title(name)
+    text = " ".join(map(str, tokens)).replace(" ##", "")  # word pieces as words
+    return f"Maps of “{shorten(text, _TEXT, placeholder=' …')}”"
+
+
+def _enlargeable(picture: Html, *, id: str, title: str) -> list[Html]:
+    """A picture that a tap shows in full size on a narrow screen, without a script."""
+    box = Html(
+        f'<input type="checkbox" class="enlarge" id="{escape(id)}" '
+        f'aria-label="{escape(f"Full size: {title}")}">'
+    )
+    words = element("label", "Full size", kind="enlarge", for_=id)
+    return [box, words, element("div", element("label", picture, for_=id), kind="paper")]
 
 
 def _drawn(result: Result, name: str) -> bytes | None:

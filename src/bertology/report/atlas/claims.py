@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,9 +15,10 @@ from bertology.results.claims import Claim, Outcome, Verdict, load_claims
 __all__ = ["Judged", "claims_piece", "judged_on", "measured", "tally"]
 
 NOT_RUN = "not run"
+_OUTCOMES = {outcome.in_words: outcome for outcome in Outcome}
 _EXPLAINED = (
     "A claim holds if the whole interval of what was measured agrees with it, fails if all of it "
-    "disagrees, and is inconclusive in between. Not applicable: the result cannot tell. A claim "
+    "disagrees, and is inconclusive in between. Not judged: the result cannot tell. A claim "
     "with different verdicts on different data counts in each."
 )
 
@@ -31,7 +33,7 @@ class Judged:
     @property
     def outcomes(self) -> tuple[str, ...]:
         """Each outcome once; `not run` where there is no result."""
-        found = dict.fromkeys(v.outcome.value for _, v in self.verdicts)
+        found = dict.fromkeys(v.outcome.in_words for _, v in self.verdicts)
         return tuple(found) or (NOT_RUN,)
 
 
@@ -47,7 +49,7 @@ def judged_on(entries: Iterable[Entry], claims: Sequence[Claim] | None = None) -
 
 def claims_piece(judged: Sequence[Judged], model: str) -> Html:
     """The section: counts, filters, and a row for each claim."""
-    names = [*(o.value for o in Outcome), NOT_RUN]
+    names = [*_OUTCOMES, NOT_RUN]
     known = {o for j in judged for o in j.outcomes}
     rows = [_row(j, model) for j in judged]
     columns = ("What the literature says", "Published", "Found here")
@@ -70,7 +72,7 @@ def claims_piece(judged: Sequence[Judged], model: str) -> Html:
 def tally(judged: Sequence[Judged]) -> Html:
     """How many claims have which verdict; one that differs by data counts in each."""
     counts = Counter(o for j in judged for o in j.outcomes)
-    names = [*(o.value for o in Outcome), NOT_RUN]
+    names = [*_OUTCOMES, NOT_RUN]
     chips = [element("li", _chip(n, f"{counts[n]} {n}")) for n in names if counts[n]]
     return element("ul", *chips, kind="counts")
 
@@ -109,8 +111,8 @@ def _row(judged: Judged, model: str) -> Html:
     )
     found = [_found(entry, verdict) for entry, verdict in judged.verdicts]
     if not found:
-        command = element("code", f"bertology verify {model} --claims {claim.id}")
-        found = [element("div", _chip(NOT_RUN, NOT_RUN), element("div", command, kind="soft"))]
+        command = element("code", f"bertology verify {shlex.quote(model)} --claims {claim.id}")
+        found = [element("div", chip(None, NOT_RUN), element("div", command, kind="soft"))]
     return element(
         "tr",
         told,
@@ -126,7 +128,7 @@ def _row(judged: Judged, model: str) -> Html:
 def _found(entry: Entry, verdict: Verdict) -> Html:
     return element(
         "div",
-        _chip(verdict.outcome.value, verdict.outcome.value),
+        chip(verdict.outcome, verdict.outcome.in_words),
         " ",
         anchor(f"#{entry.anchor}", entry.label),
         element("div", measured(verdict), kind="soft"),
@@ -138,7 +140,7 @@ def measured(verdict: Verdict) -> str:
     """The evidence in words: value, interval, level and number of examples."""
     e = verdict.estimate
     if e is None:
-        return verdict.measured.replace("_", " ")
+        return verdict.measured.removeprefix("not judged: ").replace("_", " ")
     quantity = verdict.claim.rule.quantity.replace("_", " ")
     shown = f"{quantity} = {e.value:.4g}"
     if math.isnan(e.low) or math.isnan(e.high):
@@ -147,4 +149,4 @@ def measured(verdict: Verdict) -> str:
 
 
 def _chip(name: str, label: str) -> Html:
-    return chip(Outcome(name) if name in list(Outcome) else None, label)
+    return chip(_OUTCOMES.get(name), label)

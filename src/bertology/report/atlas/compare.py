@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +13,8 @@ import numpy as np
 from bertology.report.atlas.claims import Judged, judged_on, measured
 from bertology.report.atlas.gathering import Subject
 from bertology.report.atlas.grid import numbers
-from bertology.report.atlas.naming import Entry
-from bertology.report.web import Html, chip, element, joined, table
+from bertology.report.atlas.naming import Entry, portable_name
+from bertology.report.web import Html, chip, element, joined, preformatted, table
 from bertology.results.claims import Outcome, Verdict
 from bertology.results.measures import Measure
 
@@ -28,6 +29,7 @@ __all__ = [
 
 # Of a result that joins others: their identities, which differ from model to model.
 _IDENTITIES = {"head-profile": "results", "task-comparison": "results"}
+_OVER = "--corpus grammar --limit 300"  # what `bertology report --measure` reads
 _HOW = (
     "A difference is the second minus the first. Its interval runs from the smallest to the "
     "largest difference that the two intervals allow: from the second's low end minus the first's "
@@ -169,7 +171,10 @@ def compare_piece(first: Side, second: Side, pairs: Sequence[Shared]) -> Html:
             element("p", _HOW, kind="soft"),
         ]
     else:
-        pieces.append(element("p", _nothing_shared(first, second)))
+        pieces += [
+            element("p", _nothing_shared(first, second)),
+            preformatted("\n".join(map(_command, (first, second)))),
+        ]
     pieces += [element("h3", "Verdicts"), _verdicts(first, second)]
     return element("section", joined(pieces), id="compare")
 
@@ -180,8 +185,16 @@ def _nothing_shared(first: Side, second: Side) -> str:
         "No measure of heads is known of both with the same settings. "
         f"{first.name} has results of {', '.join(studies[0])}; {second.name} of "
         f"{', '.join(studies[1])}. Run the same study, with the same settings and over the same "
-        "data, on both."
+        "data, on both, and keep the results in this store. For instance:"
     )
+
+
+def _command(side: Side) -> str:
+    """What gives measures of heads of this side; where it is stored already, nothing is run."""
+    bare = sorted(side.entries, key=lambda e: e.task != "")
+    names = [str(e.result.provenance.model.get("name")) for e in bare]
+    model = portable_name(names[0]) if names else "FOLDER"
+    return f"bertology run attention-maps --model {shlex.quote(model)} {_OVER}"
 
 
 def _verdicts(first: Side, second: Side) -> Html:

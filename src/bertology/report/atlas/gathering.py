@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bertology.results.provenance import Provenance
     from bertology.results.store import Store
 
-__all__ = ["Subject", "Task", "gather"]
+__all__ = ["Subject", "Task", "gather", "is_task"]
 
 _SHORTEST = 6  # characters of a fingerprint that are taken for one
 Provenances = Sequence["Provenance"]
@@ -86,10 +86,11 @@ def _meant(store: Store, listed: Provenances, asked: str) -> tuple[set[str], set
     if exact:
         return exact, set()
     short = {n for n in names if short_name(n) == asked}
-    if len(short) > 1:
+    places = {_place(n) for n in short}
+    if len(places) > 1:
         raise ResultNotFoundError(
-            f"{asked!r} is the name of {len(short)} models in the store {store.url!r}.",
-            hint=f"Name one of: {', '.join(sorted(short))}",
+            f"{asked!r} is the name of {len(places)} models in the store {store.url!r}.",
+            hint=f"Name one of: {', '.join(sorted(places))}",
         )
     if short:
         return short, set()
@@ -142,14 +143,37 @@ def _left_out(same_name: Provenances, prints: set[str]) -> int:
 def _tasks(listed: Provenances, own: Provenances) -> list[Task]:
     """Models made from this one, as their folder's record says or as a study compared them."""
     made = _made_from(listed, own)
+    prints = {p.model["fingerprint"] for p in made}
     children: dict[str, tuple[Provenance, ...]] = {}
-    for name in {_name(p) for p in made}:
-        of_it = [p for p in listed if _name(p) == name]
-        kept = _ours(of_it, {p.model["fingerprint"] for p in made})
+    titles: dict[str, str] = {}
+    for places in _same_weights(listed, {_place(_name(p)) for p in made}, prints):
+        of_it = [p for p in listed if _place(_name(p)) in places]
+        kept = _ours(of_it, prints)
         if kept:
+            name = min(places)
             children[name] = tuple(p for p in of_it if p.model["fingerprint"] in kept)
-    titles = {_name(p): _task_of(p) for p in reversed(made) if _name(p) in children}
+            titles[name] = _task_of(next(p for p in made if _place(_name(p)) in places))
     return [Task(_apart(titles, n), n, group) for n, group in sorted(children.items())]
+
+
+def _place(name: str) -> str:
+    """Where a model lies, however its path was given; other names stay what they are."""
+    path = "/" in name or name.startswith(("~", "."))
+    return os.path.abspath(os.path.expanduser(name)) if path else name
+
+
+def _same_weights(listed: Provenances, places: set[str], made: set[str]) -> list[set[str]]:
+    """The places, together where one model lies at several.
+
+    A path that was given elsewhere leads to another place from here: the weights tell.
+    """
+    groups: list[tuple[set[str], set[str]]] = []
+    for place in sorted(places):
+        prints = _current([p for p in listed if _place(_name(p)) == place]) & made
+        alike = [group for group in groups if group[1] & prints]
+        groups = [group for group in groups if group not in alike]
+        groups.append(({place}.union(*(g[0] for g in alike)), prints.union(*(g[1] for g in alike))))
+    return [found for found, _ in groups]
 
 
 def _ours(of_it: Provenances, made: set[str]) -> set[str]:
@@ -196,15 +220,20 @@ def _apart(titles: dict[str, str], name: str) -> str:
     return f"{title} ({'/'.join(folders[-2:])})"
 
 
+def is_task(title: str, wanted: str) -> bool:
+    """Whether a title is of the task; `task (folder)` is where several models learnt it."""
+    return title == wanted or title.startswith(f"{wanted} (")
+
+
 def _chosen(tasks: Sequence[Task], wanted: str, model: str) -> list[Task]:
-    chosen = [t for t in tasks if t.title == wanted or t.title.startswith(f"{wanted} (")]
+    chosen = [t for t in tasks if is_task(t.title, wanted)]
     if not chosen:
         known = [t.title for t in tasks]
         raise UnknownNameError(
             f"task of {model}",
             wanted,
             known,
-            hint=f"Teach it with: bertology finetune --model {model} --task {wanted}",
+            hint=f"Teach it with: bertology finetune {model} {wanted}",
         )
     return chosen
 

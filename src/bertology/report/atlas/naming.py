@@ -9,10 +9,19 @@ from typing import Any
 
 from bertology.results.result import Result
 
-__all__ = ["Entry", "entries_of", "in_words", "short_name", "shortened"]
+__all__ = [
+    "Entry",
+    "counted",
+    "entries_of",
+    "in_words",
+    "portable_name",
+    "short_name",
+    "shortened",
+]
 
 # Results that are over no data of their own.
 _OVER = {"task-comparison": "all tasks"}
+_BELOW_MODELS = 3  # parts of `models/TASK-IDENTITY/MODEL-tuned`
 _ANCHOR = 10  # characters of an identity, enough to tell results of one page apart
 
 
@@ -93,13 +102,29 @@ def in_words(name: str) -> str:
     return name.replace("-", " ").replace("_", " ")
 
 
+def counted(n: int, thing: str) -> str:
+    """`1 row`, `2 rows`."""
+    return f"{n} {thing}{'' if n == 1 else 's'}"
+
+
 def short_name(model: str) -> str:
     """A model's name without the folders it lies in; a hub id stays whole."""
     path = model.startswith(("/", ".", "~")) or model.count("/") > 1
     return Path(model.rstrip("/")).name if path else model
 
 
+def portable_name(path: str) -> str:
+    """A path for a command on any machine: from `models` on, where fine-tuned models lie.
+
+    Of other folders only the name is left, as one here: what is above it is a machine's own.
+    """
+    if not path.startswith(("/", "~")) or not path.strip("/~"):
+        return path
+    parts = Path(path.rstrip("/")).parts[-_BELOW_MODELS:]
+    return "/".join(parts) if parts[0] == "models" else f"./{parts[-1]}"
+
+
 def shortened(command: str) -> str:
     """A command without the folders of the machine it was given on."""
     words = command.split(" ")
-    return " ".join(Path(w.rstrip("/")).name if w.startswith(("/", "~/")) else w for w in words)
+    return " ".join(portable_name(w) if w.startswith(("/", "~/")) else w for w in words)

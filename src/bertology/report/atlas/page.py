@@ -17,7 +17,7 @@ from bertology.report.atlas.compare import Side, compare_data, compare_piece, sh
 from bertology.report.atlas.gathering import Subject
 from bertology.report.atlas.grid import head_measures
 from bertology.report.atlas.maps import example_maps, mean_maps
-from bertology.report.atlas.naming import in_words, short_name
+from bertology.report.atlas.naming import counted, in_words, portable_name, short_name
 from bertology.report.atlas.profiles import profiles_piece
 from bertology.report.atlas.tables import table_data
 from bertology.report.look import diverging, sequential
@@ -77,7 +77,7 @@ def atlas_page(
         beside,
         _heads(subject, measures),
         profiles_piece(entries, shape[0]),
-        claims_piece(judged, subject.name),
+        claims_piece(judged, portable_name(str(subject.model.get("name") or subject.name))),
         chapters(entries, describe, drawn),
         _made(subject),
         Html(f'<script type="application/json" id="data">{_json(data)}</script>'),
@@ -119,17 +119,16 @@ def _colours() -> dict[str, Any]:
 def _header(subject: Subject, judged: Sequence[Judged], *, compared: bool) -> Html:
     model, shape = subject.model, subject.model.get("shape") or {}
     built = ", ".join(f"{value} {in_words(name)}" for name, value in shape.items() if value)
-    count = model.get("parameters")
     studies = len({e.study for e in subject.entries})
     told: list[tuple[str, object]] = [
         ("Shape", built or "not recorded"),
         ("Family", model.get("family") or "not recorded"),
-        ("Parameters", f"{count:,}" if isinstance(count, int) else "not recorded by these results"),
+        ("Parameters", _parameters(model)),
         ("Tasks", ", ".join(subject.tasks) or "none: no model fine-tuned from it has results here"),
         ("Data", ", ".join(sorted({e.data for e in subject.entries if e.data}))),
         (
             "Results",
-            f"{len(subject.entries)}, by {studies} studies",
+            f"{len(subject.entries)}, by {studies} {'study' if studies == 1 else 'studies'}",
         ),
         ("Claims", tally(judged)),
         ("Fingerprint", element("code", str(model.get("fingerprint")))),
@@ -150,6 +149,14 @@ def _header(subject: Subject, judged: Sequence[Judged], *, compared: bool) -> Ht
         facts(told),
         element("nav", items(anchor(*link) for link in links), aria_label="On this page"),
     )
+
+
+def _parameters(model: dict[str, Any]) -> str:
+    """How many; results of the bare model do not count the head that its file may have."""
+    count = model.get("parameters")
+    if not isinstance(count, int):
+        return "not recorded by these results"
+    return f"{count:,} without its head" if model.get("head") == "base" else f"{count:,}"
 
 
 def _heads(subject: Subject, measures: Sequence[dict[str, Any]]) -> Html:
@@ -218,13 +225,13 @@ def _made(subject: Subject) -> Html:
         pieces.append(
             element(
                 "p",
-                f"{subject.left_out} results in the store are of other weights under the same "
-                "name; they are left out.",
+                f"Left out: {counted(subject.left_out, 'result')} of other weights that the store "
+                "has under the same name.",
                 kind="soft",
             )
         )
     columns = ("study", "of", "identity in the store", "measured", "with")
-    pieces.append(folded(f"All {len(rows)} results", table(columns, rows)))
+    pieces.append(folded(f"All {counted(len(rows), 'result')}", table(columns, rows)))
     pieces.append(
         element(
             "p",

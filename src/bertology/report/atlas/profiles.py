@@ -91,7 +91,7 @@ def _range(drawn: Drawn) -> tuple[float, float]:
     middle = drawn[0][1].middle
     if middle is not None:
         values = np.append(values, middle)
-    if not values.size:
+    if not values.any():  # none, or all 0: a scale around 0 would speak of what cannot be
         return 0.0, 1.0
     low, high = float(values.min()), float(values.max())
     margin = 0.06 * (high - low) or max(abs(low), 1.0) * 0.05

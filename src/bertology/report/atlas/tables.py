@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from bertology.report.atlas.naming import in_words
+from bertology.report.atlas.naming import counted, in_words
+from bertology.report.intervals import with_intervals
 from bertology.report.web import Html, element, joined, table
 
 if TYPE_CHECKING:
@@ -28,16 +29,16 @@ def table_data(frame: pd.DataFrame) -> dict[str, Any]:
 
 def table_piece(frame: pd.DataFrame, *, name: str, key: str) -> Html:
     """The first rows, with intervals in one cell; buttons get the whole table by its key."""
-    columns, rows = _with_intervals(_flat(frame).head(_ROWS))
+    columns, rows = with_intervals(_flat(frame).head(_ROWS), _cell)
     shown = table(
         [in_words(c) for c in columns[:_COLUMNS]],
         [[_cell(v) for v in row[:_COLUMNS]] for row in rows],
     )
     hidden = []
     if len(frame) > _ROWS:
-        hidden.append(f"{len(frame) - _ROWS} more rows")
+        hidden.append(counted(len(frame) - _ROWS, "more row"))
     if len(columns) > _COLUMNS:
-        hidden.append(f"{len(columns) - _COLUMNS} more columns")
+        hidden.append(counted(len(columns) - _COLUMNS, "more column"))
     more = f"The first rows; {' and '.join(hidden)}." if hidden else ""
     buttons = element("span", kind="buttons", data_table=key, data_name=name)
     line = element("p", element("b", f"Table: {in_words(name)}. "), more, " ", buttons, kind="soft")
@@ -47,21 +48,6 @@ def table_piece(frame: pd.DataFrame, *, name: str, key: str) -> Html:
 def _flat(frame: pd.DataFrame) -> pd.DataFrame:
     named = [n for n in frame.index.names if n is not None]
     return frame.reset_index() if named else frame
-
-
-def _with_intervals(frame: pd.DataFrame) -> tuple[list[str], list[list[Any]]]:
-    names = [str(c) for c in frame.columns]
-    bounded = {n for n in names if {f"{n}_low", f"{n}_high"} <= set(names)}
-    within = {f"{n}_{bound}" for n in bounded for bound in ("low", "high")}
-    kept = [n for n in names if n not in within]
-    columns = []
-    for name in kept:
-        values = frame[name].tolist()
-        if name in bounded:
-            bounds = zip(values, frame[f"{name}_low"], frame[f"{name}_high"], strict=True)
-            values = [f"{_cell(v)} [{_cell(low)}, {_cell(high)}]" for v, low, high in bounds]
-        columns.append(values)
-    return kept, [list(row) for row in zip(*columns, strict=True)]
 
 
 def _cell(value: Any) -> str:

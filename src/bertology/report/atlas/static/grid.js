@@ -76,6 +76,11 @@ function paintGrid(grid, set, scale, heads) {
   });
 }
 
+function allAlike(set) {
+  const there = set.values.filter((v) => v !== null);
+  return there.length > 1 && there.every((v) => v === there[0]);
+}
+
 // The place of a head among all: 1 is the highest value.
 function rankOf(set, place) {
   const value = set.values[place];

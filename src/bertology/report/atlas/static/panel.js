@@ -56,7 +56,7 @@ function strip(set, place) {
   const [low, high] = [Math.min(...there), Math.max(...there)];
   const x = (v) => 5 + (110 * (v - low)) / (high - low || 1);
   const all = there.map((v) => make("svg:line", { x1: x(v), x2: x(v), y1: 4, y2: 12 }));
-  const rank = `${rankOf(set, place)} of ${there.length}`;
+  const rank = allAlike(set) ? "all alike" : `${rankOf(set, place)} of ${there.length}`;
   return make("div", { class: "strip" },
     make("svg:svg", { viewBox: "0 0 120 16", "aria-hidden": "true" }, ...all,
       make("svg:circle", { cx: x(value), cy: 8, r: 4 })),
@@ -72,9 +72,11 @@ function standsOut(set, place) {
   const marks = [];
   if (set.sure?.[place] === 1) marks.push("holds after correction");
   const rank = rankOf(set, place);
-  const count = set.values.filter((v) => v !== null).length;
-  if (rank === 1 && count > 1) marks.push("highest");
-  if (rank === count && count > 1) marks.push("lowest");
+  const there = set.values.filter((v) => v !== null);
+  const alone = there.filter((v) => v === set.values[place]).length === 1;
+  if (!alone || there.length < 2) return marks; // one of many that share a value is no extreme
+  if (rank === 1) marks.push("highest");
+  if (rank === there.length) marks.push("lowest");
   return marks;
 }
 

@@ -106,9 +106,10 @@ function readoutOf(measure, set, place) {
   const { value, rest } = told(set, place);
   const rank = rankOf(set, place);
   const there = set.values.filter((v) => v !== null).length;
+  const standing = allAlike(set) ? " All heads are alike." : ` Rank ${rank} of ${there}.`;
   const marks = set.sure?.[place] === 1 ? " Holds after correction for the number of heads." : "";
   return [
-    make("p", {}, name, ": ", make("b", {}, value), rest, ".", rank ? ` Rank ${rank} of ${there}.` : "", marks),
+    make("p", {}, name, ": ", make("b", {}, value), rest, ".", rank ? standing : "", marks),
     make("p", { class: "soft" }, set.reading),
   ];
 }
@@ -130,12 +131,21 @@ function reachable() {
   }
 }
 
+// A picture in full size scrolls within itself; see reachable.
+function enlarged({ target }) {
+  if (!target.matches("input.enlarge")) return;
+  const paper = target.parentElement.querySelector(".paper");
+  if (target.checked) paper.tabIndex = 0;
+  else paper.removeAttribute("tabindex");
+}
+
 startHeads();
 startClaims();
 startCompare();
 fillButtons();
 unfold();
 addEventListener("hashchange", unfold);
+addEventListener("change", enlarged);
 addEventListener("resize", reachable);
 addEventListener("toggle", reachable, true);
 requestAnimationFrame(reachable);

@@ -1,0 +1,71 @@
+"""Tables to read: a value and the two ends of its interval in one cell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["with_intervals"]
+
+# What a bare `low` and `high` are the ends of: the first of these that has no ends of its own.
+_BARE = ("mean", "share", "value", "difference")
+
+
+def with_intervals(
+    table: pd.DataFrame, shown: Callable[[Any], str]
+) -> tuple[list[str], list[list[Any]]]:
+    """Columns and rows in which `x`, `x_low` and `x_high` are one cell; `shown` writes a number.
+
+    Ends without a value of their own, such as `simultaneous_low`, become one `…_interval`.
+    """
+    names = [str(c) for c in table.columns]
+    bounds = _bounds(names)
+    ends = {end for pair in bounds.values() for end in pair}
+    alone = {low: owner for owner, (low, _) in bounds.items() if owner not in names}
+    kept: list[str] = []
+    columns: list[list[Any]] = []
+    for name in names:
+        owner = alone.get(name, name)
+        if name in ends and name not in alone:
+            continue
+        values = table[name].tolist() if owner == name else None
+        kept.append(owner)
+        columns.append(_cells(table, values, bounds.get(owner), shown))
+    return kept, [list(row) for row in zip(*columns, strict=True)]
+
+
+def _bounds(names: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Column to the names of its ends; ends without a column have the name of the new one."""
+    found = {}
+    for low in (n for n in names if n == "low" or n.endswith("_low")):
+        stem = low.removesuffix("low")
+        high = f"{stem}high"
+        if high in names:
+            found[_owner(stem.removesuffix("_"), names)] = low, high
+    return found
+
+
+def _owner(stem: str, names: Sequence[str]) -> str:
+    if stem in names:
+        return stem
+    if stem:
+        return f"{stem}_interval"
+    return next((n for n in _BARE if n in names and f"{n}_low" not in names), "interval")
+
+
+def _cells(
+    table: pd.DataFrame,
+    values: list[Any] | None,
+    ends: tuple[str, str] | None,
+    shown: Callable[[Any], str],
+) -> list[Any]:
+    if ends is None:
+        return values or []
+    pairs = zip(*(table[end].tolist() for end in ends), strict=True)
+    cells = [f"[{shown(low)}, {shown(high)}]" for low, high in pairs]
+    if values is None:
+        return cells
+    return [f"{shown(v)} {cell}" for v, cell in zip(values, cells, strict=True)]
