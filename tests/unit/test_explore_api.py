@@ -186,7 +186,7 @@ def test_a_written_mask_is_hidden_too(client: TestClient) -> None:
     assert row["position"] == 2
     assert len(row["predictions"]) == 10
     about, _ = maps_of(client, view_of("The [MASK] are here.", level="words"))
-    assert about["tokens"] == "[CLS] The [MASK] are here . [SEP]".split()
+    assert about["tokens"] == about["originals"] == "[CLS] The [MASK] are here . [SEP]".split()
 
 
 def test_switching_off_the_head_that_knows_changes_the_class() -> None:
@@ -236,11 +236,27 @@ def test_the_next_sentence_head_judges_pairs_only() -> None:
     made = hf.BertForPreTraining(tiny.config("bert")).eval()
     encoder = Encoder(made, tiny.tokenizer(PIECES), head="pretraining", name="tiny")
     with asking(encoder) as client:
-        assert client.get("/api/model").json()["labels"] == ["follows", "does not follow"]
+        about = client.get("/api/model").json()
+        assert about["labels"] == ["follows", "does not follow"]
+        assert about["asks_next"]
         assert answer(client, "predict", view=view_of())["before"]["classes"] is None
         found = answer(client, "predict", view=view_of(pair="it is here", masked=[2]))["before"]
         assert sum(c["probability"] for c in found["classes"]) == pytest.approx(1)
         assert len(found["masked"]) == 1
+
+
+@pytest.mark.parametrize(("task", "pairs"), [("grammar-entailment", True), ("cola", False)])
+def test_who_learned_from_pairs_is_shown_a_pair(tmp_path: Path, task: str, pairs: bool) -> None:
+    encoder = encoder_of("classification")
+    encoder.name = str(tmp_path)
+    (tmp_path / "config.json").write_text("{}")
+    record = {"schema": 1, "method": "finetune", "task": task}
+    (tmp_path / "bertology.json").write_text(json.dumps(record))
+    with asking(encoder) as client:
+        about = client.get("/api/model").json()
+        assert (about["examples"][0]["pair"] is not None) == pairs
+        assert len(about["examples"]) == 4
+        assert not about["asks_next"]
 
 
 def test_a_next_sentence_head_that_learned_nothing_is_not_asked(tmp_path: Path) -> None:

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from typer.testing import CliRunner
 
+from bertology.cli.main import app
 from bertology.model.encoder import Encoder
 from bertology.server.explore import MAX_BODY
 from explorer import PORT, TEXT, answer, asking, encoder_of, maps_of, view_of
@@ -261,3 +263,10 @@ def test_forms_of_other_pages_cannot_post(client: TestClient) -> None:
 )  # fmt: skip
 def test_no_other_file_is_served(client: TestClient, address: str) -> None:
     assert client.get(address).status_code == 404
+
+
+@pytest.mark.parametrize("option", [("--task", "mrpc"), ("--annotator", "ann")])
+def test_the_command_says_what_labelling_needs(option: tuple[str, str]) -> None:
+    done = CliRunner().invoke(app, ["explore", *option], prog_name="bertology")
+    assert done.exit_code == 2
+    assert f"{option[0]} needs --labels FILE." in done.output

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+import torch
 
 import tiny
 from bertology.model.encoder import Encoder
@@ -15,7 +16,8 @@ from browser import Browser, find_browser
 from explorer import serving, view_of
 
 PIECES = (
-    "the keys to old cabinet are on table . dog that chased cats was barking a man is playing here"
+    "the keys to old cabinet are on table . dog that chased cats was barking a man is playing here "
+    "nurse ##s"
 ).split()
 IDLE = "document.getElementById('panes').ariaBusy === 'false'"
 
@@ -100,7 +102,9 @@ def test_what_is_typed_is_not_lost_to_a_click(address: str, browser: Browser) ->
 
 
 TYPE_EARLY = """addEventListener('DOMContentLoaded', () => {
-  const text = document.getElementById('text'); text.value = 'the dog was barking';
+  const text = document.getElementById('text');
+  if (!text) return; // an empty page comes first
+  text.value = 'the dog was barking';
   setTimeout(() => text.dispatchEvent(new Event('input'))); });
 (real => { window.fetch = (address, options) => address !== '/api/model' ? real(address, options)
   : new Promise(done => setTimeout(done, 600)).then(() => real(address, options)); })
@@ -119,9 +123,49 @@ def test_no_word_of_somebody_who_types_at_once_is_hidden(address: str, browser: 
     assert browser.complaints == []
 
 
+def test_a_word_shows_that_some_of_it_is_hidden(address: str, browser: Browser) -> None:
+    show(browser, address, "the nurses [MASK] here", masked=[3], level="words")
+    assert tokens(browser, "[aria-pressed=mixed]") == ["nurses"]
+    assert tokens(browser, '[aria-label$="partly hidden"]') == ["nurses"]
+    assert tokens(browser)[3] == "[MASK]"
+    assert read(browser, "tokens-title") == "4 words"
+    browser.click("#tokens [aria-pressed=mixed]")  # the rest, too
+    browser.wait_for(f"{IDLE} && document.querySelector('#tokens [aria-pressed=true]')")
+    assert tokens(browser, HIDDEN) == ["nurses"]
+
+
+def test_predictions_say_which_of_two_masks_they_are_for(address: str, browser: Browser) -> None:
+    show(browser, address, "the [MASK] was [MASK]", masked=[1])
+    captions = browser.evaluate(
+        "[...document.querySelectorAll('#predictions caption')].map(e => e.textContent)"
+    )
+    assert captions[0] == "Instead of the"
+    assert captions[1:] == ["Instead of [MASK] (token 2)", "Instead of [MASK] (token 4)"]
+
+
 def test_a_mask_may_be_written_in_the_second_text(address: str, browser: Browser) -> None:
     show(browser, address, "the dog", pair="a [MASK] is")
     assert browser.evaluate("document.querySelectorAll('#predictions table').length") == 1
+
+
+CUT = """[...document.querySelectorAll('#predictions .both tbody :is(th, td)')]
+  .filter(e => e.scrollWidth > e.clientWidth).map(e => e.textContent)"""
+
+
+def test_a_next_sentence_head_is_asked_its_own_question(browser: Browser) -> None:
+    import transformers as hf
+
+    made = hf.BertForPreTraining(tiny.config("bert")).eval()
+    with torch.no_grad():
+        made.cls.seq_relationship.bias[0] = 20.0  # surely: as long as a share can be
+    encoder = Encoder(made, tiny.tokenizer(PIECES), head="pretraining", name="tiny")
+    with serving(encoder) as own:
+        show(browser, own, "the dog", pair="a man", off={"heads": [[0, 0]]})
+        captions = browser.evaluate("document.querySelector('#predictions caption').textContent")
+        assert captions == "Does the second text follow the first?"
+        assert "does not follow< 0.1 %< 0.1 %" in read(browser, "predictions")
+        assert browser.evaluate(CUT) == []
+        browser.open("about:blank")  # the server waits for whoever is still connected
 
 
 def test_a_filter_beyond_the_text_is_dropped(address: str, browser: Browser) -> None:

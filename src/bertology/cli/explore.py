@@ -9,7 +9,7 @@ import typer
 
 from bertology.cli.annotate import DEFAULT_TASK, Drawn, labelling_of, login
 from bertology.cli.console import examples, say
-from bertology.errors import ParameterError
+from bertology.errors import BertologyError
 
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
@@ -75,7 +75,10 @@ def explore(
     from bertology.server.explore import explore_app
 
     if labels is None and (annotator is not None or task):
-        raise ParameterError("--labels", "explore", "say where the labels go", None)
+        raise BertologyError(
+            f"{'--task' if task else '--annotator'} needs --labels FILE.",
+            hint="It is about labelling maps, and the labels go to FILE.",
+        )
     with claim_port(port) as claimed:  # cheaper to be told before a model is loaded
         encoder = _load_encoder(model, device)
         labelling = None

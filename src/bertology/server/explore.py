@@ -23,10 +23,10 @@ from bertology.server.mean_maps import MOST_MEANS, mean_maps
 from bertology.server.outliers import outliers_of
 from bertology.server.predictions import Predictions
 from bertology.server.python_code import python_code
-from bertology.server.reading import Reader
+from bertology.server.reading import NEXT, Reader
 from bertology.server.searching import Searching, offered
 from bertology.server.sentences import CHARACTERS, most_tokens
-from bertology.server.task_examples import FIRST_EXAMPLES, TaskExamples
+from bertology.server.task_examples import TaskExamples, first_examples
 from bertology.server.views import (
     MapQuestion,
     MeanQuestion,
@@ -73,7 +73,7 @@ def explore_app(
     """The explorer of one model; with `labelling`, the labelling page is at /annotate."""
     reader, examples = Reader(encoder), TaskExamples(root)
     # The first pass is slow, and the page opens with this very text.
-    reader.begin(Shown(*FIRST_EXAMPLES[0]))
+    reader.begin(Shown(*first_examples(pairs=reader.takes_pairs)[0]))
     routers = [_routes(reader, examples, labels=labelling is not None)]
     pages, closing = dict(PAGES), [reader.close]
     if labelling is not None:
@@ -194,10 +194,13 @@ def _about(reader: Reader, examples: TaskExamples) -> dict[str, Any]:
         },
         "value": reader.gives_value,
         "labels": None if reader.labels is None else list(reader.labels),
+        "asks_next": reader.labels is NEXT,
         "mask_token": encoder.tokenizer.mask_token,
         "hows": hows,
         "gone": gone,
         "tasks": examples.tasks(),
         **offered(),
-        "examples": [{"text": text, "pair": pair} for text, pair in FIRST_EXAMPLES],
+        "examples": [
+            {"text": text, "pair": pair} for text, pair in first_examples(pairs=reader.takes_pairs)
+        ],
     }

@@ -37,11 +37,7 @@ def described(reading: Reading, level: str) -> dict[str, Any]:
     else:
         groups = sentence.units
         tokens = [sentence.word_at(group) for group in groups]
-        words = [None if alignment is None else alignment.word_of(g[0]) for g in groups]
-        originals = [
-            sentence.originals[g[0]] if w is None else sentence.written(w)
-            for g, w in zip(groups, words, strict=True)
-        ]
+        originals = [sentence.original_at(group) for group in groups]
     start = sentence.boundary
     return {
         "size": len(groups),

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from bertology.errors import BertologyError, CapabilityError, ModelError
 from bertology.server.sentences import Sentence, encode
+from bertology.server.task_examples import is_about_pairs
 from bertology.server.views import Changes, Shown
 from bertology.server.working import Kept, Worker
 
@@ -119,6 +120,12 @@ class Reader:
         head = getattr(getattr(self.encoder.model, "cls", None), "seq_relationship", None)
         return getattr(head, "out_features", 0) == len(NEXT) and _was_trained(self.encoder.name)
 
+    @cached_property
+    def takes_pairs(self) -> bool:
+        """Whether it was fine-tuned on pairs; only our own models tell."""
+        is_classifier = self.encoder.head == "classification"
+        return is_classifier and is_about_pairs(_record_of(self.encoder.name).get("task"))
+
     def check_answers(self) -> None:
         """Refuse to ask a model that only shows its insides."""
         if not self.fills and self.labels is None and not self.gives_value:
@@ -215,14 +222,18 @@ class Reader:
 
 def _was_trained(name: str) -> bool:
     """Whether a next-sentence head learned anything: our own models say so in their record."""
+    stages = _record_of(name).get("recipe", {}).get("stages", [])
+    objectives = [stage.get("objective", {}) for stage in stages]
+    told = [o for o in objectives if "sentence" in o.get("losses", []) and o["pairing"] in _PAIRS]
+    return not objectives or bool(told)  # none are told: BERT as others pre-train it
+
+
+def _record_of(name: str) -> dict[str, Any]:
+    """What a model of ours says of its training; nothing where it is not ours."""
     from bertology.model.locating import locate
     from bertology.train.checkpoint import read_record
 
     try:
-        record = read_record(locate(name).source) or {}
+        return read_record(locate(name).source) or {}
     except BertologyError:
-        return True  # no model of ours, or none in a folder: BERT as others pre-train it
-    stages = record.get("recipe", {}).get("stages", [])
-    objectives = [stage.get("objective", {}) for stage in stages]
-    told = [o for o in objectives if "sentence" in o.get("losses", []) and o["pairing"] in _PAIRS]
-    return not objectives or bool(told)
+        return {}

@@ -59,14 +59,16 @@ class Sentence:
 
     def word_at(self, unit: tuple[int, ...]) -> str:
         """What a word is called: as it was written, or the mask where all of it is hidden."""
-        word = None if self.alignment is None else self.alignment.word_of(unit[0])
-        if self.alignment is None or word is None or set(unit) <= set(self.masked):
-            return self.pieces[unit[0]]
-        return self.written(word)
+        return self.pieces[unit[0]] if set(unit) <= set(self.masked) else self.original_at(unit)
 
-    def written(self, word: int) -> str:
-        """A word of the text, by its number in the alignment."""
-        assert self.alignment is not None
+    def original_at(self, unit: tuple[int, ...]) -> str:
+        """What a word is called whatever is hidden: as it was written."""
+        first = unit[0]
+        word = None if self.alignment is None else self.alignment.word_of(first)
+        # Treebanks cut [MASK] at its brackets, so the word would be called MASK.
+        is_written_mask = first in self.masked and self.originals[first] == self.pieces[first]
+        if self.alignment is None or word is None or is_written_mask:
+            return self.originals[first]
         text = self.texts[self.alignment.sequence_of(word)]
         return text[slice(*self.alignment.word_spans[word])]
 

@@ -11,15 +11,26 @@ from bertology.data.corpus import Corpus, Example, Field
 from bertology.data.loading import describe, load_corpus
 from bertology.errors import BertologyError, UnknownNameError
 
-__all__ = ["FIRST_EXAMPLES", "TaskExamples"]
+__all__ = ["TaskExamples", "first_examples", "is_about_pairs"]
 
-FIRST_EXAMPLES: tuple[tuple[str, str | None], ...] = (
+_FIRST_EXAMPLES: tuple[tuple[str, str | None], ...] = (
     ("The keys to the old cabinet are on the table.", None),
     ("The dog that chased the cats was barking because it was hungry.", None),
     ("The nurse thanked the doctor, but she never heard from him again.", None),
     ("A man is playing the guitar.", "Somebody makes music."),
 )
 _KEPT = 200  # examples of each corpus
+
+
+def first_examples(*, pairs: bool) -> list[tuple[str, str | None]]:
+    """What the page opens with comes first: a pair, for models that learned from pairs."""
+    return sorted(_FIRST_EXAMPLES, key=lambda texts: pairs and texts[1] is None)
+
+
+def is_about_pairs(task: str | None) -> bool:
+    """Whether the examples of a task of the catalogue are pairs."""
+    tasks = (entry.task for entry in catalog.entries().values())
+    return any(found.name == task and found.pair for found in tasks if found)
 
 
 class TaskExamples:

@@ -43,6 +43,20 @@ const predicts = () => model.can.masked || model.can.classes || model.value;
 function complain(error) {
   at("trouble").textContent = error ? error.message : "";
   at("trouble").hidden = !error;
+  dim(isStale(error));
+}
+
+// What is drawn stays when a text cannot be read, but must not pass for that text's.
+function isStale(error) {
+  if (!maps) return false;
+  const { text, pair } = state.view;
+  return source.isEmpty || (Boolean(error) && (maps.text !== text || maps.pair !== pair));
+}
+
+function dim(stale) {
+  for (const id of ["tokens", "panes"]) at(id).classList.toggle("stale", stale);
+  at("stale-note").textContent = stale ? "Below: the last text that could be read." : "";
+  at("mask-hint").hidden = stale || !model?.mask_token; // or no model could be loaded
 }
 
 function say(text) {
@@ -130,7 +144,8 @@ async function askMaps(signal) {
   const buffer = await post("/api/maps", { view }, { signal, read: "arrayBuffer" });
   await predictionsSeen; // so much is drawn here that it would hold them up
   if (signal.aborted) return;
-  maps = Object.assign(new Maps(buffer), { text: view.text });
+  const { text, pair, level } = view;
+  maps = Object.assign(new Maps(buffer), { text, pair, level });
   draw();
   mark("maps-drawn");
 }
@@ -147,7 +162,7 @@ async function askPredictions(signal) {
   const answer = await post("/api/predict", { view: state.view, top: TOP }, { signal });
   const originals = new Map();
   maps?.pieces.forEach((pieces, i) => pieces.forEach((piece) => originals.set(piece, maps.originals[i])));
-  showPredictions(answer, originals);
+  showPredictions(answer, { originals, asksNext: model.asks_next });
   predictionsSeen = mark("predictions-drawn");
   if (answer.after) say(describeChange(answer));
 }

@@ -72,15 +72,17 @@ function valueLine(before, after) {
   return element("p", { class: "value", text: `The model’s value: ${both}` });
 }
 
-export function showPredictions({ before, after }, originals) {
-  const parts = before.masked.map(({ position, predictions, original }) => {
+export function showPredictions({ before, after }, { originals, asksNext }) {
+  const tokens = before.masked.map(({ position, original }) => original ?? originals.get(position) ?? "");
+  const parts = before.masked.map(({ position, predictions }, i) => {
     const changed = after?.masked.find((x) => x.position === position)?.predictions;
-    const token = original ?? originals.get(position) ?? "";
-    const caption = ["Instead of ", element("b", { text: token })];
+    const isAlone = tokens.filter((token) => token === tokens[i]).length === 1;
+    const which = isAlone ? "" : ` (token ${position})`;
+    const caption = ["Instead of ", element("b", { text: tokens[i] }), which];
     return tableOf(caption, "Word", keyed(predictions), keyed(changed));
   });
   if (before.classes) {
-    const caption = ["What the classifier says of the text"];
+    const caption = [asksNext ? "Does the second text follow the first?" : "What the classifier says of the text"];
     parts.unshift(
       tableOf(caption, "Class", keyed(before.classes), keyed(after?.classes)),
     );

@@ -41,6 +41,10 @@ export class Source {
     return this.waiting !== null;
   }
 
+  get isEmpty() {
+    return at("text").value.trim() === "";
+  }
+
   show({ text, pair }) {
     if (this.isTyping) return; // what is in the fields is newer
     if (at("text").value !== text) at("text").value = text;

@@ -29,7 +29,7 @@ export class Switches {
       ...hows.map((how) => element("option", { value: how, text: HOWS[how] ? `${how}: ${HOWS[how]}` : how })),
     );
     at("dimension").max = hidden - 1;
-    at("dimension-hint").textContent = `0 to ${hidden - 1}, as papers count them`;
+    at("dimension-hint").textContent = `0 to ${hidden - 1}`;
   }
 
   show(off) {

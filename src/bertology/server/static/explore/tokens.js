@@ -2,6 +2,24 @@
 
 import { at, element } from "./elements.js";
 
+const SAID = { true: ", hidden", mixed: ", partly hidden", false: "" };
+
+// As `aria-pressed` has it. Of a word, some pieces may be hidden and others not.
+function pressed(pieces, masked) {
+  const hidden = pieces.filter((piece) => masked.includes(piece)).length;
+  if (hidden === 0) return "false";
+  return hidden === pieces.length ? "true" : "mixed";
+}
+
+// The model's limit counts special tokens, so they are tokens here; words they are not.
+function counted({ size, special, level }) {
+  const [count, name] = level === "words" ? [special.filter((x) => !x).length, "word"] : [size, "token"];
+  return `${count} ${name}${count === 1 ? "" : "s"}`;
+}
+
+// Errors and predictions name tokens by their number.
+const numbered = (pieces) => `Token${pieces.length > 1 ? "s" : ""} ${pieces.join(", ")}, counted from 0`;
+
 export class TokenRow {
   constructor({ mask }) {
     this.mask = mask;
@@ -9,12 +27,12 @@ export class TokenRow {
   }
 
   show(maps, masked, canMask) {
-    const hidden = maps.pieces.map((pieces) => pieces.length > 0 && pieces.every((p) => masked.includes(p)));
-    const shown = JSON.stringify([maps.originals, hidden, canMask]);
+    const hidden = maps.pieces.map((pieces) => pressed(pieces, masked));
+    const shown = JSON.stringify([maps.originals, hidden, canMask, maps.level]);
     if (this.shown === shown) return; // the focus stays where it is
     const focused = [...at("tokens").children].indexOf(document.activeElement?.closest("li"));
     this.shown = shown;
-    at("tokens-title").textContent = `${maps.size} tokens`;
+    at("tokens-title").textContent = counted(maps);
     const items = maps.originals.map((token, i) => this.#item(token, i, maps, hidden[i], canMask));
     at("tokens").replaceChildren(...items.map((item) => element("li", {}, [item])));
     const first = items.find((item) => item.tagName === "BUTTON");
@@ -34,9 +52,10 @@ export class TokenRow {
       class: `token ${second}`,
       text: token,
       tabindex: -1,
+      title: numbered(maps.pieces[index]),
       "aria-pressed": hidden,
-      "aria-label": hidden ? `${token}, hidden` : token,
-      on: { click: () => this.mask(maps.pieces[index], !hidden) },
+      "aria-label": `${token}${SAID[hidden]}`,
+      on: { click: () => this.mask(maps.pieces[index], hidden !== "true") },
     });
   }
 
