@@ -5,6 +5,8 @@
 The labelled maps are made again, so the data and the models must be there; what is missing is named
 and left out. Judged three ways: by cross-validation, with the maps of one text and model always in
 one part; on the maps of models of another kind than those it learned from; and on fresh made maps.
+Maps that were drawn for learning, many of them where an earlier network was unsure, are never asked
+about.
 Variants are shown only of maps that are learned from.
 Beside it stand a decision tree and a logistic regression on plain numbers.
 """
@@ -27,9 +29,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from bertology.data.map_labels import MAP_TYPES, agreements
+from bertology.data.map_labels import MAP_TYPES, MapKey, MapLabel
 from bertology.model.map_measures import map_measures, own_segment
-from bertology.train.map_types.labelled import bundled_labels, bundled_models, make_again
+from bertology.stats.agreement import krippendorffs_alpha
+from bertology.train.map_types.labelled import bundled_labels, bundled_models, drawn, make_again
 from bertology.train.map_types.lessons import Lessons, seen_by
 from bertology.train.map_types.network import WEIGHTS
 from bertology.train.map_types.procedural import make_maps
@@ -65,12 +68,12 @@ def main() -> None:
     types = lessons.plain.types.numpy()
     record: dict = {"labelled": len(maps), "made": MADE, "settings": asdict(settings)}
     record["types"] = {t: int((types == i).sum()) for i, t in enumerate(MAP_TYPES)}
-    record["agreement"] = [
-        {"coders": [c.first, c.second], "kappa": asdict(c.agreement.kappa)}
-        | {"same": c.agreement.same, "n": c.agreement.n}
-        for c in agreements(labels)
-        if c.agreement.kappa is not None
-    ]
+    asked = np.array([key not in drawn("for_learning") for key in keys])
+    by_chance = np.array([key in drawn("at_random") for key in keys])
+    record["asked"], record["asked, drawn at random"] = int(asked.sum()), int(by_chance.sum())
+    for name, some in (("asked", asked), ("at random", by_chance), ("learned only", ~asked)):
+        chosen = {keys[i] for i in np.flatnonzero(some)}
+        record[f"agreement, {name}"] = _agreement(labels, chosen)
 
     def network(learned: np.ndarray, asked: np.ndarray) -> np.ndarray:
         taught = teach(lessons.learned_from(learned), made, settings)
@@ -85,9 +88,13 @@ def main() -> None:
     }
     groups = np.array(["\t".join(key[:4]) for key in keys])
     english = np.array([key[0].startswith("english") for key in keys])
-    sure = lessons.plain.seen.amax(-1).numpy() == 1
+    parts = {
+        "": asked,
+        ", labellers agree": asked & (lessons.plain.seen.amax(-1).numpy() == 1),
+        ", drawn at random": by_chance,
+    }
     for name, predict in judged.items():
-        record[name] = _judge(predict, types, groups, english, sure)
+        record[name] = _judge(predict, types, groups, english, parts)
         print(name, json.dumps(record[name]), flush=True)
     final = teach(lessons.learned_from(np.arange(len(maps))), made, settings)
     fresh = made_sample(make_maps(FRESH, seed=FRESH_SEED))
@@ -141,27 +148,41 @@ def _measures(maps: list[SeenMap]) -> np.ndarray:
     return np.array(rows)
 
 
+def _agreement(labels: list[MapLabel], keys: set[MapKey]) -> dict | None:
+    """Krippendorff's α over all labellers; the first pass of each counts."""
+    given: dict[MapKey, list[str]] = {}
+    for label in labels:
+        if label.recipe.key in keys and label.turn == 1:
+            given.setdefault(label.recipe.key, []).append(label.label)
+    found = krippendorffs_alpha(list(given.values()))
+    return None if found is None else asdict(found)
+
+
 def _judge(
-    predict: Predict, types: np.ndarray, groups: np.ndarray, english: np.ndarray, sure: np.ndarray
+    predict: Predict,
+    types: np.ndarray,
+    groups: np.ndarray,
+    english: np.ndarray,
+    parts: dict[str, np.ndarray],
 ) -> dict:
-    everything = np.arange(len(types))
-    found = np.zeros_like(types)
+    """Of each part of the maps; its first is all that may be asked about."""
+    everything, allowed = np.arange(len(types)), parts[""]
+    found = np.full_like(types, -1)
+    asked, spare = everything[allowed], everything[~allowed]
     folds = StratifiedGroupKFold(FOLDS, shuffle=True, random_state=0)
-    for learned, asked in folds.split(everything, types, groups):
-        found[asked] = predict(learned, asked)
-    result = {
-        "cross_validation": _summary(types, found, groups),
-        "cross_validation, labellers agree": _summary(types[sure], found[sure], groups[sure]),
-    }
-    for name, asked in (("english-12x384", english), ("bertology-mini and its kin", ~english)):
-        chosen, rest = everything[asked], everything[~asked]
-        if len(chosen) and len(rest):
-            unseen = predict(rest, chosen)
-            result[f"never seen: {name}"] = _summary(types[chosen], unseen, groups[chosen])
-            kept = sure[chosen]
-            result[f"never seen: {name}, labellers agree"] = _summary(
-                types[chosen][kept], unseen[kept], groups[chosen][kept]
-            )
+    for learned, left in folds.split(asked, types[asked], groups[asked]):
+        found[asked[left]] = predict(np.concatenate([asked[learned], spare]), asked[left])
+    result = {}
+    for name, part in parts.items():
+        result[f"cross_validation{name}"] = _summary(types[part], found[part], groups[part])
+    for name, kind in (("english-12x384", english), ("bertology-mini and its kin", ~english)):
+        if not (allowed & kind).any() or kind.all():
+            continue
+        unseen = np.full_like(types, -1)
+        unseen[allowed & kind] = predict(everything[~kind], everything[allowed & kind])
+        for what, part in parts.items():
+            own = part & kind
+            result[f"never seen: {name}{what}"] = _summary(types[own], unseen[own], groups[own])
     return result
 
 

@@ -1,6 +1,8 @@
-"""Cohen's kappa: scikit-learn's number, and an interval that does not claim too much."""
+"""Cohen's kappa, Krippendorff's alpha: others' numbers, and intervals that claim no more."""
 
 from __future__ import annotations
+
+import random
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
 from bertology.errors import DataError, UnknownNameError
-from bertology.stats.agreement import cohens_kappa
+from bertology.stats.agreement import cohens_kappa, krippendorffs_alpha
 
 CLASSES = ("a", "b", "c")
 
@@ -73,3 +75,40 @@ def test_what_cannot_be_compared_is_refused() -> None:
         cohens_kappa([], [], CLASSES)
     with pytest.raises(UnknownNameError, match="'d'"):
         cohens_kappa(["d"], ["a"], CLASSES)
+
+
+# Any number of people ----------------------------------------------------------------------------
+
+
+def test_alpha_is_that_of_nltk() -> None:
+    from nltk.metrics import AnnotationTask
+
+    chance = random.Random(0)
+    things, rows = [], []
+    for thing in range(60):
+        true = chance.choice("abc")
+        people = chance.sample("wxyz", chance.choice([2, 3, 4]))
+        said = [true if chance.random() < 0.7 else chance.choice("abc") for _ in people]
+        things.append(said)
+        rows += [(who, thing, name) for who, name in zip(people, said, strict=True)]
+    found = krippendorffs_alpha([*things, ["a"]])  # what one person sorted says nothing
+    assert found is not None
+    assert found.value == pytest.approx(AnnotationTask(data=rows).alpha())
+    assert found.low < found.value < found.high
+    assert found.n == 60
+
+
+def test_alpha_has_its_ends() -> None:
+    sure = krippendorffs_alpha([["a", "a"], ["b", "b", "b"]])
+    assert sure is not None
+    assert sure.value == 1
+    assert krippendorffs_alpha([["a", "a"], ["a", "a"]]) is None
+    with pytest.raises(DataError, match="at least twice"):
+        krippendorffs_alpha([["a"], ["b"]])
+
+
+def test_alpha_of_chance_is_about_zero() -> None:
+    chance = np.random.default_rng(0)
+    found = krippendorffs_alpha([list(map(str, chance.integers(3, size=3))) for _ in range(400)])
+    assert found is not None
+    assert found.low < 0 < found.high

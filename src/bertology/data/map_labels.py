@@ -29,6 +29,7 @@ __all__ = [
     "Coder",
     "Comparison",
     "LabelFile",
+    "MapKey",
     "MapLabel",
     "MapRecipe",
     "agreements",

@@ -1,4 +1,4 @@
-"""Do two people who sorted the same things into classes agree, beyond chance?"""
+"""Do people who sorted the same things into classes agree, beyond chance?"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scipy.special import ndtri
 from bertology.errors import DataError, UnknownNameError
 from bertology.stats.intervals import Estimate, check_level, percentile_interval
 
-__all__ = ["Agreement", "cohens_kappa"]
+__all__ = ["Agreement", "cohens_kappa", "krippendorffs_alpha"]
 
 Floats = NDArray[np.float64]
 
@@ -66,6 +66,48 @@ def cohens_kappa(
         kappa = Estimate(value, min(float(low), ends[0]), max(float(high), ends[1]), n, level)
     rows = tuple(tuple(int(c) for c in row) for row in table)
     return Agreement(kappa, same, tuple(classes), rows)
+
+
+def krippendorffs_alpha(
+    things: Sequence[Sequence[str]],
+    *,
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> Estimate | None:
+    """Krippendorff's α (1970) for classes: the agreement of any number of people.
+
+    Each thing comes with the classes that were given to it, by whomever and however many; those
+    with fewer than two say nothing. None where α is not defined: all of them got one class. The
+    interval is the percentile bootstrap's over things.
+    """
+    check_level(level, "krippendorffs_alpha")
+    shared = [given for given in things if len(given) > 1]
+    if not shared:
+        raise DataError("Agreement needs things that were sorted at least twice.")
+    names = sorted({name for given in shared for name in given})
+    counts = np.array([[given.count(name) for name in names] for given in map(list, shared)])
+    value = float(_alpha(counts[None].astype(np.float64))[0])
+    if np.isnan(value):
+        return None
+    rng = np.random.default_rng(seed)
+    drawn = (counts[rng.integers(len(counts), size=len(counts))] for _ in range(resamples))
+    found = np.concatenate([_alpha(one[None].astype(np.float64)) for one in drawn])
+    low, high = percentile_interval(found[~np.isnan(found)], level)
+    return Estimate(value, float(low), float(high), len(shared), level)
+
+
+def _alpha(counts: Floats) -> Floats:
+    """α of each table (R, things, classes); NaN where only one class was given."""
+    given = counts.sum(-1)  # (R, things)
+    # Ordered pairs of different people that disagree, each thing weighted by its people.
+    apart = given**2 - (counts**2).sum(-1)
+    observed = (apart / (given - 1)).sum(-1)
+    classes, n = counts.sum(1), counts.sum((1, 2))
+    expected = (n**2 - (classes**2).sum(-1)) / (n - 1)
+    certain = expected == 0
+    found: Floats = np.where(certain, np.nan, 1 - observed / np.where(certain, 1.0, expected))
+    return found
 
 
 def _table(first: Sequence[str], second: Sequence[str], classes: list[str]) -> NDArray[np.int64]:

@@ -13,12 +13,12 @@ from torch import Tensor
 
 from bertology.data.corpus import Example
 from bertology.data.loading import load_corpus
-from bertology.data.map_labels import MapLabel, MapRecipe, read_labels
+from bertology.data.map_labels import MapKey, MapLabel, MapRecipe, read_labels
 from bertology.errors import BertologyError
 from bertology.model.encoder import Encoder
 from bertology.model.segments import segments_of
 
-__all__ = ["LabelledMap", "bundled_labels", "bundled_models", "make_again"]
+__all__ = ["LabelledMap", "bundled_labels", "bundled_models", "drawn", "make_again"]
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,18 @@ def bundled_models() -> dict[str, str]:
     where = files("bertology") / "data" / "annotations" / "map-types.models.json"
     found: dict[str, str] = json.loads(where.read_text(encoding="utf-8"))
     return found
+
+
+@cache
+def drawn(how: str) -> frozenset[MapKey]:
+    """Labelled maps that were drawn in some way.
+
+    `at_random`: text, layer and head by chance, whatever the map looks like. `for_learning`: many
+    of them where an earlier network was unsure, so they do not say how good a network is.
+    """
+    where = files("bertology") / "data" / "annotations" / "map-types.drawn.json"
+    found = json.loads(where.read_text(encoding="utf-8"))[how]
+    return frozenset((m, c, s, e, int(layer), int(head)) for m, c, s, e, layer, head in found)
 
 
 def make_again(
