@@ -15,6 +15,7 @@ from bertology.model.encoder import Encoder
 from bertology.model.map_measures import map_measures, own_segment
 from bertology.train.map_types import reading
 from bertology.train.map_types.network import Cells, MapTypeNetwork, bundled_network, classify
+from bertology.train.map_types.procedural import make_maps
 from bertology.train.map_types.reading import AT_ONCE, read_batches, read_maps
 
 WORDS = "the cat sat on a mat and saw one bird".split()
@@ -146,3 +147,23 @@ def test_measures_that_were_not_taken_are_not_given() -> None:
     assert found.types.shape == (1, LAYERS, encoder.shape.heads)
     with pytest.raises(ValueError, match="measures=True"):
         _ = found.measures
+
+
+def test_half_precision_is_enough() -> None:
+    """As a GPU reads types."""
+    network, same = bundled_network(), []
+    for made in make_maps(120, seed=3, longest=60):
+        maps = torch.from_numpy(made.weights).float()[None, None]
+        cells = Cells(torch.from_numpy(made.segments)[None])
+        assert torch.allclose(cells.shrink(maps.half()), cells.shrink(maps), atol=2e-3)
+        same.append(classify(network, maps.half(), cells).equal(classify(network, maps, cells)))
+    assert sum(same) >= 119
+
+
+def test_answers_that_are_owed_come_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = fresh()
+    batches = several(encoder, pairs=True)
+    monkeypatch.setattr(reading, "_LITTLE", 0)
+    monkeypatch.setattr(reading, "_PADDING", 0.0)  # so that most batches are read by themselves
+    found = list(read_batches(encoder, batches, at_once=AT_ONCE))
+    assert [r.batch for r in found] == batches

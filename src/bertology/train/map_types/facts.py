@@ -42,18 +42,20 @@ class TextFacts:
         self._parts = inside / self.count[:, None]
 
     def of(self, maps: Tensor) -> Tensor:
-        """(B, H, FACTS) of maps (B, H, T, T), the offsets -REACH … REACH first."""
-        maps = maps.float()
-        darkest = maps.amax(-1)  # (B, H, T), of each row
-        squares = torch.linalg.vector_norm(maps, dim=-1).square()
-        by_part = self._parts[:, None] @ maps  # (B, H, 2, T)
+        """(B, H, FACTS) of maps (B, H, T, T), the offsets -REACH … REACH first.
+
+        Maps may be of half precision; what is read from them is not.
+        """
+        darkest = maps.amax(-1).float()  # (B, H, T), of each row
+        squares = torch.linalg.vector_norm(maps, dim=-1, dtype=torch.float32).square()
+        by_part = (self._parts[:, None].to(maps.dtype) @ maps).float()  # (B, H, 2, T)
         received = by_part.sum(-2)
         lines = self._lines(maps)  # (OFFSETS, B, H, T), by query
         shares = lines * self._share[:, None]
         offsets = shares.sum(-1)
         most, where = received.topk(min(_TOP[-1], maps.shape[-1]), -1)
         followed = where[..., None, :_STRIPES].expand(*maps.shape[:-1], -1)
-        columns = maps.gather(-1, followed)  # (B, H, T, _STRIPES)
+        columns = maps.gather(-1, followed).float()  # (B, H, T, _STRIPES)
         rows = self._rows(lines, offsets, columns, darkest, squares)
         facts = [
             *offsets,
@@ -70,7 +72,7 @@ class TextFacts:
     def _lines(self, maps: Tensor) -> Tensor:
         """Attention of each query to each relative position; 0 where that lies outside."""
         size = maps.shape[-1]
-        lines = maps.new_zeros(OFFSETS, *maps.shape[:-1])
+        lines = self.real.new_zeros(OFFSETS, *maps.shape[:-1])
         for i, k in enumerate(range(-REACH, REACH + 1)):
             if abs(k) < size:
                 lines[i, ..., max(-k, 0) : size - max(k, 0)] = maps.diagonal(k, -2, -1)

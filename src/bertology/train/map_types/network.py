@@ -48,13 +48,13 @@ class Cells:
         self.same = self._rows @ same @ self._rows.mT  # (B, GRID, GRID)
 
     def shrink(self, maps: Tensor) -> Tensor:
-        """Maps (B, H, T, T) as (B, H, GRID, GRID)."""
+        """Maps (B, H, T, T), of any precision, as (B, H, GRID, GRID)."""
         batch, heads, size, _ = maps.shape
         # First the columns of all heads in one product, then the rows of what is left.
-        narrow = maps.float().reshape(batch, heads * size, size) @ self._columns
+        narrow = maps.reshape(batch, heads * size, size) @ self._columns.to(maps.dtype)
         beside = narrow.view(batch, heads, size, GRID).transpose(1, 2)
-        small = self._rows @ beside.reshape(batch, size, heads * GRID)
-        return small.view(batch, GRID, heads, GRID).transpose(1, 2)
+        small = self._rows.to(maps.dtype) @ beside.reshape(batch, size, heads * GRID)
+        return small.view(batch, GRID, heads, GRID).transpose(1, 2).float()
 
     def facts(self, maps: Tensor) -> Tensor:
         """What the cells do not show: (B, H, FACTS)."""

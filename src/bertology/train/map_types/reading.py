@@ -3,7 +3,9 @@
 A CPU reads each layer as soon as it is there, while its maps are still in the cache. A GPU reads
 them in no time but waits for every one of the calls that ask it to. So there the maps of all
 layers, and of several batches, are kept and read by the calls that one layer would need, with
-nothing in between for which the host must wait. Both ways give the same answers.
+nothing in between for which the host must wait. Types alone are read there in half precision,
+which is half as much to read. Both ways give the same answers, but for maps on the very border
+between two types.
 """
 
 from __future__ import annotations
@@ -24,8 +26,12 @@ from bertology.train.map_types.network import Cells, bundled_network, classify
 
 __all__ = ["AT_ONCE", "MapReading", "read_batches", "read_maps"]
 
-AT_ONCE = 2**27  # weights read together on a GPU: 512 MiB, and a few times that to work with
+AT_ONCE = 2**28  # weights read together on a GPU: 1 GiB as they come, half of that to be read
+_OF_MEMORY = 64  # or this part of its bytes, where a GPU is small
+_PADDING = 0.25  # batches of other widths are read together while they grow by no more than this
+_LITTLE = 2**24  # or by no more weights than these, which cost less than another call
 _MULTIPLE = 16  # texts, on a GPU: so the network meets few sizes
+_BEHIND = 8  # batches whose answers a GPU may still owe: the host would wait for each
 _Found = tuple[Tensor, Tensor | None]  # types (B, layers, H), measures (measures, B, layers, H)
 
 
@@ -67,13 +73,36 @@ def read_batches(
             the device, if not given.
     """
     if at_once is None:
-        at_once = 0 if encoder.device.type == "cpu" else AT_ONCE
+        at_once = _as_suits(encoder.device)
+    on_cpu = encoder.device.type == "cpu"
+    owed: list[MapReading] = []
+    for reading in _readings(encoder, batches, at_once, measures=measures):
+        owed.append(reading)
+        if on_cpu or len(owed) >= _BEHIND:
+            yield from map(_brought, owed)
+            owed = []
+    yield from map(_brought, owed)
+
+
+def _as_suits(device: torch.device) -> int:
+    if device.type == "cpu":
+        return 0
+    if device.type != "cuda":
+        return AT_ONCE // 4
+    memory = torch.cuda.get_device_properties(device).total_memory
+    return min(AT_ONCE, memory // _OF_MEMORY)
+
+
+def _readings(
+    encoder: Encoder, batches: Iterable[Batch], at_once: int, *, measures: bool
+) -> Iterator[MapReading]:
+    """With answers on the device."""
     waiting: list[_BatchMaps] = []
     for batch in batches:
         segments = segments_of(batch).to(encoder.device)
         seen = _BatchMaps(batch, segments, at_once, measures=measures)
         encoder.run(batch, reduce={"layer.*.head.*.pattern": seen})
-        if waiting and (seen.begun or _size([*waiting, seen]) > at_once):
+        if waiting and (seen.begun or not _fit([*waiting, seen], at_once)):
             yield from _read_together(waiting, measures=measures)
             waiting = []
         if seen.begun:  # too large to be read at once, even alone
@@ -82,6 +111,14 @@ def read_batches(
             waiting.append(seen)
     if waiting:
         yield from _read_together(waiting, measures=measures)
+
+
+def _brought(reading: MapReading) -> MapReading:
+    """The same on the host."""
+    measured = reading.measured
+    return MapReading(
+        reading.batch, reading.types.cpu(), None if measured is None else measured.cpu()
+    )
 
 
 class _BatchMaps:
@@ -107,7 +144,8 @@ class _BatchMaps:
 
     def _read(self) -> None:
         self._reader = self._reader or _Reader(self.segments, measures=self._measured)
-        self._found.append(self._reader.read(_side_by_side(self.maps), len(self.maps)))
+        joined = _joined([self], self.segments.shape[1], exact=self._measured)
+        self._found.append(self._reader.read(joined, len(self.maps)))
         self.maps = []
 
     def reading(self) -> MapReading:
@@ -118,8 +156,8 @@ class _BatchMaps:
         measured = [m for m in measures if m is not None]
         return MapReading(
             self.batch,
-            torch.cat(types, 1).cpu(),
-            torch.cat(measured, 2).cpu() if measured else None,
+            torch.cat(types, 1),
+            torch.cat(measured, 2) if measured else None,
         )
 
 
@@ -138,7 +176,6 @@ class _Reader:
 
     def read(self, maps: Tensor, layers: int) -> _Found:
         """Of maps (B, layers · H, T, T)."""
-        maps = maps.float()
         types = classify(self._network, maps, self._cells, multiple=self._multiple)
         types = types.view(len(maps), layers, -1)
         if not self._measured:
@@ -147,16 +184,35 @@ class _Reader:
         return types, measures.view(len(measures), len(maps), layers, -1)
 
 
-def _side_by_side(maps: Sequence[Tensor]) -> Tensor:
-    """The maps of several layers as if they were heads of one."""
-    return maps[0] if len(maps) == 1 else torch.cat(list(maps), 1)
-
-
-def _size(waiting: Sequence[_BatchMaps]) -> int:
-    """Weights in all, padded to the widest."""
-    widest = max(one.segments.shape[1] for one in waiting)
+def _fit(waiting: Sequence[_BatchMaps], at_once: int) -> bool:
+    """Whether these are few enough to be read together, and alike enough in width."""
     heads = sum(layer.shape[1] for layer in waiting[0].maps)
-    return sum(len(one.segments) for one in waiting) * heads * widest**2
+    own = heads * sum(len(one.segments) * one.segments.shape[1] ** 2 for one in waiting)
+    padded = heads * sum(len(one.segments) for one in waiting) * _widest(waiting) ** 2
+    return padded <= min(at_once, own + max(_PADDING * own, _LITTLE))
+
+
+def _widest(waiting: Sequence[_BatchMaps]) -> int:
+    return max(one.segments.shape[1] for one in waiting)
+
+
+def _joined(waiting: Sequence[_BatchMaps], widest: int, *, exact: bool) -> Tensor:
+    """(texts, layers · heads, widest, widest): layers as if they were heads of one."""
+    layers = waiting[0].maps
+    if len(waiting) == len(layers) == 1:
+        return layers[0].float()
+    rows, heads = [len(one.segments) for one in waiting], layers[0].shape[1]
+    on_cpu = layers[0].device.type == "cpu"
+    # Weights lie between 0 and 1, where half precision is enough to tell types apart.
+    kind = torch.float32 if exact or on_cpu else torch.float16
+    even = all(one.segments.shape[1] == widest for one in waiting)
+    make = layers[0].new_empty if even else layers[0].new_zeros
+    maps = make(sum(rows), len(layers) * heads, widest, widest, dtype=kind)
+    for place, one in zip(torch.split(maps, rows), waiting, strict=True):
+        size = one.segments.shape[1]
+        for own, layer in zip(torch.split(place, heads, 1), one.maps, strict=True):
+            own[:, :, :size, :size] = layer
+    return maps
 
 
 def _read_together(waiting: Sequence[_BatchMaps], *, measures: bool) -> Iterator[MapReading]:
@@ -164,24 +220,21 @@ def _read_together(waiting: Sequence[_BatchMaps], *, measures: bool) -> Iterator
     if len(waiting) == 1:
         yield waiting[0].reading()
         return
-    widest = max(one.segments.shape[1] for one in waiting)
-    rows, layers = [len(one.segments) for one in waiting], len(waiting[0].maps)
+    widest, layers = _widest(waiting), len(waiting[0].maps)
     segments = torch.cat(
         [
             functional.pad(one.segments, (0, widest - one.segments.shape[1]), value=-1)
             for one in waiting
         ]
     )
-    heads = sum(layer.shape[1] for layer in waiting[0].maps)
-    maps = waiting[0].maps[0].new_zeros(sum(rows), heads, widest, widest)
-    for place, one in zip(torch.split(maps, rows), waiting, strict=True):
-        size = one.segments.shape[1]
-        place[:, :, :size, :size] = _side_by_side(one.maps)
+    maps = _joined(waiting, widest, exact=measures)
+    for one in waiting:
         one.maps = []
+    rows = [len(one.segments) for one in waiting]
     types, measured = _Reader(segments, measures=measures).read(maps, layers)
-    own_types = torch.split(types.cpu(), rows)
+    own_types = torch.split(types, rows)
     own_measures: Sequence[Tensor | None] = [None] * len(rows)
     if measured is not None:
-        own_measures = torch.split(measured.cpu(), rows, 1)
+        own_measures = torch.split(measured, rows, 1)
     for one, found, numbers in zip(waiting, own_types, own_measures, strict=True):
         yield MapReading(one.batch, found, numbers)
