@@ -17,6 +17,7 @@ from bertology.errors import CapabilityError, ParameterError, UnknownNameError
 from bertology.model.encoder import Encoder
 from bertology.model.interventions import MeanHead, UniformAttention, ZeroHead
 from bertology.results.claims import Outcome
+from bertology.results.comparison import beats_constant_answer
 from bertology.results.store import Store
 from bertology.studies.head_ablation import HeadAblation, HeadAblationResult
 
@@ -173,6 +174,18 @@ def test_says_why_nothing_was_judged(tmp_path: Path) -> None:
     result = ablate(Encoder(model, planted.tokenizer(), head="classification"), tmp_path, 40)
     assert "does not surely beat a constant answer" in str(result.verdicts()[0])
     assert result.headline().startswith("Intact accuracy: ")
+
+
+def test_a_constant_answer_is_worth_nothing_by_matthews() -> None:
+    """Nine in ten are alike, as in CoLA: accuracy cannot tell a fair model from a constant one."""
+    labels = np.repeat([1, 0], [360, 40])
+    fair = labels.copy()
+    fair[:40], fair[-20:] = 0, 1
+    assert not beats_constant_answer(fair, labels, classes=True)
+    assert beats_constant_answer(fair, labels, classes=True, metric="matthews")
+    chance = np.random.default_rng(0).permutation(fair)
+    for constant in (np.ones_like(labels), chance):
+        assert not beats_constant_answer(constant, labels, classes=True, metric="matthews")
 
 
 def test_a_pruned_model_is_refused_before_any_work(tmp_path: Path) -> None:

@@ -63,13 +63,17 @@ def extreme(table: pd.DataFrame, *, n: int, level: float, largest: bool = True) 
     return Estimate(value, below, above, n, level)
 
 
-def beats_constant_answer(predictions: Any, labels: Any, *, classes: bool) -> bool:
+def beats_constant_answer(
+    predictions: Any, labels: Any, *, classes: bool, metric: str = "accuracy"
+) -> bool:
     """Whether predictions are surely better than always giving the most frequent answer.
 
-    For numbers: whether they surely rank the examples better than chance.
+    For numbers: whether they surely rank the examples better than chance; and so for two classes
+    scored by Matthews' correlation, by which every constant answer is worth 0.
     """
     given, wanted = np.asarray(predictions), np.asarray(labels)
-    if not classes:
+    correlated = metric == "matthews" and len(np.unique(wanted)) == 2
+    if correlated or not classes:
         constant = np.ptp(given) == 0 or np.ptp(wanted) == 0
         return not constant and rank_correlation(given, wanted).low > 0
     _, counts = np.unique(wanted, return_counts=True)

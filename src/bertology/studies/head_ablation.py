@@ -61,7 +61,7 @@ class HeadAblation(BlockStudy[HeadAblationResult]):
     other; claims are judged only where the intact model beats a constant answer.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2  # two classes by Matthews' correlation
     block: ClassVar[int] = 32  # the most that an interrupted run loses
     needs: ClassVar[Needs] = Needs(
         capabilities=frozenset({"patterns", "heads"}),
@@ -280,7 +280,10 @@ class HeadAblation(BlockStudy[HeadAblationResult]):
             tables["heads"]["first_order"] = slopes
             rank = rank_correlation(slopes, tables["heads"]["loss_difference"], seed=self.seed)
             arrays["first_order_rank"] = ("bound", [rank.value, rank.low, rank.high])
-        arrays.attrs["informed"] = int(beats_constant_answer(answers[0], labels, classes=classes))
+        informed = beats_constant_answer(
+            answers[0], labels, classes=classes, metric=data.attrs["metric"]
+        )
+        arrays.attrs["informed"] = int(informed)
         return tables, arrays
 
     def _raced(self, data: xr.Dataset) -> tuple[dict[str, pd.DataFrame], xr.Dataset]:
