@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from bertology.reproductions import account as account_module
 from bertology.reproductions.account import Account
 from bertology.reproductions.carrying import Carried
+from bertology.reproductions.numbers import with_interval
 from bertology.reproductions.page import reproduction_page
 from bertology.reproductions.paper import Exhibit, Numbers, Reproduction, Section, Unjudged
 from bertology.reproductions.plan import Ask, Data, Missing, Note, Plan, Teach, Wishes
@@ -150,3 +151,12 @@ def test_summaries_hold_no_paths(account: Account) -> None:
     assert "some-task (sample): holds (0.5 [0.1, 0.9], n = 12)" in text
     assert "\\| co" in text
     assert "Here: not run." in text
+
+
+def test_a_claim_without_a_verdict_says_why(account: Account) -> None:
+    assert "not run (no patterns" in as_markdown(account)
+
+
+def test_what_rounding_leaves_of_zero_is_zero() -> None:
+    assert with_interval(-1e-13, -0.0, 0.0142) == "0 [0, 0.0142]"
+    assert with_interval(6.81e-05, float("nan"), 1.0) == "6.81e-05"

@@ -40,7 +40,8 @@ def _points(estimate: Estimate | None) -> str:
 
 
 def _short(value: float) -> str:
-    return "–" if math.isnan(value) else f"{value:.3g}"
+    # What rounding leaves of a zero is shown as one, and without a sign.
+    return "–" if math.isnan(value) else f"{round(value, 9) + 0.0:.3g}"
 
 
 def evidence_numbers(found: Found) -> Numbers:

@@ -124,11 +124,18 @@ def _verdict_lines(account: Account) -> Iterator[str]:
             (
                 judged.claim.statement,
                 judged.claim.source.section,
-                "; ".join(told) or judged.in_short,
+                "; ".join(told) or _untold(judged),
             )
         )
     yield from _table(("claim", "section", "verdict"), rows)
     yield ""
+
+
+def _untold(judged: Judged) -> str:
+    """Why there is no verdict."""
+    said = [v.measured.removeprefix(f"{judged.in_short}: ") for _, v in judged.verdicts]
+    reasons = "; ".join(dict.fromkeys(said or [judged.reason]))
+    return f"{judged.in_short} ({reasons})" if reasons else judged.in_short
 
 
 def _short(verdict: Verdict) -> str:

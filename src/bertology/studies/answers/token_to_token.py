@@ -64,9 +64,12 @@ class TokenToTokenResult(JudgedResult):
 
     def why_not(self) -> str:
         """Links must be annotated, and a head that does worse than any offset follows none."""
+        why = "too few such links, or no head surely comes near the best fixed offset"
         if "links" not in self.tables:
-            return "not judged: this corpus annotates no links between words"
-        return "not judged: too few such links, or no head surely comes near the best fixed offset"
+            why = "this corpus annotates no links between words"
+        if (self.provenance.corpus or {}).get("name") not in _PUNCTUATED:
+            why += "; of punctuation the paper speaks for STS-B, RTE and QNLI only"
+        return f"not judged: {why}"
 
     def headline(self) -> str:
         """The best head of each relation beside the best offset."""
