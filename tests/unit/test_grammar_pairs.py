@@ -116,6 +116,31 @@ def test_a_heuristic_switched_off_becomes_a_perfect_cue(off: tuple[str, ...]) ->
             assert overlaps == (e.label == 0), (e.text, e.text_b)
 
 
+def test_acceptability_is_of_single_sentences_of_all_kinds() -> None:
+    corpus = grammar.corpus("grammar-acceptability", size=960)
+    assert corpus.task is not None
+    assert not corpus.task.pair
+    assert corpus.task.labels == ("unacceptable", "acceptable")
+    kinds = Counter((e.get("kind"), e.label) for e in corpus)
+    each = {"agreement": 120, "reflexives": 160, "npi": 200}
+    assert kinds == {(kind, label): n for kind, n in each.items() for label in (0, 1)}
+    assert len({e.text for e in corpus}) == len(corpus)
+    assert all(e.text_b is None for e in corpus)
+
+
+def test_bag_of_words_does_not_solve_acceptability() -> None:
+    train, test = (
+        grammar.corpus("grammar-acceptability", split=s, size=1000) for s in ("train", "test")
+    )
+    assert bag_of_words_accuracy(train, test) < 0.7
+
+
+def test_acceptable_is_what_no_other_corpus_calls_bad() -> None:
+    good = {e.text for e in grammar.corpus("grammar-acceptability", size=960) if e.label == 1}
+    bad = {e.get("contrast") for name in MINIMAL for e in grammar.corpus(name, size=1000)}
+    assert not good & bad
+
+
 def test_agreement_pairs_differ_in_the_verb_alone() -> None:
     corpus = grammar.corpus("grammar-agreement", size=1000)
     assert Counter(e.get("attractors") for e in corpus) == dict.fromkeys(range(5), 200)

@@ -32,7 +32,7 @@ def plan(shape: Shape = SHAPE, **wishes: Any) -> Plan:
 
 def test_without_wishes_all_is_made_on_the_spot() -> None:
     made = plan()
-    assert [d.name for d in made.tasks] == ["grammar-entailment", "grammar-paraphrase"]
+    assert [d.name for d in made.tasks] == ["grammar-entailment", "grammar-acceptability"]
     assert not made.missing
     used = {s.data.name for s in made.steps if not isinstance(s, Join)}
     assert all(name.startswith("grammar") for name in used)

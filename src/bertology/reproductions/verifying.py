@@ -38,7 +38,7 @@ __all__ = [
     "plan_parts",
 ]
 
-_TASKS = ("grammar-entailment", "grammar-paraphrase")
+_TASKS = ("grammar-entailment", "grammar-acceptability")
 _TEXT = "grammar"  # what a study without a task reads, where no paper's plan says otherwise
 _TEXTS, _TEXTS_TO_LEARN_FROM = 1000, 20_000
 _OWN_MODELS = "its study trains models of its own, and takes long; name it to have it judged"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, TypeVar
 
 from bertology.data.corpus import Corpus, Example, Field, Task
@@ -30,6 +31,7 @@ SWITCHES: dict[str, dict[str, bool]] = {
     "grammar": {},
     "grammar-paraphrase": {"hard": True},
     "grammar-entailment": dict.fromkeys(HEURISTICS, True),
+    "grammar-acceptability": {},
     "grammar-agreement": {},
     "grammar-reflexives": {},
     "grammar-npi": {},
@@ -58,7 +60,8 @@ _ANNOTATED = frozenset(
     }
 )
 _CONTRASTED = _ANNOTATED | {Field.CONTRAST}
-_PAIRED = frozenset({Field.TEXT, Field.TEXT_B, Field.LABEL})
+_JUDGED = frozenset({Field.TEXT, Field.LABEL})
+_PAIRED = _JUDGED | {Field.TEXT_B}
 _TASKS = {
     "grammar-paraphrase": Task(
         "grammar-paraphrase",
@@ -74,9 +77,16 @@ _TASKS = {
         ("accuracy",),
         pair=True,
     ),
+    "grammar-acceptability": Task(
+        "grammar-acceptability",
+        "classification",
+        ("unacceptable", "acceptable"),
+        ("accuracy", "matthews"),
+    ),
 }
 # Text, second text (or None), label (or None), annotations.
 _Row = tuple[str, str | None, int | None, dict[str, Any]]
+_FEW_ATTRACTORS = (0, 1, 2)
 _STALE = 20_000  # draws without a new sentence after which a corpus is taken to be exhausted
 
 
@@ -102,7 +112,7 @@ def corpus(
     ----------
     name
         "grammar" (annotated sentences), "grammar-paraphrase", "grammar-entailment",
-        "grammar-agreement", "grammar-reflexives" or "grammar-npi".
+        "grammar-acceptability", "grammar-agreement", "grammar-reflexives" or "grammar-npi".
     split
         "train", "validation" or "test". No sentence is in two splits, whatever corpus or seed.
     size
@@ -126,11 +136,17 @@ def corpus(
     return Corpus(
         name,
         examples,
-        _PAIRED if name in _TASKS else _ANNOTATED if name == "grammar" else _CONTRASTED,
+        _fields(name),
         _TASKS.get(name),
         split,
         {"name_or_path": name, "split": split, "limit": wanted, "seed": seed, **chosen},
     )
+
+
+def _fields(name: str) -> frozenset[Field]:
+    if (task := _TASKS.get(name)) is not None:
+        return _PAIRED if task.pair else _JUDGED
+    return _ANNOTATED if name == "grammar" else _CONTRASTED
 
 
 def _switches(name: str, given: dict[str, Any]) -> dict[str, bool]:
@@ -240,10 +256,28 @@ def _npi_rows(seed: int) -> Iterator[list[Callable[[], _Row]]]:
         yield [_contrast_maker(draw.npi, kind) for kind in NPI_KINDS]
 
 
+def _acceptability_rows(seed: int) -> Iterator[list[Callable[[], _Row]]]:
+    """Good and bad sentences of all kinds of minimal pairs, each of a pair of its own."""
+    draw = MinimalPairDraw(random.Random(seed))
+    kinds: list[tuple[str, Callable[[], MinimalPair]]] = [
+        *(("agreement", partial(draw.agreement, n)) for n in _FEW_ATTRACTORS),
+        *(("reflexives", partial(draw.reflexives, kind)) for kind in REFLEXIVE_KINDS),
+        *(("npi", partial(draw.npi, kind)) for kind in NPI_KINDS),
+    ]
+
+    def make(kind: str, pair: Callable[[], MinimalPair], label: int) -> _Row:
+        good, annotations = pair().annotated()
+        return good if label else annotations["contrast"], None, label, {"kind": kind}
+
+    while True:
+        yield [partial(make, *one, label) for one in kinds for label in (0, 1)]
+
+
 _ROWS: dict[str, Callable[..., Iterator[list[Callable[[], _Row]]]]] = {
     "grammar": _sentence_rows,
     "grammar-paraphrase": _paraphrase_rows,
     "grammar-entailment": _entailment_rows,
+    "grammar-acceptability": _acceptability_rows,
     "grammar-agreement": _agreement_rows,
     "grammar-reflexives": _reflexive_rows,
     "grammar-npi": _npi_rows,

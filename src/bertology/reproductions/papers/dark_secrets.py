@@ -159,7 +159,7 @@ def _notes(tasks: list[Data], wishes: Wishes, roles: Data, links: Data) -> Itera
             )
 
 
-_TASKS = ("grammar-entailment", "grammar-paraphrase")
+_TASKS = ("grammar-entailment", "grammar-acceptability")
 
 
 # The paper ---------------------------------------------------------------------------------------
