@@ -74,6 +74,7 @@ def main() -> None:
     for name, some in (("asked", asked), ("at random", by_chance), ("learned only", ~asked)):
         chosen = {keys[i] for i in np.flatnonzero(some)}
         record[f"agreement, {name}"] = _agreement(labels, chosen)
+        record[f"one labeller against the others, {name}"] = _one_against_others(labels, chosen)
 
     def network(learned: np.ndarray, asked: np.ndarray) -> np.ndarray:
         taught = teach(lessons.learned_from(learned), made, settings)
@@ -148,14 +149,30 @@ def _measures(maps: list[SeenMap]) -> np.ndarray:
     return np.array(rows)
 
 
-def _agreement(labels: list[MapLabel], keys: set[MapKey]) -> dict | None:
-    """Krippendorff's α over all labellers; the first pass of each counts."""
+def _given(labels: list[MapLabel], keys: set[MapKey]) -> list[list[str]]:
+    """What labellers said of each map, in their first pass."""
     given: dict[MapKey, list[str]] = {}
     for label in labels:
         if label.recipe.key in keys and label.turn == 1:
             given.setdefault(label.recipe.key, []).append(label.label)
-    found = krippendorffs_alpha(list(given.values()))
+    return list(given.values())
+
+
+def _agreement(labels: list[MapLabel], keys: set[MapKey]) -> dict | None:
+    """Krippendorff's α over all labellers."""
+    found = krippendorffs_alpha(_given(labels, keys))
     return None if found is None else asdict(found)
+
+
+def _one_against_others(labels: list[MapLabel], keys: set[MapKey]) -> float:
+    """Macro-F1 of each label against what most others saw; in a tie, the first type."""
+    said, seen = [], []
+    for given in _given(labels, keys):
+        for i, own in enumerate(given):
+            others = given[:i] + given[i + 1 :]
+            said.append(MAP_TYPES.index(own))
+            seen.append(int(np.argmax([others.count(t) for t in MAP_TYPES])))
+    return round(_f1(np.array(seen), np.array(said)), 4)
 
 
 def _judge(

@@ -25,7 +25,12 @@ from bertology.errors import (
 from bertology.model.encoder import Encoder
 from bertology.results.claims import Claim, Outcome, Published, Relation, Rule, Source, judge
 from bertology.results.provenance import Provenance
-from bertology.studies.fine_tuning_starts import NAMES, FineTuningStarts, FineTuningStartsResult
+from bertology.studies.fine_tuning_starts import (
+    NAMES,
+    FineTuningStarts,
+    FineTuningStartsResult,
+    _judged,
+)
 from bertology.studies.study import Context
 
 CLAIMS = {
@@ -238,3 +243,9 @@ def test_progress_is_told_in_per_cents(tmp_path: Path) -> None:
     assert found.attrs["train_size"] == 64
     assert found.attrs["truncated"] > 0
     assert found.attrs["truncated_validation"] > 0
+
+
+def test_cola_is_judged_by_its_own_score() -> None:
+    assert _judged(["matthews", "accuracy"]) == "matthews"
+    assert _judged(["f1", "accuracy"]) == "accuracy"
+    assert _judged(["pearson", "spearman"]) == "pearson"

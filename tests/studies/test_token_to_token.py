@@ -163,6 +163,12 @@ def test_punctuation_is_judged_against_sep_where_the_paper_does(encoder: Encoder
     assert random[name] is not Outcome.HOLDS
 
 
+def test_a_claim_of_three_tasks_is_not_judged_on_others_and_says_so(encoder: Encoder) -> None:
+    said = {v.claim.id: v.measured for v in look(encoder, planted.corpus()).verdicts()}
+    why = said["dark-secrets.cls-attends-to-punctuation-in-the-last-layer"]
+    assert why == "not judged: the paper says it of STS-B, RTE and QNLI only"
+
+
 def test_a_tagger_may_say_what_nouns_and_pronouns_are(
     encoder: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -135,6 +135,13 @@ def test_bag_of_words_does_not_solve_acceptability() -> None:
     assert bag_of_words_accuracy(train, test) < 0.7
 
 
+def test_a_past_tense_is_not_called_a_mistake() -> None:
+    for seed in (1, 2, 3):
+        for e in grammar.corpus("grammar-agreement", size=1500, seed=seed):
+            bad = e.get("contrast").split()
+            assert not (e.get("words")[e.get("critical")] == "reads" and "read" in bad), e.text
+
+
 def test_acceptable_is_what_no_other_corpus_calls_bad() -> None:
     good = {e.text for e in grammar.corpus("grammar-acceptability", size=960) if e.label == 1}
     bad = {e.get("contrast") for name in MINIMAL for e in grammar.corpus(name, size=1000)}

@@ -133,8 +133,14 @@ def _verdict_lines(account: Account) -> Iterator[str]:
 
 def _untold(judged: Judged) -> str:
     """Why there is no verdict."""
-    said = [v.measured.removeprefix(f"{judged.in_short}: ") for _, v in judged.verdicts]
-    reasons = "; ".join(dict.fromkeys(said or [judged.reason]))
+    said: dict[str, list[str]] = {}
+    for title, verdict in judged.verdicts:
+        why = verdict.measured.removeprefix(f"{judged.in_short}: ")
+        said.setdefault(why, []).append(title)
+    told = list(said) or [judged.reason]
+    if len(said) > 1:
+        told = [f"{', '.join(titles)}: {why}" for why, titles in said.items()]
+    reasons = "; ".join(told)
     return f"{judged.in_short} ({reasons})" if reasons else judged.in_short
 
 

@@ -193,17 +193,21 @@ def judge(
     claims: Iterable[Claim] | None = None,
     *,
     why_not: str | None = None,
+    reasons: Mapping[str, str] | None = None,
 ) -> list[Verdict]:
     """Judge the claims about `study` (all known ones unless `claims` are given) on `evidence`.
 
-    `why_not` says why there is no evidence, where a study knows.
+    `why_not` says why there is no evidence, where a study knows; `reasons` says it of single
+    quantities.
     """
     verdicts = []
     for claim in load_claims() if claims is None else claims:
         if claim.study == study:
             found = evidence.get(claim.rule.quantity)
             n = 0 if found is None else found.n
-            reason = why_not if found is None else None
+            reason = None
+            if found is None:
+                reason = (reasons or {}).get(claim.rule.quantity, why_not)
             verdicts.append(Verdict(claim, claim.rule.judge(found), found, n, reason))
     return verdicts
 

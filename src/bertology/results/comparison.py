@@ -63,6 +63,9 @@ def extreme(table: pd.DataFrame, *, n: int, level: float, largest: bool = True) 
     return Estimate(value, below, above, n, level)
 
 
+_FEWEST = 3  # examples, for a correlation to be more than a line through two points
+
+
 def beats_constant_answer(
     predictions: Any, labels: Any, *, classes: bool, metric: str = "accuracy"
 ) -> bool:
@@ -74,6 +77,8 @@ def beats_constant_answer(
     given, wanted = np.asarray(predictions), np.asarray(labels)
     correlated = metric == "matthews" and len(np.unique(wanted)) == 2
     if correlated or not classes:
+        if len(given) < _FEWEST:
+            return False
         constant = np.ptp(given) == 0 or np.ptp(wanted) == 0
         return not constant and rank_correlation(given, wanted).low > 0
     _, counts = np.unique(wanted, return_counts=True)

@@ -80,9 +80,14 @@ class Result:
         """Why claims cannot be judged on this result, where the study knows a reason."""
         return None
 
+    def reasons(self) -> Mapping[str, str]:
+        """The same for single quantities, where it is another reason."""
+        return {}
+
     def verdicts(self) -> list[Verdict]:
         """What the literature claims about this study's question, judged on this result."""
-        return judge(self.provenance.study, self.evidence(), why_not=self.why_not())
+        study, why = self.provenance.study, self.why_not()
+        return judge(study, self.evidence(), why_not=why, reasons=self.reasons())
 
     def equals(self, other: Result) -> bool:
         """Whether provenance, tables and arrays are the same, NaN equal to NaN."""

@@ -95,7 +95,7 @@ class HeadProfileResult(Result):
             return f"not judged: the relation heads are of {relation}, and not of {FRAMES}"
         heads = self.tables["heads"]
         if "relation_head" not in heads or not heads["relation_head"].any():
-            return f"not judged: none of the heads with the highest weight surely attends along {relation}"
+            return f"not judged: no head with the highest weights surely attends along {relation}"
         return None
 
     def figures(self) -> Mapping[str, Callable[[], Figure]]:

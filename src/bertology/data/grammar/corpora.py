@@ -257,7 +257,11 @@ def _npi_rows(seed: int) -> Iterator[list[Callable[[], _Row]]]:
 
 
 def _acceptability_rows(seed: int) -> Iterator[list[Callable[[], _Row]]]:
-    """Good and bad sentences of all kinds of minimal pairs, each of a pair of its own."""
+    """Good and bad sentences of all kinds of minimal pairs, each of a pair of its own.
+
+    Words give some away: "any" and "ever" need a licensor, so neighbouring words tell good from
+    bad for NPIs. Agreement and reflexives ask for the structure.
+    """
     draw = MinimalPairDraw(random.Random(seed))
     kinds: list[tuple[str, Callable[[], MinimalPair]]] = [
         *(("agreement", partial(draw.agreement, n)) for n in _FEW_ATTRACTORS),
@@ -266,8 +270,12 @@ def _acceptability_rows(seed: int) -> Iterator[list[Callable[[], _Row]]]:
     ]
 
     def make(kind: str, pair: Callable[[], MinimalPair], label: int) -> _Row:
-        good, annotations = pair().annotated()
-        return good if label else annotations["contrast"], None, label, {"kind": kind}
+        while True:
+            good, annotations = pair().annotated()
+            bad = annotations["contrast"]
+            # Both in one split, so that no other corpus of minimal pairs shows the bad one before.
+            if split_of(good) == split_of(bad):
+                return good if label else bad, None, label, {"kind": kind}
 
     while True:
         yield [partial(make, *one, label) for one in kinds for label in (0, 1)]

@@ -84,6 +84,10 @@ class MinimalPairDraw(SentenceDraw):
         r = self.random()
         if subject.noun.human and r < 0.55:
             verb = self.pick(LEXICON.habits)
+            while (
+                verb.past == verb.lemma and not subject.plural
+            ):  # "the man read it" is good English
+                verb = self.pick(LEXICON.habits)
             event = Event(verb, subject, tense="present")
             if verb.objects:
                 event.object = self.plain(self.pick(verb.objects), plural=self.chance(0.3))

@@ -44,6 +44,7 @@ _FOLLOWED = {
     ),
 }
 NAMES = {"cls": "[CLS]", "sep": "[SEP]"}
+_PUBLISHED = "punctuation_over_sep_from_cls_where_published"
 _PUNCTUATED = ("sts-b", "rte", "qnli")  # where the paper saw [CLS] attend to punctuation most
 
 
@@ -59,17 +60,20 @@ class TokenToTokenResult(JudgedResult):
         found = super().evidence()
         lead = found.get("punctuation_over_sep_from_cls")
         if lead is not None and (self.provenance.corpus or {}).get("name") in _PUNCTUATED:
-            found["punctuation_over_sep_from_cls_where_published"] = lead
+            found[_PUBLISHED] = lead
         return found
 
     def why_not(self) -> str:
         """Links must be annotated, and a head that does worse than any offset follows none."""
-        why = "too few such links, or no head surely comes near the best fixed offset"
         if "links" not in self.tables:
-            why = "this corpus annotates no links between words"
-        if (self.provenance.corpus or {}).get("name") not in _PUNCTUATED:
-            why += "; of punctuation the paper speaks for STS-B, RTE and QNLI only"
-        return f"not judged: {why}"
+            return "not judged: this corpus annotates no links between words"
+        return "not judged: too few such links, or no head surely comes near the best fixed offset"
+
+    def reasons(self) -> Mapping[str, str]:
+        """The paper says one thing of three tasks only."""
+        if (self.provenance.corpus or {}).get("name") in _PUNCTUATED:
+            return {}
+        return {_PUBLISHED: "not judged: the paper says it of STS-B, RTE and QNLI only"}
 
     def headline(self) -> str:
         """The best head of each relation beside the best offset."""

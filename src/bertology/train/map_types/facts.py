@@ -44,7 +44,7 @@ class TextFacts:
     def of(self, maps: Tensor) -> Tensor:
         """(B, H, FACTS) of maps (B, H, T, T), the offsets -REACH … REACH first.
 
-        Maps may be of half precision; what is read from them is not.
+        Maps may be of half precision, and sums over them are then rounded to it; facts are not.
         """
         darkest = maps.amax(-1).float()  # (B, H, T), of each row
         squares = torch.linalg.vector_norm(maps, dim=-1, dtype=torch.float32).square()

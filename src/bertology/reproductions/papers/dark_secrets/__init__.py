@@ -1,0 +1,24 @@
+"""Kovaleva, Romanov, Rogers and Rumshisky (2019): Revealing the Dark Secrets of BERT."""
+
+from __future__ import annotations
+
+from bertology.reproductions.paper import Reproduction
+from bertology.reproductions.papers.dark_secrets.plan import TASKS, make_plan
+from bertology.reproductions.papers.dark_secrets.sections import SECTIONS, UNJUDGED
+
+__all__ = ["REPRODUCTION"]
+
+REPRODUCTION = Reproduction(
+    name="dark-secrets",
+    title="Revealing the Dark Secrets of BERT",
+    citation="Olga Kovaleva, Alexey Romanov, Anna Rogers, Anna Rumshisky: Revealing the Dark "
+    "Secrets of BERT. EMNLP 2019.",
+    address="https://aclanthology.org/D19-1445",
+    about="What do the attention heads of BERT do, what does fine-tuning change in them, and what "
+    "happens without them? The paper looked at bert-base-uncased (12 layers of 12 heads) on seven "
+    "tasks of GLUE.",
+    tasks=TASKS,
+    sections=SECTIONS,
+    plan=make_plan,
+    unjudged=UNJUDGED,
+)
