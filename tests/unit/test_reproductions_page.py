@@ -160,3 +160,8 @@ def test_a_claim_without_a_verdict_says_why(account: Account) -> None:
 def test_what_rounding_leaves_of_zero_is_zero() -> None:
     assert with_interval(-1e-13, -0.0, 0.0142) == "0 [0, 0.0142]"
     assert with_interval(6.81e-05, float("nan"), 1.0) == "6.81e-05"
+
+
+def test_commands_switch_off_what_is_false() -> None:
+    given = [("every", False), ("force", True), ("sets", ("0.1", "0.2"))]
+    assert account_module._command("run", given) == "run --no-every --force --sets 0.1,0.2"

@@ -177,6 +177,9 @@ def _command(verb: str, given: list[tuple[str, Any]]) -> str:
     for name, value in given:
         if value is None or value in ((), ""):
             continue
+        if isinstance(value, bool):
+            words.append(f"--{name}" if value else f"--no-{name}")
+            continue
         shown = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
         words.append(f"--{name} {shlex.quote(shown)}")
     return " ".join(words)

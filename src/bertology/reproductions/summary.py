@@ -116,10 +116,16 @@ def _verdict_lines(account: Account) -> Iterator[str]:
     yield "## Verdicts"
     yield ""
     yield ", ".join(f"{n} {name}" for name, n in account.counts.items()) + "."
+    if "mixed" in account.counts:
+        yield "Mixed: not the same on all tasks."
+    yield "What a claim must reach: `bertology claims show ID`; `bertology claims` lists the ids."
     yield ""
     rows = []
     for judged in account.judged:
         told = [f"{title}: {v.outcome.value} ({_short(v)})" for title, v in judged.telling]
+        rest = [title for title, v in judged.verdicts if (title, v) not in judged.telling]
+        if told and rest:
+            told.append(f"not judged: {', '.join(rest)}")
         rows.append(
             (
                 judged.claim.statement,
