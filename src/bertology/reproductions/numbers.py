@@ -123,7 +123,8 @@ def type_numbers(found: Found) -> Numbers:
     return Numbers(
         ("data", *columns, "examples"),
         tuple(rows),
-        note="Per cent of all maps, in brackets 95 % intervals over examples.",
+        note="Per cent of all maps, in brackets 95 % intervals over examples (Student's). Claims "
+        "rest on wider ones, which hold for any bounded values.",
     )
 
 
