@@ -29,7 +29,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from bertology.data.map_labels import MAP_TYPES, MapKey, MapLabel
+from bertology.data.map_labels import MAP_TYPES, MapKey, MapLabel, given_by_map
 from bertology.model.map_measures import map_measures, own_segment
 from bertology.stats.agreement import krippendorffs_alpha
 from bertology.train.map_types.labelled import bundled_labels, bundled_models, drawn, make_again
@@ -151,11 +151,7 @@ def _measures(maps: list[SeenMap]) -> np.ndarray:
 
 def _given(labels: list[MapLabel], keys: set[MapKey]) -> list[list[str]]:
     """What labellers said of each map, in their first pass."""
-    given: dict[MapKey, list[str]] = {}
-    for label in labels:
-        if label.recipe.key in keys and label.turn == 1:
-            given.setdefault(label.recipe.key, []).append(label.label)
-    return list(given.values())
+    return [given for key, given in given_by_map(labels).items() if key in keys]
 
 
 def _agreement(labels: list[MapLabel], keys: set[MapKey]) -> dict | None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import httpx
 import numpy as np
 import uvicorn
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from numpy.typing import NDArray
 
@@ -56,8 +57,15 @@ def asking(encoder: Encoder, **options: Any) -> Iterator[TestClient]:
 @contextmanager
 def serving(encoder: Encoder) -> Iterator[str]:
     """The address of an explorer that a thread of this process serves, as to a browser."""
+    with served(lambda port: explore_app(encoder, port=port)) as address:
+        yield address
+
+
+@contextmanager
+def served(app_at: Callable[[int], FastAPI]) -> Iterator[str]:
+    """The address of any page, made for a free port."""
     claimed = claim_port(0)
-    app = explore_app(encoder, port=claimed.getsockname()[1])
+    app = app_at(claimed.getsockname()[1])
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", ws="none"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [claimed]})
     thread.start()

@@ -57,6 +57,12 @@ def test_agreement_is_shown(tmp_path: Path) -> None:
     assert "ann, pass 1 (rows) and ann, pass 2 (columns)" in shown
     assert "κ = 0.667 [" in shown
     assert "83% of 6 maps" in shown
+    assert "Krippendorff" not in shown  # one person, twice
+    for annotator in ("bob", "cid"):
+        file.append(replace(first, annotator=annotator))
+    assert "Krippendorff's α = not defined, 1 maps" in bertology(
+        "annotate", "--agreement", file.path
+    )
 
 
 def test_a_broken_file_is_named(tmp_path: Path) -> None:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import uvicorn
 
 import tiny
 from bertology.data.corpus import Corpus, Example, Field
@@ -18,8 +15,8 @@ from bertology.data.map_sampling import sample_maps
 from bertology.model.encoder import Encoder
 from bertology.server.annotate import annotate_app
 from bertology.server.labelling import Labelling
-from bertology.server.serving import address_of, claim_port
 from browser import Browser, find_browser
+from explorer import served
 
 EVIL = "<img src=x onerror=alert(1)>"
 PIECES = "the keys to cabinet are here < > = ( ) img src x alert 1".split()
@@ -40,18 +37,9 @@ def address(labels: Path) -> Iterator[str]:
     examples = [Example(str(i), text, "the keys are here") for i, text in enumerate(texts)]
     places = [(layer, head) for layer in range(3) for head in range(4)]
     plan = sample_maps("tiny", Corpus("small", examples, fields), places, 4)
-    claimed = claim_port(0)
     labelling = Labelling(plan, labels, annotator="ann <b>", turn=1)
-    app = annotate_app(labelling, encoder, port=claimed.getsockname()[1])
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error", ws="none"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [claimed]})
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    yield address_of(claimed)
-    server.should_exit = True
-    thread.join()
-    claimed.close()
+    with served(lambda port: annotate_app(labelling, encoder, port=port)) as where:
+        yield where
 
 
 READY = "document.getElementById('work').ariaBusy === 'false'"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from bertology.data.map_labels import MAP_TYPES, MapKey
+from bertology.data.map_labels import MAP_TYPES, given_by_map
 from bertology.stats.agreement import krippendorffs_alpha
 from bertology.train.map_types.facts import FACTS
 from bertology.train.map_types.labelled import bundled_labels, bundled_models, make_again
@@ -135,9 +135,7 @@ def test_the_labels_are_many_varied_and_agree() -> None:
     assert len({label.recipe.key for label in first}) >= 400
     assert {label.label for label in first} == set(MAP_TYPES)
     assert {label.recipe.model for label in first} == set(bundled_models())
-    by_map: dict[MapKey, list[str]] = {}
-    for label in first:
-        by_map.setdefault(label.recipe.key, []).append(label.label)
+    by_map = given_by_map(labels)
     assert all(len(given) >= 3 for given in by_map.values())
     agreement = krippendorffs_alpha(list(by_map.values()), resamples=200)
     assert agreement is not None

@@ -184,7 +184,8 @@ def _plan(
 
 
 def _show_agreement(path: Path) -> None:
-    from bertology.data.map_labels import MAP_TYPES, agreements, read_labels
+    from bertology.data.map_labels import MAP_TYPES, agreements, given_by_map, read_labels
+    from bertology.stats.agreement import krippendorffs_alpha
 
     labels = read_labels(path)
     coders = sorted({label.coder for label in labels})
@@ -198,6 +199,10 @@ def _show_agreement(path: Path) -> None:
         say("Nothing to compare: it takes two annotators, or two passes, with the same maps.")
     for comparison in found:
         _show_comparison(comparison)
+    shared = [given for given in given_by_map(labels).values() if len(given) > 1]
+    if len({annotator for annotator, _ in coders}) > 2 and shared:
+        alpha = krippendorffs_alpha(shared)
+        say(f"All annotators: Krippendorff's α = {alpha or 'not defined'}, {len(shared)} maps")
 
 
 def _show_comparison(comparison: Comparison) -> None:

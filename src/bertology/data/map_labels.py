@@ -33,6 +33,7 @@ __all__ = [
     "MapLabel",
     "MapRecipe",
     "agreements",
+    "given_by_map",
     "parse_label",
     "read_labels",
 ]
@@ -278,6 +279,15 @@ class LabelFile:
 
 
 # Agreement ----------------------------------------------------------------------------------------
+
+
+def given_by_map(labels: Iterable[MapLabel]) -> dict[MapKey, list[str]]:
+    """What each annotator said of a map in the first pass."""
+    given: dict[MapKey, list[str]] = {}
+    for label in latest(labels):
+        if label.turn == 1:
+            given.setdefault(label.recipe.key, []).append(label.label)
+    return given
 
 
 def agreements(labels: Iterable[MapLabel], *, seed: int = 0) -> list[Comparison]:

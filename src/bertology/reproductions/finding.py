@@ -9,7 +9,10 @@ from bertology.data.loading import load_corpus
 from bertology.errors import CapabilityError, DataError, UnknownNameError
 from bertology.reproductions.plan import Data, Missing
 
-__all__ = ["find_or_take", "find_task", "find_tasks"]
+__all__ = ["BUNDLED_TASKS", "find_or_take", "find_task", "find_tasks"]
+
+BUNDLED_TASKS = ("grammar-entailment", "grammar-acceptability")
+"""What is used where nobody names tasks: a pair and a single sentence that small models learn."""
 
 _SAMPLES = {"train": "train_sample", "validation": "train_sample_validation"}
 _PROBE = 2  # examples that show whether a split is there

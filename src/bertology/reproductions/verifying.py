@@ -16,7 +16,7 @@ from bertology.reproductions.account import (
     results_by_data,
 )
 from bertology.reproductions.carrying import Carried
-from bertology.reproductions.finding import find_tasks
+from bertology.reproductions.finding import BUNDLED_TASKS, find_tasks
 from bertology.reproductions.plan import Ask, Data, Join, Missing, Plan, Step, Teach, Wishes
 from bertology.results.claims import Claim, find_claims, load_claims
 from bertology.studies import JOINED, STUDIES
@@ -38,7 +38,6 @@ __all__ = [
     "plan_parts",
 ]
 
-_TASKS = ("grammar-entailment", "grammar-acceptability")
 _TEXT = "grammar"  # what a study without a task reads, where no paper's plan says otherwise
 _TEXTS, _TEXTS_TO_LEARN_FROM = 1000, 20_000
 _OWN_MODELS = "its study trains models of its own, and takes long; name it to have it judged"
@@ -156,7 +155,7 @@ def _plain_plan(claims: Sequence[Claim], wishes: Wishes) -> Plan:
     tasks: list[Data] = []
     missing: list[Missing] = []
     if any(kind.needs.task for kind in kinds.values()):
-        tasks, missing = find_tasks(wishes.tasks or _TASKS, root=wishes.root)
+        tasks, missing = find_tasks(wishes.tasks or BUNDLED_TASKS, root=wishes.root)
     steps: dict[str, Step] = {}
     for study, kind in kinds.items():
         data = [_text(kind, wishes)]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bertology.reproductions.finding import BUNDLED_TASKS
 from bertology.reproductions.paper import Reproduction
-from bertology.reproductions.papers.dark_secrets.plan import TASKS, make_plan
+from bertology.reproductions.papers.dark_secrets.plan import make_plan
 from bertology.reproductions.papers.dark_secrets.sections import SECTIONS, UNJUDGED
 
 __all__ = ["REPRODUCTION"]
@@ -17,7 +18,7 @@ REPRODUCTION = Reproduction(
     about="What do the attention heads of BERT do, what does fine-tuning change in them, and what "
     "happens without them? The paper looked at bert-base-uncased (12 layers of 12 heads) on seven "
     "tasks of GLUE.",
-    tasks=TASKS,
+    tasks=BUNDLED_TASKS,
     sections=SECTIONS,
     plan=make_plan,
     unjudged=UNJUDGED,

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from bertology.model.shape import Shape
-from bertology.reproductions.finding import find_or_take, find_tasks
+from bertology.reproductions.finding import BUNDLED_TASKS, find_or_take, find_tasks
 from bertology.reproductions.plan import Ask, Data, Join, Missing, Note, Plan, Step, Teach, Wishes
 
-__all__ = ["TASKS", "make_plan"]
+__all__ = ["make_plan"]
 
 _MADE_HERE = "grammar"  # how the names of corpora open that the bundled grammar makes
-TASKS = ("grammar-entailment", "grammar-acceptability")
 _NARROW = 512  # models less wide than this want a higher rate
 _PUBLISHED_EXAMPLES = 1000
 _SENTENCES = 1100  # of the grammar: about as many are within the limits as in the paper
@@ -53,7 +52,7 @@ def _effort(data: Data, wishes: Wishes) -> _Effort:
 
 def make_plan(wishes: Wishes, shape: Shape) -> Plan:
     """Models first, then each study on every task, then what joins their results."""
-    tasks, missing = find_tasks(wishes.tasks or TASKS, root=wishes.root)
+    tasks, missing = find_tasks(wishes.tasks or BUNDLED_TASKS, root=wishes.root)
     few = wishes.examples or _PUBLISHED_EXAMPLES
     made = Data(_MADE_HERE, limit=min(_SENTENCES, 10 * few)), Data(_MADE_HERE, limit=min(600, few))
     wanted = Data("framenet", root=wishes.root), Data("ud-ewt", limit=few, root=wishes.root)
