@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 from dataclasses import replace
 
 import pytest
@@ -61,6 +63,23 @@ def test_shapes_and_keys_have_recordings_of_their_own(monkeypatch):
         double(torch.ones(3), torch.ones(3))
         double(torch.ones(3), None, key="other")
     assert len(made) == 3
+
+
+def test_nothing_is_collected_in_the_middle_of_a_recording(monkeypatch):
+    """On a GPU, an older recording that is thrown away meanwhile would spoil the new one."""
+
+    class Graph:
+        def replay(self) -> None: ...
+
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    monkeypatch.setattr(torch.cuda, "graph", lambda graph: contextlib.nullcontext())
+    assert gc.isenabled()
+    found, _ = recorded.captured(gc.isenabled)
+    assert not found
+    with pytest.raises(RuntimeError):
+        recorded.captured(lambda: (_ for _ in ()).throw(RuntimeError))
+    assert gc.isenabled()
 
 
 def test_lengths_are_multiples_up_to_the_limit():
