@@ -7,7 +7,7 @@ Forward passes, passes in which attention maps are made and looked at by nobody,
 classification alternate over the same batches, so that whatever else the machine does slows all
 alike; ratios are of medians over rounds, after a first round that is not counted. On the CPU the
 time is that of the process, and one thread is used unless told otherwise: idle threads that wait
-would count too. `--at-once 0` reads layer by layer, as is best on a CPU.
+would count too.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def main() -> None:
             encoder.run(batch, reduce={"layer.*.head.*.pattern": Nothing()})
 
     def classified() -> None:
-        for _ in read_batches(encoder, batches, measures=told.measures, at_once=told.at_once):
+        for _ in read_batches(encoder, batches, measures=told.measures):
             pass
 
     works: dict[str, Callable[[], None]] = {
@@ -84,7 +84,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--batch-tokens", type=int, default=4096)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--measures", action="store_true", help="take the measures as well")
-    parser.add_argument("--at-once", type=int, help="attention weights that are read together")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=1)
     return parser.parse_args()

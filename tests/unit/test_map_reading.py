@@ -10,13 +10,13 @@ import transformers as hf
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import tiny
-from bertology.model.batch import Batch
 from bertology.model.encoder import Encoder
-from bertology.model.map_measures import map_measures, own_segment
+from bertology.model.map_measures import map_measures
+from bertology.model.segments import segments_of
 from bertology.train.map_types import reading
-from bertology.train.map_types.network import Cells, MapTypeNetwork, bundled_network, classify
-from bertology.train.map_types.procedural import make_maps
-from bertology.train.map_types.reading import AT_ONCE, read_batches, read_maps
+from bertology.train.map_types.looks import Cells, Look
+from bertology.train.map_types.network import MapTypeNetwork, bundled_network, classify, types_of
+from bertology.train.map_types.reading import read_batches, read_maps
 
 WORDS = "the cat sat on a mat and saw one bird".split()
 LAYERS = 3
@@ -44,6 +44,16 @@ def fresh() -> Encoder:
     return Encoder(hf.BertModel(config).eval(), tiny.tokenizer(WORDS, max_length=32))
 
 
+class Keeper:
+    """A reducer that keeps the maps of each layer."""
+
+    def __init__(self, kept: list[torch.Tensor]) -> None:
+        self.kept = kept
+
+    def update(self, value: torch.Tensor, place: object) -> None:
+        self.kept.append(value.clone())
+
+
 class Calls(TorchDispatchMode):
     """The names of all operators that were called."""
 
@@ -56,61 +66,43 @@ class Calls(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def several(encoder: Encoder, *, pairs: bool) -> list[Batch]:
-    return list(encoder.batches(texts(14, pairs=pairs), tokens_per_batch=40))
-
-
 @pytest.mark.parametrize("pairs", [False, True])
 @pytest.mark.parametrize("side", ["left", "right"])
-def test_together_or_layer_by_layer_is_the_same(pairs: bool, side: str) -> None:
-    encoder = fresh()
+def test_types_and_measures_are_those_of_the_recorded_maps(pairs: bool, side: str) -> None:
+    encoder, network = fresh(), bundled_network()
     encoder.tokenizer.padding_side = side
-    batches = several(encoder, pairs=pairs)
-    assert len({b.real.shape[1] for b in batches}) > 1  # so that some are padded once more
-    alone = list(read_batches(encoder, batches, measures=True, at_once=0))
-    size = max(b.real.shape[0] * b.real.shape[1] ** 2 for b in batches) * encoder.shape.heads
-    # All at once, two layers at a time, a few batches at a time.
-    for at_once in (AT_ONCE, 2 * size, 7 * size):
-        found = list(read_batches(encoder, batches, measures=True, at_once=at_once))
-        assert [r.batch for r in found] == batches
-        for one, other in zip(alone, found, strict=True):
-            assert one.types.equal(other.types)
-            assert torch.allclose(one.measures, other.measures, atol=1e-5)
+    batches = list(encoder.batches(texts(14, pairs=pairs), tokens_per_batch=40))
+    assert len(batches) > 2
+    found = list(read_batches(encoder, batches, measures=True))
+    assert [r.batch for r in found] == batches
+    for seen in found:
+        segments = segments_of(seen.batch)
+        kept: list[torch.Tensor] = []
+        encoder.run(seen.batch, reduce={"layer.*.head.*.pattern": Keeper(kept)})
+        assert len(kept) == LAYERS
+        for layer, maps in enumerate(kept):
+            assert classify(network, maps, Cells(segments)).equal(seen.types[:, layer])
+            measures = map_measures(maps, segments)
+            assert torch.allclose(measures, seen.measures[:, :, layer], atol=1e-6)
 
 
-def test_one_call_reads_all_layers_of_all_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_types_are_named_by_few_calls_of_limited_size(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
-    def counted(network: Any, maps: torch.Tensor, cells: Cells, **more: Any) -> torch.Tensor:
-        seen.append(maps.shape)
-        return classify(network, maps, cells, **more)
+    def counted(network: Any, look: Look, *of_texts: Any, **more: Any) -> torch.Tensor:
+        seen.append(look.facts.shape[:2])
+        return types_of(network, look, *of_texts, **more)
 
-    monkeypatch.setattr(reading, "classify", counted)
+    monkeypatch.setattr(reading, "types_of", counted)
     encoder = fresh()
-    batches = several(encoder, pairs=True)
-    widest = max(b.real.shape[1] for b in batches)
-    list(read_batches(encoder, batches, at_once=AT_ONCE))
-    assert seen == [(14, LAYERS * encoder.shape.heads, widest, widest)]
+    maps = LAYERS * encoder.shape.heads  # of one text
+    batch = encoder.encode(texts(14, pairs=True))
+    whole = read_maps(encoder, batch)
+    assert seen == [(14, maps)]  # all layers together
     seen.clear()
-    list(read_batches(encoder, batches))  # on a CPU each layer by itself
-    assert len(seen) == LAYERS * len(batches)
-
-
-def test_no_more_than_was_asked_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes = []
-
-    def measured(network: Any, maps: torch.Tensor, cells: Cells, **more: Any) -> torch.Tensor:
-        sizes.append(maps.numel())
-        return classify(network, maps, cells, **more)
-
-    monkeypatch.setattr(reading, "classify", measured)
-    encoder = fresh()
-    batches = several(encoder, pairs=False)
-    layer = max(b.real.shape[0] * b.real.shape[1] ** 2 for b in batches) * encoder.shape.heads
-    for at_once in (2 * layer, 5 * layer):
-        sizes.clear()
-        list(read_batches(encoder, batches, at_once=at_once))
-        assert max(sizes) <= at_once
+    monkeypatch.setitem(reading._TOGETHER, "cpu", 4 * maps)
+    assert read_maps(encoder, batch).types.equal(whole.types)
+    assert seen == [(4, maps)] * 3 + [(2, maps)]
 
 
 def test_the_host_waits_for_no_number_of_the_maps() -> None:
@@ -118,8 +110,10 @@ def test_the_host_waits_for_no_number_of_the_maps() -> None:
     # Tensors without numbers: whatever asks for one, or makes a tensor elsewhere, fails.
     maps, segments = torch.empty(3, 4, 9, 9, device="meta"), torch.empty(3, 9, device="meta").long()
     cells = Cells(segments)
-    assert classify(network, maps, cells, multiple=16).shape == (3, 4)
-    assert map_measures(maps, segments >= 0, own_segment(segments)).shape[1:] == (3, 4)
+    look = cells.look(maps, measures=True)
+    assert look.measures is not None
+    assert look.measures.shape[1:] == (3, 4)
+    assert types_of(network, look, cells.same, cells.paired, multiple=16).shape == (3, 4)
 
 
 def test_calls_do_not_grow_with_the_maps() -> None:
@@ -136,9 +130,9 @@ def test_calls_do_not_grow_with_the_maps() -> None:
 def test_texts_that_fill_up_change_nothing() -> None:
     maps = torch.rand(3, 2, 9, 9).mul(4).softmax(-1)
     cells, network = Cells(torch.zeros(3, 9, dtype=torch.long)), bundled_network()
-    plain = classify(network, maps, cells)
-    assert classify(network, maps, cells, multiple=16).equal(plain)
-    assert classify(network, maps, cells, multiple=3).equal(plain)
+    plain, given = classify(network, maps, cells), (cells.look(maps), cells.same, cells.paired)
+    assert types_of(network, *given, multiple=16).equal(plain)
+    assert types_of(network, *given, multiple=3).equal(plain)
 
 
 def test_measures_that_were_not_taken_are_not_given() -> None:
@@ -147,23 +141,3 @@ def test_measures_that_were_not_taken_are_not_given() -> None:
     assert found.types.shape == (1, LAYERS, encoder.shape.heads)
     with pytest.raises(ValueError, match="measures=True"):
         _ = found.measures
-
-
-def test_half_precision_is_enough() -> None:
-    """As a GPU reads types."""
-    network, same = bundled_network(), []
-    for made in make_maps(120, seed=3, longest=60):
-        maps = torch.from_numpy(made.weights).float()[None, None]
-        cells = Cells(torch.from_numpy(made.segments)[None])
-        assert torch.allclose(cells.shrink(maps.half()), cells.shrink(maps), atol=2e-3)
-        same.append(classify(network, maps.half(), cells).equal(classify(network, maps, cells)))
-    assert sum(same) >= 119
-
-
-def test_answers_that_are_owed_come_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    encoder = fresh()
-    batches = several(encoder, pairs=True)
-    monkeypatch.setattr(reading, "_LITTLE", 0)
-    monkeypatch.setattr(reading, "_PADDING", 0.0)  # so that most batches are read by themselves
-    found = list(read_batches(encoder, batches, at_once=AT_ONCE))
-    assert [r.batch for r in found] == batches

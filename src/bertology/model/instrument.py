@@ -325,9 +325,11 @@ def switched_configs(model: nn.Module, implementation: str) -> Iterator[None]:
     try:
         for module in model.modules():
             config = module.__dict__.get("config")
-            if config is None or not hasattr(config, "_attn_implementation"):
+            if config is None:
                 continue
             if id(config) not in copies:
+                if not hasattr(config, "_attn_implementation"):
+                    continue
                 copies[id(config)] = copy.copy(config)
                 # The property's setter would walk into sub-configs, which the copy still shares.
                 copies[id(config)]._attn_implementation_internal = implementation

@@ -1,7 +1,7 @@
 """What can be said of an attention map in plain numbers: how spread, diagonal, striped, blocky.
 
-All functions take maps as (B, H, T, T), rows attending to columns, and the real tokens as (B, T);
-padding may lie on either side and changes no number. Every measure is a mean over real queries.
+Maps are (B, H, T, T), rows attending to columns. Padding may lie on either side; nothing attends
+to it, and its own rows change no number. Every measure is a mean over real queries.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["MEASURES", "REACH", "map_measures", "offset_masses", "own_segment"]
+__all__ = ["MEASURES", "REACH", "in_sentences", "map_measures", "offset_masses", "own_segment"]
 
 MEASURES = (
     "entropy",  # of a query's attention, 1 when it is even over all tokens, 0 when on one
@@ -22,41 +22,49 @@ MEASURES = (
 )
 REACH = 3  # tokens: the farthest relative position that is tried
 _STRIPES = 2  # a map of stripes has mostly one or two: [CLS], a [SEP] or a full stop
+_TINY = 1e-12
+_LEAST = 1e-30  # so that 0 · log 0 is 0
 
 
-def map_measures(maps: Tensor, real: Tensor, same: Tensor | None = None) -> Tensor:
+def map_measures(maps: Tensor, segments: Tensor) -> Tensor:
     """All measures of every map: (len(MEASURES), B, H).
 
     Args:
         maps: Attention (B, H, T, T).
-        real: (B, T), true for tokens that are not padding.
-        same: (B, T, T) from `own_segment`; None for single sentences, whose blockness is 0.
+        segments: (B, T), 0 and 1 in the sentences of a pair, all 0 for one, whose blockness is 0;
+            -1 for padding.
     """
-    real = real.to(maps.device)
-    pairs = real[:, :, None] & real[:, None, :]
-    maps = maps.float() * pairs[:, None]
-    share = real.float() / real.sum(-1, keepdim=True).clamp_min(1)  # each query's weight
-    received = torch.einsum("bhts,bt->bhs", maps, share)
+    maps, inside = maps.float(), in_sentences(segments)
+    count = inside.sum((1, 2)).clamp_min(1)[:, None]  # (B, 1)
+    parts = inside / count[..., None]  # what each query counts, by sentence
+    share = parts.sum(1)
+    by_part = parts[:, None] @ maps  # (B, H, 2, T)
+    received = by_part.sum(-2)
+    # What each column adds to the mean entropy of the rows; it also tells how even the column is.
+    surprise = maps.clamp_min(_LEAST).log_().mul_(maps)  # twice as quick as torch.special.entr
+    spread = -(share[:, None, None] @ surprise)[..., 0, :]
     diagonals = offset_masses(maps, share)  # (2 · REACH + 1, B, H)
-    block = torch.zeros_like(diagonals[0])
-    if same is not None:
-        inside = torch.einsum("bhts,bts->bht", maps, same.float())
-        by_chance = same.float().sum(-1) / real.sum(-1, keepdim=True)
-        paired = (same.any(-1) & real).any(-1)  # (B,)
-        block = torch.einsum("bht,bt->bh", inside - by_chance[:, None], share) * paired[:, None]
+    sizes = parts.sum(-1)  # (B, 2), sum to 1
+    within = (by_part * inside[:, None]).sum((-2, -1)) - sizes.square().sum(-1)[:, None]
     where = torch.arange(maps.shape[-1], device=maps.device)
-    distances = (where[:, None] - where).abs().float()
+    distances = (where[:, None] - where).abs() * share[..., None]  # (B, T, T)
     return torch.stack(
         [
-            _entropy(maps, real, share),
+            spread.sum(-1) / count.clamp_min(2).log(),
             diagonals[REACH - 1 : REACH + 2].sum(0),
             diagonals.amax(0),
             received.topk(min(_STRIPES, maps.shape[-1]), -1).values.sum(-1),
-            _evenness(maps, share),
-            block,
-            torch.einsum("bhts,ts,bt->bh", maps, distances, share),
+            _evenness(received, spread),
+            within * (sizes[:, 1:] > 0),
+            (maps.flatten(2) @ distances.flatten(1)[..., None])[..., 0],
         ]
     )
+
+
+def in_sentences(segments: Tensor) -> Tensor:
+    """(B, 2, T): 1 where a token lies in the first or in the second sentence, else 0."""
+    sentence = torch.arange(2, device=segments.device)[:, None]
+    return (segments[:, None] == sentence).float()
 
 
 def own_segment(segments: Tensor) -> Tensor:
@@ -86,16 +94,13 @@ def offset_masses(maps: Tensor, share: Tensor) -> Tensor:
     return torch.stack(found)
 
 
-def _entropy(maps: Tensor, real: Tensor, share: Tensor) -> Tensor:
-    most = real.sum(-1).clamp_min(2).float().log()[:, None]
-    return torch.einsum("bht,bt->bh", torch.special.entr(maps).sum(-1), share) / most
+def _evenness(received: Tensor, spread: Tensor) -> Tensor:
+    """The effective share of queries that a column draws from, mean over the attention given.
 
-
-def _evenness(maps: Tensor, share: Tensor) -> Tensor:
-    """The effective share of queries that a column draws from, mean over the attention given."""
-    weighted = maps * share[:, None, :, None]  # (B, H, T, S); sums to 1 in each map
-    received = weighted.sum(-2)
-    sources = weighted / received.clamp_min(1e-12)[..., None, :]
-    effective = torch.special.entr(sources).sum(-2).exp() * share.amax(-1)[:, None, None]
+    A column that receives r draws from exp(entropy of its sources) queries. With L equal queries
+    that entropy is log L + log r + spread / r, so no second logarithm of the map is needed.
+    """
+    some = received.clamp_min(_TINY)
+    effective = (some.log() + spread / some).clamp_max(0).exp()
     found: Tensor = (received * effective).sum(-1)
     return found

@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from bertology.model.map_measures import REACH
+from bertology.model.map_measures import REACH, in_sentences
 
 __all__ = ["FACTS", "OFFSETS", "TextFacts"]
 
@@ -23,6 +23,7 @@ _ROOTED = ("line", "line of all", "first column", "near", "wide", "two columns",
 _COMPARED = ("line", "line of all", "line nearby", "first column", "column")
 _ROWS = (*_PLAIN, *(f"root of {x}" for x in _ROOTED), *(f"{x} to darkest" for x in _COMPARED))
 _TINY = 1e-9
+_FAINT = 1e-4  # squares: where less is left beside the diagonals, its form is rounding
 FACTS = OFFSETS + 37
 
 
@@ -31,8 +32,7 @@ class TextFacts:
 
     def __init__(self, segments: Tensor) -> None:
         """`segments` is (B, T): 0 and 1 in a pair's sentences, all 0 for one, -1 for padding."""
-        sentence = torch.arange(2, device=segments.device)[:, None]
-        inside = (segments[:, None] == sentence).float()  # (B, 2, T)
+        inside = in_sentences(segments)  # (B, 2, T)
         self.inside, self._sizes = inside, inside.sum(-1)
         self.real = inside.sum(1)  # 1 or 0
         self.count = self.real.sum(-1, keepdim=True).clamp_min(1)
@@ -42,20 +42,17 @@ class TextFacts:
         self._parts = inside / self.count[:, None]
 
     def of(self, maps: Tensor) -> Tensor:
-        """(B, H, FACTS) of maps (B, H, T, T), the offsets -REACH … REACH first.
-
-        Maps may be of half precision, and sums over them are then rounded to it; facts are not.
-        """
-        darkest = maps.amax(-1).float()  # (B, H, T), of each row
-        squares = torch.linalg.vector_norm(maps, dim=-1, dtype=torch.float32).square()
-        by_part = (self._parts[:, None].to(maps.dtype) @ maps).float()  # (B, H, 2, T)
+        """(B, H, FACTS) of maps (B, H, T, T), the offsets -REACH … REACH first."""
+        darkest = maps.amax(-1)  # (B, H, T), of each row
+        squares = torch.linalg.vector_norm(maps, dim=-1).square()
+        by_part = self._parts[:, None] @ maps  # (B, H, 2, T)
         received = by_part.sum(-2)
         lines = self._lines(maps)  # (OFFSETS, B, H, T), by query
         shares = lines * self._share[:, None]
         offsets = shares.sum(-1)
         most, where = received.topk(min(_TOP[-1], maps.shape[-1]), -1)
         followed = where[..., None, :_STRIPES].expand(*maps.shape[:-1], -1)
-        columns = maps.gather(-1, followed).float()  # (B, H, T, _STRIPES)
+        columns = maps.gather(-1, followed)  # (B, H, T, _STRIPES)
         rows = self._rows(lines, offsets, columns, darkest, squares)
         facts = [
             *offsets,
@@ -141,7 +138,7 @@ class TextFacts:
                 rest[..., moved] -= shares[i, ..., kept]
         left = rows["squares"] - rows["line squares"]
         left_top = rest.topk(min(2, size), -1).values.sum(-1)
-        likeness = rest.square().sum(-1) / left.clamp_min(_TINY)
+        likeness = rest.square().sum(-1) / left.clamp_min(_FAINT)
         alike = received.square().sum(-1)
         return [
             alike,

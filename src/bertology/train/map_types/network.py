@@ -18,12 +18,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from bertology.data.map_labels import MAP_TYPES
-from bertology.model.map_measures import own_segment
-from bertology.train.map_types.facts import FACTS, TextFacts
+from bertology.train.map_types.facts import FACTS
+from bertology.train.map_types.looks import GRID, Cells, Look
 
-__all__ = ["GRID", "WEIGHTS", "Cells", "MapTypeNetwork", "bundled_network", "classify"]
+__all__ = ["WEIGHTS", "MapTypeNetwork", "bundled_network", "classify", "types_of"]
 
-GRID = 16
 WEIGHTS = "model.safetensors"
 _WIDTHS = (8, 16, 16, 16, 16, 16, 16, 16)  # channels of the eight convolutional layers
 _STRIDES = (2, 2, 1, 1, 1, 2, 1, 1)
@@ -31,44 +30,6 @@ _HIDDEN = 32
 _DROPPED = 0.1  # of what the last layers are given, in training
 _FARTHEST = 4.0  # spreads from the middle: what lies beyond tells no more
 _BLOCK = MAP_TYPES.index("block")
-
-
-class Cells:
-    """How the tokens of a batch fall into GRID cells; made once, used for all its maps."""
-
-    def __init__(self, segments: Tensor) -> None:
-        """`segments` is (B, T): 0 and 1 in a pair's sentences, all 0 for one, -1 for padding."""
-        self._text = TextFacts(segments)
-        self.paired = self._text.paired  # (B,)
-        cells = _shares(self._text.real, self._text.count)  # (B, GRID, T)
-        self._rows = cells / cells.sum(-1, keepdim=True).clamp_min(1e-6)
-        # Laid out for the product below: as a mere view it would be many times slower.
-        self._columns = cells.mT.contiguous()
-        same = own_segment(segments).float()
-        self.same = self._rows @ same @ self._rows.mT  # (B, GRID, GRID)
-
-    def shrink(self, maps: Tensor) -> Tensor:
-        """Maps (B, H, T, T), of any precision, as (B, H, GRID, GRID)."""
-        batch, heads, size, _ = maps.shape
-        # First the columns of all heads in one product, then the rows of what is left.
-        narrow = maps.reshape(batch, heads * size, size) @ self._columns.to(maps.dtype)
-        beside = narrow.view(batch, heads, size, GRID).transpose(1, 2)
-        small = self._rows.to(maps.dtype) @ beside.reshape(batch, size, heads * GRID)
-        return small.view(batch, GRID, heads, GRID).transpose(1, 2).float()
-
-    def facts(self, maps: Tensor) -> Tensor:
-        """What the cells do not show: (B, H, FACTS)."""
-        return self._text.of(maps)
-
-
-def _shares(real: Tensor, count: Tensor) -> Tensor:
-    """(B, GRID, T): how much of each token lies in each cell; a token has 1 in all."""
-    width = count[..., None] / GRID
-    first = real.argmax(-1)[:, None, None]
-    token = torch.arange(real.shape[-1], device=real.device) - first  # (B, 1, T)
-    cell = torch.arange(GRID, device=real.device)[None, :, None] * width
-    shared = torch.minimum(cell + width, token + 1.0) - torch.maximum(cell, token)
-    return shared.clamp_min(0) * real[:, None]
 
 
 class MapTypeNetwork(nn.Module):
@@ -139,20 +100,27 @@ class MapTypeNetwork(nn.Module):
         return plain
 
 
-def classify(network: MapTypeNetwork, maps: Tensor, cells: Cells, *, multiple: int = 1) -> Tensor:
+def types_of(
+    network: MapTypeNetwork, look: Look, same: Tensor, paired: Tensor, *, multiple: int = 1
+) -> Tensor:
     """The type of each map, an index into MAP_TYPES: (B, H). One sentence has no block.
 
     The network is given a `multiple` of so many texts, some of them twice if need be, since
     cuDNN plans anew for each size that it meets.
     """
-    given = [cells.shrink(maps), cells.same, cells.facts(maps)]
-    spare = -len(maps) % multiple
+    given = [look.small, same, look.facts]
+    spare = -len(same) % multiple
     if spare:
         given = [torch.cat([x, x[:1].expand(spare, *x.shape[1:])]) for x in given]
-    logits = network(*given)[: len(maps)]
-    logits[..., _BLOCK].masked_fill_(~cells.paired[:, None], -torch.inf)
+    logits = network(*given)[: len(same)]
+    logits[..., _BLOCK].masked_fill_(~paired[:, None], -torch.inf)
     found: Tensor = logits.argmax(-1)
     return found
+
+
+def classify(network: MapTypeNetwork, maps: Tensor, cells: Cells) -> Tensor:
+    """The type of each map of (B, H, T, T): (B, H)."""
+    return types_of(network, cells.look(maps), cells.same, cells.paired)
 
 
 @cache

@@ -11,7 +11,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from bertology.data.map_labels import MAP_TYPES
-from bertology.train.map_types.network import Cells, MapTypeNetwork
+from bertology.train.map_types.looks import Cells
+from bertology.train.map_types.network import MapTypeNetwork
 from bertology.train.map_types.procedural import MadeMap
 from bertology.train.map_types.variation import SeenMap
 
@@ -64,8 +65,9 @@ def sample_of(maps: Sequence[SeenMap]) -> Sample:
     for one in maps:
         cells = Cells(torch.from_numpy(np.ascontiguousarray(one.segments))[None])
         weights = torch.from_numpy(np.ascontiguousarray(one.weights)).float()[None, None]
-        small.append(cells.shrink(weights)[0, 0])
-        facts.append(cells.facts(weights)[0, 0])
+        look = cells.look(weights)
+        small.append(look.small[0, 0])
+        facts.append(look.facts[0, 0])
         same.append(cells.same[0])
     seen = torch.tensor([one.seen for one in maps]).float()
     return Sample(torch.stack(small), torch.stack(same), torch.stack(facts), seen)
