@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -126,6 +127,7 @@ def _present(account: Account, to: Path) -> None:
     from bertology.reproductions.summary import as_json, as_markdown
 
     say("Drawing the page …")
+    before = _command_before(to)
     texts = {
         "index.html": reproduction_page(account),
         "summary.json": as_json(account),
@@ -139,7 +141,17 @@ def _present(account: Account, to: Path) -> None:
     say(f"{len(account.judged)} claims: {counts}", style="bold")
     for step, _ in account.not_run():
         warn(f"{step.key} was not run; the page says why.")
+    if before not in (None, account.command):
+        say(f"The page that was here, of another command, is replaced. To have it again: {before}")
     say(f"Page:    {to / 'index.html'}")
     say(f"Summary: {to / 'summary.md'}, {to / 'summary.json'}")
     say("Next:")
     say(f"  bertology list --store {shlex.quote(account.store)}")
+
+
+def _command_before(to: Path) -> str | None:
+    """What made the page that lies there, if one does."""
+    try:
+        return str(json.loads((to / "summary.json").read_text(encoding="utf-8"))["command"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
