@@ -14,10 +14,12 @@ import bertology as bt
 import tiny
 from bertology.data.corpus import Corpus, Example, Field
 from bertology.data.map_labels import MAP_TYPES
+from bertology.errors import CapabilityError
 from bertology.model.encoder import Encoder
+from bertology.model.pruning import prune_heads
 from bertology.results.claims import Outcome, Relation, Rule
 from bertology.results.store import Store
-from bertology.studies.map_types import MapTypesResult
+from bertology.studies.map_types import MapTypes, MapTypesResult
 
 WORDS = ["the", "cat", "dog", "sees", "a", "bird", "and", "runs"]
 SEP, MARK = 3, 60  # the token's id; the feature that only it has
@@ -141,3 +143,9 @@ def test_a_stored_result_draws_its_figures(tmp_path: Path) -> None:
     for name in again.figures():
         assert again.plot(name).axes
     assert all(name in again.headline() for name in MAP_TYPES)
+
+
+def test_a_pruned_model_is_refused_before_any_work() -> None:
+    smaller = Encoder(prune_heads(tiny.model("bert"), [(1, 0)]), tiny.tokenizer(WORDS))
+    with pytest.raises(CapabilityError, match="pruned away"):
+        MapTypes().check(smaller, None)

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 import pytest
 import torch
 
+from bertology.train.map_types import scanning
 from bertology.train.map_types.looks import Cells, Look, of_all_heads
 from bertology.train.map_types.scanning import Scanner
 
@@ -89,3 +90,18 @@ def test_the_kernels_say_what_torch_says_when_interpreted() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_without_a_triton_that_works_torch_reads_the_maps(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not scanning.can_scan(torch.ones(1, 1, 2, 2))  # not on a GPU
+    monkeypatch.setattr(scanning, "find_spec", lambda name: None)
+    assert not scanning._triton_works.__wrapped__(0)
+
+    def broken(*given: object, **more: object) -> None:
+        raise RuntimeError("Failed to find C compiler")
+
+    monkeypatch.setattr(scanning, "find_spec", lambda name: name)
+    monkeypatch.setattr(scanning, "Scanner", broken)
+    monkeypatch.setattr(torch, "full", lambda size, value, device: torch.ones(size) * value)
+    with pytest.warns(RuntimeWarning, match="C compiler"):
+        assert not scanning._triton_works.__wrapped__(0)

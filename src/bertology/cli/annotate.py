@@ -203,6 +203,12 @@ def _show_agreement(path: Path) -> None:
     if len({annotator for annotator, _ in coders}) > 2 and shared:
         alpha = krippendorffs_alpha(shared)
         say(f"All annotators: Krippendorff's α = {alpha or 'not defined'}, {len(shared)} maps")
+        counts = [len(given) for given in shared]
+        if min(counts) < max(counts):
+            say(
+                f"Maps have {min(counts)} to {max(counts)} labels. Where more were asked for "
+                "because annotators differed, α comes out too low."
+            )
 
 
 def _show_comparison(comparison: Comparison) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from bertology.bundled import bundled_fingerprint
 from bertology.data.map_labels import MAP_TYPES
+from bertology.errors import CapabilityError
 from bertology.results.measures import Measure, column_grid, dashed
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, bounded_mean_bounds, mean_interval
@@ -223,6 +224,15 @@ class MapTypes(SampledStudy[MapTypesResult]):
     def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
         """The network that names the types."""
         return {"map_types_network": bundled_fingerprint("map-types/model.safetensors")}
+
+    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+        """All heads must be there."""
+        super().check(encoder, corpus)
+        if encoder.numbering.removed:
+            raise CapabilityError(
+                f"{encoder.name!r} has heads pruned away; they have no maps to sort.",
+                hint="Run the study on the model it was pruned from.",
+            )
 
     def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
         """The type of every map in a block of examples, and sums of the measures."""

@@ -48,7 +48,7 @@ class Cells:
 
     def __init__(self, segments: Tensor) -> None:
         """`segments` is (B, T): 0 and 1 in a pair's sentences, all 0 for one, -1 for padding."""
-        self.segments, self._text = segments, TextFacts(segments)
+        self.segments, self._text = segments.contiguous(), TextFacts(segments)
         self.paired = self._text.paired  # (B,)
         cells = _shares(self._text.real, self._text.count)  # (B, GRID, T)
         self.rows = cells / cells.sum(-1, keepdim=True).clamp_min(1e-6)
