@@ -36,6 +36,18 @@ class Metric:
     higher_is_better: bool = True
     discrete: bool = True
     """Whether predictions are class ids, so that an example either flips or stays as it was."""
+    lowest: float = 0.0
+    """The worst that there is; the best is 1."""
+
+    @property
+    def within(self) -> tuple[float, float]:
+        """Where scores lie."""
+        return self.lowest, 1.0
+
+    @property
+    def differences_within(self) -> tuple[float, float]:
+        """Where differences of two scores lie."""
+        return self.lowest - 1, 1 - self.lowest
 
     def score(self, predictions: ArrayLike, targets: ArrayLike) -> float:
         """The score over all examples given."""
@@ -160,8 +172,8 @@ METRICS: dict[str, Metric] = {
     for metric in (
         Metric("accuracy", _accuracy_statistics, _accuracy),
         Metric("f1", _f1_statistics, _f1),
-        Metric("matthews", _matthews_statistics, _matthews),
-        Metric("pearson", _pearson_statistics, _correlation, discrete=False),
-        Metric("spearman", _spearman_statistics, _correlation, discrete=False),
+        Metric("matthews", _matthews_statistics, _matthews, lowest=-1.0),
+        Metric("pearson", _pearson_statistics, _correlation, discrete=False, lowest=-1.0),
+        Metric("spearman", _spearman_statistics, _correlation, discrete=False, lowest=-1.0),
     )
 }

@@ -69,6 +69,8 @@ def test_a_page_that_is_stopped_and_resumed(
     assert "mrpc" not in record["missing"]
     assert "ud-ewt" in record["missing"]
     assert str(tmp_path) not in (to / "summary.md").read_text()
+    assert record["command"].endswith("--root DATA")
+    assert "it takes two tasks or more" in page
     code, again = call(*given)
     assert code == 0, again
     assert "running" not in again
@@ -98,6 +100,7 @@ def test_the_plan_is_shown_and_nothing_is_done(
         (("dark-secrets", "--tasks", "grammar"), "poses no task"),
         (("dark-secrets", "--model", "no/such/folder"), "no/such/folder"),
         (("dark-secrets", "--examples", "1"), "--examples"),
+        (("dark-secrets", "--tasks", ""), "--tasks"),
     ],
 )
 def test_bad_input_is_refused_before_any_work(

@@ -66,3 +66,13 @@ def test_ratios() -> None:
     assert of.high - of.low < 0.1
     none = np.zeros(3, dtype=bool)
     assert ratio_of_largest(means, none, ~none) is None
+
+
+def test_bounds_end_where_means_must_lie() -> None:
+    values = np.array([[0.0, 1.0, 0.0], [0.9, 1.0, 0.8]])
+    free, kept = partial_means(values, resamples=200), partial_means(values, within=(0.0, 1.0))
+    assert free.low[0] < 0 < 1 < free.high[0]
+    for low, high in ((kept.low, kept.high), (kept.simultaneous_low, kept.simultaneous_high)):
+        assert (low >= 0).all()
+        assert (high <= 1).all()
+    assert kept.value.tolist() == free.value.tolist()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from bertology.metrics import find_metric
 from bertology.stats import adjusted, paired_p, repeated
 
 
@@ -33,3 +34,15 @@ def test_what_was_not_measured_stays_unknown() -> None:
     assert repeated([]).n == 0
     found = adjusted([0.01, math.nan, 0.02])
     np.testing.assert_allclose(found, [0.02, np.nan, 0.02])
+
+
+def test_bounds_end_where_scores_must_lie() -> None:
+    scores = [0.1, 0.9, 0.6]
+    assert repeated(scores).low < 0
+    assert repeated(scores).high > 1
+    kept = repeated(scores, within=find_metric("f1").within)
+    assert (kept.low, kept.high) == (0.0, 1.0)
+    assert kept.value == repeated(scores).value
+    assert find_metric("pearson").within == (-1.0, 1.0)
+    assert find_metric("pearson").differences_within == (-2.0, 2.0)
+    assert find_metric("accuracy").differences_within == (-1.0, 1.0)

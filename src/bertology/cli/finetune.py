@@ -233,9 +233,10 @@ def _default_place(model: str, job: TuningJob) -> Path:
 
 def _tell_job(job: TuningJob, options: FinetuneOptions) -> None:
     say(f"{job.encoder.name}: {job.start.title}", style="bold")
+    learned = f"{len(job.train):,} examples to learn from, " * (job.start.learns != "nothing")
     say(
-        f"  {job.train.name}: {len(job.train):,} examples to learn from, "
-        f"{len(job.validation):,} to be judged by; on {job.encoder.device}"
+        f"  {job.train.name}: {learned}{len(job.validation):,} to be judged by; "
+        f"on {job.encoder.device}"
     )
     s = job.settings
     if job.start.learns != "nothing":
@@ -282,6 +283,7 @@ def _tell_cut(record: dict[str, Any]) -> None:
 
 
 def _show(records: Sequence[dict[str, Any]], place: Path) -> None:
+    from bertology.metrics import find_metric
     from bertology.stats import repeated
 
     metrics = list(records[0]["scores"])
@@ -290,17 +292,23 @@ def _show(records: Sequence[dict[str, Any]], place: Path) -> None:
         for r in records
     ]
     if len(records) > 1:
-        found = [repeated([r["scores"][m] for r in records]) for m in metrics]
+        found = [
+            repeated([r["scores"][m] for r in records], within=find_metric(m).within)
+            for m in metrics
+        ]
         rows.append(["mean", None, *(e.value for e in found)])
-        bounds = [None if e.low != e.low else f"{e.low:.3f} … {e.high:.3f}" for e in found]
+        bounds = ["all equal" if e.low != e.low else f"{e.low:.3f} … {e.high:.3f}" for e in found]
         rows.append(["95 % interval", None, *bounds])
     rows.append(["always the same answer", None, *(records[0]["baseline"][m] for m in metrics)])
     show_table(("", "epoch", *metrics), rows, title="Scores on the validation data")
     folder = place / f"seed-{records[0]['settings']['seed']}"
     say(f"Models: {place}/seed-*" if len(records) > 1 else f"The model: {folder}")
-    data = records[0]["validation"]["origin"].get("name_or_path", records[0]["task"])
+    origin = records[0]["validation"]["origin"]
+    given = {"model": folder, "task": origin.get("name_or_path", records[0]["task"])}
+    if origin.get("split") not in (None, "validation"):
+        given["split"] = origin["split"]
+    if origin.get("root"):
+        given["root"] = origin["root"]
     say("Next:")
-    say(
-        f"  bertology run head-ablation --model {shlex.quote(str(folder))} "
-        f"--task {shlex.quote(str(data))}"
-    )
+    words = " ".join(f"--{name} {shlex.quote(str(value))}" for name, value in given.items())
+    say(f"  bertology run head-ablation {words}")

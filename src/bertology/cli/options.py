@@ -30,7 +30,12 @@ def options_of(kind: type[Any], *, panel: str) -> list[inspect.Parameter]:
 
 def given_values(kind: type[Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of `kind` that the user gave on the command line."""
-    return {f.name: options[f.name] for f in fields(kind) if options.get(f.name) is not None}
+    given = {f.name: options[f.name] for f in fields(kind) if options.get(f.name) is not None}
+    for name, value in given.items():
+        if value == ():  # as of an unset variable of the shell; the default would surprise
+            option = f"--{name.replace('_', '-')}"
+            raise ParameterError(option, "the command", "name something, or be left out", "")
+    return given
 
 
 def columns_of(pairs: Iterable[str], *, of: str) -> dict[str, str]:

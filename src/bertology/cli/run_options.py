@@ -20,7 +20,7 @@ class RunOptions:
     task: str | None = parameter(None, "A corpus that poses a task, such as mrpc.")
     corpus: str | None = parameter(None, "A corpus by name, path or hub id; instead of --task.")
     split: str = parameter("validation", "Which part of the corpus.")
-    limit: int | None = parameter(None, "Use at most so many examples.", minimum=1)
+    limit: int | None = parameter(None, "Take at most so many examples of the data.", minimum=1)
     columns: tuple[str, ...] = parameter(
         (), "Columns of a file of your own: text=sentence,label=gold."
     )

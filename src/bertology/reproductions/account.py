@@ -107,6 +107,8 @@ class Account:
         given.append(("tasks", ",".join(self.wishes.tasks)))
         names = ("examples", "train_examples", "epochs", "seeds")
         given += [(name.replace("_", "-"), getattr(self.wishes, name)) for name in names]
+        if self.wishes.root is not None:
+            given.append(("root", "DATA"))  # the folder's name here says nothing elsewhere
         return _command(f"bertology reproduce {self.reproduction.name}", given)
 
     def not_run(self) -> Iterator[tuple[Step, str]]:
@@ -138,7 +140,13 @@ def judge_claims(claims: Sequence[Claim], plan: Plan, carried: Carried) -> tuple
 def _why_not(study: str, plan: Plan, carried: Carried) -> str:
     """Why a study has no result, as far as is known."""
     reasons = [carried.reasons[s.key] for s in plan.asked(study) if s.key in carried.reasons]
-    return "; ".join(dict.fromkeys(reasons)) or "the plan does not have it"
+    return "; ".join(dict.fromkeys(reasons)) or _not_planned(study)
+
+
+def _not_planned(study: str) -> str:
+    if study == "task-comparison":
+        return "it takes two tasks or more"
+    return "not part of what was asked for"
 
 
 def count_outcomes(judged: Iterable[Judged]) -> dict[str, int]:

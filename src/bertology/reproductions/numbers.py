@@ -55,7 +55,8 @@ def evidence_numbers(found: Found) -> Numbers:
     return Numbers(
         ("quantity", *found),
         tuple(rows),
-        note="In brackets: intervals as claims are judged on; n: examples, heads, links or seeds.",
+        note="In brackets: intervals as claims are judged on; "
+        "n: examples, heads, layers, links or seeds.",
     )
 
 
@@ -129,11 +130,13 @@ def type_numbers(found: Found) -> Numbers:
 
 
 def relation_numbers(found: Found) -> Numbers:
-    """The two heads of the highest weight between linked words (relation-heads)."""
+    """Heads of the highest weight between linked words, and sure ones (relation-heads)."""
     rows = []
     for title, result in found.items():
         heads, facts = result.tables["heads"], result.arrays.attrs
-        top = heads.sort_values("weight", ascending=False).head(2)
+        by_weight = heads.sort_values("weight", ascending=False).head(2)
+        sure = heads[heads["sure"].astype(bool)].drop(by_weight.index, errors="ignore")
+        by_excess = sure.sort_values("excess", ascending=False).head(3)
         rows += [
             (
                 title,
@@ -143,13 +146,15 @@ def relation_numbers(found: Found) -> Numbers:
                 with_interval(r["excess"], r["simultaneous_low"], r["simultaneous_high"]),
                 "yes" if r["sure"] else "no",
             )
-            for r in top.to_dict("records")
+            for r in [*by_weight.to_dict("records"), *by_excess.to_dict("records")]
         ]
     return Numbers(
         ("data", "sentences", "layer.head", "weight", "excess over unlinked words", "sure"),
         tuple(rows),
-        note="The two heads of the highest weight, layers and heads from 0. Intervals of the "
-        "excess hold for all heads and comparisons together.",
+        note="First the two heads of the highest weight, then up to three others that are sure, "
+        "by excess; layers and heads from 0. Intervals of the excess hold for all heads and "
+        "comparisons together. A claim about the largest excess has the highest of all lower "
+        "bounds, which may be another head's than the largest excess itself.",
     )
 
 

@@ -122,7 +122,7 @@ def _chips(judged: Judged) -> Html:
 def _claim(judged: Judged) -> Html:
     claim = judged.claim
     rows = [(title, chip(v.outcome, v.outcome.value), _measured(v)) for title, v in judged.telling]
-    below: Html = table(("data", "verdict", "measured"), rows)
+    below: Html = table(("data", "verdict", f"measured (must be {claim.rule.bound})"), rows)
     if not judged.verdicts:
         below = element("p", chip(None, NOT_RUN), f" {judged.reason}", kind="soft")
     elif not rows:

@@ -118,7 +118,8 @@ def _verdict_lines(account: Account) -> Iterator[str]:
     yield ", ".join(f"{n} {name}" for name, n in account.counts.items()) + "."
     if "mixed" in account.counts:
         yield "Mixed: not the same on all tasks."
-    yield "What a claim must reach: `bertology claims show ID`; `bertology claims` lists the ids."
+    yield "A claim holds if all of the interval is as it must be, and fails if none of it is."
+    yield "What is measured: `bertology claims show ID`; `bertology claims` lists the ids."
     yield ""
     rows = []
     for judged in account.judged:
@@ -130,10 +131,11 @@ def _verdict_lines(account: Account) -> Iterator[str]:
             (
                 judged.claim.statement,
                 judged.claim.source.section,
+                judged.claim.rule.bound,
                 "; ".join(told) or _untold(judged),
             )
         )
-    yield from _table(("claim", "section", "verdict"), rows)
+    yield from _table(("claim", "section", "holds if", "verdict"), rows)
     yield ""
 
 

@@ -122,10 +122,15 @@ class Rule:
         without = high < first or low > last
         return (within, without) if self.relation is Relation.BETWEEN else (without, within)
 
-    def __str__(self) -> str:
+    @property
+    def bound(self) -> str:
+        """What the quantity must be, such as "above 0.01"."""
         if self.values is not None:
-            return f"{self.quantity} {self.relation} {self.values[0]:g} and {self.values[1]:g}"
-        return f"{self.quantity} {self.relation} {self.value:g}"
+            return f"{self.relation} {self.values[0]:g} and {self.values[1]:g}"
+        return f"{self.relation} {self.value:g}"
+
+    def __str__(self) -> str:
+        return f"{self.quantity} {self.bound}"
 
 
 @dataclass(frozen=True)

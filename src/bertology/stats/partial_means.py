@@ -10,6 +10,7 @@ Student's bounds (Bonferroni's for all rows) hold as well, and the wider ones ar
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,6 +56,7 @@ def partial_means(
     values: ArrayLike,
     *,
     reach: float = 0.0,
+    within: tuple[float, float] = (-math.inf, math.inf),
     level: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
@@ -62,8 +64,8 @@ def partial_means(
     """The mean of each row of `values` (V, N); NaN where an example lacks the quantity.
 
     `reach`: a deviation from the mean that must be allowed for even if none so large was seen, such
-    as 1 for hits and misses. Rows with fewer than two values have no interval and take no part
-    in the correction.
+    as 1 for hits and misses. `within`: where the means must lie; bounds beyond are cut off. Rows
+    with fewer than two values have no interval and take no part in the correction.
     """
     check_level(level, "partial_means")
     x = np.asarray(values, dtype=np.float64)
@@ -97,6 +99,7 @@ def partial_means(
         )
         stepped = step_down(np.maximum(-ndtri_exp(-against), 0.0), null)
         p[known] = np.maximum(stepped, against_all)
+    low, high, all_low, all_high = (np.clip(b, *within) for b in (low, high, all_low, all_high))
     return PartialMeans(mean, low, high, all_low, all_high, p, n.astype(np.int64), level)
 
 

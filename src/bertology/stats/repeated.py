@@ -8,6 +8,7 @@ which tells how coarse a score is and not how sure.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,15 +21,25 @@ __all__ = ["adjusted", "paired_p", "repeated"]
 Floats = NDArray[np.float64]
 
 
-def repeated(values: ArrayLike, level: float = 0.95) -> Estimate:
-    """The mean over runs; its bounds are NaN where the runs cannot give any."""
+def repeated(
+    values: ArrayLike,
+    level: float = 0.95,
+    *,
+    within: tuple[float, float] = (-math.inf, math.inf),
+) -> Estimate:
+    """The mean over runs; its bounds are NaN where the runs cannot give any.
+
+    `within`: where the values must lie; bounds beyond are cut off, for there the mean cannot be.
+    """
     check_level(level, "repeated")
     x = np.asarray(values, dtype=np.float64).ravel()
     if not x.size or not np.isfinite(x).all():
         return Estimate(math.nan, math.nan, math.nan, x.size, level)
     if x.size < 2 or _same(x):
         return Estimate(x.mean(), math.nan, math.nan, x.size, level)
-    return mean_interval(x, level)
+    found = mean_interval(x, level)
+    lowest, highest = within
+    return replace(found, low=max(found.low, lowest), high=min(found.high, highest))
 
 
 def paired_p(differences: ArrayLike) -> float:

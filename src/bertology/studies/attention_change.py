@@ -179,8 +179,13 @@ class AttentionChange(SampledStudy[AttentionChangeResult]):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.before:
-            must = "name a model, such as the one that this one was trained from"
-            raise ParameterError("before", "AttentionChange", must, self.before)
+            raise ParameterError(
+                "before",
+                "AttentionChange",
+                "name the model to compare with, such as the one that this one was trained from "
+                "(--before MODEL on the command line)",
+                self.before,
+            )
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
         """All heads must be there, and two examples for an interval."""

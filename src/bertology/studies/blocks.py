@@ -59,7 +59,7 @@ class BlockStudy(Study[R]):
 class SampledStudy(BlockStudy[R]):
     """Looks at so many examples at most, drawn by a seed."""
 
-    examples: int = parameter(1000, "Use at most so many examples.", minimum=2)
+    examples: int = parameter(1000, "Draw at most so many of the examples there are.", minimum=2)
     seed: int = parameter(0, "Seed of all that is drawn: examples and resamples.", minimum=0)
 
     def shown(self, corpus: Corpus) -> Corpus:

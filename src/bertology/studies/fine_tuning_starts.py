@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.errors import CapabilityError, DataError, InterruptedRunError, ParameterError
+from bertology.metrics import Metric, find_metric
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, adjusted, paired_p, repeated
 from bertology.studies.study import Context, Needs, Study, parameter
@@ -70,8 +71,9 @@ class FineTuningStartsResult(Result):
         """
         facts = self.arrays.attrs
         scores, level = self.by_seed(str(facts["judged"])), float(facts["level"])
+        within = find_metric(str(facts["judged"])).differences_within
         found = {
-            quantity: repeated(scores[one] - scores[other], level)
+            quantity: repeated(scores[one] - scores[other], level, within=within)
             for quantity, one, other in _CONTRASTS
             if one in scores and other in scores
         }
@@ -347,7 +349,10 @@ def _table(
     rows: list[dict[str, Any]] = []
     for metric in metrics:
         scores = runs.pivot(index="seed", columns="start", values=metric)
-        block = [{"start": n, "metric": metric} | _row(scores, n, level) for n in starts]
+        block = [
+            {"start": n, "metric": metric} | _row(scores, n, level, find_metric(metric))
+            for n in starts
+        ]
         for other in ("random", "frozen"):
             corrected = adjusted([row[f"over_{other}_p"] for row in block])
             for row, p in zip(block, corrected, strict=True):
@@ -356,8 +361,8 @@ def _table(
     return pd.DataFrame(rows)
 
 
-def _row(scores: pd.DataFrame, name: str, level: float) -> dict[str, Any]:
-    mean = repeated(scores[name], level)
+def _row(scores: pd.DataFrame, name: str, level: float, metric: Metric) -> dict[str, Any]:
+    mean = repeated(scores[name], level, within=metric.within)
     row: dict[str, Any] = {
         "mean": mean.value,
         "median": float(scores[name].median()),
@@ -368,7 +373,7 @@ def _row(scores: pd.DataFrame, name: str, level: float) -> dict[str, Any]:
     for other in ("random", "frozen"):
         base = scores[other] if other in scores else scores[name] * np.nan
         difference = scores[name] - base
-        compared = repeated(difference, level)
+        compared = repeated(difference, level, within=metric.differences_within)
         row |= {
             f"over_{other}": compared.value,
             f"over_{other}_low": compared.low,

@@ -150,7 +150,13 @@ class TokenClasses(TaggedStudy[TokenClassesResult]):
     def _means(self, rows: NDArray[Any]) -> Any:
         from bertology.stats.partial_means import partial_means
 
-        return partial_means(rows, level=self.level, resamples=self.resamples, seed=self.seed)
+        return partial_means(
+            rows,
+            within=(-1.0, 1.0),  # weights, and differences of them
+            level=self.level,
+            resamples=self.resamples,
+            seed=self.seed,
+        )
 
     def _layers(self, data: xr.Dataset) -> pd.DataFrame:
         """How each layer's attention is divided; the rest is words."""

@@ -157,7 +157,12 @@ class TokenToToken(TaggedStudy[TokenToTokenResult]):
 
         level = 1 - (1 - self.level) / families
         return partial_means(
-            rows, reach=reach, level=level, resamples=self.resamples, seed=self.seed
+            rows,
+            reach=reach,
+            within=(-1.0, 1.0),  # shares, weights, and differences of them
+            level=level,
+            resamples=self.resamples,
+            seed=self.seed,
         )
 
     def _links(self, data: xr.Dataset) -> tuple[dict[str, pd.DataFrame], dict[str, Estimate]]:
