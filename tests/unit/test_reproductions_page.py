@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -105,6 +106,16 @@ def account(monkeypatch: pytest.MonkeyPatch) -> Account:
     model = {"name": "/some/where/model", "fingerprint": "m", "family": "bert", "shape": {}}
     wishes = Wishes("/some/where/model", tasks=("some-task", "other-task"), examples=20)
     return Account(paper, wishes, plan, carried, model)
+
+
+def test_texts_that_were_cut_are_told_once_for_all_steps(account: Account) -> None:
+    assert "Texts that were cut" not in reproduction_page(account)
+    for made in account.carried.results.values():
+        cut = {"texts": 2, "of": 7, "tokens": 64, "asked": False}
+        made.provenance = replace(made.provenance, cut=cut)
+    page = reproduction_page(account)
+    steps = ", ".join(account.carried.results)
+    assert f"{steps}: 2 of 7 texts were cut to 64 tokens, the most that the model takes." in page
 
 
 def test_claims_are_judged_by_data(account: Account) -> None:

@@ -136,6 +136,9 @@ def show_result(result: Result, *, rows: int = _ROWS) -> None:
     say(f"{p.study} of {p.model.get('name')}{over}", style="bold")
     settings = ", ".join(f"{k} = {v}" for k, v in p.parameters.items() if v not in (None, []))
     say(f"{settings or 'no parameters'}; {p.duration:.1f} s; {p.created}; {result.identity}")
+    if p.cut_note():
+        # On standard output: whoever keeps the answer keeps what limits it.
+        say(p.cut_note(), style="yellow")
     if result.headline():
         say(result.headline())
     for i, name in enumerate(result.tables):

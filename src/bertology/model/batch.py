@@ -14,9 +14,11 @@ from torch import Tensor
 
 from bertology.errors import DataError, ParameterError
 
-__all__ = ["Batch", "Text", "by_length", "tokenize"]
+__all__ = ["Batch", "Text", "by_length", "count_longer", "tokenize"]
 
 Text = str | tuple[str, str]
+
+_COUNTED = 1024  # texts whose tokens are held at once while they are counted
 
 
 @dataclass
@@ -107,3 +109,16 @@ def tokenize(
     if long:
         rows = tokenizer(*given, padding=False, truncation="longest_first", max_length=limit)
     return dict(rows), len(long)
+
+
+def count_longer(tokenizer: Any, texts: Sequence[Text], limit: int) -> int:
+    """How many texts, or pairs of texts, have more than `limit` tokens with the special ones."""
+    single = [(text,) for text in texts if isinstance(text, str)]
+    pairs = [text for text in texts if not isinstance(text, str)]
+    found = 0
+    for rows in (single, pairs):
+        for start in range(0, len(rows), _COUNTED):
+            columns = [list(c) for c in zip(*rows[start : start + _COUNTED], strict=True)]
+            tokens = tokenizer(*columns, padding=False, truncation=False, verbose=False)
+            found += sum(len(ids) > limit for ids in tokens["input_ids"])
+    return found

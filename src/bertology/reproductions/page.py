@@ -263,6 +263,9 @@ def _rest(account: Account) -> Html:
     if models:
         columns = ("task", "score in points", "always the same answer", "examples learnt from")
         pieces += [element("h3", "The models that were fine-tuned"), table(columns, models)]
+    cut = _cut(account)
+    if cut:
+        pieces += [element("h3", "Texts that were cut"), items(cut)]
     rows = [
         (key, r.identity, f"{r.provenance.duration:.0f} s")
         for key, r in account.carried.results.items()
@@ -271,6 +274,16 @@ def _rest(account: Account) -> Html:
         listed = table(("step", "result in the store", "computed in"), rows)
         pieces.append(folded("All results", listed))
     return element("section", joined(pieces), id="rest")
+
+
+def _cut(account: Account) -> list[str]:
+    """What was too long for the model, and the steps that read it."""
+    steps: dict[str, list[str]] = {}
+    for key, result in account.carried.results.items():
+        note = result.provenance.cut_note("the model")
+        if note:
+            steps.setdefault(note, []).append(key)
+    return [f"{', '.join(keys)}: {note}" for note, keys in steps.items()]
 
 
 def _scores(scores: dict[str, float]) -> str:

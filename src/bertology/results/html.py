@@ -41,9 +41,10 @@ def _heading(result: Result) -> str:
     model = escape(str(p.model.get("name", "")))
     over = "" if p.corpus is None else f" over <b>{escape(str(p.corpus.get('name', '')))}</b>"
     parameters = escape(", ".join(f"{k}={v}" for k, v in p.parameters.items()))
+    note = f"<br>{escape(p.cut_note())}" if p.cut_note() else ""
     return (
         f"<p><b>{escape(p.study)}</b> of <b>{model}</b>{over} "
-        f"<code>{escape(result.identity)}</code><br><small>{parameters}</small></p>"
+        f"<code>{escape(result.identity)}</code><br><small>{parameters}</small>{note}</p>"
     )
 
 

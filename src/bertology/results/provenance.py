@@ -85,9 +85,12 @@ class Provenance:
     created: str = field(default_factory=_now)
     duration: float = 0.0  # seconds
     command: str | None = None
+    cut: dict[str, Any] | None = None
+    """Texts that were too long: `texts` of `of` were cut to `tokens`, which the study was `asked`
+    to do or else is all that the model takes. None where there is no limit or nobody counted."""
 
     def __post_init__(self) -> None:
-        for name in ("parameters", "model", "corpus", "others", "ingredients", "versions"):
+        for name in ("parameters", "model", "corpus", "others", "ingredients", "versions", "cut"):
             value = getattr(self, name)
             object.__setattr__(self, name, _as_json(value, name))
         for name, thing in {"model": self.model, "corpus": self.corpus, **self.others}.items():
@@ -111,6 +114,21 @@ class Provenance:
     def key(self) -> str:
         """`study/identity`, the address of the result in a store."""
         return f"{self.study}/{self.identity}"
+
+    def cut_note(self, model: str | None = None) -> str:
+        """A sentence for the reader where texts were cut, else nothing.
+
+        `model` stands for the model's name, which may be a folder that does not belong on a page.
+        """
+        if self.cut is None or not self.cut["texts"]:
+            return ""
+        n, of = self.cut["texts"], self.cut["of"]
+        kind = "pairs of texts" if (self.corpus or {}).get("pair") else "texts"
+        most = f"the most that {model or self.model.get('name')} takes"
+        return (
+            f"{n:,} of {of:,} {kind} {'was' if n == 1 else 'were'} cut to {self.cut['tokens']:,} "
+            f"tokens, {'as was asked' if self.cut.get('asked') else most}."
+        )
 
     def as_json(self) -> dict[str, Any]:
         """All fields as plain JSON values; `from_json` gives an equal object."""

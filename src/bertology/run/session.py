@@ -16,6 +16,7 @@ from bertology.errors import (
     ResultNotFoundError,
 )
 from bertology.quiet import is_verbose
+from bertology.run.cut_texts import cut_texts
 from bertology.run.describing import described
 from bertology.run.engine import Engine, Materials, Outcome, Status
 from bertology.run.local import LocalEngine
@@ -75,7 +76,7 @@ class Session:
         started = time.monotonic()
         provenance = self._provenance(name, study, materials)
         if not self.force and self.store.has(provenance):
-            return self.store.load(provenance, study.result_type)
+            return self._stored(provenance, study, materials)
         self._begin(provenance)
         given: Any = corpus  # a study of weights alone is given none
         parts = list(study.parts(encoder.shape, given))
@@ -87,13 +88,22 @@ class Session:
             self._carry_out(name, jobs, materials)
             measured, before = self._collect(provenance, parts, earlier)
             spent = time.monotonic() - started + before
-            result: Result = study.conclude(measured, replace(provenance, duration=spent))
+            cut = cut_texts(study, encoder, corpus)
+            told = replace(provenance, duration=spent, cut=cut)
+            result: Result = study.conclude(measured, told)
             self.store.save(result)
         except KeyboardInterrupt:
             raise self._interrupted(provenance, parts) from None
         except _DoneElsewhereError:
-            return self.store.load(provenance, study.result_type)
+            return self._stored(provenance, study, materials)
         self.store.delete_parts(provenance)
+        return result
+
+    def _stored(self, provenance: Provenance, study: Study[Any], materials: Materials) -> Result:
+        result = self.store.load(provenance, study.result_type)
+        if result.provenance.cut is None:  # a result from before texts were counted
+            cut = cut_texts(study, materials.encoder, materials.corpus)
+            result.provenance = replace(result.provenance, cut=cut)
         return result
 
     def _begin(self, provenance: Provenance) -> None:

@@ -40,6 +40,10 @@ class BlockStudy(Study[R]):
         """The examples that are looked at; all of them if not overridden."""
         return corpus
 
+    def texts_read(self, corpus: Corpus) -> Sequence[str | tuple[str, str]]:
+        """Those of the examples that are looked at."""
+        return self.shown(corpus).texts
+
     def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
         """Blocks of examples."""
         size = len(self.shown(corpus))

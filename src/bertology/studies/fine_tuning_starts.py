@@ -214,6 +214,14 @@ class FineTuningStarts(Study[FineTuningStartsResult]):
         """Per cent of the run."""
         return _BARS
 
+    def texts_read(self, corpus: Corpus) -> Sequence[str | tuple[str, str]]:
+        """Those that are learnt from, and those that are scored."""
+        return [*self.load_train(corpus).texts, *corpus.texts]
+
+    def cut_at(self, encoder: Encoder) -> int | None:
+        """What was asked for, or else as many tokens as the model takes."""
+        return self.max_length or encoder.max_length
+
     def load_train(self, corpus: Corpus) -> Corpus:
         """What is learnt from."""
         from bertology.data.loading import load_corpus

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -105,6 +105,11 @@ class RelationHeads(BlockStudy[RelationHeadsResult]):
                 "are needed.",
                 hint="Left after each limit: " + ", ".join(f"{s}: {n}" for s, n in counted) + ".",
             )
+
+    def texts_read(self, corpus: Corpus) -> Sequence[str | tuple[str, str]]:
+        """Those of the sentences within the limits."""
+        within = [sentence.example for sentence in self.limits.passing(corpus)[0]]
+        return replace(corpus, examples=within).texts if within else []
 
     def steps(self, part: str, shape: Shape, corpus: Corpus) -> int:
         """One step for each sentence within the limits."""

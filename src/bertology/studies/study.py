@@ -91,6 +91,17 @@ class Study(Generic[R]):
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
         """Refuse, before any work, parameters that do not fit this model and corpus."""
 
+    def texts_read(self, corpus: Corpus) -> Sequence[str | tuple[str, str]]:
+        """The texts that a model reads, to count those that are cut; all of them if not overridden.
+
+        None where texts are not read one by one, and so not cut.
+        """
+        return corpus.texts
+
+    def cut_at(self, encoder: Encoder) -> int | None:
+        """The tokens that a text is cut to: as many as the model takes, if not overridden."""
+        return encoder.max_length
+
     def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
         """Names of the independent parts of the work; one part when not overridden."""
         return ["all"]

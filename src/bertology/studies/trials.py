@@ -181,6 +181,10 @@ class Trials(Study[R]):
         """Names of what is compared."""
         raise NotImplementedError
 
+    def texts_read(self, corpus: Corpus) -> Sequence[str | tuple[str, str]]:
+        """None: rows are made of the joined corpus, so no text of it can be too long."""
+        return []
+
     def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
         """One run each."""
         return [f"{name}-seed-{k}" for k in range(self.seeds) for name in self.variants]

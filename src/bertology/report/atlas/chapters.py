@@ -73,8 +73,8 @@ def _entry(entry: Entry, about: About, *, opened: bool) -> Html:
     pieces: list[object] = [
         element("summary", element("b", entry.label), "" if n is None else f" · {n} examples")
     ]
-    if result.headline():
-        pieces.append(element("p", result.headline()))
+    told = (result.headline(), result.provenance.cut_note("the model"))
+    pieces += [element("p", line) for line in told if line]
     pieces.append(element("div", *_figures(entry), kind="figures"))
     pieces += [
         table_piece(frame, name=name, key=table_key(entry, name))
