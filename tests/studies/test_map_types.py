@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,7 @@ import transformers as hf
 
 import bertology as bt
 import tiny
-from bertology.data.corpus import Corpus, Example, Field
+from bertology.data.corpus import Corpus
 from bertology.data.map_labels import MAP_TYPES
 from bertology.errors import CapabilityError
 from bertology.model.encoder import Encoder
@@ -20,50 +19,7 @@ from bertology.model.pruning import prune_heads
 from bertology.results.claims import Outcome, Relation, Rule
 from bertology.results.store import Store
 from bertology.studies.map_types import MapTypes, MapTypesResult
-
-WORDS = ["the", "cat", "dog", "sees", "a", "bird", "and", "runs"]
-SEP, MARK = 3, 60  # the token's id; the feature that only it has
-POSITIONS = 32
-PREVIOUS, STRIPE = (0, 1), (1, 0)
-
-
-def corpus(size: int = 40, *, pairs: bool = False) -> Corpus:
-    chance = random.Random(0)
-
-    def text() -> str:
-        return " ".join(chance.choice(WORDS) for _ in range(chance.randint(7, 13)))
-
-    examples = [Example(str(i), text(), text() if pairs else None) for i in range(size)]
-    fields = {Field.TEXT, Field.TEXT_B} if pairs else {Field.TEXT}
-    return Corpus("made up", examples, frozenset(fields))
-
-
-def planted() -> Encoder:
-    """Head 0.1 attends to the previous token, head 1.0 to [SEP], all others to everything."""
-    config = hf.BertConfig(
-        vocab_size=5 + len(WORDS), hidden_size=64, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=8, max_position_embeddings=POSITIONS,
-    )  # fmt: skip
-    model = hf.BertModel(config).eval()
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if "LayerNorm" not in name:
-                parameter.zero_()
-        model.embeddings.position_embeddings.weight[:, :POSITIONS] = torch.eye(POSITIONS)
-        model.embeddings.word_embeddings.weight[SEP, MARK] = 2.0
-        layer, head = PREVIOUS
-        attention, rows = (
-            model.encoder.layer[layer].attention.self,
-            slice(32 * head, 32 * head + 32),
-        )
-        attention.query.weight[rows, :POSITIONS] = 4 * torch.eye(32)
-        # A key says at which position it is the previous one.
-        attention.key.weight[rows, :POSITIONS] = 4 * torch.eye(32).roll(1, 0)
-        layer, head = STRIPE
-        attention = model.encoder.layer[layer].attention.self
-        attention.query.bias[32 * head] = 20.0
-        attention.key.weight[32 * head, MARK] = 20.0
-    return Encoder(model, tiny.tokenizer(WORDS, max_length=POSITIONS), name="planted")
+from planted_maps import POSITIONS, PREVIOUS, STRIPE, WORDS, corpus, planted
 
 
 def fresh() -> Encoder:
@@ -139,7 +95,8 @@ def test_a_stored_result_draws_its_figures(tmp_path: Path) -> None:
     result = look(planted(), tmp_path, corpus(10))
     again = Store(str(tmp_path)).load(result.identity)
     assert again.equals(result)
-    assert list(again.figures()) == ["layers", "heads"]
+    assert list(again.figures()) == ["layers", "heads", "examples"]
+    assert set(again.captions()) == set(again.figures())
     for name in again.figures():
         assert again.plot(name).axes
     assert all(name in again.headline() for name in MAP_TYPES)

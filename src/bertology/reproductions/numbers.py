@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ablation_numbers",
     "evidence_numbers",
+    "example_numbers",
     "relation_numbers",
     "starts_numbers",
     "type_numbers",
@@ -105,6 +106,24 @@ def starts_numbers(found: Found) -> Numbers:
         tuple(rows),
         note=f"Points on the validation data; means over {seeds} seeds, in brackets their 95 % "
         f"interval.{gain}",
+    )
+
+
+def example_numbers(found: Found) -> Numbers:
+    """The heads whose maps are kept as examples of each type (map-types)."""
+    from bertology.data.map_labels import MAP_TYPES
+    from bertology.studies.map_examples import EACH, LONGEST, kept_in
+
+    rows = []
+    for title, result in found.items():
+        kept = kept_in(result.arrays)
+        cells = [", ".join(k.name for k in kept if k.type == i) for i in range(len(MAP_TYPES))]
+        rows.append((title, *(cell or "–" for cell in cells)))
+    return Numbers(
+        ("data", *MAP_TYPES),
+        tuple(rows),
+        note=f"layer.head, from 0, of the first {EACH} maps of each type in texts of at most "
+        f"{LONGEST} tokens; –: there is none.",
     )
 
 

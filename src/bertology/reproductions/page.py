@@ -29,7 +29,7 @@ from bertology.results.rendering import render, rendered
 from bertology.results.result import Result
 
 if TYPE_CHECKING:
-    pass
+    from matplotlib.figure import Figure
 
 __all__ = ["reproduction_page"]
 
@@ -202,9 +202,10 @@ def _numbers(numbers: Numbers) -> Html:
 def _joint(found: Found, exhibit: Exhibit) -> Iterator[Html]:
     if exhibit.joint is not None and found:
         draw = exhibit.joint
-        drawn = _tried(lambda: render(draw(found)), f"all of {exhibit.study}")
+        drawn = _tried(lambda: _rendered(draw(found)), f"all of {exhibit.study}")
         if drawn is not None:
-            yield figure(drawn, caption=f"All data: {exhibit.study.replace('-', ' ')}")
+            what = f"{exhibit.label} {exhibit.study.replace('-', ' ')}".strip()
+            yield figure(drawn, caption=f"All data: {what}")
 
 
 def _figures(found: Found, names: tuple[str, ...]) -> Iterator[Html]:
@@ -221,7 +222,11 @@ def _drawn(result: Result, name: str) -> bytes | None:
     return _tried(lambda: rendered(result, name), f"{name} of {result.identity}")
 
 
-def _tried(draw: Callable[[], bytes], name: str) -> bytes | None:
+def _rendered(drawn: Figure | None) -> bytes | None:
+    return None if drawn is None else render(drawn)
+
+
+def _tried(draw: Callable[[], bytes | None], name: str) -> bytes | None:
     try:
         return draw()
     except Exception as error:

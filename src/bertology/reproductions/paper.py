@@ -40,7 +40,7 @@ class Exhibit:
     published: str  # what the paper's shows, in our words
     numbers: Numbers | None = None  # the paper's, where it gives any
     ours: Callable[[Found], Numbers] | None = None  # the evidence of all results if None
-    joint: Callable[[Found], Figure] | None = None  # one figure of all results
+    joint: Callable[[Found], Figure | None] | None = None  # one figure of all results, if any
     figures: tuple[str, ...] = ()  # of each result
     more: tuple[str, ...] = ()  # figures that are shown folded
 

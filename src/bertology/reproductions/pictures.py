@@ -9,7 +9,39 @@ from bertology.reproductions.paper import Found
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["types_by_data"]
+__all__ = ["examples_by_type", "types_by_data"]
+
+
+def examples_by_type(found: Found) -> Figure | None:
+    """Example maps of each type (map-types), of as many data as there is room for.
+
+    Every data in turn gives its first map whose head is not yet in the row.
+    """
+    from bertology.data.map_labels import MAP_TYPES
+    from bertology.report.map_examples import LabelledMap, example_sheet
+    from bertology.studies.map_examples import EACH, LONGEST, kept_in
+
+    kept = {title: kept_in(result.arrays) for title, result in found.items()}
+    rows: dict[str, list[LabelledMap]] = {}
+    for i, name in enumerate(MAP_TYPES):
+        left = {title: [k for k in maps if k.type == i] for title, maps in kept.items()}
+        row: dict[str, LabelledMap] = {}  # by head
+        while any(left.values()):
+            for title in left:
+                left[title] = [k for k in left[title] if k.name not in row]
+                for one in left[title][:1]:
+                    label = f"{one.name}, {title}"
+                    row[one.name] = LabelledMap(label, one.weights, one.tokens, one.second)
+        if row:
+            rows[name] = list(row.values())[:EACH]
+    if not rows:
+        return None
+    return example_sheet(
+        rows,
+        title="Attention maps of each type",
+        note=f"Of each data in turn the first maps in texts of at most {LONGEST} tokens, in the "
+        "order of examples, layers and heads; no head twice in a row.",
+    )
 
 
 def types_by_data(found: Found) -> Figure:

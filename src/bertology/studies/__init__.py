@@ -24,6 +24,7 @@ _NOT_STUDIES = {
     "checks",
     "trials",
     "answers",
+    "map_examples",
     *(n.replace("-", "_") for n in JOINED),
 }
 

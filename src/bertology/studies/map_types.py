@@ -16,6 +16,16 @@ from bertology.results.measures import Measure, column_grid, dashed
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, bounded_mean_bounds, mean_interval
 from bertology.studies.blocks import SampledStudy, in_order, start_of
+from bertology.studies.map_examples import (
+    EACH,
+    LONGEST,
+    VARIABLE,
+    add_kept,
+    choose,
+    kept_in,
+    merge,
+    record,
+)
 from bertology.studies.study import Context, Needs, parameter
 
 if TYPE_CHECKING:
@@ -74,7 +84,8 @@ class MapTypesResult(Result):
     """How often each type of map occurs: in all heads, in each layer, in each head.
 
     Tables: `shares` (layer, type, share with its interval; layer "all" is all heads together) and
-    `heads` (each head's most frequent type, the share of each type, and its mean measures).
+    `heads` (each head's most frequent type, the share of each type, and its mean measures). Array
+    `example_map`: a few maps of each type, with tokens and recipes, where a text is short enough.
     """
 
     def evidence(self) -> dict[str, Estimate]:
@@ -95,8 +106,9 @@ class MapTypesResult(Result):
         return ", ".join(parts)
 
     def figures(self) -> Mapping[str, Callable[[], Figure]]:
-        """The paper's Figure 2 for this task, by layers, and the type of each head."""
-        return {"layers": self._draw_layers, "heads": self._draw_heads}
+        """The paper's Figure 2 for this task, by layers, each head's type, and its Figure 1."""
+        found = {"layers": self._draw_layers, "heads": self._draw_heads}
+        return found | ({"examples": self._draw_examples} if VARIABLE in self.arrays else {})
 
     def captions(self) -> Mapping[str, str]:
         """What each figure shows."""
@@ -108,6 +120,13 @@ class MapTypesResult(Result):
             "heads": "One cell for each head, coloured by the type that most of its maps are of; "
             "the number is the share of examples in which they are, in per cent. Heads near 100 "
             "look the same way whatever they read.",
+            "examples": "A row for each type that occurs, with maps of it; above each its "
+            "layer.head, numbered from 0. Rows attend to columns; darker is more attention, each "
+            "map scaled by its own largest weight; lines show where the second sentence of a pair "
+            "begins. Stripes are tokens that all others look at, a diagonal is attention to "
+            "neighbours, a square attention within a sentence. The maps are not picked by eye: "
+            f"of texts of at most {LONGEST} tokens they are the first {EACH} in the order of "
+            "examples, layers and heads, no head twice in a row of the figure.",
         }
 
     def measures(self) -> Sequence[Measure]:
@@ -197,22 +216,39 @@ class MapTypesResult(Result):
             "Layers and heads are numbered from 0.",
         )
 
+    def _draw_examples(self) -> Figure:
+        from bertology.report.map_examples import LabelledMap, example_sheet
+
+        rows: dict[str, list[LabelledMap]] = {}
+        for one in kept_in(self.arrays):
+            shown = LabelledMap(f"head {one.name}", one.weights, one.tokens, one.second)
+            rows.setdefault(MAP_TYPES[one.type], []).append(shown)
+        missing = [name for name in MAP_TYPES if name not in rows]
+        return example_sheet(
+            rows,
+            title=f"Attention maps of each type\n{self._title}",
+            note=f"The first of each type in texts of at most {LONGEST} tokens, in the order of "
+            "examples, layers and heads; no head twice in a row."
+            + (f" None in such texts: {', '.join(missing)}." if missing else ""),
+        )
+
 
 @dataclass(frozen=True)
 class MapTypes(SampledStudy[MapTypesResult]):
     """Which of five types (vertical, diagonal, both, block, heterogeneous) are the attention maps?
 
     Method: every example is run once, and a small convolutional network, trained on maps that were
-    labelled by eye, names the type of each head's map. Maps are not kept. A share's interval is
-    over examples: Student's for layers, and one that holds for any bounded values, however few,
-    for the shares that claims rest on. Transparent measures of every head stand beside its types.
+    labelled by eye, names the type of each head's map. Maps are not kept, but for the first few of
+    each type, whose texts are run once more. A share's interval is over examples: Student's for
+    layers, and one that holds for any bounded values, however few, for the shares that claims rest
+    on. Transparent measures of every head stand beside its types.
 
-    Source: Revealing the Dark Secrets of BERT (EMNLP 2019), section 4.1 and Figure 2. Limits:
+    Source: Revealing the Dark Secrets of BERT (EMNLP 2019), section 4.1, Figures 1 and 2. Limits:
     intervals do not cover the network's own mistakes; docs/explanations/map-types.md says how
     often it agrees with the eye. What looks heterogeneous need not carry meaning.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     needs: ClassVar[Needs] = Needs(
         capabilities=frozenset({"patterns"}), fields=frozenset({"text"}), head="base"
     )
@@ -235,18 +271,20 @@ class MapTypes(SampledStudy[MapTypesResult]):
             )
 
     def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
-        """The type of every map in a block of examples, and sums of the measures."""
+        """The type of every map in a block of examples, sums of the measures, a few maps."""
         import xarray as xr
 
         from bertology.model.map_measures import MEASURES
         from bertology.train.map_types.reading import read_batches
 
-        texts, shape = self.of_block(part, corpus).texts, encoder.shape
+        block, shape = self.of_block(part, corpus), encoder.shape
+        texts, lengths = block.texts, np.zeros(len(block), np.int64)
         types = np.zeros((len(texts), shape.layers, shape.heads), np.uint8)
         sums = np.zeros((len(MEASURES), shape.layers, shape.heads))
         batches = encoder.batches(texts, tokens_per_batch=context.batch_tokens)
         for reading in read_batches(encoder, batches, measures=self.measures):
-            types[list(reading.batch.indices)] = reading.types.numpy()
+            here = list(reading.batch.indices)
+            types[here], lengths[here] = reading.types.numpy(), reading.batch.lengths.cpu().numpy()
             if self.measures:
                 sums += reading.measures.double().sum(1).numpy()
             context.advance(len(reading.batch))
@@ -255,7 +293,8 @@ class MapTypes(SampledStudy[MapTypesResult]):
         if self.measures:
             data["measure"] = (("name", "layer", "head"), sums)
             data = data.assign_coords(name=list(MEASURES))
-        return data
+        places, batch_tokens = choose(types, lengths), context.batch_tokens
+        return add_kept(data, record(encoder, block, types, places, batch_tokens=batch_tokens))
 
     def conclude(
         self, measured: Mapping[str, xr.Dataset], provenance: Provenance
@@ -279,7 +318,7 @@ class MapTypes(SampledStudy[MapTypesResult]):
         if self.measures:
             sums = sum(p["measure"] for p in parts) / len(types)
         tables = {"shares": self._shares(is_type), "heads": _heads(is_type, sums)}
-        return MapTypesResult(provenance, tables, arrays)
+        return MapTypesResult(provenance, tables, add_kept(arrays, merge(map(kept_in, parts))))
 
     def _bounded(self, shares: Floats) -> list[float]:
         """Value, low and high; all examples being the same does not make the share certain."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from bertology.reproductions.numbers import (
     ablation_numbers,
+    example_numbers,
     relation_numbers,
     starts_numbers,
     type_numbers,
 )
 from bertology.reproductions.paper import Exhibit, Numbers, Section, Unjudged
-from bertology.reproductions.pictures import types_by_data
+from bertology.reproductions.pictures import examples_by_type, types_by_data
 
 __all__ = ["SECTIONS", "UNJUDGED"]
 
@@ -57,10 +58,20 @@ SECTIONS = (
         "than position and separators.",
         exhibits=(
             Exhibit(
-                "Figures 1 and 2",
+                "Figure 1",
+                "map-types",
+                caption="Maps of each type, not picked by eye: the first that occur in short texts "
+                "of the validation examples.",
+                published="Maps of each type, chosen as typical; both axes are tokens, darker is "
+                "more attention.",
+                ours=example_numbers,
+                joint=examples_by_type,
+            ),
+            Exhibit(
+                "Figure 2",
                 "map-types",
                 caption="Share of each type of map, by layer, over the validation examples.",
-                published="Figure 1 shows an example of each type; Figure 2 the shares by task.",
+                published="Shares of the types by task.",
                 numbers=_PUBLISHED_FIGURE_2,
                 ours=type_numbers,
                 joint=types_by_data,

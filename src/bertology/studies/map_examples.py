@@ -1,0 +1,148 @@
+"""Example maps of each type: which ones are kept, and how the parts of a study share them.
+
+Nobody picks the beautiful ones: texts are taken in order, then layers, then heads, and a type has
+no head twice. The first few of all parts are therefore among the first few of each part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from bertology.data.corpus import Corpus
+    from bertology.model.encoder import Encoder
+
+__all__ = [
+    "EACH",
+    "LONGEST",
+    "VARIABLE",
+    "Kept",
+    "add_kept",
+    "choose",
+    "kept_in",
+    "merge",
+    "record",
+]
+
+EACH = 3  # maps of one type
+LONGEST = 40  # tokens of a text whose map can still be labelled
+VARIABLE = "example_map"
+_DIMS = (VARIABLE, "query", "key")
+Ints = NDArray[np.integer[Any]]
+Place = tuple[int, int, int]  # text, layer, head
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One map, with what it takes to label it and to make it again."""
+
+    example: str  # its id in the corpus
+    layer: int
+    head: int
+    type: int  # index into MAP_TYPES
+    tokens: list[str]
+    second: int | None  # where the second sentence of a pair begins
+    weights: NDArray[np.float32]  # rows attend to columns
+
+    @property
+    def name(self) -> str:
+        """Of its head, as people write it: 3.7."""
+        return f"{self.layer}.{self.head}"
+
+
+def choose(types: Ints, lengths: Ints, *, each: int = EACH, longest: int = LONGEST) -> list[Place]:
+    """The first maps of each type among texts that are short enough, in order.
+
+    Args:
+        types: (texts, layers, heads).
+        lengths: Tokens of each text.
+        each: Maps of a type, at most.
+        longest: Tokens of a text, at most.
+    """
+    short = np.flatnonzero(np.asarray(lengths) <= longest)
+    chosen: list[Place] = []
+    heads = types.shape[2]
+    for kind in np.unique(types[short]):
+        # In the order of texts, layers and heads, as it is needed.
+        at, layer, head = np.nonzero(types[short] == kind)
+        _, first = np.unique(layer * heads + head, return_index=True)
+        for i in sorted(first)[:each]:
+            chosen.append((int(short[at[i]]), int(layer[i]), int(head[i])))
+    return sorted(chosen)
+
+
+def record(
+    encoder: Encoder, corpus: Corpus, types: Ints, places: Sequence[Place], *, batch_tokens: int
+) -> list[Kept]:
+    """The maps of these texts and heads, by running these texts once more."""
+    from bertology.model.segments import segments_of
+
+    texts = sorted({text for text, _, _ in places})
+    given = [corpus.texts[i] for i in texts]
+    sites = sorted({_site(*place) for place in places})
+    found: dict[Place, Kept] = {}
+    # Of equal length: padding moves the positions of some families.
+    batches = encoder.batches(given, tokens_per_batch=batch_tokens, equal_length=True)
+    for batch in batches if given else ():
+        trace = encoder.run(batch, record=sites)
+        segments, tokens = segments_of(batch).cpu().numpy(), batch.tokens
+        for row, index in enumerate(batch.indices):
+            text, second = texts[index], np.flatnonzero(segments[row] == 1)
+            for place in (p for p in places if p[0] == text):
+                found[place] = Kept(
+                    example=corpus[text].id,
+                    layer=place[1],
+                    head=place[2],
+                    type=int(types[place]),
+                    tokens=tokens[row],
+                    second=int(second[0]) if len(second) else None,
+                    weights=trace[_site(*place)][row].float().cpu().numpy(),
+                )
+    return [found[place] for place in places]
+
+
+def _site(text: int, layer: int, head: int) -> str:
+    return f"layer.{layer}.head.{head}.pattern"
+
+
+def merge(parts: Iterable[Sequence[Kept]], *, each: int = EACH) -> list[Kept]:
+    """The first of each type in all parts, as if they had been one; sorted by type."""
+    by_type: dict[int, dict[tuple[int, int], Kept]] = {}
+    for kept in (one for part in parts for one in part):
+        own = by_type.setdefault(kept.type, {})
+        if len(own) < each:
+            own.setdefault((kept.layer, kept.head), kept)
+    return [one for kind in sorted(by_type) for one in by_type[kind].values()]
+
+
+def add_kept(arrays: xr.Dataset, kept: Sequence[Kept]) -> xr.Dataset:
+    """`arrays` with these maps, padded to one size; unchanged where there are none."""
+    import xarray as xr
+
+    if not kept:
+        return arrays
+    maps = np.zeros((len(kept), LONGEST, LONGEST), np.float32)
+    recipes = []
+    for i, one in enumerate(kept):
+        size = len(one.tokens)
+        maps[i, :size, :size] = one.weights
+        recipes.append({k: v for k, v in asdict(one).items() if k != "weights"})
+    return arrays.assign({VARIABLE: xr.DataArray(maps, dims=_DIMS, attrs={"recipes": recipes})})
+
+
+def kept_in(arrays: xr.Dataset) -> list[Kept]:
+    """What `add_kept` put there."""
+    if VARIABLE not in arrays:
+        return []
+    stored, found = arrays[VARIABLE], []
+    for weights, recipe in zip(stored.to_numpy(), stored.attrs["recipes"], strict=True):
+        size = len(recipe["tokens"])
+        found.append(Kept(**recipe, weights=weights[:size, :size]))
+    return found
