@@ -14,6 +14,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from bertology.reproductions import account as account_module
+from bertology.reproductions import page as page_module
 from bertology.reproductions.account import Account
 from bertology.reproductions.carrying import Carried
 from bertology.reproductions.numbers import with_interval
@@ -176,3 +177,15 @@ def test_what_rounding_leaves_of_zero_is_zero() -> None:
 def test_commands_switch_off_what_is_false() -> None:
     given = [("every", False), ("force", True), ("sets", ("0.1", "0.2"))]
     assert account_module._command("run", given) == "run --no-every --force --sets 0.1,0.2"
+
+
+def test_one_figure_of_all_data_is_left_out_where_there_is_nothing_to_draw() -> None:
+    found = {"some-task": result("some-task", 0.1)}
+
+    def shown(draw: Callable[[Any], Figure | None]) -> list[str]:
+        exhibit = Exhibit("Figure 1", "map-types", "Ours.", "Theirs.", joint=draw)
+        return [str(piece) for piece in page_module._joint(found, exhibit)]
+
+    assert shown(lambda given: None) == []
+    (drawn,) = shown(lambda given: given["some-task"].plot("heads"))
+    assert "All data: Figure 1 map types" in drawn
