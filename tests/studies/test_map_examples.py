@@ -106,9 +106,10 @@ def test_the_first_of_all_parts_are_those_of_one_part() -> None:
 
 def test_maps_are_chosen_in_the_order_of_texts_layers_and_heads() -> None:
     types = np.array([[[0, 0], [0, 0]], [[1, 0], [2, 0]], [[1, 1], [2, 0]]])
-    lengths = np.array([41, 40, 9])
+    lengths = np.array([41, 40, 10])
     assert choose(types, lengths, each=2) == [(1, 0, 0), (1, 0, 1), (1, 1, 0), (1, 1, 1), (2, 0, 1)]
     assert choose(types, np.full(3, 41)) == []
+    assert choose(types, np.full(3, 9)) == []
 
 
 def test_what_is_kept_survives_the_store() -> None:

@@ -112,7 +112,7 @@ def starts_numbers(found: Found) -> Numbers:
 def example_numbers(found: Found) -> Numbers:
     """The heads whose maps are kept as examples of each type (map-types)."""
     from bertology.data.map_labels import MAP_TYPES
-    from bertology.studies.map_examples import EACH, LONGEST, kept_in
+    from bertology.studies.map_examples import EACH, LONGEST, SHORTEST, kept_in
 
     rows = []
     for title, result in found.items():
@@ -122,8 +122,8 @@ def example_numbers(found: Found) -> Numbers:
     return Numbers(
         ("data", *MAP_TYPES),
         tuple(rows),
-        note=f"layer.head, from 0, of the first {EACH} maps of each type in texts of at most "
-        f"{LONGEST} tokens; –: there is none.",
+        note=f"layer.head, from 0, of the first {EACH} maps of each type in texts of "
+        f"{SHORTEST} to {LONGEST} tokens; –: there is none.",
     )
 
 

@@ -19,7 +19,7 @@ def examples_by_type(found: Found) -> Figure | None:
     """
     from bertology.data.map_labels import MAP_TYPES
     from bertology.report.map_examples import LabelledMap, example_sheet
-    from bertology.studies.map_examples import EACH, LONGEST, kept_in
+    from bertology.studies.map_examples import EACH, LONGEST, SHORTEST, kept_in
 
     kept = {title: kept_in(result.arrays) for title, result in found.items()}
     rows: dict[str, list[LabelledMap]] = {}
@@ -39,8 +39,8 @@ def examples_by_type(found: Found) -> Figure | None:
     return example_sheet(
         rows,
         title="Attention maps of each type",
-        note=f"Of each data in turn the first maps in texts of at most {LONGEST} tokens, in the "
-        "order of examples, layers and heads; no head twice in a row.",
+        note=f"Of each data in turn the first maps in texts of {SHORTEST} to {LONGEST} tokens, in "
+        "the order of examples, layers and heads; no head twice in a row.",
     )
 
 

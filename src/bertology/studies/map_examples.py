@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "EACH",
     "LONGEST",
+    "SHORTEST",
     "VARIABLE",
     "Kept",
     "add_kept",
@@ -32,7 +33,8 @@ __all__ = [
 ]
 
 EACH = 3  # maps of one type
-LONGEST = 40  # tokens of a text whose map can still be labelled
+SHORTEST = 10  # tokens of a text: of fewer, a map hardly has a form
+LONGEST = 40  # of a text whose map can still be labelled
 VARIABLE = "example_map"
 _DIMS = (VARIABLE, "query", "key")
 Ints = NDArray[np.integer[Any]]
@@ -64,9 +66,10 @@ def choose(types: Ints, lengths: Ints, *, each: int = EACH, longest: int = LONGE
         types: (texts, layers, heads).
         lengths: Tokens of each text.
         each: Maps of a type, at most.
-        longest: Tokens of a text, at most.
+        longest: Tokens of a text, at most; at least it has SHORTEST.
     """
-    short = np.flatnonzero(np.asarray(lengths) <= longest)
+    tokens = np.asarray(lengths)
+    short = np.flatnonzero((tokens >= SHORTEST) & (tokens <= longest))
     chosen: list[Place] = []
     heads = types.shape[2]
     for kind in np.unique(types[short]):

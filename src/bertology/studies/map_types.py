@@ -19,6 +19,7 @@ from bertology.studies.blocks import SampledStudy, in_order, start_of
 from bertology.studies.map_examples import (
     EACH,
     LONGEST,
+    SHORTEST,
     VARIABLE,
     add_kept,
     choose,
@@ -125,7 +126,7 @@ class MapTypesResult(Result):
             "map scaled by its own largest weight; lines show where the second sentence of a pair "
             "begins. Stripes are tokens that all others look at, a diagonal is attention to "
             "neighbours, a square attention within a sentence. The maps are not picked by eye: "
-            f"of texts of at most {LONGEST} tokens they are the first {EACH} in the order of "
+            f"of texts of {SHORTEST} to {LONGEST} tokens they are the first {EACH} in the order of "
             "examples, layers and heads, no head twice in a row of the figure.",
         }
 
@@ -227,8 +228,8 @@ class MapTypesResult(Result):
         return example_sheet(
             rows,
             title=f"Attention maps of each type\n{self._title}",
-            note=f"The first of each type in texts of at most {LONGEST} tokens, in the order of "
-            "examples, layers and heads; no head twice in a row."
+            note=f"The first of each type in texts of {SHORTEST} to {LONGEST} tokens, in the order "
+            "of examples, layers and heads; no head twice in a row."
             + (f" None in such texts: {', '.join(missing)}." if missing else ""),
         )
 
