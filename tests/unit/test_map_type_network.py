@@ -144,6 +144,9 @@ def test_the_labels_are_many_varied_and_agree() -> None:
 def test_labels_of_bundled_data_are_recognised() -> None:
     labels = [x for x in bundled_labels() if x.turn == 1 and x.recipe.text is not None]
     labels = [x for x in labels if x.recipe.model.startswith("bertology-mini")]
+    texts = sorted({(x.recipe.corpus, x.recipe.example) for x in labels})[::4]  # to be quick
+    labels = [x for x in labels if (x.recipe.corpus, x.recipe.example) in texts]
+    assert len({x.recipe.key for x in labels}) > 50
     maps, missing = make_again(labels, fingerprints=bundled_models())
     if missing:
         pytest.skip(f"the labelled maps cannot be made again: {missing}")
