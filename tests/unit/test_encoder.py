@@ -214,6 +214,8 @@ def test_bad_texts(encoder: Encoder) -> None:
     with pytest.raises(DataError, match=r"too long: 102 tokens, and .* takes 40"):
         encoder.run("up " * 100)
     assert encoder.encode("up " * 100, too_long="truncate").truncated == 1
+    batches = encoder.batches(["up", "up " * 100, "up " * 90], tokens_per_batch=1)
+    assert sorted(b.truncated for b in batches) == [0, 1, 1]
     with pytest.raises(ParameterError, match="'too_long'"):
         encoder.encode("up", too_long="ignore")
     with pytest.raises(DataError, match="cannot share a batch"):

@@ -86,8 +86,8 @@ def by_length(
 
 def tokenize(
     tokenizer: Any, texts: list[Text], *, limit: int | None, too_long: str, name: str
-) -> tuple[dict[str, list[Any]], int]:
-    """Token ids and what belongs to them, unpadded, and how many texts were cut to `limit`."""
+) -> tuple[dict[str, list[Any]], frozenset[int]]:
+    """Token ids and what belongs to them, unpadded, and which texts were cut to `limit`."""
     if not texts:
         raise DataError("There is no text to encode.")
     if too_long not in ("error", "truncate"):
@@ -108,7 +108,7 @@ def tokenize(
         )
     if long:
         rows = tokenizer(*given, padding=False, truncation="longest_first", max_length=limit)
-    return dict(rows), len(long)
+    return dict(rows), frozenset(long)
 
 
 def count_longer(tokenizer: Any, texts: Sequence[Text], limit: int) -> int:

@@ -311,7 +311,7 @@ class Encoder:
         rows, cut = self._tokenize(many, too_long)
         padded = self.tokenizer.pad(rows, return_tensors="pt")
         inputs = {k: v.to(self.device) for k, v in padded.items()}
-        return Batch(inputs, list(indices or range(len(many))), self.tokenizer, cut)
+        return Batch(inputs, list(indices or range(len(many))), self.tokenizer, len(cut))
 
     def batches(
         self,
@@ -322,15 +322,17 @@ class Encoder:
         equal_length: bool = False,
     ) -> Iterator[Batch]:
         """All texts in batches of similar (or equal) length: almost no padding is computed."""
-        rows, _ = self._tokenize(list(texts), too_long)
+        rows, cut = self._tokenize(list(texts), too_long)
         lengths = [len(ids) for ids in rows["input_ids"]]
         for chosen in by_length(lengths, tokens_per_batch, equal=equal_length):
             part = {k: [v[i] for i in chosen] for k, v in rows.items()}
             padded = self.tokenizer.pad(part, return_tensors="pt")
             inputs = {k: v.to(self.device) for k, v in padded.items()}
-            yield Batch(inputs, chosen, self.tokenizer)
+            yield Batch(inputs, chosen, self.tokenizer, len(cut.intersection(chosen)))
 
-    def _tokenize(self, texts: list[Text], too_long: str) -> tuple[dict[str, list[Any]], int]:
+    def _tokenize(
+        self, texts: list[Text], too_long: str
+    ) -> tuple[dict[str, list[Any]], frozenset[int]]:
         self.require_tokenizer()
         return tokenize(
             self.tokenizer, texts, limit=self.max_length, too_long=too_long, name=self.name
