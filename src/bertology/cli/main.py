@@ -50,7 +50,7 @@ class _Cli(TyperGroup):
             say_error(error)
             raise typer.Exit(error.exit_code) from None
         except KeyboardInterrupt:
-            stopped = InterruptedRunError("Interrupted before any part was measured.")
+            stopped = InterruptedRunError("Interrupted. What was finished is kept.")
             say_error(stopped)
             raise typer.Exit(stopped.exit_code) from None
         except BrokenPipeError:

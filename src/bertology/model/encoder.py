@@ -29,6 +29,7 @@ from bertology.model.numbering import HeadNumbering
 from bertology.model.shape import Shape
 from bertology.model.sites import Kind, Sites, parse_sites
 from bertology.model.trace import Trace
+from bertology.model.walking import every_module, submodule
 
 __all__ = ["Encoder"]
 
@@ -252,7 +253,7 @@ class Encoder:
 
     def module(self, template: str, layer: int) -> nn.Module:
         """The module a family's path template names for a layer."""
-        return self.base.get_submodule(self.family.path(template, self.config, layer))
+        return submodule(self.base, self.family.path(template, self.config, layer))
 
     def unique_modules(self, template: str, stack: str) -> list[nn.Module]:
         """All modules a template names, each once, in the order of the layers."""
@@ -432,7 +433,7 @@ class Encoder:
     @contextmanager
     def _evaluating(self) -> Iterator[None]:
         """No dropout during a run; the model's own mode afterwards."""
-        training = [m for m in self.model.modules() if m.training]
+        training = [m for m in every_module(self.model) if m.training]
         if training:  # most often there is none, and telling every module takes a while
             self.model.eval()
         try:

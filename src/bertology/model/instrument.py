@@ -22,6 +22,7 @@ from bertology.model.interventions import Intervention
 from bertology.model.place import Place
 from bertology.model.sites import HEAD_KINDS, Kind, Sites
 from bertology.model.trace import Trace
+from bertology.model.walking import every_module
 
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
@@ -323,7 +324,7 @@ def switched_configs(model: nn.Module, implementation: str) -> Iterator[None]:
     copies: dict[int, Any] = {}
     changed: list[tuple[nn.Module, Any]] = []
     try:
-        for module in model.modules():
+        for module in every_module(model):
             config = module.__dict__.get("config")
             if config is None:
                 continue

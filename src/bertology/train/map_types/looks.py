@@ -14,7 +14,7 @@ from torch import Tensor
 from bertology.model.map_measures import map_measures, own_segment
 from bertology.train.map_types.facts import TextFacts
 
-__all__ = ["GRID", "Cells", "Look", "of_all_heads"]
+__all__ = ["GRID", "Cells", "Look", "of_all_heads", "of_all_texts"]
 
 GRID = 16
 
@@ -40,6 +40,16 @@ def of_all_heads(looks: Sequence[Look]) -> Look:
         torch.cat([look.small for look in looks], 1),
         torch.cat([look.facts for look in looks], 1),
         torch.cat(measures, 2) if measures else None,
+    )
+
+
+def of_all_texts(looks: Sequence[Look]) -> Look:
+    """Looks at the same heads over different texts, as one."""
+    measures = [look.measures for look in looks if look.measures is not None]
+    return Look(
+        torch.cat([look.small for look in looks]),
+        torch.cat([look.facts for look in looks]),
+        torch.cat(measures, 1) if measures else None,
     )
 
 

@@ -68,11 +68,15 @@ class MapTypeNetwork(nn.Module):
         x = functional.relu(self.norms[0](x))
         for layer, norm in zip(self.rest, self.norms[1:], strict=True):
             x = functional.relu(norm(layer(x)))
+        return self.conclude(x.flatten(2), facts)
+
+    def conclude(self, places: Tensor, facts: Tensor) -> Tensor:
+        """Logits of what the last convolution gives, (B · H, channels, places), and the facts."""
         plain = self.plain(facts).flatten(0, 1)
-        seen = torch.cat([x.mean((-2, -1)), x.amax((-2, -1)), plain], -1)
+        seen = torch.cat([places.mean(-1), places.amax(-1), plain], -1)
         seen = functional.dropout(seen, _DROPPED, self.training)
         logits: Tensor = self.answer(functional.relu(self.join(seen))) + self.direct(plain)
-        return logits.view(batch, heads, -1)
+        return logits.view(*facts.shape[:2], -1)
 
     def plain(self, facts: Tensor) -> Tensor:
         """Facts on one scale."""
@@ -100,34 +104,28 @@ class MapTypeNetwork(nn.Module):
         return plain
 
 
-def types_of(
-    network: MapTypeNetwork, look: Look, same: Tensor, paired: Tensor, *, multiple: int = 1
-) -> Tensor:
-    """The type of each map, an index into MAP_TYPES: (B, H). One sentence has no block.
-
-    The network is given a `multiple` of so many texts, some of them twice if need be, since
-    cuDNN plans anew for each size that it meets.
-    """
-    given = [look.small, same, look.facts]
-    spare = -len(same) % multiple
-    if spare:
-        given = [torch.cat([x, x[:1].expand(spare, *x.shape[1:])]) for x in given]
-    logits = network(*given)[: len(same)]
+def types_of(network: nn.Module, look: Look, same: Tensor, paired: Tensor) -> Tensor:
+    """The type of each map, an index into MAP_TYPES: (B, H). One sentence has no block."""
+    logits: Tensor = network(look.small, same, look.facts)
     logits[..., _BLOCK].masked_fill_(~paired[:, None], -torch.inf)
     found: Tensor = logits.argmax(-1)
     return found
 
 
-def classify(network: MapTypeNetwork, maps: Tensor, cells: Cells) -> Tensor:
+def classify(network: nn.Module, maps: Tensor, cells: Cells) -> Tensor:
     """The type of each map of (B, H, T, T): (B, H)."""
     return types_of(network, cells.look(maps), cells.same, cells.paired)
 
 
 @cache
-def bundled_network(device: str = "cpu") -> MapTypeNetwork:
+def bundled_network(device: str = "cpu") -> nn.Module:
     """The network that comes with the package, made by `benchmarks/train_map_types.py`."""
     with as_file(files("bertology") / "checkpoints" / "map-types" / WEIGHTS) as path:
         weights = load_file(path)
     network = MapTypeNetwork().eval().requires_grad_(False)
     network.load_state_dict({name: value.float() for name, value in weights.items()})
-    return network.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
+    if torch.device(device).type != "cpu":
+        from bertology.train.map_types.unrolled import UnrolledNetwork
+
+        return UnrolledNetwork(network).to(device)
+    return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]

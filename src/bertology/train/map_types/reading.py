@@ -1,13 +1,13 @@
 """Types and measures of the attention maps of many texts, taken while a model runs.
 
 Each layer is looked at as soon as it is there, so no map is kept. What was seen is small and of one
-size whatever the length of a text, and the types of a whole batch are named together. A GPU is
-asked for nothing in between for which the host would have to wait.
+size whatever the length of a text, so that types of many maps are named together, on a GPU those
+of several batches. It is asked for nothing in between for which the host would have to wait.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -17,16 +17,14 @@ from bertology.model.batch import Batch
 from bertology.model.encoder import Encoder
 from bertology.model.place import Place
 from bertology.model.segments import segments_of
-from bertology.train.map_types.looks import Cells, Look, of_all_heads
+from bertology.train.map_types.looks import Cells, Look, of_all_heads, of_all_texts
 from bertology.train.map_types.network import bundled_network, types_of
 from bertology.train.map_types.scanning import Scanner, can_scan
 
 __all__ = ["MapReading", "read_batches", "read_maps"]
 
-_TOGETHER = {"cpu": 2**11}  # maps whose types are named by one call: no more than a cache holds
-_TOGETHER_ON_A_GPU = 2**17  # about half a GiB within the network
-_MULTIPLE = 16  # texts, on a GPU: so the network meets few sizes
-_BEHIND = 8  # batches whose answers a GPU may still owe: the host would wait for each
+_TOGETHER = 2**11  # maps whose types are named by one call: no more than a cache holds
+_TOGETHER_ON_A_GPU = 2**18  # of several batches, for each call has its price; half a GiB within it
 
 
 @dataclass(frozen=True)
@@ -60,45 +58,64 @@ def read_batches(
         batches: From `encoder.batches`.
         measures: Also take the measures of every map.
     """
-    on_cpu = encoder.device.type == "cpu"
-    owed: list[MapReading] = []
+    waiting: list[_Seen] = []
     for batch in batches:
-        owed.append(_reading(encoder, batch, measures=measures))
-        if on_cpu or len(owed) >= _BEHIND:
-            yield from map(_brought, owed)
-            owed = []
-    yield from map(_brought, owed)
+        waiting.append(_see(encoder, batch, measures=measures))
+        if sum(seen.maps for seen in waiting) >= _together(encoder):
+            yield from _named(encoder, waiting)
+            waiting = []
+    if waiting:
+        yield from _named(encoder, waiting)
 
 
-def _reading(encoder: Encoder, batch: Batch, *, measures: bool) -> MapReading:
-    """With answers on the device."""
-    layers, kind = encoder.shape.layers, encoder.device.type
+def _together(encoder: Encoder) -> int:
+    return _TOGETHER if encoder.device.type == "cpu" else _TOGETHER_ON_A_GPU
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A batch whose maps were looked at, and have no types yet."""
+
+    batch: Batch
+    cells: Cells
+    look: Look  # all layers, as if they were heads of one
+
+    @property
+    def maps(self) -> int:
+        return self.look.facts.shape[0] * self.look.facts.shape[1]
+
+
+def _see(encoder: Encoder, batch: Batch, *, measures: bool) -> _Seen:
     cells = Cells(segments_of(batch).to(encoder.device))
-    watcher = _Watcher(cells, layers, measures=measures)
+    watcher = _Watcher(cells, encoder.shape.layers, measures=measures)
     encoder.run(batch, reduce={"layer.*.head.*.pattern": watcher})
-    look = watcher.look()
-    network = bundled_network(str(encoder.device))
-    texts = max(1, _TOGETHER.get(kind, _TOGETHER_ON_A_GPU) // look.facts.shape[1])
-    multiple = 1 if kind == "cpu" else _MULTIPLE
+    return _Seen(batch, cells, watcher.look())
+
+
+def _named(encoder: Encoder, seen: Sequence[_Seen]) -> Iterator[MapReading]:
+    """What was seen with its types, brought to the host."""
+    layers, network = encoder.shape.layers, bundled_network(str(encoder.device))
+    look = of_all_texts([s.look for s in seen])
+    at_once = max(1, _together(encoder) // look.facts.shape[1])
     of_texts = zip(
-        look.split(texts),
-        torch.split(cells.same, texts),
-        torch.split(cells.paired, texts),
+        look.split(at_once),
+        torch.split(torch.cat([s.cells.same for s in seen]), at_once),
+        torch.split(torch.cat([s.cells.paired for s in seen]), at_once),
         strict=True,
     )
-    types = torch.cat([types_of(network, *given, multiple=multiple) for given in of_texts])
-    measured = look.measures
-    if measured is not None:
-        measured = measured.view(*measured.shape[:2], layers, -1)
-    return MapReading(batch, types.view(len(types), layers, -1), measured)
-
-
-def _brought(reading: MapReading) -> MapReading:
-    """The same on the host."""
-    measured = reading.measured
-    return MapReading(
-        reading.batch, reading.types.cpu(), None if measured is None else measured.cpu()
-    )
+    types = torch.cat([types_of(network, *given) for given in of_texts]).cpu()
+    measured = None if look.measures is None else look.measures.cpu()
+    start = 0
+    for one in seen:
+        here = slice(start, start + len(one.batch))
+        start = here.stop
+        yield MapReading(
+            one.batch,
+            types[here].reshape(len(one.batch), layers, -1),
+            None
+            if measured is None
+            else measured[:, here].reshape(len(measured), len(one.batch), layers, -1),
+        )
 
 
 class _Watcher:
@@ -107,11 +124,14 @@ class _Watcher:
     def __init__(self, cells: Cells, layers: int, *, measures: bool) -> None:
         self._cells, self._measured = cells, measures
         self._scanner = Scanner(cells, layers, measures=measures)
+        self._scanned: bool | None = None
         self._looks: list[Look] = []  # of layers that were not scanned
 
     def update(self, value: Tensor, place: Place) -> None:
         """Take one layer."""
-        if can_scan(value):
+        if self._scanned is None:  # asked once a batch
+            self._scanned = can_scan(value)
+        if self._scanned:
             self._scanner.scan(value)
         else:
             self._looks.append(self._cells.look(value, measures=self._measured))
