@@ -3,10 +3,10 @@
     python benchmarks/train_map_types.py --root DATA --model english-12x384=FOLDER [--to FOLDER]
 
 The labelled maps are made again, so the data and the models must be there; what is missing is named
-and left out. Judged three ways: by cross-validation, with the maps of one text and model always in
-one part; on the maps of models of another kind than those it learned from; and on fresh made maps.
-Maps that were drawn for learning, many of them where an earlier network was unsure, are never asked
-about.
+and left out. Judged four ways: by cross-validation, with the maps of one text and model always in
+one part; on the maps of models of another kind than those it learned from; on a model that the
+network which is kept never learns from either; and on fresh made maps. Maps that were drawn for
+learning, many of them where an earlier network was unsure, are never asked about.
 Variants are shown only of maps that are learned from.
 Beside it stand a decision tree and a logistic regression on plain numbers.
 """
@@ -36,10 +36,12 @@ from bertology.train.map_types.labelled import bundled_labels, bundled_models, d
 from bertology.train.map_types.lessons import Lessons, seen_by
 from bertology.train.map_types.network import WEIGHTS
 from bertology.train.map_types.procedural import make_maps
-from bertology.train.map_types.training import Settings, answers, made_sample, teach
+from bertology.train.map_types.training import Settings, answers, made_sample, sample_of, teach
 from bertology.train.map_types.variation import SeenMap
 
 FOLDS, RESAMPLES, LEVEL = 5, 2000, 0.95
+KIN = "bertology-mini and its kin"
+HELD_OUT = "sop-8x128"  # a model made by recipes/sop-8x128.yaml for this; nothing learns from it
 FIRST = 3  # labellers that every map had
 CLEAR = 2 / 3  # of the labellers of a map
 MADE, FRESH, FRESH_SEED = 1000, 500, 1
@@ -52,37 +54,49 @@ def main() -> None:
     torch.backends.mkldnn.set_flags(False)  # slower than plain code for layers this small
     labels = bundled_labels()
     seen = seen_by(labels)
-    folders = dict(pair.split("=", 1) for pair in told.model)
+    folders = {HELD_OUT: str(Path(__file__).parent / "models" / HELD_OUT)}
+    folders |= dict(pair.split("=", 1) for pair in told.model)
     once = {label.recipe.key: label for label in labels}.values()
     made_again, missing = make_again(
         once, folders=folders, root=told.root, fingerprints=bundled_models()
     )
     for what, why in missing.items():
         print(f"left out: {what} ({why})")
+    made_again.sort(key=lambda m: m.label.recipe.model == HELD_OUT)  # these come last
     keys = [m.label.recipe.key for m in made_again]
     maps = [
         SeenMap(m.weights.double().numpy(), m.segments.numpy(), seen[key])
         for m, key in zip(made_again, keys, strict=True)
     ]
-    lessons = Lessons(maps, seed=0)
+    families = np.array([KIN if key[0].startswith("bertology-mini") else key[0] for key in keys])
+    held_out = families == HELD_OUT
+    lessons, plain = Lessons(maps[: int((~held_out).sum())], seed=0), sample_of(maps)
     made = made_sample(make_maps(MADE, seed=0))
     settings = Settings(steps=told.steps)
-    types = lessons.plain.types.numpy()
-    record: dict = {"labelled": len(maps), "made": MADE, "settings": asdict(settings)}
-    record["types"] = {t: int((types == i).sum()) for i, t in enumerate(MAP_TYPES)}
+    types = plain.types.numpy()
+    record: dict = {"labelled": int((~held_out).sum()), "held out": int(held_out.sum())}
+    record |= {"made": MADE, "settings": asdict(settings)}
+    for name, some in (("types", ~held_out), ("types, held out", held_out)):
+        record[name] = {t: int((types[some] == i).sum()) for i, t in enumerate(MAP_TYPES)}
     asked = np.array([key not in drawn("for_learning") for key in keys])
     by_chance = np.array([key in drawn("at_random") for key in keys])
-    record["asked"], record["asked, drawn at random"] = int(asked.sum()), int(by_chance.sum())
-    for name, some in (("asked", asked), ("at random", by_chance), ("learned only", ~asked)):
+    record["asked"] = int((asked & ~held_out).sum())
+    record["asked, drawn at random"] = int((by_chance & ~held_out).sum())
+    for name, some in (
+        ("asked", asked & ~held_out),
+        ("at random", by_chance & ~held_out),
+        ("learned only", ~asked),
+        ("held out", held_out),
+    ):
         chosen = {keys[i] for i in np.flatnonzero(some)}
         record[f"agreement, {name}"] = _agreement(labels, chosen)
         record[f"one labeller against the others, {name}"] = _one_against_others(labels, chosen)
 
     def network(learned: np.ndarray, asked: np.ndarray) -> np.ndarray:
         taught = teach(lessons.learned_from(learned), made, settings)
-        return answers(taught, lessons.plain.of(torch.from_numpy(asked))).numpy()
+        return answers(taught, plain.of(torch.from_numpy(asked))).numpy()
 
-    measures, facts = _measures(maps), lessons.plain.facts.numpy()
+    measures, facts = _measures(maps), plain.facts.numpy()
     judged: dict[str, Predict] = {
         "network": network,
         "logistic_facts": _plain(_logistic, facts, types),
@@ -90,8 +104,7 @@ def main() -> None:
         "tree_measures": _plain(_tree, measures, types),
     }
     groups = np.array(["\t".join(key[:4]) for key in keys])
-    english = np.array([key[0].startswith("english") for key in keys])
-    agreed = lessons.plain.seen.amax(-1).numpy()
+    agreed = plain.seen.amax(-1).numpy()
     parts = {
         "": asked,
         ", two thirds agree": asked & (agreed >= CLEAR),
@@ -99,9 +112,9 @@ def main() -> None:
         ", drawn at random": by_chance,
     }
     for name, predict in judged.items():
-        record[name] = _judge(predict, types, groups, english, parts)
+        record[name] = _judge(predict, types, groups, families, parts)
         print(name, json.dumps(record[name]), flush=True)
-    final = teach(lessons.learned_from(np.arange(len(maps))), made, settings)
+    final = teach(lessons.learned_from(np.flatnonzero(~held_out)), made, settings)
     fresh = made_sample(make_maps(FRESH, seed=FRESH_SEED))
     record["fresh_made"] = _f1(fresh.types.numpy(), answers(final, fresh).numpy())
     half = {k: v.half().contiguous() for k, v in final.state_dict().items()}
@@ -182,24 +195,27 @@ def _judge(
     predict: Predict,
     types: np.ndarray,
     groups: np.ndarray,
-    english: np.ndarray,
+    families: np.ndarray,
     parts: dict[str, np.ndarray],
 ) -> dict:
     """Of each part of the maps; its first is all that may be asked about."""
-    everything, allowed = np.arange(len(types)), parts[""]
+    everything, allowed, held_out = np.arange(len(types)), parts[""], families == HELD_OUT
     found = np.full_like(types, -1)
-    asked, spare = everything[allowed], everything[~allowed]
+    asked, spare = everything[allowed & ~held_out], everything[~allowed & ~held_out]
     folds = StratifiedGroupKFold(FOLDS, shuffle=True, random_state=0)
     for learned, left in folds.split(asked, types[asked], groups[asked]):
         found[asked[left]] = predict(np.concatenate([asked[learned], spare]), asked[left])
     result = {}
     for name, part in parts.items():
-        result[f"cross_validation{name}"] = _summary(types[part], found[part], groups[part])
-    for name, kind in (("english-12x384", english), ("bertology-mini and its kin", ~english)):
-        if not (allowed & kind).any() or kind.all():
+        own = part & ~held_out
+        result[f"cross_validation{name}"] = _summary(types[own], found[own], groups[own])
+    for name in np.unique(families):
+        kind = families == name
+        learned = everything[~kind & ~held_out]
+        if not (allowed & kind).any() or not len(learned):
             continue
         unseen = np.full_like(types, -1)
-        unseen[allowed & kind] = predict(everything[~kind], everything[allowed & kind])
+        unseen[allowed & kind] = predict(learned, everything[allowed & kind])
         for what, part in parts.items():
             own = part & kind
             result[f"never seen: {name}{what}"] = _summary(types[own], unseen[own], groups[own])

@@ -14,7 +14,7 @@ from bertology.model.encoder import Encoder
 from bertology.model.interventions import SkipLayer
 from bertology.model.scoring import cloze, compare_pairs
 
-PAIRS = 50
+PAIRS = 30
 PARADIGMS = (
     "determiner_noun_agreement_1",
     "irregular_past_participle_verbs",

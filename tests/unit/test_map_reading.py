@@ -128,25 +128,44 @@ def test_calls_do_not_grow_with_the_maps() -> None:
 
 
 @pytest.mark.parametrize("measures", [False, True])
+@pytest.mark.parametrize(
+    ("at_once", "waiting", "calls"), [(99, 99, 1), (5, 99, 5), (1, 99, 14), (99, 2, 2)]
+)
 def test_batches_that_are_named_together_are_given_apart(
-    measures: bool, monkeypatch: pytest.MonkeyPatch
+    at_once: int, waiting: int, calls: int, measures: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encoder = fresh()
     batches = list(encoder.batches(texts(14, pairs=True), tokens_per_batch=60))
+    assert [len(batch) for batch in batches] == [3, 4, 6, 1]
     alone = [read_maps(encoder, batch, measures=measures) for batch in batches]
-    calls = []
+    seen = []
 
     def counted(*given: Any) -> torch.Tensor:
-        calls.append(given)
+        seen.append(given)
         return types_of(*given)
 
     monkeypatch.setattr(reading, "types_of", counted)
+    monkeypatch.setattr(reading, "_TOGETHER", at_once * LAYERS * encoder.shape.heads)
+    monkeypatch.setattr(reading, "_WAITING", waiting)
     together = list(read_batches(encoder, batches, measures=measures))
-    assert len(calls) == 1 < len(batches)
+    assert len(seen) == calls
     for one, other in zip(alone, together, strict=True):
         assert one.batch is other.batch
         assert one.types.equal(other.types)
         assert not measures or one.measures.equal(other.measures)
+
+
+def test_every_choice_of_a_question_has_its_maps() -> None:
+    torch.manual_seed(0)
+    model = hf.BertForMultipleChoice(fresh().config).eval()
+    encoder = Encoder(model, tiny.tokenizer(WORDS, max_length=32), head="multiple-choice")
+    ids = [torch.randint(5, 5 + len(WORDS), (b, 4, t)) for b, t in ((3, 9), (2, 7))]
+    batches = [encoder._as_batch({"input_ids": x, "attention_mask": x.gt(0).long()}) for x in ids]
+    found = list(read_batches(encoder, batches, measures=True))
+    assert [r.types.shape[:2] for r in found] == [(12, LAYERS), (8, LAYERS)]
+    assert [r.measures.shape[1] for r in found] == [12, 8]
+    for batch, together in zip(batches, found, strict=True):
+        assert read_maps(encoder, batch).types.equal(together.types)
 
 
 def test_measures_that_were_not_taken_are_not_given() -> None:

@@ -1,4 +1,4 @@
-"""Finding the modules of a model, before every run: torch's own ways take ten times as long."""
+"""Finding the modules of a model, before every run: torch's own ways take 4 to 17 times as long."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["every_module", "submodule"]
 
 
 def every_module(model: nn.Module) -> list[nn.Module]:
-    """What `model.modules()` gives, the outer ones first: each module once."""
+    """What `model.modules()` gives, each once, in another order: the outer ones first."""
     seen = {model}
     found = [model]
     for module in found:  # which grows meanwhile
@@ -20,7 +20,7 @@ def every_module(model: nn.Module) -> list[nn.Module]:
 
 
 def submodule(model: nn.Module, path: str) -> nn.Module:
-    """What `model.get_submodule(path)` gives; a path that leads nowhere is an AttributeError."""
+    """What `model.get_submodule(path)` gives; an AttributeError if the path leads nowhere."""
     module = model
     for name in path.split("."):
         inner = module._modules.get(name)

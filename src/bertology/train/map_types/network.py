@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.resources import as_file, files
+from typing import TYPE_CHECKING
 
 import torch
 from safetensors.torch import load_file
@@ -20,6 +21,9 @@ from torch.nn import functional
 from bertology.data.map_labels import MAP_TYPES
 from bertology.train.map_types.facts import FACTS
 from bertology.train.map_types.looks import GRID, Cells, Look
+
+if TYPE_CHECKING:
+    from bertology.train.map_types.unrolled import UnrolledNetwork
 
 __all__ = ["WEIGHTS", "MapTypeNetwork", "bundled_network", "classify", "types_of"]
 
@@ -76,7 +80,7 @@ class MapTypeNetwork(nn.Module):
         seen = torch.cat([places.mean(-1), places.amax(-1), plain], -1)
         seen = functional.dropout(seen, _DROPPED, self.training)
         logits: Tensor = self.answer(functional.relu(self.join(seen))) + self.direct(plain)
-        return logits.view(*facts.shape[:2], -1)
+        return logits.view(*facts.shape[:2], logits.shape[-1])
 
     def plain(self, facts: Tensor) -> Tensor:
         """Facts on one scale."""
@@ -104,7 +108,9 @@ class MapTypeNetwork(nn.Module):
         return plain
 
 
-def types_of(network: nn.Module, look: Look, same: Tensor, paired: Tensor) -> Tensor:
+def types_of(
+    network: MapTypeNetwork | UnrolledNetwork, look: Look, same: Tensor, paired: Tensor
+) -> Tensor:
     """The type of each map, an index into MAP_TYPES: (B, H). One sentence has no block."""
     logits: Tensor = network(look.small, same, look.facts)
     logits[..., _BLOCK].masked_fill_(~paired[:, None], -torch.inf)
@@ -112,13 +118,13 @@ def types_of(network: nn.Module, look: Look, same: Tensor, paired: Tensor) -> Te
     return found
 
 
-def classify(network: nn.Module, maps: Tensor, cells: Cells) -> Tensor:
+def classify(network: MapTypeNetwork | UnrolledNetwork, maps: Tensor, cells: Cells) -> Tensor:
     """The type of each map of (B, H, T, T): (B, H)."""
     return types_of(network, cells.look(maps), cells.same, cells.paired)
 
 
 @cache
-def bundled_network(device: str = "cpu") -> nn.Module:
+def bundled_network(device: str = "cpu") -> MapTypeNetwork | UnrolledNetwork:
     """The network that comes with the package, made by `benchmarks/train_map_types.py`."""
     with as_file(files("bertology") / "checkpoints" / "map-types" / WEIGHTS) as path:
         weights = load_file(path)

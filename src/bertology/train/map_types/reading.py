@@ -24,7 +24,8 @@ from bertology.train.map_types.scanning import Scanner, can_scan
 __all__ = ["MapReading", "read_batches", "read_maps"]
 
 _TOGETHER = 2**11  # maps whose types are named by one call: no more than a cache holds
-_TOGETHER_ON_A_GPU = 2**18  # of several batches, for each call has its price; half a GiB within it
+_TOGETHER_ON_A_GPU = 2**18  # of several batches, for each call has its price; they take about a GiB
+_WAITING = 8  # batches at most, whatever the number of their maps
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,8 @@ def read_batches(
     waiting: list[_Seen] = []
     for batch in batches:
         waiting.append(_see(encoder, batch, measures=measures))
-        if sum(seen.maps for seen in waiting) >= _together(encoder):
+        maps = sum(seen.look.facts.shape[:2].numel() for seen in waiting)
+        if maps >= _together(encoder) or len(waiting) == _WAITING:
             yield from _named(encoder, waiting)
             waiting = []
     if waiting:
@@ -77,45 +79,45 @@ class _Seen:
     """A batch whose maps were looked at, and have no types yet."""
 
     batch: Batch
-    cells: Cells
     look: Look  # all layers, as if they were heads of one
-
-    @property
-    def maps(self) -> int:
-        return self.look.facts.shape[0] * self.look.facts.shape[1]
+    same: Tensor  # of `Cells`
+    paired: Tensor
 
 
 def _see(encoder: Encoder, batch: Batch, *, measures: bool) -> _Seen:
     cells = Cells(segments_of(batch).to(encoder.device))
     watcher = _Watcher(cells, encoder.shape.layers, measures=measures)
     encoder.run(batch, reduce={"layer.*.head.*.pattern": watcher})
-    return _Seen(batch, cells, watcher.look())
+    return _Seen(batch, watcher.look(), cells.same, cells.paired)
 
 
 def _named(encoder: Encoder, seen: Sequence[_Seen]) -> Iterator[MapReading]:
-    """What was seen with its types, brought to the host."""
-    layers, network = encoder.shape.layers, bundled_network(str(encoder.device))
-    look = of_all_texts([s.look for s in seen])
+    """What was seen with its types."""
+    layers = encoder.shape.layers
+    types, measured = _types_and_measures(encoder, seen)
+    rows = [len(one.look.facts) for one in seen]  # of a multiple choice, one for each
+    parts = torch.split(types, rows)
+    numbers = torch.split(measured, rows, 1) if measured is not None else [None] * len(rows)
+    for one, own, values in zip(seen, parts, numbers, strict=True):
+        shape = (len(own), layers, own.shape[1] // layers)
+        yield MapReading(
+            one.batch, own.view(shape), None if values is None else values.reshape(-1, *shape)
+        )
+
+
+def _types_and_measures(encoder: Encoder, seen: Sequence[_Seen]) -> tuple[Tensor, Tensor | None]:
+    """Of all that was seen, on the host: (B, layers · H) and (measures, B, layers · H)."""
+    network = bundled_network(str(encoder.device))
+    look = of_all_texts([one.look for one in seen])
     at_once = max(1, _together(encoder) // look.facts.shape[1])
     of_texts = zip(
         look.split(at_once),
-        torch.split(torch.cat([s.cells.same for s in seen]), at_once),
-        torch.split(torch.cat([s.cells.paired for s in seen]), at_once),
+        torch.split(torch.cat([one.same for one in seen]), at_once),
+        torch.split(torch.cat([one.paired for one in seen]), at_once),
         strict=True,
     )
     types = torch.cat([types_of(network, *given) for given in of_texts]).cpu()
-    measured = None if look.measures is None else look.measures.cpu()
-    start = 0
-    for one in seen:
-        here = slice(start, start + len(one.batch))
-        start = here.stop
-        yield MapReading(
-            one.batch,
-            types[here].reshape(len(one.batch), layers, -1),
-            None
-            if measured is None
-            else measured[:, here].reshape(len(measured), len(one.batch), layers, -1),
-        )
+    return types, None if look.measures is None else look.measures.cpu()
 
 
 class _Watcher:

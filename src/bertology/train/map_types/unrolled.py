@@ -19,8 +19,11 @@ __all__ = ["UnrolledNetwork"]
 class UnrolledNetwork(nn.Module):
     """Answers as the network that it is made of does, in half precision up to the last layers."""
 
+    @torch.no_grad()
     def __init__(self, network: MapTypeNetwork, dtype: torch.dtype = torch.float16) -> None:
+        """Of a `network` that is ready to be used: normalisation would have to be folded in."""
         super().__init__()
+        assert all(isinstance(norm, nn.Identity) for norm in network.norms)
         self.last = network
         self.first = _written_out(network.first, GRID)
         self.first.bias.add_(network.place.flatten())
@@ -39,21 +42,23 @@ class UnrolledNetwork(nn.Module):
         """Logits (B, H, types) of shrunk maps (B, H, GRID, GRID) with `Cells.same` and facts."""
         dtype = self.first.weight.dtype
         cells = small.clamp_min(0).sqrt_().flatten(2).to(dtype)
-        x = self.first(cells) + self.sentences(same.flatten(1).to(dtype))[:, None]
+        x = self.first(cells)
+        x += self.sentences(same.flatten(1).to(dtype))[:, None]
         x = self.rest(x.flatten(0, 1))
-        return self.last.conclude(x.view(len(x), -1, self.places).float(), facts)
+        places = x.view(len(x), x.shape[1] // self.places, self.places)
+        return self.last.conclude(places.float(), facts)
 
 
-@torch.no_grad()
 def _written_out(layer: nn.Conv2d, side: int) -> nn.Linear:
     """What a convolution does to grids of so many rows, as one matrix."""
     channels = layer.in_channels
     units = torch.eye(channels * side**2, device=layer.weight.device).view(-1, channels, side, side)
     of_units = nn.functional.conv2d(units, layer.weight, None, layer.stride, layer.padding)
     matrix = of_units.flatten(1)
-    found = nn.Linear(len(matrix), matrix.shape[1], bias=layer.bias is not None)
-    found.requires_grad_(False)
-    found.weight.copy_(matrix.T)
+    # On "meta" nothing is drawn at random that would be overwritten at once.
+    found = nn.Linear(len(matrix), matrix.shape[1], bias=layer.bias is not None, device="meta")
+    found.weight = nn.Parameter(matrix.T.contiguous(), requires_grad=False)
     if layer.bias is not None:
-        found.bias.copy_(layer.bias.repeat_interleave(of_units[0, 0].numel()))
+        by_place = layer.bias.repeat_interleave(of_units[0, 0].numel())
+        found.bias = nn.Parameter(by_place, requires_grad=False)
     return found
