@@ -70,6 +70,8 @@ def test_a_broken_file_is_named(tmp_path: Path) -> None:
     path.write_text("{}\n")
     assert "line 1" in bertology("annotate", "--agreement", path, code=2)
     assert "There is no file" in bertology("annotate", "--agreement", tmp_path / "x", code=2)
+    path.write_text("")
+    assert "holds no labels" in bertology("annotate", "--agreement", path, code=2)
 
 
 def test_a_port_that_is_taken_is_told_before_a_model_is_loaded(tmp_path: Path) -> None:

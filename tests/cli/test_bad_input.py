@@ -128,6 +128,7 @@ def damaged_result(world: World) -> list[str]:
 
 
 CASES: dict[str, tuple[Callable[[World], list[str]], str]] = {
+    "model without its option": (lambda w: w.run("tiny"), "named by --model tiny"),
     "unknown model": (lambda w: w.run(model="bert-bas-uncased"), "Unknown model"),
     "missing model folder": (lambda w: w.run(model="./no/such/model"), "no model folder"),
     "model is a file": (lambda w: w.run(model=w.data), "a model is a folder"),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bertology.cli.console import examples, say, show_table
-from bertology.errors import ParameterError
+from bertology.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
@@ -188,6 +188,8 @@ def _show_agreement(path: Path) -> None:
     from bertology.stats.agreement import krippendorffs_alpha
 
     labels = read_labels(path)
+    if not labels:
+        raise DataError(f"{path} holds no labels.")
     coders = sorted({label.coder for label in labels})
     rows = []
     for coder in coders:

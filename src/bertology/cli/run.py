@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from bertology.cli.console import examples, say, warn
 from bertology.errors import ParameterError
@@ -48,6 +48,17 @@ class _Studies(TyperGroup):
         return name, self.get_command(ctx, name), args[1:]
 
 
+class _Study(TyperCommand):
+    """Says what to do with a word that is no option: other commands take a model like that."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.allow_extra_args = True
+        rest = super().parse_args(ctx, args)
+        if ctx.args:
+            ctx.fail(f"Unexpected {ctx.args[0]!r}. A model is named by --model {ctx.args[0]}")
+        return rest
+
+
 def add_to(app: typer.Typer) -> None:
     """Put `run` into the app."""
     group = typer.Typer(
@@ -81,6 +92,7 @@ def _command_of(name: str, kind: type[Study[Any]]) -> Any:
     app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
     app.command(
         name=name,
+        cls=_Study,
         help=inspect.getdoc(kind),
         short_help=summary_line(kind),
         epilog=examples(*_examples(name, kind)),
