@@ -196,11 +196,6 @@ def _show_agreement(path: Path) -> None:
         own = [label.label for label in labels if label.coder == coder]
         rows.append((*coder, *(own.count(name) for name in MAP_TYPES), len(own)))
     show_table(("annotator", "pass", *MAP_TYPES, "all"), rows, title="Labels given")
-    found = agreements(labels)
-    if not found:
-        say("Nothing to compare: it takes two annotators, or two passes, with the same maps.")
-    for comparison in found:
-        _show_comparison(comparison)
     shared = [given for given in given_by_map(labels).values() if len(given) > 1]
     if len({annotator for annotator, _ in coders}) > 2 and shared:
         alpha = krippendorffs_alpha(shared)
@@ -211,6 +206,11 @@ def _show_agreement(path: Path) -> None:
                 f"Maps have {min(counts)} to {max(counts)} labels. Where more were asked for "
                 "because annotators differed, α comes out too low."
             )
+    found = agreements(labels)
+    if not found:
+        say("Nothing to compare: it takes two annotators, or two passes, with the same maps.")
+    for comparison in found:
+        _show_comparison(comparison)
 
 
 def _show_comparison(comparison: Comparison) -> None:

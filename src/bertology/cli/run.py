@@ -115,9 +115,10 @@ def _examples(name: str, kind: type[Study[Any]]) -> list[str]:
         data = " --corpus grammar"
     # The default model has no trained head for a task.
     model = f" --model {_EXAMPLE_MODEL}" if kind.needs.head in _TASK_HEADS else ""
+    bundled, other = (f"{data} {more}".rstrip() for more in kind.help_options)
     return [
-        f"bertology run {name}{model}{data}",
-        f"bertology run {name} --model user/model-on-the-hub{data} --workers 2",
+        f"bertology run {name}{model}{bundled}",
+        f"bertology run {name} --model user/model-on-the-hub{other} --workers 2",
     ]
 
 

@@ -170,6 +170,10 @@ class AttentionChange(SampledStudy[AttentionChangeResult]):
     needs: ClassVar[Needs] = Needs(
         capabilities=frozenset({"patterns"}), fields=frozenset({"text"}), head="base"
     )
+    help_options: ClassVar[tuple[str, str]] = (
+        "--before bertology-mini@2000",
+        "--before user/the-same-before",
+    )
     result_type: ClassVar[type[Result]] = AttentionChangeResult
 
     before: str = parameter("", "The model to compare with, as it was before.", model=True)

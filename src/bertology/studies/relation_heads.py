@@ -58,6 +58,7 @@ class RelationHeads(BlockStudy[RelationHeadsResult]):
     needs: ClassVar[Needs] = Needs(
         capabilities=frozenset({"patterns"}), fields=frozenset({"text", "words"}), head="base"
     )
+    help_options: ClassVar[tuple[str, str]] = ("--no-every", "--no-every")
     result_type: ClassVar[type[Result]] = RelationHeadsResult
 
     relation: str = parameter(
@@ -189,7 +190,7 @@ class RelationHeads(BlockStudy[RelationHeadsResult]):
             raise DataError(
                 f"{int(compared.sum())} sentences can be compared with unlinked pairs; at least 2 "
                 "are needed.",
-                hint="Take more sentences, or wider limits (max_tokens, every).",
+                hint="Take more sentences, a larger max_tokens, or every off (--no-every).",
             )
         tables = {
             "heads": self._heads(weights, weights[compared], words[compared]),

@@ -69,6 +69,8 @@ class Study(Generic[R]):
 
     version: ClassVar[int] = 1
     needs: ClassVar[Needs] = Needs()
+    help_options: ClassVar[tuple[str, str]] = ("", "")
+    """Options that the two examples of --help need: the bundled model, one of the hub."""
     result_type: ClassVar[type[Result]]
 
     def __post_init__(self) -> None:

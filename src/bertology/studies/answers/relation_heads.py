@@ -24,6 +24,8 @@ _AGAINST = {
     "place": "the same places of other sentences",
 }
 
+_CLAIMED = "frame"  # the relation that claims are about
+
 
 class RelationHeadsResult(Result):
     """What each head gives to linked words, and how much more that is than to others.
@@ -63,7 +65,7 @@ class RelationHeadsResult(Result):
     def why_not(self) -> str:
         """Claims are about one relation, and how many heads follow it is asked if one does."""
         relation = self.arrays.attrs["relation"]
-        if self.tables["heads"]["sure"].any():
+        if relation != _CLAIMED or self.tables["heads"]["sure"].any():
             return f"not judged: this result is about {relation}"
         return f"not judged: no head surely attends along {relation}"
 

@@ -2,7 +2,7 @@
 
 Each layer is looked at as soon as it is there, so no map is kept. What was seen is small and of one
 size whatever the length of a text, so that types of many maps are named together, on a GPU those
-of several batches. It is asked for nothing in between for which the host would have to wait.
+of several batches. A GPU is asked for nothing in between for which the host would have to wait.
 """
 
 from __future__ import annotations
