@@ -33,23 +33,22 @@ class Look:
         return [Look(small, facts, None) for small, facts in parts]
 
 
-def of_all_heads(looks: Sequence[Look]) -> Look:
-    """Looks at different heads of the same texts, as one."""
-    measures = [look.measures for look in looks if look.measures is not None]
-    return Look(
-        torch.cat([look.small for look in looks], 1),
-        torch.cat([look.facts for look in looks], 1),
-        torch.cat(measures, 2) if measures else None,
-    )
-
-
 def of_all_texts(looks: Sequence[Look]) -> Look:
     """Looks at the same heads over different texts, as one."""
+    return _joined(looks, 0)
+
+
+def of_all_heads(looks: Sequence[Look]) -> Look:
+    """Looks at different heads of the same texts, as one."""
+    return _joined(looks, 1)
+
+
+def _joined(looks: Sequence[Look], dim: int) -> Look:
     measures = [look.measures for look in looks if look.measures is not None]
     return Look(
-        torch.cat([look.small for look in looks]),
-        torch.cat([look.facts for look in looks]),
-        torch.cat(measures, 1) if measures else None,
+        torch.cat([look.small for look in looks], dim),
+        torch.cat([look.facts for look in looks], dim),
+        torch.cat(measures, dim + 1) if measures else None,
     )
 
 
