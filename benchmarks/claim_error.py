@@ -41,7 +41,7 @@ def rates(name: str, start: str, kinds: tuple[str, ...], repeats: int) -> tuple[
     ours = plain = 0
     for repeat in range(repeats):
         psi, reach = simulation.null_influences(rng, name, cells, flips)
-        null = max_statistics(psi, resamples=200, seed=repeat)
+        null = max_statistics([psi], resamples=200, seed=repeat)
         critical = np.quantile(null.max(axis=1), 0.95)
         evidence = evidence_against_zero(*distinct(psi), reach=reach)
         ours += bool((evidence > -log_ndtr(-critical)).any())

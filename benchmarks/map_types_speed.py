@@ -1,13 +1,14 @@
 """What classifying every attention map costs, as a ratio to the forward pass alone.
 
     python benchmarks/map_types_speed.py [--model NAME] [--corpus mrpc --root DATA]
-        [--examples 256] [--batch-tokens 4096] [--rounds 5] [--device cuda]
+        [--examples 256] [--batch-tokens 4096] [--rounds 5] [--device cuda] [--study]
 
 Forward passes, passes in which attention maps are made and looked at by nobody, and passes with
 classification alternate over the same batches, so that whatever else the machine does slows all
 alike; ratios are of medians over rounds, after a first round that is not counted. On the CPU the
 time is that of the process, and one thread is used unless told otherwise: idle threads that wait
-would count too.
+would count too. With --study, all that the study measures is set against plain passes over the same
+texts, both from the text on: its parts, its batches, the examples of each type that it keeps.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ import torch
 
 from bertology.data.loading import load_corpus
 from bertology.model.encoder import Encoder
+from bertology.studies.map_types import MapTypes
+from bertology.studies.study import Context
 from bertology.train.map_types.reading import read_batches
 
 
@@ -36,11 +39,21 @@ def main() -> None:
     torch.set_num_threads(told.threads)
     encoder = Encoder.load(told.model, device=told.device)
     corpus = load_corpus(told.corpus, root=told.root, limit=told.examples)
-    batches = list(encoder.batches(corpus.texts, tokens_per_batch=told.batch_tokens))
+    study = MapTypes(examples=told.examples, measures=told.measures)
+    suits = 4096 if told.device == "cpu" else study.tokens_on_gpu(encoder.shape)
+    tokens = told.batch_tokens or suits
+    batches = list(encoder.batches(corpus.texts, tokens_per_batch=tokens))
+    parts = study.parts(encoder.shape, corpus)
 
     def forward() -> None:
-        for batch in batches:
+        for batch in (
+            encoder.batches(corpus.texts, tokens_per_batch=tokens) if told.study else batches
+        ):
             encoder.run(batch)
+
+    def studied() -> None:
+        for part in parts:
+            study.measure(encoder, corpus, part, Context(batch_tokens=tokens))
 
     def watched() -> None:
         for batch in batches:
@@ -50,11 +63,8 @@ def main() -> None:
         for _ in read_batches(encoder, batches, measures=told.measures):
             pass
 
-    works: dict[str, Callable[[], None]] = {
-        "forward": forward,
-        "maps made": watched,
-        "classified": classified,
-    }
+    works: dict[str, Callable[[], None]] = {"forward": forward}
+    works |= {"study": studied} if told.study else {"maps made": watched, "classified": classified}
     seconds: dict[str, list[float]] = {name: [] for name in works}
     for turn in range(told.rounds + 1):
         for name, work in works.items():
@@ -81,7 +91,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--corpus", default="grammar-paraphrase")
     parser.add_argument("--root")
     parser.add_argument("--examples", type=int, default=256)
-    parser.add_argument("--batch-tokens", type=int, default=4096)
+    parser.add_argument("--batch-tokens", type=int, help="as the study does by default")
+    parser.add_argument("--study", action="store_true", help="the whole of what is measured")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--measures", action="store_true", help="take the measures as well")
     parser.add_argument("--device", default="cpu")

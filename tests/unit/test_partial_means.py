@@ -8,6 +8,7 @@ import pytest
 from bertology.errors import DataError
 from bertology.stats.contrasts import difference_of_halves, ratio_of_largest, ratio_of_means
 from bertology.stats.partial_means import partial_means
+from bertology.stats.row_blocks import RowBlocks
 
 
 def test_means_leave_out_what_is_not_there() -> None:
@@ -19,6 +20,18 @@ def test_means_leave_out_what_is_not_there() -> None:
     assert np.isnan(found.simultaneous_low[1:]).all()
     with pytest.raises(DataError, match="quantities by examples"):
         partial_means([1.0, 2.0])
+
+
+def test_rows_may_come_a_few_at_a_time() -> None:
+    values = np.random.default_rng(0).random((11, 40))
+    values[3, 5:] = np.nan
+    values[7] = np.nan
+    whole = partial_means(values, resamples=200)
+    parts = partial_means(
+        RowBlocks(lambda: (values[i : i + 3] for i in (0, 3, 6, 9))), resamples=200
+    )
+    for name in ("value", "low", "simultaneous_low", "simultaneous_high", "p_adjusted"):
+        np.testing.assert_allclose(getattr(parts, name), getattr(whole, name), atol=1e-12)
 
 
 def test_bounds_cover_all_true_means_together() -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
+import xarray as xr
 
 import bertology as bt
 import tiny
@@ -17,8 +20,11 @@ from bertology.errors import (
     StoreError,
     UnknownNameError,
 )
+from bertology.model.shape import Shape
 from bertology.results.store import Store
+from bertology.run.kept_parts import DoneElsewhereError, KeptParts
 from bertology.run.session import Session
+from bertology.run.worker import SECONDS
 from bertology.studies import STUDIES
 from bertology.studies.study import Needs
 from toy.making import WORDS, Diary, ToyWorld
@@ -236,6 +242,36 @@ def test_what_another_process_finished_meanwhile_is_taken(
     monkeypatch.setattr(Store, "load_part", faster)
     result = bt.run("toy-lengths", encoder, task=world.corpus, store=store)
     assert len(result.table()) == 24
+
+
+def test_parts_are_read_one_by_one_and_not_held(
+    world: ToyWorld, encoder: bt.Encoder, store: Store, diary: Diary
+) -> None:
+    provenance = bt.run("toy-lengths", encoder, task=world.corpus, store=store).provenance
+    store.save_part(provenance, "part-0", xr.Dataset(attrs={SECONDS: 2.0, "kept": 1}))
+    parts = KeptParts(store, provenance, ["part-0", "part-1"])
+    assert list(parts) == ["part-0", "part-1"]
+    assert parts["part-0"].attrs == {"kept": 1}
+    assert parts["part-0"] is not parts["part-0"]
+    assert parts.seconds("part-0") == 2
+    with pytest.raises(KeyError):
+        parts["part-9"]
+    with pytest.raises(DoneElsewhereError):  # the result is there, its parts are gone
+        parts["part-1"]
+
+
+@pytest.mark.parametrize(
+    ("device", "asked", "given"), [("cpu", None, 4096), ("cuda", None, 999), ("cuda", 64, 64)]
+)
+def test_batches_are_as_large_as_suits_the_device(
+    world: ToyWorld, store: Store, device: str, asked: int | None, given: int
+) -> None:
+    class Hungry(ToyLengths):
+        def tokens_on_gpu(self, shape: Shape) -> int:
+            return 3 * shape.hidden
+
+    encoder: Any = SimpleNamespace(device=torch.device(device), shape=Shape(2, 2, 333, 4, 32))
+    assert Session(store, batch_tokens=asked).tokens_in_a_batch(Hungry(), encoder) == given
 
 
 def test_needs_are_checked_before_any_work(

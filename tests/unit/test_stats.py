@@ -27,6 +27,7 @@ from bertology.stats import (
     rank_correlation,
 )
 from bertology.stats.paired import influences, simultaneous
+from bertology.stats.row_blocks import RowBlocks
 
 p_values = st.lists(st.floats(0, 1), min_size=1, max_size=30)
 
@@ -38,6 +39,17 @@ def flipped(rng: np.random.Generator, labels: np.ndarray, rate: float) -> np.nda
 def compare(metric: Metric, targets: np.ndarray, *runs: np.ndarray, **how: int) -> PairedEffects:
     base, *variants = (metric.statistics(run, targets) for run in runs)
     return paired_bootstrap(metric, base, np.stack(variants), **how)
+
+
+def test_variants_may_come_a_few_at_a_time() -> None:
+    rng, metric = np.random.default_rng(0), METRICS["f1"]
+    labels = rng.integers(0, 2, 60)
+    base, *variants = (metric.statistics(flipped(rng, labels, 0.1), labels) for _ in range(6))
+    whole = paired_bootstrap(metric, base, np.stack(variants), resamples=200)
+    blocks = RowBlocks(lambda: (np.stack(variants[i : i + 2]) for i in (0, 2, 4)))
+    parts = paired_bootstrap(metric, base, blocks, resamples=200)
+    for name in ("score", "low", "high", "simultaneous_low", "p", "p_adjusted"):
+        np.testing.assert_allclose(getattr(parts, name), getattr(whole, name), atol=1e-12)
 
 
 def test_estimate_excludes_and_travels_as_json() -> None:

@@ -83,7 +83,7 @@ def test_no_null_head_is_claimed(name: str, start: str, kinds: tuple[str, ...]) 
     false = 0
     for repeat in range(repeats):
         psi, reach = null_influences(rng, name, cells, flips)
-        null = max_statistics(psi, resamples=200, seed=repeat)
+        null = max_statistics([psi], resamples=200, seed=repeat)
         critical = np.quantile(null.max(axis=1), 0.95)
         evidence = evidence_against_zero(*distinct(psi), reach=reach)
         # The same event as simultaneous_low > 0 or simultaneous_high < 0; see the next test.

@@ -61,7 +61,9 @@ class PlanOptions:
     )  # fmt: skip
     workers: int = parameter(1, "Worker processes; each holds the model.", minimum=0)
     device: str = parameter("auto", "cpu, cuda, cuda:1, mps; auto takes what is there.")
-    batch_tokens: int = parameter(4096, "Tokens in one batch; less saves memory.", minimum=1)
+    batch_tokens: int | None = parameter(
+        None, "Tokens in one batch; less saves memory. Without: as suits the device.", minimum=1
+    )
     allow_pickle: bool = field(
         default=False,
         metadata={"help": "Load pickled weights, which can run code.", "flag": True},

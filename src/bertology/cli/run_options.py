@@ -48,4 +48,6 @@ class RunOptions:
         default=False, metadata={"help": "Run code that comes with the model.", "flag": True}
     )
     device: str = parameter("auto", "cpu, cuda, cuda:1, mps; auto takes what is there.")
-    batch_tokens: int = parameter(4096, "Tokens in one batch; less saves memory.", minimum=1)
+    batch_tokens: int | None = parameter(
+        None, "Tokens in one batch; less saves memory. Without: as suits the device.", minimum=1
+    )

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from bertology.metrics import Metric
 from bertology.stats import Estimate, PairedEffects, mean_interval, rank_correlation
 from bertology.stats.paired import influences
+from bertology.stats.row_blocks import RowBlocks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,7 +98,9 @@ def example_losses(logits: NDArray[Any], labels: Floats) -> Floats:
     return np.asarray(np.log(np.exp(shifted).sum(-1)) - chosen)
 
 
-def mean_effect(metric: Metric, base: Floats, variants: Floats, level: float) -> Estimate:
+def mean_effect(
+    metric: Metric, base: Floats, variants: Floats | RowBlocks, level: float
+) -> Estimate:
     """The effect of a variant drawn at random: the mean over variants, over examples."""
     psi, _ = influences(metric, base, variants)
     return mean_interval(psi.mean(axis=0), level)

@@ -13,23 +13,20 @@ from bertology.errors import (
     BertologyError,
     InterruptedRunError,
     JobError,
-    ResultNotFoundError,
 )
 from bertology.quiet import is_verbose
 from bertology.run.cut_texts import cut_texts
 from bertology.run.describing import described
 from bertology.run.engine import Engine, Materials, Outcome, Status
+from bertology.run.kept_parts import DoneElsewhereError, KeptParts
 from bertology.run.local import LocalEngine
 from bertology.run.others import check_others, resolve_others
 from bertology.run.plan import Job, Resources, target_of
 from bertology.run.progress import Progress, Silence
 from bertology.run.requirements import check_needs
-from bertology.run.worker import SECONDS
-from bertology.studies.study import Study
+from bertology.studies.study import Context, Study
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.results.provenance import Provenance
@@ -53,7 +50,7 @@ class Session:
     engine: Engine = field(default_factory=LocalEngine)
     progress: Progress = field(default_factory=Silence)
     force: bool = False
-    batch_tokens: int = 4096
+    batch_tokens: int | None = None  # in one batch; None: as suits the study and the device
     cpus: int = 1  # that one job may use
     command: str | None = None  # the command line that asked for this, if one did
 
@@ -86,15 +83,16 @@ class Session:
         ]
         try:
             self._carry_out(name, jobs, materials)
-            measured, before = self._collect(provenance, parts, earlier)
-            spent = time.monotonic() - started + before
+            measured = KeptParts(self.store, provenance, parts)
+            # What an earlier run spent on the parts that it left.
+            spent = time.monotonic() - started + sum(map(measured.seconds, earlier))
             cut = cut_texts(study, encoder, corpus)
             told = replace(provenance, duration=spent, cut=cut)
             result: Result = study.conclude(measured, told)
             self.store.save(result)
         except KeyboardInterrupt:
             raise self._interrupted(provenance, parts) from None
-        except _DoneElsewhereError:
+        except DoneElsewhereError:
             return self._stored(provenance, study, materials)
         self.store.delete_parts(provenance)
         return result
@@ -164,9 +162,15 @@ class Session:
             corpus_fingerprint=corpus.fingerprint if corpus is not None else None,
             store=_store_spec(self.store),
             steps=study.steps(part, encoder.shape, corpus),
-            batch_tokens=self.batch_tokens,
+            batch_tokens=self.tokens_in_a_batch(study, encoder),
             resources=_resources([encoder, *others.values()], self.cpus),
         )
+
+    def tokens_in_a_batch(self, study: Study[Any], encoder: Encoder) -> int:
+        """As many as were asked for, or as suit the study on the model's device."""
+        on_cpu = encoder.device.type == "cpu"
+        suits = Context.batch_tokens if on_cpu else study.tokens_on_gpu(encoder.shape)
+        return self.batch_tokens or suits
 
     def _carry_out(self, name: str, jobs: Sequence[Job], materials: Materials) -> None:
         if not jobs:
@@ -188,23 +192,6 @@ class Session:
         if failed:
             raise _job_error(name, failed, len(jobs)) from failed[0].cause
 
-    def _collect(
-        self, provenance: Provenance, parts: Sequence[str], earlier: set[str]
-    ) -> tuple[dict[str, xr.Dataset], float]:
-        """All parts, and the seconds that went into those of an earlier run."""
-        measured, before = {}, 0.0
-        for part in parts:
-            try:
-                dataset = self.store.load_part(provenance, part)
-            except ResultNotFoundError:
-                if self.store.has(provenance):
-                    raise _DoneElsewhereError from None
-                raise
-            seconds = float(dataset.attrs.pop(SECONDS, 0.0))
-            before += seconds if part in earlier else 0.0
-            measured[part] = dataset
-        return measured, before
-
     def _interrupted(self, provenance: Provenance, parts: Sequence[str]) -> InterruptedRunError:
         done = sum(self.store.has_part(provenance, part) for part in parts)
         if self.command is None:
@@ -216,10 +203,6 @@ class Session:
             f"Interrupted. {done} of {len(parts)} parts of {provenance.study!r} are kept.",
             hint=hint,
         )
-
-
-class _DoneElsewhereError(Exception):
-    """Another process that shares the store was faster and has cleaned up the parts."""
 
 
 def _job_error(name: str, failed: Sequence[Outcome], total: int) -> JobError:

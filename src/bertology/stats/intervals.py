@@ -32,6 +32,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 _HALVINGS = 34  # bisection steps; the last one moves a bound by less than 1e-8 of the range
+_DRAWN = 1 << 18  # examples of several resamples that are ranked together
 _HELD = 1 << 16  # values looked at together: what is made of them stays in the cache
 
 
@@ -110,8 +111,11 @@ def rank_correlation(
         ratio: Floats = (u * v).sum(-1) / np.where(scale > 0, scale, 1.0)
         return ratio
 
-    picks = np.random.default_rng(seed).integers(a.size, size=(resamples, a.size))
-    low, high = percentile_interval(correlate(a[picks], b[picks]), level)
+    rng, rows, drawn = np.random.default_rng(seed), max(1, _DRAWN // a.size), list[Floats]()
+    for start in range(0, resamples, rows):
+        picks = rng.integers(a.size, size=(min(rows, resamples - start), a.size))
+        drawn.append(correlate(a[picks], b[picks]))
+    low, high = percentile_interval(np.concatenate(drawn), level)
     return Estimate(float(correlate(a, b)), float(low), float(high), a.size, level)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -42,26 +44,40 @@ def benjamini_hochberg(p: ArrayLike) -> Floats:
     return adjusted
 
 
-def max_statistics(influence: Floats, *, resamples: int, seed: int) -> Floats:
+def max_statistics(influences: Iterable[Floats], *, resamples: int, seed: int) -> Floats:
     """|t| (resamples, V) of every variant under the joint null, by the Gaussian multiplier.
 
     Each column is exactly |N(0, 1)| and the columns are correlated as the variants' influences
     (V, N) are over the examples: the same normal weight falls on an example in every variant. A
-    variant that never moved has no correlation to speak of and counts as independent.
+    variant that never moved has no correlation to speak of and counts as independent. The
+    influences come in blocks of variants, (v, N) each, and are gone through more than once.
     """
     rng = np.random.default_rng([seed, 1])
-    variants, n = influence.shape
+    still, n = [], 0
+    for block in influences:
+        still.append(_units(block)[1])
+        n = block.shape[1]
+    out = np.empty((resamples, sum(s.size for s in still)))
+    rows = max(1, 500_000 // max(n, 1))  # bounds the weights held at once to 4 MB
+    for start in range(0, resamples, rows):
+        some, at = out[start : start + rows], 0
+        weights = rng.standard_normal((some.shape[0], n))
+        for block in influences:
+            some[:, at : at + len(block)] = weights @ _units(block)[0].T
+            at += len(block)
+    never = np.concatenate(still)
+    out[:, never] = rng.standard_normal((resamples, int(never.sum())))
+    return np.abs(out, out=out)
+
+
+def _units(influence: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """Rows about their means and of length 1, and which rows never moved."""
     unit = influence - influence.mean(axis=1, keepdims=True)
     spread = np.sqrt(np.einsum("vn,vn->v", unit, unit))
-    still = spread <= 1e-12 * np.maximum(np.abs(influence).max(axis=1, initial=0), 1e-300) * n
+    largest = np.abs(influence).max(axis=1, initial=0)
+    still = spread <= 1e-12 * np.maximum(largest, 1e-300) * influence.shape[1]
     unit /= np.where(still, 1.0, spread)[:, None]
-    out = np.empty((resamples, variants))
-    rows = max(1, 2_000_000 // max(n, 1))  # bounds the weights held at once to 16 MB
-    for start in range(0, resamples, rows):
-        block = out[start : start + rows]
-        block[:] = rng.standard_normal((block.shape[0], n)) @ unit.T
-    out[:, still] = rng.standard_normal((resamples, int(still.sum())))
-    return np.abs(out)
+    return unit, still
 
 
 def step_down(observed: Floats, null: Floats) -> Floats:

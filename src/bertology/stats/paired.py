@@ -31,8 +31,9 @@ calculation, than max-T alone where the sample is large, and much wider where fe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +50,7 @@ from bertology.stats.intervals import (
     percentile_interval,
 )
 from bertology.stats.multiplicity import max_statistics, step_down
+from bertology.stats.row_blocks import RowBlocks, in_blocks
 
 __all__ = [
     "PairedEffects",
@@ -61,7 +63,8 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
-_HELD = 4_000_000  # numbers in one chunk of weights or sums: 32 MB
+_HELD = 500_000  # numbers in one chunk of weights or sums: 4 MB
+_SIGNS = 4_000_000  # signs drawn at once, a byte each
 
 
 @dataclass(frozen=True)
@@ -124,31 +127,40 @@ def _weights(n: int, resamples: int, seed: int) -> Iterator[NDArray[np.float32]]
         yield counts.reshape(size, n).astype(np.float32)
 
 
-def _resampled(metric: Metric, statistics: Floats, *, resamples: int, seed: int) -> Floats:
-    """Scores (R, V) of `statistics` (V, N, K), every variant under the same resamples."""
+def _resampled(metric: Metric, blocks: Iterable[Floats], *, resamples: int, seed: int) -> Floats:
+    """Scores (R, V) of statistics that come as (v, N, K), all under the same resamples."""
+    n = next(iter(blocks)).shape[1]
+    return np.concatenate(
+        [
+            np.concatenate([_scores(metric, block, weights) for block in blocks], axis=1)
+            for weights in _weights(n, resamples, seed)
+        ]
+    )
+
+
+def _scores(metric: Metric, statistics: Floats, weights: NDArray[np.float32]) -> Floats:
+    """(R, v) of statistics (v, N, K) under weights (R, N)."""
     variants, n, k = statistics.shape
     flat = np.ascontiguousarray(statistics.transpose(1, 0, 2)).reshape(n, variants * k)
-    step = max(1, _HELD // (variants * k))
-    parts = []
-    for weights in _weights(n, resamples, seed):
-        for start in range(0, len(weights), step):
-            sums = weights[start : start + step].astype(np.float64) @ flat
-            parts.append(metric.finish(sums.reshape(-1, variants, k)))
-    return np.concatenate(parts)
+    sums = weights.astype(np.float64) @ flat
+    return metric.finish(sums.reshape(-1, variants, k))
 
 
-def influences(metric: Metric, base: Floats, variants: Floats) -> tuple[Floats, Floats]:
+def influences(metric: Metric, base: Floats, variants: Floats | RowBlocks) -> tuple[Floats, Floats]:
     """Per-example influences (V, N) on each difference, and the largest size (V,) one may have.
 
     Row v has the mean score(variant) - score(base). The largest size is what one flip can do: the
     spread between the most and the least helpful example of the baseline. Where predictions
     are continuous nothing flips, and the largest influence seen stands for it.
     """
-    own_base = _jackknife(metric, base[None])
-    own = _jackknife(metric, variants)
-    sums = metric.finish(variants.sum(axis=1)) - metric.finish(base.sum(axis=0))
-    psi = own - own_base + sums[:, None]
-    reach = np.abs(psi).max(axis=1)
+    own_base, score = _jackknife(metric, base[None]), metric.finish(base.sum(axis=0))
+    psi = np.concatenate(
+        [
+            _jackknife(metric, b) - own_base + (metric.finish(b.sum(axis=1)) - score)[:, None]
+            for b in in_blocks(variants)
+        ]
+    )
+    reach = np.maximum(psi.max(axis=1), -psi.min(axis=1))
     if metric.discrete:
         flip = np.ptp(own_base)
         # A flawless baseline shows no spread; one flip of accuracy then still counts 1.
@@ -168,14 +180,22 @@ def simultaneous(
     influence: Floats, reach: Floats, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
 ) -> Simultaneous:
     """Bounds for the mean of each row of `influence` (V, N), good for all rows together."""
-    null = max_statistics(influence, resamples=resamples, seed=seed)
+    blocks = in_blocks(influence)
+    null = max_statistics(blocks, resamples=resamples, seed=seed)
     critical = float(np.quantile(null.max(axis=1), level))
     # Chernoff's exp(-budget) is set equal to the normal tail Q(c). For -1, 0, 1 differences and
     # no effect it bounds the error; for other influences it rests on the simulations.
     budget = -float(log_ndtr(-critical))
-    values, counts = distinct(influence)
-    low, high = bounded_mean_bounds(values, counts, low=-reach, high=reach, budget=budget)
-    evidence = evidence_against_zero(values, counts, reach=reach)
+    low, high, evidence = (np.empty(len(influence)) for _ in range(3))
+    at = 0
+    for block in blocks:
+        some = slice(at, at + len(block))
+        values, counts = distinct(block)
+        low[some], high[some] = bounded_mean_bounds(
+            values, counts, low=-reach[some], high=reach[some], budget=budget
+        )
+        evidence[some] = evidence_against_zero(values, counts, reach=reach[some])
+        at += len(block)
     observed = np.maximum(-ndtri_exp(-evidence), 0.0)
     return Simultaneous(low, high, step_down(observed, null), critical)
 
@@ -186,32 +206,38 @@ def _randomisation_p(influence: Floats, *, resamples: int, seed: int) -> Floats:
     n = influence.shape[1]
     size = np.abs(influence.sum(axis=1)) * (1 - 1e-9)  # equal sums may differ by rounding
     at_least = np.ones(influence.shape[0])
-    rows = max(1, _HELD // n)
+    rows, some = max(1, _SIGNS // n), max(1, _HELD // n)
     for start in range(0, resamples, rows):
         shape = (min(rows, resamples - start), n)
-        signs = rng.integers(0, 2, size=shape, dtype=np.int8) * 2.0 - 1.0
-        at_least += (np.abs(signs @ influence.T) >= size).sum(axis=0)
+        drawn = rng.integers(0, 2, size=shape, dtype=np.int8)
+        for at in range(0, len(drawn), some):
+            signs = drawn[at : at + some] * 2.0 - 1.0
+            at_least += (np.abs(signs @ influence.T) >= size).sum(axis=0)
     p: Floats = at_least / (1 + resamples)
     return p
 
 
-def _checked(base: Floats, variants: Floats) -> tuple[Floats, Floats]:
-    base, variants = np.asarray(base, dtype=np.float64), np.asarray(variants, dtype=np.float64)
-    fits = base.ndim == 2 and variants.ndim == 3 and variants.shape[1:] == base.shape
-    if not fits or base.shape[0] < 2 or not variants.shape[0]:
+def _checked(base: Floats, variants: Floats | RowBlocks) -> tuple[Floats, RowBlocks]:
+    base = np.asarray(base, dtype=np.float64)
+    if not isinstance(variants, RowBlocks):
+        variants = np.asarray(variants, dtype=np.float64)
+    blocks = in_blocks(variants)
+    first = next(iter(blocks), np.zeros(0))
+    fits = base.ndim == 2 and first.ndim == 3 and first.shape[1:] == base.shape
+    if not fits or base.shape[0] < 2:
         raise DataError(
             "A paired comparison needs statistics (N, K) of the baseline and (V, N, K) of at "
             f"least one variant over the same N >= 2 examples. Got {base.shape} and "
-            f"{variants.shape}.",
+            f"{variants.shape if isinstance(variants, np.ndarray) else first.shape}.",
             hint="Both come from metric.statistics(predictions, targets).",
         )
-    return base, variants
+    return base, blocks
 
 
 def paired_bootstrap(
     metric: Metric,
     base_stats: Floats,
-    variant_stats: Floats,
+    variant_stats: Floats | RowBlocks,
     *,
     resamples: int = 2000,
     level: float = 0.95,
@@ -221,14 +247,14 @@ def paired_bootstrap(
     check_level(level, "paired_bootstrap")
     if resamples < 1:
         raise ParameterError("resamples", "paired_bootstrap", "be at least 1", resamples)
-    base_stats, variant_stats = _checked(base_stats, variant_stats)
+    base_stats, variants = _checked(base_stats, variant_stats)
     n = base_stats.shape[0]
-    everything = np.concatenate([base_stats[None], variant_stats])
-    scores = metric.finish(everything.sum(axis=1))
+    everything = RowBlocks(lambda: chain([base_stats[None]], variants))
+    scores = np.concatenate([metric.finish(block.sum(axis=1)) for block in everything])
     drawn = _resampled(metric, everything, resamples=resamples, seed=seed)
     score_low, score_high = percentile_interval(drawn, level)
     low, high = percentile_interval(drawn[:, 1:] - drawn[:, :1], level)
-    psi, reach = influences(metric, base_stats, variant_stats)
+    psi, reach = influences(metric, base_stats, variants)
     strict = simultaneous(psi, reach, level=level, resamples=resamples, seed=seed)
     p = _randomisation_p(psi, resamples=resamples, seed=seed)
     return PairedEffects(

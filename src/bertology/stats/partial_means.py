@@ -11,7 +11,9 @@ Student's bounds (Bonferroni's for all rows) hold as well, and the wider ones ar
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,6 +27,7 @@ from bertology.stats.intervals import (
     evidence_against_zero,
 )
 from bertology.stats.multiplicity import max_statistics, step_down
+from bertology.stats.row_blocks import RowBlocks, in_blocks
 
 __all__ = ["PartialMeans", "partial_means"]
 
@@ -53,7 +56,7 @@ class PartialMeans:
 
 
 def partial_means(
-    values: ArrayLike,
+    values: ArrayLike | RowBlocks,
     *,
     reach: float = 0.0,
     within: tuple[float, float] = (-math.inf, math.inf),
@@ -65,42 +68,78 @@ def partial_means(
 
     `reach`: a deviation from the mean that must be allowed for even if none so large was seen, such
     as 1 for hits and misses. `within`: where the means must lie; bounds beyond are cut off. Rows
-    with fewer than two values have no interval and take no part in the correction.
+    with fewer than two values have no interval and take no part in the correction. Rows that are
+    too many to be held together come as `RowBlocks`.
     """
     check_level(level, "partial_means")
-    x = np.asarray(values, dtype=np.float64)
+    blocks = values if isinstance(values, RowBlocks) else in_blocks(_checked(values))
+    seen = [_seen(block, reach) for block in blocks]
+    mean, spread, most, against, n = (np.concatenate(column) for column in zip(*seen, strict=True))
+    half = stdtrit(np.maximum(n - 1, 1), (1 + level) / 2) * spread
+    known = n > 1
+    low, high = (np.where(known, mean + sign * half, np.nan) for sign in (-1, 1))
+    all_low, all_high, p = (np.full(mean.size, np.nan) for _ in range(3))
+    if known.any():
+        influences = RowBlocks(lambda: (_influence(block)[0] for block in blocks))
+        null = max_statistics(influences, resamples=resamples, seed=seed)
+        critical = float(np.quantile(null.max(axis=1), level))
+        budget = -float(log_ndtr(-critical))  # as `stats.paired.simultaneous` spends it
+        below, above = _bounds(influences, most[known], budget)
+        strict, against_all = _students(mean[known], spread[known], n[known], level)
+        below, above = np.minimum(below, -strict), np.maximum(above, strict)
+        all_low[known], all_high[known] = mean[known] + below, mean[known] + above
+        stepped = step_down(np.maximum(-ndtri_exp(-against[known]), 0.0), null)
+        p[known] = np.maximum(stepped, against_all)
+    low, high, all_low, all_high = (np.clip(b, *within) for b in (low, high, all_low, all_high))
+    return PartialMeans(mean, low, high, all_low, all_high, p, n.astype(np.int64), level)
+
+
+def _checked(values: ArrayLike) -> NDArray[Any]:
+    x = np.asarray(values)
     if x.ndim != 2 or not x.size:
         raise DataError(f"Means need an array of quantities by examples. Got shape {x.shape}.")
+    return x
+
+
+def _influence(block: NDArray[Any]) -> tuple[Floats, Floats, NDArray[np.int64]]:
+    """What each example does to the mean, of rows that have an interval; all means, all counts."""
+    x = np.asarray(block, dtype=np.float64)
     there = np.isfinite(x)
     n = there.sum(axis=1)
     safe = np.maximum(n, 1)
     mean = np.where(n > 0, np.where(there, x, 0).sum(axis=1) / safe, np.nan)
-    away = np.where(there, x - mean[:, None], 0)
-    spread = np.sqrt((away**2).sum(axis=1) / np.maximum(n - 1, 1) / safe)
-    half = stdtrit(np.maximum(n - 1, 1), (1 + level) / 2) * spread
     known = n > 1
-    low, high = (np.where(known, mean + sign * half, np.nan) for sign in (-1, 1))
-    all_low, all_high, p = (np.full(len(x), np.nan) for _ in range(3))
-    if known.any():
-        scale = (x.shape[1] / safe)[known]
-        influence = away[known] * scale[:, None]
-        del away  # as large as what was given
-        null = max_statistics(influence, resamples=resamples, seed=seed)
-        critical = float(np.quantile(null.max(axis=1), level))
-        budget = -float(log_ndtr(-critical))  # as `stats.paired.simultaneous` spends it
-        seen = np.abs(influence).max(axis=1) * (1 + FEW / n[known])  # and a little unseen
-        most = np.maximum(seen, reach * scale)
-        below, above = bounded_mean_bounds(influence, None, low=-most, high=most, budget=budget)
-        strict, against_all = _students(mean[known], spread[known], n[known], level)
-        below, above = np.minimum(below, -strict), np.maximum(above, strict)
-        all_low[known], all_high[known] = mean[known] + below, mean[known] + above
-        against = evidence_against_zero(
-            influence + mean[known][:, None], None, reach=most + np.abs(mean[known])
+    away = np.where(there[known], x[known] - mean[known, None], 0)
+    return away * (x.shape[1] / safe)[known, None], mean, n
+
+
+def _seen(
+    block: NDArray[Any], reach: float
+) -> tuple[Floats, Floats, Floats, Floats, NDArray[np.int64]]:
+    """Of each row: mean, its error, what one example may do, evidence against 0, and count."""
+    influence, mean, n = _influence(block)
+    known, size = n > 1, influence.shape[1]
+    spread, most, against = np.zeros(mean.size), np.zeros(mean.size), np.zeros(mean.size)
+    squares = (influence**2).sum(axis=1) / size**2 * n[known]  # about the mean, over n
+    spread[known] = np.sqrt(squares / (n[known] - 1))
+    largest = np.abs(influence).max(axis=1, initial=0) * (1 + FEW / n[known])  # a little unseen
+    most[known] = np.maximum(largest, reach * size / n[known])
+    against[known] = evidence_against_zero(
+        influence + mean[known, None], None, reach=most[known] + np.abs(mean[known])
+    )
+    return mean, spread, most, against, n
+
+
+def _bounds(influences: Iterable[Floats], most: Floats, budget: float) -> tuple[Floats, Floats]:
+    """Bounds of the means of influences, block by block."""
+    below, above, at = np.empty(most.size), np.empty(most.size), 0
+    for block in influences:
+        some = slice(at, at + len(block))
+        below[some], above[some] = bounded_mean_bounds(
+            block, None, low=-most[some], high=most[some], budget=budget
         )
-        stepped = step_down(np.maximum(-ndtri_exp(-against), 0.0), null)
-        p[known] = np.maximum(stepped, against_all)
-    low, high, all_low, all_high = (np.clip(b, *within) for b in (low, high, all_low, all_high))
-    return PartialMeans(mean, low, high, all_low, all_high, p, n.astype(np.int64), level)
+        at += len(block)
+    return below, above
 
 
 def _students(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,8 +14,10 @@ from bertology.errors import CapabilityError, DataError, ParameterError
 from bertology.results.measures import Measure, column_grid
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, mean_interval
-from bertology.stats.means import means_over_examples
+from bertology.stats.partial_means import PartialMeans, partial_means
+from bertology.stats.row_blocks import RowBlocks
 from bertology.studies.blocks import SampledStudy, in_order, start_of
+from bertology.studies.spooled import Spooled
 from bertology.studies.study import Context, Needs, parameter
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ __all__ = ["AttentionChange", "AttentionChangeResult"]
 
 LAST = 2  # the layers that the claim is about
 Floats = NDArray[np.float64]
+Rows = NDArray[Any] | RowBlocks  # by examples
 _MEASURES = ("change", "divergence", "neighbour")
 _LABELS = {
     "change": "1 − cosine similarity of the maps\n(darker: greater difference)",
@@ -228,29 +231,27 @@ class AttentionChange(SampledStudy[AttentionChangeResult]):
         """Means over examples by head and by layer, and the test of the last two layers."""
         import xarray as xr
 
-        data = xr.concat(in_order(measured), "example", combine_attrs="override")
-        change, divergence, neighbour = (data[m].to_numpy().astype(float) for m in _MEASURES)
-        examples, layers, heads = change.shape
-        where = np.indices((layers, heads)).reshape(2, -1)
-        tables = {
-            "heads": self._table(
-                {"layer": where[0], "head": where[1]},
-                change.reshape(examples, -1),
-                divergence.reshape(examples, -1),
-            ),
-            "layers": self._table({"layer": np.arange(layers)}, change.mean(2), divergence.mean(2)),
+        seen = _Seen.of(in_order(measured))
+        examples, layers = seen.by_layer["change"].shape
+        where = np.indices((layers, seen.nearer.size // layers)).reshape(2, -1)
+        of_heads = {
+            name: RowBlocks(partial(map, spooled.rows, range(layers)))
+            for name, spooled in seen.by_head.items()
         }
-        arrays = xr.Dataset(
-            {name: ("bound", b) for name, b in self._last_layers(change.mean(2)).items()}
-        )
+        of_layers = {name: values.T for name, values in seen.by_layer.items()}
+        tables = {
+            "heads": self._table({"layer": where[0], "head": where[1]}, **of_heads),
+            "layers": self._table({"layer": np.arange(layers)}, **of_layers),
+        }
+        last = self._last_layers(seen.by_layer["change"])
+        arrays = xr.Dataset({name: ("bound", bounds) for name, bounds in last.items()})
         # Over heads and not examples: unrelated models are as (un)like on every example.
-        nearer = (neighbour - change).mean(0).ravel()
-        related = nearer.size > 1 and mean_interval(nearer, self.level).low > 0
+        related = seen.nearer.size > 1 and mean_interval(seen.nearer, self.level).low > 0
         arrays.attrs = {"examples": examples, "level": self.level, "related": int(related)}
         return AttentionChangeResult(provenance, tables, arrays)
 
-    def _table(self, names: Mapping[str, Any], change: Floats, divergence: Floats) -> pd.DataFrame:
-        """One row per column of `change` (examples, rows)."""
+    def _table(self, names: Mapping[str, Any], change: Rows, divergence: Rows) -> pd.DataFrame:
+        """One row for each of those that changed."""
         import pandas as pd
 
         moved, apart = (self._means(values) for values in (change, divergence))
@@ -279,18 +280,41 @@ class AttentionChange(SampledStudy[AttentionChangeResult]):
             return {}
         last, others = change[:, -LAST:], change[:, :-LAST]
         mean = mean_interval(last.mean(1) - others.mean(1), self.level)
-        over = self._means(last.mean(1, keepdims=True) - others)
-        each = self._means((last[:, :, None] - others[:, None]).reshape(len(change), -1))
+        over = self._means((last.mean(1, keepdims=True) - others).T)
+        each = self._means((last[:, :, None] - others[:, None]).reshape(len(change), -1).T)
         found = {"last_two_over_mean": [mean.value, mean.low, mean.high]}
         for name, m in (("last_two_over_largest", over), ("each_of_last_two_over_largest", each)):
             bounds = (m.value, m.simultaneous_low, m.simultaneous_high)
             found[name] = [float(b.min()) for b in bounds]
         return found
 
-    def _means(self, values: Floats) -> Any:
-        return means_over_examples(
-            values, level=self.level, resamples=self.resamples, seed=self.seed
-        )
+    def _means(self, rows: Rows) -> PartialMeans:
+        return partial_means(rows, level=self.level, resamples=self.resamples, seed=self.seed)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What the examples gave: measures of each head on disk, those of each layer at hand."""
+
+    by_head: dict[str, Spooled]  # (example, layer, head) of each measure
+    by_layer: dict[str, Floats]  # (example, layer), mean over heads
+    nearer: Floats  # (heads,): how much more alike heads of the same number are than neighbours
+
+    @classmethod
+    def of(cls, parts: Iterator[xr.Dataset]) -> _Seen:
+        """Go through the parts once."""
+        names = _MEASURES[:2]
+        by_head = {name: Spooled() for name in names}
+        by_layer: dict[str, list[Floats]] = {name: [] for name in names}
+        nearer, examples = 0.0, 0
+        for part in parts:
+            change, divergence, neighbour = (part[m].to_numpy().astype(float) for m in _MEASURES)
+            for name, values in zip(names, (change, divergence), strict=True):
+                by_head[name].append(values)
+                by_layer[name].append(values.mean(2))
+            nearer, examples = nearer + (neighbour - change).sum(0), examples + len(change)
+        joined = {name: np.concatenate(values) for name, values in by_layer.items()}
+        return cls(by_head, joined, np.ravel(nearer / examples))
 
 
 def _short(name: Any) -> str:

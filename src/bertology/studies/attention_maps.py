@@ -11,7 +11,8 @@ import numpy as np
 
 from bertology.results.measures import Measure, column_grid
 from bertology.results.result import Provenance, Result
-from bertology.studies.study import Context, Needs, Study, parameter
+from bertology.studies.blocks import BlockStudy, in_order, start_of, tokens_that_fill_a_gpu
+from bertology.studies.study import Context, Needs, parameter
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AttentionMaps", "AttentionMapsResult"]
 
-BLOCK = 256  # examples in one part of the work
 LABELS = {
     "previous": "attention to the previous token",
     "self": "attention to the token itself",
@@ -138,7 +138,7 @@ class AttentionMapsResult(Result):
 
 
 @dataclass(frozen=True)
-class AttentionMaps(Study[AttentionMapsResult]):
+class AttentionMaps(BlockStudy[AttentionMapsResult]):
     """Where does every head of every layer look?
 
     Method: every example is run once; each head's attention to the previous, same and next token,
@@ -156,32 +156,28 @@ class AttentionMaps(Study[AttentionMapsResult]):
         capabilities=frozenset({"patterns"}), fields=frozenset({"text"}), head="base"
     )
     result_type: ClassVar[type[Result]] = AttentionMapsResult
+    block: ClassVar[int] = 512
 
     keep: int = parameter(2, "Keep the whole maps of so many examples.", minimum=0, maximum=64)
     level: float = parameter(0.95, "Confidence level.", minimum=0.5, maximum=0.999)
 
-    def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
-        """Blocks of examples."""
-        return [f"examples-{start:06d}" for start in range(0, len(corpus), BLOCK)]
-
-    def steps(self, part: str, shape: Shape, corpus: Corpus) -> int:
-        """One step for each example."""
-        start = int(part.rpartition("-")[2])
-        return min(BLOCK, len(corpus) - start)
+    def tokens_on_gpu(self, shape: Shape) -> int:
+        """Many: little is kept of each."""
+        return tokens_that_fill_a_gpu(shape)
 
     def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
         """Sums and sums of squares of every statistic; the first part also keeps maps."""
         import xarray as xr
 
+        from bertology.model.class_attention import Several
         from bertology.model.reducers import AttentionStatistics
         from bertology.model.relative_maps import RelativeMaps
 
-        start = int(part.rpartition("-")[2])
-        texts = corpus.texts[start : start + BLOCK]
+        start, texts = start_of(part), self.of_block(part, corpus).texts
         statistics, maps = AttentionStatistics(encoder.shape), RelativeMaps(encoder.shape, CELLS)
-        site = "layer.*.head.*.pattern"
+        both = Several([statistics, maps])
         for batch in encoder.batches(texts, tokens_per_batch=context.batch_tokens):
-            encoder.run(batch, reduce={site: _Both(statistics, maps)})
+            encoder.run(batch, reduce={"layer.*.head.*.pattern": both})
             context.advance(len(batch))
         sums, squares, examples = statistics.sums()
         dims = ("statistic", "layer", "head")
@@ -206,37 +202,26 @@ class AttentionMaps(Study[AttentionMapsResult]):
         import xarray as xr
         from scipy.special import ndtri
 
-        parts = list(measured.values())
-        n = sum(int(p.attrs["examples"]) for p in parts)
-        mean, square = (
-            np.sum([p[v].to_numpy() for p in parts], axis=0) / n for v in ("sum", "square")
-        )
+        n, names, totals = 0, list[str](), list[Any]([0.0, 0.0, 0.0])
+        kept: dict[Any, Any] = {}
+        for part in in_order(measured):
+            n += int(part.attrs["examples"])
+            sums = (part[v].to_numpy() for v in ("sum", "square", MEAN_MAP))
+            totals = [total + new for total, new in zip(totals, sums, strict=True)]
+            kept |= {k: v for k, v in part.data_vars.items() if str(k).startswith("map_")}
+            names = [str(s) for s in part["statistic"].to_numpy()]
+        mean, square, maps = (total / n for total in totals)
         spread = np.sqrt(np.maximum(square - mean**2, 0) / max(n - 1, 1))
         reach = float(ndtri(0.5 + self.level / 2)) * spread
         layers, heads = np.indices(mean.shape[1:])
         columns: dict[str, Any] = {"layer": layers.ravel(), "head": heads.ravel()}
-        for i, name in enumerate(str(s) for s in parts[0]["statistic"].to_numpy()):
+        for i, name in enumerate(names):
             columns[name] = mean[i].ravel()
             columns[f"{name}_low"] = (mean[i] - reach[i]).ravel()
             columns[f"{name}_high"] = (mean[i] + reach[i]).ravel()
-        first = next(p for p in parts if int(p.attrs["first"]) == 0)
-        kept = {k: v for k, v in first.data_vars.items() if str(k).startswith("map_")}
-        maps = np.sum([p[MEAN_MAP].to_numpy() for p in parts], axis=0) / n
         kept = {MEAN_MAP: xr.DataArray(maps.astype(np.float32), dims=_MEAN_DIMS), **kept}
         arrays = xr.Dataset(kept, attrs={"examples": n, "level": self.level})
         return AttentionMapsResult(provenance, {"heads": pd.DataFrame(columns)}, arrays)
-
-
-class _Both:
-    """Two reducers that hear of the same maps."""
-
-    def __init__(self, *reducers: Any) -> None:
-        self._reducers = reducers
-
-    def update(self, value: Any, place: Any) -> None:
-        """Pass it on."""
-        for reducer in self._reducers:
-            reducer.update(value, place)
 
 
 def _whole_map(encoder: Encoder, text: Any, index: int) -> xr.DataArray:

@@ -14,12 +14,12 @@ from bertology.metrics import find_metric
 from bertology.results.comparison import (
     beats_constant_answer,
     effects_table,
-    example_losses,
     mean_effect,
     race_table,
 )
 from bertology.results.result import Provenance, Result
 from bertology.stats import paired_bootstrap, rank_correlation
+from bertology.studies.answered import Answered
 from bertology.studies.answers.head_ablation import HeadAblationResult
 from bertology.studies.blocks import BlockStudy, in_order, start_of
 from bertology.studies.study import Context, Needs, parameter
@@ -236,52 +236,49 @@ class HeadAblation(BlockStudy[HeadAblationResult]):
         self, measured: Mapping[str, xr.Dataset], provenance: Provenance
     ) -> HeadAblationResult:
         """Scores, differences, intervals and tests that are corrected for looking at them all."""
-        import xarray as xr
-
         if self.racing:
             data = measured["race"]
             tables, arrays = self._raced(data)
+            examples, metric = data.sizes["example"], data.attrs["metric"]
         else:
-            data = xr.concat(in_order(measured), "example", combine_attrs="override")
-            tables, arrays = self._compared(data)
+            answered = Answered.of(in_order(measured))
+            tables, arrays = self._compared(answered)
+            examples, metric = len(answered.labels), answered.facts["metric"]
         facts = {"level": self.level, "margin": self.margin, "method": self.method}
-        facts |= {"examples": data.sizes["example"], "metric": data.attrs["metric"]}
-        arrays.attrs = {**arrays.attrs, **facts}
+        arrays.attrs = {**arrays.attrs, **facts, "examples": examples, "metric": metric}
         return HeadAblationResult(provenance, tables, arrays)
 
-    def _compared(self, data: xr.Dataset) -> tuple[dict[str, pd.DataFrame], xr.Dataset]:
+    def _compared(self, answered: Answered) -> tuple[dict[str, pd.DataFrame], xr.Dataset]:
         import xarray as xr
 
-        metric, classes = find_metric(data.attrs["metric"]), data.attrs["kind"] != "regression"
-        logits, labels = data["logits"].to_numpy(), data["label"].to_numpy()
-        answers = logits.argmax(-1) if classes else logits[..., 0]
-        rise = example_losses(logits, labels)
-        rise = rise[1:].mean(-1) - rise[0].mean()
-        names = [str(v) for v in data["variant"].to_numpy()]
+        metric, intact = answered.metric, answered.intact()
+        rise = answered.losses - answered.losses[0]
         tables, arrays = {}, xr.Dataset()
-        statistics = np.stack([metric.statistics(a, labels) for a in answers])
-        for table, rows, columns in _families(names):
+        for table, rows, columns in _families(answered.names):
             effects = paired_bootstrap(
                 metric,
-                statistics[0],
-                statistics[rows],
+                intact,
+                answered.of_variants(rows),
                 resamples=self.resamples,
                 level=self.level,
                 seed=self.seed,
             )
             tables[table] = effects_table(effects, columns)
-            tables[table]["loss_difference"] = rise[np.asarray(rows) - 1]
+            tables[table]["loss_difference"] = rise[rows]
             arrays.attrs["intact"] = float(effects.base.value)
             if table == "heads":
-                mean = mean_effect(metric, statistics[0], statistics[rows], self.level)
+                mean = mean_effect(metric, intact, answered.of_variants(rows), self.level)
                 arrays["mean_head_gain"] = ("bound", [mean.value, mean.low, mean.high])
-        if "first_order" in data and "heads" in tables:
-            slopes = data["first_order"].mean("example").to_numpy().ravel()
+        if answered.slopes is not None and "heads" in tables:
+            slopes = answered.slopes.ravel()
             tables["heads"]["first_order"] = slopes
             rank = rank_correlation(slopes, tables["heads"]["loss_difference"], seed=self.seed)
             arrays["first_order_rank"] = ("bound", [rank.value, rank.low, rank.high])
         informed = beats_constant_answer(
-            answers[0], labels, classes=classes, metric=data.attrs["metric"]
+            answered.answers[0],
+            answered.labels,
+            classes=answered.classes,
+            metric=answered.facts["metric"],
         )
         arrays.attrs["informed"] = int(informed)
         return tables, arrays

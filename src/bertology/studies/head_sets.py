@@ -17,6 +17,7 @@ from bertology.results.comparison import extreme
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
 from bertology.stats.paired import influences, simultaneous
+from bertology.studies.answered import Answered
 from bertology.studies.blocks import in_order
 from bertology.studies.head_ablation import HeadAblation
 from bertology.studies.study import Context, Needs, Study, parameter
@@ -222,26 +223,24 @@ class HeadSets(Study[HeadSetsResult]):
         """Differences by set, and by size over its sets."""
         import xarray as xr
 
-        data = xr.concat(in_order(measured), "example", combine_attrs="override")
-        names = [str(v).removeprefix("set ") for v in data["variant"].to_numpy()[1:]]
+        answered = Answered.of(in_order(measured))
+        names = [name.removeprefix("set ") for name in answered.names[1:]]
         ablated = self._sweep(names).conclude(measured, provenance)
         sets = ablated.tables["sets"]
         sets.insert(0, "heads", [name.count("+") + 1 for name in sets["set"]])
-        sizes, constant = self._by_size(data, sets)
-        kept = {k: data.attrs[k] for k in ("heads_of_a_layer", "heads_in_all")}
+        sizes, constant = self._by_size(answered, sets)
+        kept = {k: answered.facts[k] for k in ("heads_of_a_layer", "heads_in_all")}
         arrays = xr.Dataset(attrs={**ablated.arrays.attrs, **kept, **constant})
         return HeadSetsResult(provenance, {"sizes": sizes, "sets": sets}, arrays)
 
     def _by_size(
-        self, data: xr.Dataset, sets: pd.DataFrame
+        self, answered: Answered, sets: pd.DataFrame
     ) -> tuple[pd.DataFrame, dict[str, float]]:
         import pandas as pd
 
-        metric, classes = find_metric(data.attrs["metric"]), data.attrs["kind"] != "regression"
-        logits, labels = data["logits"].to_numpy(), data["label"].to_numpy()
-        answers = logits.argmax(-1) if classes else logits[..., 0]
-        statistics = np.stack([metric.statistics(a, labels) for a in answers])
-        psi, reach = influences(metric, statistics[0], statistics[1:])  # (sets, N), (sets,)
+        metric, labels = answered.metric, answered.labels
+        variants = answered.of_variants(range(1, len(answered.names)))
+        psi, reach = influences(metric, answered.intact(), variants)  # (sets, N), (sets,)
         heads = sets["heads"].to_numpy()
         sizes = np.unique(heads)
         mean_psi = np.stack([psi[heads == size].mean(0) for size in sizes])
@@ -250,7 +249,7 @@ class HeadSets(Study[HeadSetsResult]):
             mean_psi, reaches, level=self.level, resamples=self.resamples, seed=self.seed
         )
         value = mean_psi.mean(1)
-        total = int(data.attrs["heads_in_all"])
+        total = int(answered.facts["heads_in_all"])
         among = [self._over_sets(psi[heads == s].mean(1), int(s), total, len(sizes)) for s in sizes]
         table = pd.DataFrame(
             {
@@ -265,7 +264,7 @@ class HeadSets(Study[HeadSetsResult]):
                 "simultaneous_high": value + np.hypot(bounds.high - value, among),
             }
         )
-        if not classes:
+        if not answered.classes:
             return table, {}
         kinds, counts = np.unique(labels, return_counts=True)
         always = metric.statistics(np.full(labels.shape, kinds[counts.argmax()]), labels)

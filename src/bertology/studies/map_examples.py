@@ -71,13 +71,11 @@ def choose(types: Ints, lengths: Ints, *, each: int = EACH, longest: int = LONGE
     tokens = np.asarray(lengths)
     short = np.flatnonzero((tokens >= SHORTEST) & (tokens <= longest))
     chosen: list[Place] = []
-    heads = types.shape[2]
     for kind in np.unique(types[short]):
-        # In the order of texts, layers and heads, as it is needed.
-        at, layer, head = np.nonzero(types[short] == kind)
-        _, first = np.unique(layer * heads + head, return_index=True)
-        for i in sorted(first)[:each]:
-            chosen.append((int(short[at[i]]), int(layer[i]), int(head[i])))
+        shown = types[short] == kind
+        firsts = shown.argmax(0)  # the text in which each head first shows it
+        places = sorted((int(firsts[i, j]), int(i), int(j)) for i, j in np.argwhere(shown.any(0)))
+        chosen += [(int(short[text]), layer, head) for text, layer, head in places[:each]]
     return sorted(chosen)
 
 
@@ -91,14 +89,15 @@ def record(
     given = [corpus.texts[i] for i in texts]
     sites = sorted({_site(*place) for place in places})
     found: dict[Place, Kept] = {}
-    # Of equal length: padding moves the positions of some families.
-    batches = encoder.batches(given, tokens_per_batch=batch_tokens, equal_length=True)
-    for batch in batches if given else ():
+    for batch in encoder.batches(given, tokens_per_batch=batch_tokens) if given else ():
         trace = encoder.run(batch, record=sites)
-        segments, tokens = segments_of(batch).cpu().numpy(), batch.tokens
+        segments, real = segments_of(batch).cpu().numpy(), batch.real.cpu().numpy()
+        tokens = batch.tokens
         for row, index in enumerate(batch.indices):
-            text, second = texts[index], np.flatnonzero(segments[row] == 1)
+            own = np.flatnonzero(real[row])  # families pad on either side
+            text, second = texts[index], np.flatnonzero(segments[row, own] == 1)
             for place in (p for p in places if p[0] == text):
+                weights = trace[_site(*place)][row].float().cpu().numpy()
                 found[place] = Kept(
                     example=corpus[text].id,
                     layer=place[1],
@@ -106,7 +105,7 @@ def record(
                     type=int(types[place]),
                     tokens=tokens[row],
                     second=int(second[0]) if len(second) else None,
-                    weights=trace[_site(*place)][row].float().cpu().numpy(),
+                    weights=weights[np.ix_(own, own)],
                 )
     return [found[place] for place in places]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,12 +15,13 @@ from bertology.errors import CapabilityError
 from bertology.results.measures import Measure, column_grid, dashed
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, bounded_mean_bounds, mean_interval
-from bertology.studies.blocks import SampledStudy, in_order, start_of
+from bertology.studies.blocks import SampledStudy, in_order, start_of, tokens_that_fill_a_gpu
 from bertology.studies.map_examples import (
     EACH,
     LONGEST,
     SHORTEST,
     VARIABLE,
+    Kept,
     add_kept,
     choose,
     kept_in,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
+    from bertology.model.shape import Shape
 
 __all__ = ["MapTypes", "MapTypesResult"]
 
@@ -254,6 +256,8 @@ class MapTypes(SampledStudy[MapTypesResult]):
         capabilities=frozenset({"patterns"}), fields=frozenset({"text"}), head="base"
     )
     result_type: ClassVar[type[Result]] = MapTypesResult
+    # A GPU names the types of many maps for little more than those of few.
+    block: ClassVar[int] = 512
 
     measures: bool = parameter(True, "Also give each head's entropy, diagonality and the like.")
     level: float = parameter(0.95, "Confidence level.", minimum=0.5, maximum=0.999)
@@ -270,6 +274,10 @@ class MapTypes(SampledStudy[MapTypesResult]):
                 f"{encoder.name!r} has heads pruned away; they have no maps to sort.",
                 hint="Run the study on the model it was pruned from.",
             )
+
+    def tokens_on_gpu(self, shape: Shape) -> int:
+        """Many: little is kept of each."""
+        return tokens_that_fill_a_gpu(shape)
 
     def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
         """The type of every map in a block of examples, sums of the measures, a few maps."""
@@ -303,23 +311,20 @@ class MapTypes(SampledStudy[MapTypesResult]):
         """Shares and intervals over all examples."""
         import xarray as xr
 
-        parts = in_order(measured)
-        types = np.concatenate([p["type"].to_numpy() for p in parts])  # (example, layer, head)
-        is_type = np.stack([types == i for i in range(len(MAP_TYPES))], -1).astype(np.float64)
-        formed = is_type[..., [MAP_TYPES.index(t) for t in _FORMED]].sum(-1).mean((1, 2))
-        mixed = is_type[..., MAP_TYPES.index("heterogeneous")].mean((1, 2))
+        seen = _Seen.of(in_order(measured))
+        everywhere = seen.by_layer.mean(1)  # (example, type)
+        mixed = everywhere[:, MAP_TYPES.index("heterogeneous")]
+        formed = everywhere[:, [MAP_TYPES.index(t) for t in _FORMED]].sum(-1)
         arrays = xr.Dataset(
             {
                 "heterogeneous_share": ("bound", self._bounded(mixed)),
                 "first_three_share": ("bound", self._bounded(formed)),
             },
-            attrs={"examples": len(types), "level": self.level},
+            attrs={"examples": len(everywhere), "level": self.level},
         )
-        sums = None
-        if self.measures:
-            sums = sum(p["measure"] for p in parts) / len(types)
-        tables = {"shares": self._shares(is_type), "heads": _heads(is_type, sums)}
-        return MapTypesResult(provenance, tables, add_kept(arrays, merge(map(kept_in, parts))))
+        heads = _heads(seen.by_head, seen.measures if self.measures else None)
+        tables = {"shares": self._shares(everywhere, seen.by_layer), "heads": heads}
+        return MapTypesResult(provenance, tables, add_kept(arrays, seen.kept))
 
     def _bounded(self, shares: Floats) -> list[float]:
         """Value, low and high; all examples being the same does not make the share certain."""
@@ -328,12 +333,12 @@ class MapTypes(SampledStudy[MapTypesResult]):
         )
         return [float(shares.mean()), float(low[0]), float(high[0])]
 
-    def _shares(self, is_type: Floats) -> pd.DataFrame:
+    def _shares(self, everywhere: Floats, by_layer: Floats) -> pd.DataFrame:
         import pandas as pd
 
         rows: list[dict[str, Any]] = []
-        layers = {"all": is_type.mean((1, 2))}
-        layers |= {str(i): is_type[:, i].mean(1) for i in range(is_type.shape[1])}
+        layers = {"all": everywhere}
+        layers |= {str(i): by_layer[:, i] for i in range(by_layer.shape[1])}
         for layer, shares in layers.items():
             for i, name in enumerate(MAP_TYPES):
                 found = mean_interval(shares[:, i], self.level)
@@ -344,10 +349,37 @@ class MapTypes(SampledStudy[MapTypesResult]):
         return pd.DataFrame(rows)
 
 
-def _heads(is_type: Floats, measures: Any) -> pd.DataFrame:
+@dataclass(frozen=True)
+class _Seen:
+    """What the examples gave, without their maps and types."""
+
+    by_layer: Floats  # (example, layer, type): shares among the layer's heads
+    by_head: Floats  # (layer, head, type): shares among examples
+    measures: Any  # (name, layer, head), mean over examples; or None
+    kept: Sequence[Kept]  # the first maps of each type
+
+    @classmethod
+    def of(cls, parts: Iterator[xr.Dataset]) -> _Seen:
+        """Go through the parts once."""
+        by_layer, counts, sums = [], [], []
+        kept: list[Kept] = []
+        for part in parts:
+            types = part["type"].to_numpy()  # (example, layer, head)
+            is_type = np.stack([types == i for i in range(len(MAP_TYPES))], -1)
+            by_layer.append(is_type.mean(2))
+            counts.append(is_type.sum(0))
+            if "measure" in part:
+                sums.append(part["measure"])
+            kept = merge([kept, kept_in(part)])
+        examples = sum(map(len, by_layer))
+        measures = sum(sums) / examples if sums else None
+        shares = np.sum(counts, axis=0) / examples
+        return cls(np.concatenate(by_layer), shares, measures, kept)
+
+
+def _heads(shares: Floats, measures: Any) -> pd.DataFrame:
     import pandas as pd
 
-    shares = is_type.mean(0)  # (layer, head, type)
     layers, heads = np.indices(shares.shape[:2])
     top = shares.argmax(-1).ravel()
     columns: dict[str, Any] = {

@@ -174,7 +174,7 @@ class RelationHeads(BlockStudy[RelationHeadsResult]):
         import pandas as pd
         import xarray as xr
 
-        parts = in_order(measured)
+        parts = list(in_order(measured))
         weights = np.concatenate([p["weight"].to_numpy() for p in parts]).astype(np.float64)
         words = np.concatenate([p["words"].to_numpy() for p in parts])  # (N, 2)
         compared = ~np.isnan(weights).any(axis=(1, 2, 3))  # (N,)

@@ -104,6 +104,10 @@ class Study(Generic[R]):
         """The tokens that a text is cut to: as many as the model takes, if not overridden."""
         return encoder.max_length
 
+    def tokens_on_gpu(self, shape: Shape) -> int:
+        """Tokens in one batch on an accelerator, where the user does not say."""
+        return Context.batch_tokens
+
     def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
         """Names of the independent parts of the work; one part when not overridden."""
         return ["all"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,6 +14,7 @@ from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, mean_interval
 from bertology.studies.answers.token_classes import MATCHED, PARTS, TokenClassesResult
 from bertology.studies.blocks import TaggedStudy, evidence_array, in_order, start_of
+from bertology.studies.spooled import Spooled
 from bertology.studies.study import Context, Needs, parameter
 
 if TYPE_CHECKING:
@@ -22,8 +23,12 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
+    from bertology.stats.partial_means import PartialMeans
+    from bertology.stats.row_blocks import RowBlocks
 
 __all__ = ["TokenClasses", "TokenClassesResult"]
+
+Floats = NDArray[np.float64]
 
 KINDS = list(TokenClass)
 _TRENDS = (
@@ -104,28 +109,25 @@ class TokenClasses(TaggedStudy[TokenClassesResult]):
         self, measured: Mapping[str, xr.Dataset], provenance: Provenance
     ) -> TokenClassesResult:
         """Means, excesses and changes with intervals, and what claims are judged on."""
-        import xarray as xr
+        seen = _Seen.of(in_order(measured))
+        weights, table = self._heads(seen)
+        evidence = self._evidence(seen, weights, table)
+        facts = {"level": self.level, "examples": len(seen.shares), "tagger": seen.tagger}
+        tables = {"heads": table, "layers": self._layers(seen.shares)}
+        return TokenClassesResult(provenance, tables, evidence_array(evidence, facts))
 
-        data = xr.concat(in_order(measured), "example", combine_attrs="override")
-        weights, table = self._heads(data)
-        layers = self._layers(data)
-        evidence = self._evidence(data, weights, table)
-        facts = {"level": self.level, "examples": data.sizes["example"]}
-        arrays = evidence_array(evidence, {**facts, "tagger": data.attrs["tagger"]})
-        return TokenClassesResult(provenance, {"heads": table, "layers": layers}, arrays)
-
-    def _heads(self, data: xr.Dataset) -> tuple[Any, pd.DataFrame]:
+    def _heads(self, seen: _Seen) -> tuple[PartialMeans, pd.DataFrame]:
         """A row for each class that occurs and each head."""
         import pandas as pd
 
-        score = data["score"].to_numpy()
-        there = [i for i in range(len(KINDS)) if np.isfinite(score[:, i]).any()]
-        layers, heads = np.indices(score.shape[2:])
-        cells = layers.size
-        weights = self._means(_rows(score[:, there]))
+        from bertology.stats.row_blocks import RowBlocks
+
+        there = np.flatnonzero(seen.there).tolist()
+        layers, heads = np.indices(seen.score[0].shape[1:])
+        weights = self._means(RowBlocks(lambda: map(seen.score.rows, there)))
         table = pd.DataFrame(
             {
-                "class": np.repeat([str(KINDS[i]) for i in there], cells),
+                "class": np.repeat([str(KINDS[i]) for i in there], layers.size),
                 "layer": np.tile(layers.ravel(), len(there)),
                 "head": np.tile(heads.ravel(), len(there)),
                 "n": weights.n,
@@ -136,18 +138,16 @@ class TokenClasses(TaggedStudy[TokenClassesResult]):
                 "weight_simultaneous_high": weights.simultaneous_high,
             }
         )
-        expected = data["expected"].to_numpy()[:, there]
-        matched = np.repeat([KINDS[i] in MATCHED for i in there], cells)
         # Rows without numbers take no part in the correction; a corpus may lack all such classes.
-        beyond = np.where(matched[:, None], _rows(score[:, there] - expected), np.nan)
+        beyond = RowBlocks(lambda: (seen.beyond_expected(i) for i in there))
         _add(table, "excess", self._means(beyond))
         table["expected"] = table["weight"] - table["excess"]
-        if "before" in data:
-            change = self._means(_rows(score[:, there] - data["before"].to_numpy()[:, there]))
-            _add(table, "change", change)
+        if len(seen.before):
+            change = RowBlocks(lambda: (seen.score.rows(i) - seen.before.rows(i) for i in there))
+            _add(table, "change", self._means(change))
         return weights, table
 
-    def _means(self, rows: NDArray[Any]) -> Any:
+    def _means(self, rows: RowBlocks) -> PartialMeans:
         from bertology.stats.partial_means import partial_means
 
         return partial_means(
@@ -158,14 +158,13 @@ class TokenClasses(TaggedStudy[TokenClassesResult]):
             seed=self.seed,
         )
 
-    def _layers(self, data: xr.Dataset) -> pd.DataFrame:
+    def _layers(self, shares: Floats) -> pd.DataFrame:
         """How each layer's attention is divided; the rest is words."""
         import pandas as pd
         from scipy.special import stdtrit
 
-        share = data["share"].mean("head").to_numpy()  # (example, class, layer)
-        given = {p: share[:, KINDS.index(TokenClass(p))] for p in PARTS[:3]}
-        given["words"] = 1 - np.sum(list(given.values()), axis=0)
+        given = {part: shares[:, i] for i, part in enumerate(PARTS[:3])}
+        given["words"] = 1 - shares.sum(axis=1)
         rows = []
         for part, values in given.items():
             n, mean = len(values), values.mean(axis=0)
@@ -179,52 +178,82 @@ class TokenClasses(TaggedStudy[TokenClassesResult]):
             ]
         return pd.DataFrame(rows)
 
-    def _evidence(self, data: xr.Dataset, weights: Any, table: pd.DataFrame) -> dict[str, Estimate]:
+    def _evidence(
+        self, seen: _Seen, weights: PartialMeans, table: pd.DataFrame
+    ) -> dict[str, Estimate]:
         from bertology.stats.contrasts import (
             difference_of_halves,
             ratio_of_largest,
             ratio_of_means,
         )
 
-        means = data["score"].mean(("example", "head")).to_numpy()  # (class, layer)
-        special, linguistic = (
-            data["score"].sel({"class": [str(k) for k in kinds]}).max("class")
-            for kinds in (SPECIAL, LINGUISTIC)
-        )
-        sides = [side.mean(("layer", "head")).to_numpy() for side in (special, linguistic)]
         classes = table["class"].to_numpy()
         marks = [np.isin(classes, [str(k) for k in kinds]) for kinds in (LINGUISTIC, SPECIAL)]
         found: dict[str, Estimate | None] = {
-            "special_to_linguistic": ratio_of_means(sides[0], sides[1], self.level),
+            "special_to_linguistic": ratio_of_means(seen.special, seen.linguistic, self.level),
             "strongest_linguistic_to_special": ratio_of_largest(weights, *marks),
         }
-        found["sep_weight_beyond_even"] = self._beyond_even(data)
+        beyond = seen.sep_beyond_even[np.isfinite(seen.sep_beyond_even)]
+        if beyond.size > 1:
+            found["sep_weight_beyond_even"] = mean_interval(beyond, self.level)
+        by_layer = table.groupby(["class", "layer"])["weight"].mean()
         for kind, sign, name in _TRENDS:
-            row = means[KINDS.index(kind)]
-            if np.isfinite(row).all():
+            if str(kind) in by_layer:
+                row = by_layer[str(kind)].to_numpy()
                 found[name] = difference_of_halves(sign * row, self.level)
         for column in ("excess", "change"):
             for kind in LINGUISTIC if column in table else ():
                 found[f"{kind}_{column}"] = _best(table, str(kind), column, self.level)
         return {name: e for name, e in found.items() if e is not None}
 
-    def _beyond_even(self, data: xr.Dataset) -> Estimate | None:
-        """The weight of [SEP], mean over heads, less what even attention would give a token."""
-        if "even" not in data:  # parts of an earlier release
-            return None
-        sep = data["score"].sel({"class": str(TokenClass.SEP)}).mean(("layer", "head"))
-        values = (sep - data["even"]).to_numpy()
-        values = values[np.isfinite(values)]
-        return mean_interval(values, self.level) if values.size > 1 else None
+
+@dataclass(frozen=True)
+class _Seen:
+    """What the examples gave: weights by class on disk, a few numbers of each example at hand."""
+
+    score: Spooled  # (example, class, layer, head)
+    expected: Spooled
+    before: Spooled  # empty where no other model was asked
+    there: NDArray[np.bool_]  # which classes occur
+    tagger: str
+    shares: Floats  # (example, part, layer), mean over heads
+    special: Floats  # (example,): the weight of the strongest of these, mean over heads
+    linguistic: Floats
+    sep_beyond_even: Floats  # [SEP]'s weight, mean over heads, less what even attention gives
+
+    @classmethod
+    def of(cls, parts: Iterator[xr.Dataset]) -> _Seen:
+        """Go through the parts once."""
+        scores, expected, before = kept = Spooled(), Spooled(), Spooled()
+        there = np.zeros(len(KINDS), dtype=bool)
+        few: dict[str, list[Floats]] = {n: [] for n in ("shares", "special", "linguistic", "sep")}
+        tagger = ""
+        for part in parts:
+            for name, spooled in zip(("score", "expected", "before"), kept, strict=True):
+                if name in part:
+                    spooled.append(part[name].to_numpy())
+            score = part["score"]
+            there |= np.isfinite(score.to_numpy()).any(axis=(0, 2, 3))
+            of_parts = part["share"].sel({"class": [str(p) for p in PARTS[:3]]})
+            few["shares"].append(of_parts.mean("head").to_numpy())
+            for name, kinds in (("special", SPECIAL), ("linguistic", LINGUISTIC)):
+                strongest = score.sel({"class": [str(k) for k in kinds]}).max("class")
+                few[name].append(strongest.mean(("layer", "head")).to_numpy())
+            sep = score.sel({"class": str(TokenClass.SEP)}).mean(("layer", "head"))
+            # Parts of an earlier release do not say what even attention gives.
+            few["sep"].append((sep - part.get("even", np.nan)).to_numpy())
+            tagger = str(part.attrs["tagger"])
+        at_hand = [np.concatenate(values) for values in few.values()]
+        return cls(scores, expected, before, there, tagger, *at_hand)
+
+    def beyond_expected(self, kind: int) -> NDArray[Any]:
+        """Weights of a class less those expected (head, example); none where none are expected."""
+        rows = self.score.rows(kind)
+        matched = KINDS[kind] in MATCHED
+        return rows - self.expected.rows(kind) if matched else np.full_like(rows, np.nan)
 
 
-def _rows(values: NDArray[Any]) -> NDArray[Any]:
-    """(example, class, layer, head) as (class × layer × head, example)."""
-    flat: NDArray[Any] = values.reshape(values.shape[0], -1).T
-    return flat
-
-
-def _add(table: pd.DataFrame, name: str, means: Any) -> None:
+def _add(table: pd.DataFrame, name: str, means: PartialMeans) -> None:
     table[name] = means.value
     table[f"{name}_low"] = means.simultaneous_low
     table[f"{name}_high"] = means.simultaneous_high

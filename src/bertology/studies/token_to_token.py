@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
 from bertology.studies.answers.token_to_token import TokenToTokenResult
 from bertology.studies.blocks import TaggedStudy, evidence_array, in_order, start_of
+from bertology.studies.spooled import Spooled
 from bertology.studies.study import Context, Needs, parameter
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.stats.partial_means import PartialMeans
+    from bertology.stats.row_blocks import RowBlocks
 
 __all__ = ["TokenToToken", "TokenToTokenResult", "cross_fitted"]
 
@@ -139,19 +142,18 @@ class TokenToToken(TaggedStudy[TokenToTokenResult]):
         self, measured: Mapping[str, xr.Dataset], provenance: Provenance
     ) -> TokenToTokenResult:
         """Shares of followed links against cross-fitted offsets, and what [CLS] attends to."""
-        import xarray as xr
-
-        data = xr.concat(in_order(measured), "example", combine_attrs="override")
-        tables, evidence = self._links(data) if data.sizes["relation"] else ({}, {})
-        table, of_first = self._first(data["first"].to_numpy())
+        seen = _Seen.of(in_order(measured))
+        tables, evidence = self._links(seen) if seen.relations else ({}, {})
+        table, of_first = self._first(seen)
         if not table.empty:
             tables["first"] = table
-        facts = {"level": self.level, "examples": data.sizes["example"]}
-        facts["tagger"] = data.attrs["tagger"]
+        facts = {"level": self.level, "examples": len(seen.offsets), "tagger": seen.tagger}
         arrays = evidence_array(evidence | of_first, facts)
         return TokenToTokenResult(provenance, tables, arrays)
 
-    def _means(self, rows: NDArray[Any], *, reach: float = 0.0, families: int = 1) -> PartialMeans:
+    def _means(
+        self, rows: NDArray[Any] | RowBlocks, *, reach: float = 0.0, families: int = 1
+    ) -> PartialMeans:
         """Means whose bounds hold for all rows; with several families, for all of them."""
         from bertology.stats.partial_means import partial_means
 
@@ -165,24 +167,25 @@ class TokenToToken(TaggedStudy[TokenToTokenResult]):
             seed=self.seed,
         )
 
-    def _links(self, data: xr.Dataset) -> tuple[dict[str, pd.DataFrame], dict[str, Estimate]]:
+    def _links(self, seen: _Seen) -> tuple[dict[str, pd.DataFrame], dict[str, Estimate]]:
         import pandas as pd
 
-        hits, special = data["hits"].to_numpy(), data["with_special"].to_numpy()
-        base, offsets = cross_fitted(data["offsets"].to_numpy())
-        elsewhere = data["elsewhere"].to_numpy()
+        from bertology.stats.row_blocks import RowBlocks
+
+        base, offsets = cross_fitted(seen.offsets)
+        hits, special, elsewhere = seen.hits.rows, seen.with_special.rows, seen.elsewhere.rows
+        relations, each = seen.relations, range(len(seen.relations))
         share, excess, selective, all_excess = (
             # A link may be hit or missed; excess and selectivity are judged together.
-            self._means(x.reshape(len(x), -1).T, reach=1.0, families=2)
-            for x in (
+            self._means(RowBlocks(partial(map, of_relation, each)), reach=1.0, families=2)
+            for of_relation in (
                 hits,
-                hits - base[..., None, None],
-                hits - elsewhere,
-                special - base[..., None, None],
+                lambda r: hits(r) - base[:, r],
+                lambda r: hits(r) - elsewhere(r),
+                lambda r: special(r) - base[:, r],
             )
         )
-        relations = [str(r) for r in data["relation"].to_numpy()]
-        layers, heads = np.indices(hits.shape[2:])
+        layers, heads = np.indices(seen.sums.shape[1:])
         table = pd.DataFrame(
             {
                 "relation": np.repeat(relations, layers.size),
@@ -218,29 +221,28 @@ class TokenToToken(TaggedStudy[TokenToTokenResult]):
             evidence |= _judged(str(relation), rows, self.level)
         return {"links": table, "offsets": near}, evidence
 
-    def _first(self, weights: NDArray[Any]) -> tuple[pd.DataFrame, dict[str, Estimate]]:
+    def _first(self, seen: _Seen) -> tuple[pd.DataFrame, dict[str, Estimate]]:
         """What [CLS] gives to each class, and by how much [SEP] leads in the last layer."""
         import pandas as pd
 
-        there = np.isfinite(weights).any(axis=(0, 2, 3))
+        there = seen.counts > 0
         if not there.any():
             return pd.DataFrame(), {}
-        kinds = [k for k, seen in zip(KINDS, there, strict=True) if seen]
-        weights = weights[:, there]  # (example, class, layer, head)
-        layers, heads = np.indices(weights.shape[2:])
-        counts = np.isfinite(weights[..., 0, 0]).sum(axis=0)
+        kinds = [k for k, occurs in zip(KINDS, there, strict=True) if occurs]
+        layers, heads = np.indices(seen.sums.shape[1:])
+        means = seen.sums[there] / seen.counts[there, None, None]
         table = pd.DataFrame(
             {
                 "class": np.repeat([str(k) for k in kinds], layers.size),
                 "layer": np.tile(layers.ravel(), len(kinds)),
                 "head": np.tile(heads.ravel(), len(kinds)),
-                "n": np.repeat(counts, layers.size),
-                "weight": np.nanmean(weights, axis=0).ravel(),
+                "n": np.repeat(seen.counts[there], layers.size),
+                "weight": means.ravel(),
             }
         )
         if TokenClass.SEP not in kinds or len(kinds) < 2:
             return table, {}
-        last = weights[:, :, -1].mean(axis=-1).T  # (class, example)
+        last = seen.last[:, there].T  # (class, example)
         sep = kinds.index(TokenClass.SEP)
         own = self._means(last[sep][None])
         evidence = {"sep_weight_from_cls": own.estimate(0)} if np.isfinite(own.low[0]) else {}
@@ -258,6 +260,49 @@ class TokenToToken(TaggedStudy[TokenToTokenResult]):
             if lead := _smallest(leads, among):
                 evidence[name] = lead
         return table, evidence
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What the examples gave: shares by relation on disk, a few numbers of each at hand."""
+
+    relations: list[str]
+    hits: Spooled  # (example, relation, layer, head)
+    with_special: Spooled
+    elsewhere: Spooled
+    offsets: NDArray[Any]  # (example, relation, offset)
+    sums: Floats  # (class, layer, head): weights that [CLS] gives, over examples with the class
+    counts: NDArray[np.int64]  # (class,): how many these are
+    last: NDArray[Any]  # (example, class): the same in the last layer, mean over heads
+    tagger: str
+
+    @classmethod
+    def of(cls, parts: Iterator[xr.Dataset]) -> _Seen:
+        """Go through the parts once."""
+        hits, with_special, elsewhere = kept = Spooled(), Spooled(), Spooled()
+        offsets, last, sums, counts = [], [], [], []
+        relations, tagger = [], ""
+        for part in parts:
+            for name, spooled in zip(("hits", "with_special", "elsewhere"), kept, strict=True):
+                spooled.append(part[name].to_numpy())
+            offsets.append(part["offsets"].to_numpy())
+            first = part["first"].to_numpy()
+            last.append(first[:, :, -1].mean(axis=-1))
+            sums.append(np.nansum(first, axis=0, dtype=np.float64))
+            counts.append(np.isfinite(first[..., 0, 0]).sum(axis=0))
+            relations = [str(r) for r in part["relation"].to_numpy()]
+            tagger = str(part.attrs["tagger"])
+        return cls(
+            relations,
+            hits,
+            with_special,
+            elsewhere,
+            np.concatenate(offsets),
+            np.sum(sums, axis=0),
+            np.sum(counts, axis=0),
+            np.concatenate(last),
+            tagger,
+        )
 
 
 def cross_fitted(offsets: NDArray[Any]) -> tuple[Floats, Floats]:
