@@ -16,7 +16,9 @@ from bertology.model.place import Place
 from bertology.model.relative_maps import RelativeMaps
 from bertology.model.shape import Shape
 from bertology.model.sites import Kind
+from bertology.report.intervals import with_intervals
 from bertology.results.store import Store
+from bertology.stats import mean_interval
 from bertology.studies.attention_maps import AttentionMapsResult
 
 
@@ -47,6 +49,18 @@ def test_the_planted_head_is_sharp_and_all_others_are_even(
     assert np.allclose(others["last"], (1 / lengths).mean(), atol=1e-4)
     middle = table.loc[planted.CARRIER]
     assert middle["entropy_low"] <= middle["entropy"] <= middle["entropy_high"]
+
+
+def test_intervals_are_students_and_one_example_has_none(encoder: Encoder, tmp_path: Path) -> None:
+    few = look(encoder, tmp_path, size=5).table().iloc[0]
+    texts = planted.corpus(5).texts
+    lengths = np.array([len(str(t).split()) + 2 for t in texts])
+    wanted = mean_interval(1 / lengths)  # an even head gives each token as much
+    assert (few["first"], few["first_low"]) == pytest.approx((wanted.value, wanted.low), abs=1e-5)
+    alone = look(encoder, tmp_path, size=1)
+    assert alone.table()[["first_low", "entropy_high"]].isna().all(axis=None)
+    _, rows = with_intervals(alone.table(), str)
+    assert "[" not in "".join(map(str, rows[0]))
 
 
 def test_kept_maps_are_those_of_a_plain_run(encoder: Encoder, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import bertology as bt
 import tiny
 from bertology.data.corpus import Corpus
 from bertology.data.map_labels import MAP_TYPES
-from bertology.errors import CapabilityError
+from bertology.errors import CapabilityError, DataError
 from bertology.model.encoder import Encoder
 from bertology.model.pruning import prune_heads
 from bertology.results.claims import Outcome, Relation, Rule
@@ -106,3 +106,8 @@ def test_a_pruned_model_is_refused_before_any_work() -> None:
     smaller = Encoder(prune_heads(tiny.model("bert"), [(1, 0)]), tiny.tokenizer(WORDS))
     with pytest.raises(CapabilityError, match="pruned away"):
         MapTypes().check(smaller, None)
+
+
+def test_one_example_is_refused_before_any_work(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="two examples or more"):
+        look(fresh(), tmp_path, corpus()[:1])

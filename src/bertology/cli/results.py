@@ -129,10 +129,18 @@ def _load(store: str, identity: str) -> tuple[Result, str]:
     return place.load(identity), place.folder(identity)
 
 
+def _examples(result: Result) -> str:
+    """How many were looked at, and of how many."""
+    there = (result.provenance.corpus or {}).get("size")
+    seen = result.arrays.attrs.get("examples", there)
+    noun = "example" if there == 1 else "examples"
+    return f"{there} {noun}" if seen == there else f"{seen} of {there} {noun}"
+
+
 def show_result(result: Result, *, rows: int = _ROWS) -> None:
     """Print what was asked, the main table and the verdicts."""
     p = result.provenance
-    over = f" over {p.corpus['name']} ({p.corpus.get('size')} examples)" if p.corpus else ""
+    over = f" over {p.corpus['name']} ({_examples(result)})" if p.corpus else ""
     say(f"{p.study} of {p.model.get('name')}{over}", style="bold")
     settings = ", ".join(f"{k} = {v}" for k, v in p.parameters.items() if v not in (None, []))
     say(f"{settings or 'no parameters'}; {p.duration:.1f} s; {p.created}; {result.identity}")

@@ -65,7 +65,11 @@ def _cells(
     if ends is None:
         return values or []
     pairs = zip(*(table[end].tolist() for end in ends), strict=True)
-    cells = [f"[{shown(low)}, {shown(high)}]" for low, high in pairs]
+    # What rests on one example has no interval.
+    cells = [
+        "" if low != low and high != high else f"[{shown(low)}, {shown(high)}]"
+        for low, high in pairs
+    ]
     if values is None:
         return cells
-    return [f"{shown(v)} {cell}" for v, cell in zip(values, cells, strict=True)]
+    return [f"{shown(v)} {cell}".rstrip() for v, cell in zip(values, cells, strict=True)]

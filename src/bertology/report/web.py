@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
 from string import Template
 
+from bertology.report.slim import as_address, slim
 from bertology.results.claims import Outcome
 
 __all__ = [
@@ -85,7 +85,7 @@ def table(
 def figure(svg: bytes, *, caption: str) -> Html:
     """A drawing with its caption."""
     # As an image: SVGs that are pieces of one page would share and mix up their ids.
-    address = f"data:image/svg+xml;base64,{b64encode(svg).decode()}"
+    address = as_address(slim(svg))
     return element("figure", image(address, alt=caption), element("figcaption", caption))
 
 

@@ -122,7 +122,8 @@ def resolve_corpus(given: str | Corpus | None, *, poses_task: bool) -> Corpus | 
         raise CapabilityError(
             f"{given.name!r} poses no task: it has {', '.join(sorted(given.fields))} and no label.",
             hint="Say which column holds the labels, as in label='gold' (--columns label=gold). "
-            "See which corpora pose a task with: bertology datasets",
+            "A study that needs none takes it as corpus= (--corpus). See which corpora pose a task "
+            "with: bertology datasets",
         )
     return given
 

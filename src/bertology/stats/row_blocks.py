@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 __all__ = ["RowBlocks", "in_blocks"]
 
-_HELD = 1 << 19  # numbers in one block of an array: 4 MB
+_HELD = 1 << 17  # numbers in one block of an array: 1 MB
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,8 @@ _NOT_STUDIES = {
     "trials",
     "answers",
     "map_examples",
+    "answered",
+    "spooled",
     *(n.replace("-", "_") for n in JOINED),
 }
 

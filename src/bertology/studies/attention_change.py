@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.errors import CapabilityError, DataError, ParameterError
+from bertology.errors import CapabilityError, ParameterError
 from bertology.results.measures import Measure, column_grid
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, mean_interval
 from bertology.stats.partial_means import PartialMeans, partial_means
 from bertology.stats.row_blocks import RowBlocks
-from bertology.studies.blocks import SampledStudy, in_order, start_of
+from bertology.studies.blocks import SampledStudy, in_order, need_two_examples, start_of
 from bertology.studies.spooled import Spooled
 from bertology.studies.study import Context, Needs, parameter
 
@@ -201,8 +201,7 @@ class AttentionChange(SampledStudy[AttentionChangeResult]):
                 f"{encoder.name!r} has heads pruned away; they have no maps to compare.",
                 hint="Run the study on the model it was pruned from.",
             )
-        if corpus is not None and len(corpus) < 2:
-            raise DataError("An interval over examples needs two examples or more. Got 1.")
+        need_two_examples(corpus)
 
     def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
         """The measures of every example and head in one block."""

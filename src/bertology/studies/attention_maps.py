@@ -151,7 +151,7 @@ class AttentionMaps(BlockStudy[AttentionMapsResult]):
     the statistics. Limits: attention to a token is not yet use of what it carries.
     """
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     needs: ClassVar[Needs] = Needs(
         capabilities=frozenset({"patterns"}), fields=frozenset({"text"}), head="base"
     )
@@ -200,7 +200,7 @@ class AttentionMaps(BlockStudy[AttentionMapsResult]):
         """Means and intervals over all examples."""
         import pandas as pd
         import xarray as xr
-        from scipy.special import ndtri
+        from scipy.special import stdtrit
 
         n, names, totals = 0, list[str](), list[Any]([0.0, 0.0, 0.0])
         kept: dict[Any, Any] = {}
@@ -212,7 +212,8 @@ class AttentionMaps(BlockStudy[AttentionMapsResult]):
             names = [str(s) for s in part["statistic"].to_numpy()]
         mean, square, maps = (total / n for total in totals)
         spread = np.sqrt(np.maximum(square - mean**2, 0) / max(n - 1, 1))
-        reach = float(ndtri(0.5 + self.level / 2)) * spread
+        # Student's; of a single example there is no interval.
+        reach = float(stdtrit(n - 1, 0.5 + self.level / 2)) * spread if n > 1 else spread + np.nan
         layers, heads = np.indices(mean.shape[1:])
         columns: dict[str, Any] = {"layer": layers.ravel(), "head": heads.ravel()}
         for i, name in enumerate(names):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from bertology.errors import DataError
 from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.studies.study import R, Study, parameter
@@ -26,6 +27,7 @@ __all__ = [
     "TaggedStudy",
     "evidence_array",
     "in_order",
+    "need_two_examples",
     "start_of",
     "tokens_that_fill_a_gpu",
 ]
@@ -119,6 +121,15 @@ def evidence_array(found: Mapping[str, Estimate], facts: Mapping[str, Any]) -> x
         coords={"quantity": list(found), "bound": ["value", "low", "high", "n"]},
         attrs=dict(facts),
     )
+
+
+def need_two_examples(corpus: Corpus | None) -> None:
+    """Refuse, before any work, what can have no interval."""
+    if corpus is not None and len(corpus) < 2:
+        raise DataError(
+            f"An interval over examples needs two examples or more. {corpus.name!r} has 1.",
+            hint="Give more text; `bertology run attention-maps` and `bertology explore` show one.",
+        )
 
 
 def tokens_that_fill_a_gpu(shape: Shape) -> int:

@@ -15,7 +15,13 @@ from bertology.errors import CapabilityError
 from bertology.results.measures import Measure, column_grid, dashed
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, bounded_mean_bounds, mean_interval
-from bertology.studies.blocks import SampledStudy, in_order, start_of, tokens_that_fill_a_gpu
+from bertology.studies.blocks import (
+    SampledStudy,
+    in_order,
+    need_two_examples,
+    start_of,
+    tokens_that_fill_a_gpu,
+)
 from bertology.studies.map_examples import (
     EACH,
     LONGEST,
@@ -267,8 +273,8 @@ class MapTypes(SampledStudy[MapTypesResult]):
         return {"map_types_network": bundled_fingerprint("map-types/model.safetensors")}
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
-        """All heads must be there."""
-        super().check(encoder, corpus)
+        """All heads must be there, and two examples for an interval."""
+        need_two_examples(corpus)
         if encoder.numbering.removed:
             raise CapabilityError(
                 f"{encoder.name!r} has heads pruned away; they have no maps to sort.",
