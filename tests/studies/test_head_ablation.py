@@ -214,7 +214,7 @@ def test_batch_size_changes_no_number(tmp_path: Path) -> None:
 
     study = HeadAblation()
     parts = study.parts(enc.shape, corpus)
-    assert parts == ["examples-000000", "examples-000032", "examples-000064"]
+    assert parts == [f"examples-{a:06d}-{b:06d}" for a, b in ((0, 32), (32, 64), (64, 70))]
     small, large = (
         study.measure(enc, corpus, parts[0], Context(batch_tokens=n)) for n in (40, 10_000)
     )

@@ -51,6 +51,19 @@ def test_planted_maps_are_kept_with_their_tokens() -> None:
     assert (by_head[STRIPE].weights.argmax(-1) == size - 1).all()
 
 
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_kept_maps_are_those_of_each_text_alone(side: str) -> None:
+    """Padding on the left would move positions, and so the maps."""
+    encoder, of = planted(), corpus(12)
+    encoder.tokenizer.padding_side = side
+    result = planted_links.ask(MapTypes(), encoder, of)
+    texts = {e.id: e.text for e in of}
+    for one in kept_in(result.arrays):
+        trace = encoder.run(texts[one.example], record="layer.*.head.*.pattern")
+        alone = trace["layer.*.head.*.pattern"][one.layer, 0, one.head]
+        np.testing.assert_allclose(one.weights, alone, atol=1e-5)
+
+
 def test_pairs_say_where_the_second_sentence_begins() -> None:
     of = corpus(8, pairs=True)
     result, texts = found(of), {e.id: e.text for e in of}

@@ -165,7 +165,9 @@ def test_batches_change_no_number_and_limits_are_counted(tmp_path: Path) -> None
     encoder, corpus = planted_encoder(), planted_corpus(60)
     study = RelationHeads(relation="obj")
     parts = [
-        study.measure(encoder, corpus, "examples-000000", Context(batch_tokens=n))["weight"]
+        study.measure(
+            encoder, corpus, study.parts(encoder.shape, corpus)[0], Context(batch_tokens=n)
+        )["weight"]
         for n in (4096, 40)
     ]
     assert np.allclose(*parts, atol=1e-6, equal_nan=True)

@@ -16,6 +16,7 @@ import planted_links as planted
 from bertology.data.corpus import Corpus, Example, Field
 from bertology.errors import CapabilityError, ParameterError
 from bertology.model.encoder import Encoder
+from bertology.model.pruning import prune_heads
 from bertology.results.claims import Outcome
 from bertology.results.store import Store
 from bertology.studies.token_classes import TokenClasses, TokenClassesResult, _best
@@ -173,3 +174,10 @@ def test_the_largest_change_is_covered_by_the_bounds_of_all_heads() -> None:
     found = _best(pd.DataFrame({**rows, "class": "noun", "n": 9}), "noun", "change", 0.95)
     assert found is not None
     assert (found.value, found.low, found.high) == (0.02, 0.01, 0.3)
+
+
+def test_a_layer_without_heads_has_no_trend(encoder: Encoder) -> None:
+    heads = [(1, head) for head in range(encoder.shape.heads)]
+    pruned = Encoder(prune_heads(encoder.model, heads), encoder.tokenizer, name="pruned")
+    assert "sep_late_minus_early" in look(encoder, planted.corpus(40)).evidence()
+    assert "sep_late_minus_early" not in look(pruned, planted.corpus(40)).evidence()

@@ -18,6 +18,7 @@ import tiny
 from bertology.data.corpus import Corpus, Field
 from bertology.errors import CapabilityError
 from bertology.model.encoder import Encoder
+from bertology.model.pruning import prune_heads
 from bertology.results.claims import Outcome
 from bertology.results.store import Store
 from bertology.studies.token_to_token import TokenToToken, TokenToTokenResult, _judged
@@ -98,6 +99,17 @@ def test_what_cls_attends_to(encoder: Encoder) -> None:
     evidence = look(Encoder(model, planted.tokenizer()), planted.corpus(30)).evidence()
     assert evidence["sep_lead_from_cls"].low > 0.5
     assert evidence["sep_lead_from_cls_but_for_itself"].low > 0.5
+
+
+@pytest.mark.parametrize("gone", [(0, 0), (1, 1)])
+def test_pruned_heads_give_nothing_and_not_zero(encoder: Encoder, gone: tuple[int, int]) -> None:
+    whole = look(encoder, planted.corpus(40)).table("first")
+    pruned = Encoder(prune_heads(encoder.model, [gone]), encoder.tokenizer, name="pruned")
+    table = look(pruned, planted.corpus(40)).table("first")
+    lost = (table["layer"] == gone[0]) & (table["head"] == gone[1])
+    assert table.loc[lost, "weight"].isna().all()
+    assert table.loc[~lost, "weight"].notna().all()
+    assert table["n"].tolist() == whole["n"].tolist()
 
 
 @pytest.mark.parametrize(("spread", "seed"), [(0.02, 0), (0.1, 1), (0.4, 2), (0.4, 3)])

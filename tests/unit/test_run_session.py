@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
@@ -26,6 +27,7 @@ from bertology.run.kept_parts import DoneElsewhereError, KeptParts
 from bertology.run.session import Session
 from bertology.run.worker import SECONDS
 from bertology.studies import STUDIES
+from bertology.studies.map_types import MapTypes
 from bertology.studies.study import Needs
 from toy.making import WORDS, Diary, ToyWorld
 from toy.study import STEPS, ToyLengths
@@ -272,6 +274,20 @@ def test_batches_are_as_large_as_suits_the_device(
 
     encoder: Any = SimpleNamespace(device=torch.device(device), shape=Shape(2, 2, 333, 4, 32))
     assert Session(store, batch_tokens=asked).tokens_in_a_batch(Hungry(), encoder) == given
+
+
+def test_parts_of_another_size_are_other_parts() -> None:
+    """Or a run that goes on on another device would take few examples for many."""
+    on_cpu, on_gpu = (SimpleNamespace(device=torch.device(d), shape=None) for d in ("cpu", "cuda"))
+    study = MapTypes()
+    many: Any = range(600)
+    plans = []
+    for encoder in (on_cpu, on_gpu):
+        with mock.patch.object(MapTypes, "shown", lambda self, of: of):
+            plans.append(study.plan(encoder, many))  # type: ignore[arg-type]
+            assert sum(study.steps(part, encoder.shape, many) for part in plans[-1]) == 600
+    assert len(plans[0]) == 5
+    assert plans[1] == ["examples-000000-000512", "examples-000512-000600"]
 
 
 def test_needs_are_checked_before_any_work(

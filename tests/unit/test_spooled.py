@@ -50,6 +50,22 @@ def test_a_full_disk_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "TMPDIR" in str(told.value.hint)
 
 
+def test_no_place_for_temporary_files_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere() -> None:
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", nowhere)
+    with pytest.raises(StoreError, match="No usable temporary directory"):
+        Spooled()
+
+
+def test_pieces_of_another_kind_are_made_alike() -> None:
+    spooled = Spooled()
+    spooled.append(np.ones((2, 1), np.float32))
+    spooled.append(np.full((1, 1), 2.0))
+    assert spooled[0].tolist() == [1, 1, 2]
+
+
 def test_the_file_goes_with_it() -> None:
     """Warnings are errors here: a file left open would be one."""
     spooled = Spooled()

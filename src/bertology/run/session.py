@@ -76,7 +76,7 @@ class Session:
             return self._stored(provenance, study, materials)
         self._begin(provenance)
         given: Any = corpus  # a study of weights alone is given none
-        parts = list(study.parts(encoder.shape, given))
+        parts = list(study.plan(encoder, given))
         earlier = {part for part in parts if self.store.has_part(provenance, part)}
         jobs = [
             self._job(provenance, study, materials, part) for part in parts if part not in earlier

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bertology.errors import DataError
+from bertology.stats.row_blocks import RowBlocks
 
 __all__ = ["benjamini_hochberg", "holm", "max_statistics", "step_down"]
 
@@ -44,7 +45,9 @@ def benjamini_hochberg(p: ArrayLike) -> Floats:
     return adjusted
 
 
-def max_statistics(influences: Iterable[Floats], *, resamples: int, seed: int) -> Floats:
+def max_statistics(
+    influences: Sequence[Floats] | RowBlocks, *, resamples: int, seed: int
+) -> Floats:
     """|t| (resamples, V) of every variant under the joint null, by the Gaussian multiplier.
 
     Each column is exactly |N(0, 1)| and the columns are correlated as the variants' influences
@@ -57,15 +60,14 @@ def max_statistics(influences: Iterable[Floats], *, resamples: int, seed: int) -
     for block in influences:
         still.append(_units(block)[1])
         n = block.shape[1]
-    out = np.empty((resamples, sum(s.size for s in still)))
-    rows = max(1, 500_000 // max(n, 1))  # bounds the weights held at once to 4 MB
-    for start in range(0, resamples, rows):
-        some, at = out[start : start + rows], 0
-        weights = rng.standard_normal((some.shape[0], n))
-        for block in influences:
-            some[:, at : at + len(block)] = weights @ _units(block)[0].T
-            at += len(block)
     never = np.concatenate(still)
+    out = np.empty((resamples, never.size))
+    # As few weights at once as are 4 MB, but no more than sixteen times through the influences.
+    rows = max(1, 500_000 // max(n, 1), -(-resamples // 16))
+    for start in range(0, resamples, rows):
+        weights = rng.standard_normal((min(rows, resamples - start), n))
+        columns = [weights @ _units(block)[0].T for block in influences]
+        out[start : start + rows] = np.concatenate(columns, axis=1)
     out[:, never] = rng.standard_normal((resamples, int(never.sum())))
     return np.abs(out, out=out)
 

@@ -31,7 +31,7 @@ calculation, than max-T alone where the sample is large, and much wider where fe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 
@@ -119,7 +119,7 @@ def bootstrap_weights(n: int, resamples: int, seed: int = 0) -> NDArray[np.float
 
 def _weights(n: int, resamples: int, seed: int) -> Iterator[NDArray[np.float32]]:
     rng = np.random.default_rng([seed, 0])
-    rows = max(1, _HELD // n)
+    rows = max(1, _HELD // n, -(-resamples // 16))  # what they weigh is gone through for each
     for start in range(0, resamples, rows):
         size = min(rows, resamples - start)
         cells = rng.integers(n, size=(size, n)) + n * np.arange(size)[:, None]
@@ -127,7 +127,7 @@ def _weights(n: int, resamples: int, seed: int) -> Iterator[NDArray[np.float32]]
         yield counts.reshape(size, n).astype(np.float32)
 
 
-def _resampled(metric: Metric, blocks: Iterable[Floats], *, resamples: int, seed: int) -> Floats:
+def _resampled(metric: Metric, blocks: RowBlocks, *, resamples: int, seed: int) -> Floats:
     """Scores (R, V) of statistics that come as (v, N, K), all under the same resamples."""
     n = next(iter(blocks)).shape[1]
     return np.concatenate(

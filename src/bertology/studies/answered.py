@@ -41,11 +41,12 @@ class Answered:
         for part in parts:
             logits, wanted = part["logits"].to_numpy(), part["label"].to_numpy()
             classes = part.attrs["kind"] != "regression"
-            answers.append(logits.argmax(-1).astype(np.int16) if classes else logits[..., 0].copy())
+            small = np.min_scalar_type(logits.shape[-1])
+            answers.append(logits.argmax(-1).astype(small) if classes else logits[..., 0].copy())
             labels.append(wanted)
             losses.append(example_losses(logits, wanted).sum(-1))
             if "first_order" in part:
-                slopes.append(part["first_order"].sum("example").to_numpy())
+                slopes.append(part["first_order"].sum("example", skipna=False).to_numpy())
             names = [str(v) for v in part["variant"].to_numpy()]
             facts = dict(part.attrs)
         n = sum(map(len, labels))

@@ -156,7 +156,8 @@ class AttentionMaps(BlockStudy[AttentionMapsResult]):
         capabilities=frozenset({"patterns"}), fields=frozenset({"text"}), head="base"
     )
     result_type: ClassVar[type[Result]] = AttentionMapsResult
-    block: ClassVar[int] = 512
+    block: ClassVar[int] = 256
+    block_on_gpu: ClassVar[int | None] = 512
 
     keep: int = parameter(2, "Keep the whole maps of so many examples.", minimum=0, maximum=64)
     level: float = parameter(0.95, "Confidence level.", minimum=0.5, maximum=0.999)

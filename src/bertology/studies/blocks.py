@@ -35,9 +35,15 @@ __all__ = [
 
 @dataclass(frozen=True)
 class BlockStudy(Study[R]):
-    """One part for each block of examples, named by its first: `examples-000128`."""
+    """One part for each block of examples, named by its first and the one after its last.
+
+    So blocks of another size are other parts: `examples-000000-000128`.
+    """
 
     block: ClassVar[int] = 128  # examples in one part of the work
+    block_on_gpu: ClassVar[int | None] = (
+        None  # if more: given few at a time, a GPU waits for Python
+    )
 
     def shown(self, corpus: Corpus) -> Corpus:
         """The examples that are looked at; all of them if not overridden."""
@@ -49,8 +55,17 @@ class BlockStudy(Study[R]):
 
     def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
         """Blocks of examples."""
-        size = len(self.shown(corpus))
-        return [f"examples-{start:06d}" for start in range(0, size, self.block)]
+        return self._blocks(corpus, self.block)
+
+    def plan(self, encoder: Encoder, corpus: Corpus) -> Sequence[str]:
+        """Blocks of examples, as large as suits the device."""
+        if self.block_on_gpu is None or encoder.device.type == "cpu":
+            return super().plan(encoder, corpus)
+        return self._blocks(corpus, self.block_on_gpu)
+
+    def _blocks(self, corpus: Corpus, size: int) -> list[str]:
+        n = len(self.shown(corpus))
+        return [f"examples-{at:06d}-{min(at + size, n):06d}" for at in range(0, n, size)]
 
     def steps(self, part: str, shape: Shape, corpus: Corpus) -> int:
         """One step for each example."""
@@ -58,8 +73,8 @@ class BlockStudy(Study[R]):
 
     def of_block(self, part: str, corpus: Corpus) -> Corpus:
         """The examples of one part."""
-        start = start_of(part)
-        return self.shown(corpus)[start : start + self.block]
+        _, start, stop = part.split("-")
+        return self.shown(corpus)[int(start) : int(stop)]
 
 
 @dataclass(frozen=True)
@@ -142,7 +157,7 @@ def tokens_that_fill_a_gpu(shape: Shape) -> int:
 
 def start_of(part: str) -> int:
     """The number of the first example of a part."""
-    return int(part.rpartition("-")[2])
+    return int(part.split("-")[1])
 
 
 def in_order(measured: Mapping[str, xr.Dataset]) -> Iterator[xr.Dataset]:

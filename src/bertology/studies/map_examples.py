@@ -89,12 +89,15 @@ def record(
     given = [corpus.texts[i] for i in texts]
     sites = sorted({_site(*place) for place in places})
     found: dict[Place, Kept] = {}
-    for batch in encoder.batches(given, tokens_per_batch=batch_tokens) if given else ():
+    # Padding on the left moves the positions of some families.
+    equal = getattr(encoder.tokenizer, "padding_side", "right") == "left"
+    batches = encoder.batches(given, tokens_per_batch=batch_tokens, equal_length=equal)
+    for batch in batches if given else ():
         trace = encoder.run(batch, record=sites)
         segments, real = segments_of(batch).cpu().numpy(), batch.real.cpu().numpy()
         tokens = batch.tokens
         for row, index in enumerate(batch.indices):
-            own = np.flatnonzero(real[row])  # families pad on either side
+            own = np.flatnonzero(real[row])
             text, second = texts[index], np.flatnonzero(segments[row, own] == 1)
             for place in (p for p in places if p[0] == text):
                 weights = trace[_site(*place)][row].float().cpu().numpy()

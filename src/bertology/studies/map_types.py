@@ -263,7 +263,7 @@ class MapTypes(SampledStudy[MapTypesResult]):
     )
     result_type: ClassVar[type[Result]] = MapTypesResult
     # A GPU names the types of many maps for little more than those of few.
-    block: ClassVar[int] = 512
+    block_on_gpu: ClassVar[int | None] = 512
 
     measures: bool = parameter(True, "Also give each head's entropy, diagonality and the like.")
     level: float = parameter(0.95, "Confidence level.", minimum=0.5, maximum=0.999)

@@ -23,26 +23,24 @@ class Spooled:
     """Values (example, group, …) of one dtype, given in pieces of examples."""
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115  closed when this is forgotten
+        try:
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115  closed when this is forgotten
+        except OSError as error:
+            raise _unwritable(error) from error
         weakref.finalize(self, self._file.close)
         self._pieces: list[tuple[int, tuple[int, ...]]] = []  # where each begins, and its shape
         self._dtype = np.dtype(np.float32)
 
     def append(self, values: NDArray[Any]) -> None:
         """More examples."""
-        by_group = np.ascontiguousarray(np.moveaxis(values, 1, 0))
-        self._dtype = by_group.dtype
+        self._dtype = self._dtype if self._pieces else values.dtype
+        by_group = np.ascontiguousarray(np.moveaxis(values, 1, 0), dtype=self._dtype)
         self._pieces.append((self._file.seek(0, 2), by_group.shape))
         try:
             self._file.write(by_group.data)
             self._file.flush()
         except OSError as error:
-            raise StoreError(
-                f"Temporary files in {tempfile.gettempdir()!r} cannot be written: "
-                f"{error.strerror or error}.",
-                hint="Make room, or name another folder in the environment variable TMPDIR. "
-                "Nothing that was measured is lost.",
-            ) from error
+            raise _unwritable(error) from error
 
     def __len__(self) -> int:
         """How many groups there are."""
@@ -62,3 +60,11 @@ class Spooled:
         """One group of all examples, flattened: (…, example)."""
         values = self[group]
         return values.reshape(len(values), -1).T
+
+
+def _unwritable(error: OSError) -> StoreError:
+    return StoreError(
+        f"Temporary files cannot be written: {error.strerror or error}.",
+        hint="Make room, or name another folder in the environment variable TMPDIR. "
+        "Nothing that was measured is lost.",
+    )

@@ -112,6 +112,10 @@ class Study(Generic[R]):
         """Names of the independent parts of the work; one part when not overridden."""
         return ["all"]
 
+    def plan(self, encoder: Encoder, corpus: Corpus) -> Sequence[str]:
+        """The parts as they suit the model's device; `parts` if not overridden."""
+        return self.parts(encoder.shape, corpus)
+
     def steps(self, part: str, shape: Shape, corpus: Corpus) -> int:
         """How many steps `measure` will report for this part, for the progress bar."""
         return 1

@@ -200,7 +200,8 @@ class TokenClasses(TaggedStudy[TokenClassesResult]):
         for kind, sign, name in _TRENDS:
             if str(kind) in by_layer:
                 row = by_layer[str(kind)].to_numpy()
-                found[name] = difference_of_halves(sign * row, self.level)
+                if np.isfinite(row).all():  # a layer may have lost all its heads
+                    found[name] = difference_of_halves(sign * row, self.level)
         for column in ("excess", "change"):
             for kind in LINGUISTIC if column in table else ():
                 found[f"{kind}_{column}"] = _best(table, str(kind), column, self.level)

@@ -225,18 +225,19 @@ class TokenToToken(TaggedStudy[TokenToTokenResult]):
         """What [CLS] gives to each class, and by how much [SEP] leads in the last layer."""
         import pandas as pd
 
-        there = seen.counts > 0
+        there = seen.counts.max(axis=(1, 2)) > 0
         if not there.any():
             return pd.DataFrame(), {}
         kinds = [k for k, occurs in zip(KINDS, there, strict=True) if occurs]
         layers, heads = np.indices(seen.sums.shape[1:])
-        means = seen.sums[there] / seen.counts[there, None, None]
+        sums, counts = seen.sums[there], seen.counts[there]
+        means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)  # of heads that are left
         table = pd.DataFrame(
             {
                 "class": np.repeat([str(k) for k in kinds], layers.size),
                 "layer": np.tile(layers.ravel(), len(kinds)),
                 "head": np.tile(heads.ravel(), len(kinds)),
-                "n": np.repeat(seen.counts[there], layers.size),
+                "n": np.repeat(counts.max(axis=(1, 2)), layers.size),
                 "weight": means.ravel(),
             }
         )
@@ -272,7 +273,7 @@ class _Seen:
     elsewhere: Spooled
     offsets: NDArray[Any]  # (example, relation, offset)
     sums: Floats  # (class, layer, head): weights that [CLS] gives, over examples with the class
-    counts: NDArray[np.int64]  # (class,): how many these are
+    counts: NDArray[np.int64]  # (class, layer, head): how many these are
     last: NDArray[Any]  # (example, class): the same in the last layer, mean over heads
     tagger: str
 
@@ -289,7 +290,7 @@ class _Seen:
             first = part["first"].to_numpy()
             last.append(first[:, :, -1].mean(axis=-1))
             sums.append(np.nansum(first, axis=0, dtype=np.float64))
-            counts.append(np.isfinite(first[..., 0, 0]).sum(axis=0))
+            counts.append(np.isfinite(first).sum(axis=0))
             relations = [str(r) for r in part["relation"].to_numpy()]
             tagger = str(part.attrs["tagger"])
         return cls(
