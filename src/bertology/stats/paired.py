@@ -119,12 +119,15 @@ def bootstrap_weights(n: int, resamples: int, seed: int = 0) -> NDArray[np.float
 
 def _weights(n: int, resamples: int, seed: int) -> Iterator[NDArray[np.float32]]:
     rng = np.random.default_rng([seed, 0])
-    rows = max(1, _HELD // n, -(-resamples // 16))  # what they weigh is gone through for each
+    few = max(1, _HELD // n)
+    rows = max(few, -(-resamples // 16))  # what they weigh is gone through for each chunk
     for start in range(0, resamples, rows):
-        size = min(rows, resamples - start)
-        cells = rng.integers(n, size=(size, n)) + n * np.arange(size)[:, None]
-        counts = np.bincount(cells.ravel(), minlength=size * n)
-        yield counts.reshape(size, n).astype(np.float32)
+        chunk = np.empty((min(rows, resamples - start), n), np.float32)
+        for at in range(0, len(chunk), few):
+            some = chunk[at : at + few]
+            cells = rng.integers(n, size=some.shape) + n * np.arange(len(some))[:, None]
+            some[:] = np.bincount(cells.ravel(), minlength=some.size).reshape(some.shape)
+        yield chunk
 
 
 def _resampled(metric: Metric, blocks: RowBlocks, *, resamples: int, seed: int) -> Floats:
