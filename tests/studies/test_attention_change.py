@@ -19,6 +19,7 @@ from bertology.errors import CapabilityError, DataError, ParameterError
 from bertology.model.encoder import Encoder
 from bertology.model.map_comparison import compare_maps
 from bertology.model.pruning import prune_heads
+from bertology.results.claims import Outcome
 from bertology.results.provenance import Provenance
 from bertology.results.store import Store
 from bertology.studies.attention_change import AttentionChange, AttentionChangeResult
@@ -184,3 +185,17 @@ def test_a_stored_result_draws_every_figure_and_says_with_what(tmp_path: Path) -
     assert list(again.figures()) == ["heads", "layers", "divergence"]
     assert again.plot("layers").axes
     assert again.provenance.others["before"]["name"] == "a/start"
+
+
+def test_the_same_model_twice_is_not_judged(tmp_path: Path) -> None:
+    """As when --model is forgotten and the bundled one is compared with itself."""
+    one = encoder(tiny.model("bert"))
+    result = bt.run(
+        "attention-change",
+        one,
+        corpus=replace(planted.corpus(20), task=None),
+        before=one,
+        store=str(tmp_path),
+    )
+    assert all(v.outcome is Outcome.NOT_APPLICABLE for v in result.verdicts())
+    assert "the same model twice" in result.verdicts()[0].measured

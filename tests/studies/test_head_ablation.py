@@ -188,6 +188,14 @@ def test_a_constant_answer_is_worth_nothing_by_matthews() -> None:
         assert not beats_constant_answer(constant, labels, classes=True, metric="matthews")
 
 
+def test_among_equally_frequent_answers_none_is_preferred() -> None:
+    labels = np.repeat([0, 1], 30)
+    given = np.where(np.arange(60) % 10 < 3, 1 - labels, labels)  # 70 % right
+    assert beats_constant_answer(given, labels, classes=True)
+    assert beats_constant_answer(1 - given, 1 - labels, classes=True)
+    assert not beats_constant_answer(np.zeros(60), labels, classes=True)
+
+
 def test_a_pruned_model_is_refused_before_any_work(tmp_path: Path) -> None:
     pruned = Encoder(
         bt.prune_heads(planted.model(), [(0, 0)]), planted.tokenizer(), head="classification"

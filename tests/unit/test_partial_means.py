@@ -34,6 +34,21 @@ def test_rows_may_come_a_few_at_a_time() -> None:
         np.testing.assert_allclose(getattr(parts, name), getattr(whole, name), atol=1e-12)
 
 
+@pytest.mark.parametrize("examples", [12, 40, 300])
+def test_bounds_and_p_values_say_the_same(examples: int) -> None:
+    rng, differ, sure = np.random.default_rng(0), 0, 0
+    for turn in range(10):
+        shifts = np.linspace(-2, 2, 60)[:, None]
+        values = shifts + np.exp(rng.normal(size=(60, examples)) / 2) - np.exp(1 / 8)  # skewed
+        found = partial_means(values, resamples=1000, seed=turn)
+        excluded = (found.simultaneous_low > 0) | (found.simultaneous_high < 0)
+        small = found.p_adjusted < 0.05
+        assert not (excluded & (found.p_adjusted > 0.055)).any()
+        differ, sure = differ + int((small & ~excluded).sum()), sure + int(excluded.sum())
+    assert sure > 10
+    assert differ < sure  # step by step a few more are found
+
+
 def test_bounds_cover_all_true_means_together() -> None:
     rng = np.random.default_rng(0)
     missed = 0

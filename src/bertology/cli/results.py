@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["add_to", "show_result"]
 
 _ROWS = 20
+_LONG = 40  # characters of a cell
 _SHORT = 24  # tables after the first are shown when they are no longer than this
 
 StoreOption = Annotated[
@@ -137,6 +138,11 @@ def _examples(result: Result) -> str:
     return f"{there} {noun}" if seen == there else f"{seen} of {there} {noun}"
 
 
+def _cut(cell: Any) -> Any:
+    """A name that is too long for a table, such as a set of sixty heads."""
+    return f"{cell[:_LONG]}…" if isinstance(cell, str) and len(cell) > _LONG + 1 else cell
+
+
 def show_result(result: Result, *, rows: int = _ROWS) -> None:
     """Print what was asked, the main table and the verdicts."""
     p = result.provenance
@@ -173,6 +179,7 @@ def _show_table(result: Result, name: str, rows: int) -> None:
     if named:
         shown = shown.reset_index()
     columns, cells = with_intervals(shown, lambda value: f"{value:.3g}")
+    cells = [[_cut(cell) for cell in row] for row in cells]
     fitting = columns_that_fit(columns, cells)
     show_table(
         columns[:fitting],

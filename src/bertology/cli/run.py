@@ -146,6 +146,7 @@ def _function(
 def _execute(name: str, study: Study[Any], options: RunOptions, *, command: str | None) -> None:
     from bertology.results.store import Store
     from bertology.run.api import make_engine
+    from bertology.run.describing import described
     from bertology.run.local import cores
     from bertology.run.others import resolve_others
     from bertology.run.progress import choose_progress
@@ -167,6 +168,9 @@ def _execute(name: str, study: Study[Any], options: RunOptions, *, command: str 
     encoder = _load_encoder(options, head=study.needs.head)
     if encoder.new_weights and study.needs.head != "base":
         warn(f"The {study.needs.head} head was started at random: scores are at chance level.")
+    learned = described(encoder).get("tuned_from", {}).get("task")
+    if study.needs.task and corpus is not None and learned not in (None, corpus.name):
+        warn(f"This model was fine-tuned for {learned}, not for {corpus.name}.")
     others = resolve_others(
         study,
         encoder,

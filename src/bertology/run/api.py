@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from bertology.data.corpus import Corpus
 from bertology.errors import CapabilityError, ParameterError, UnknownNameError
 from bertology.model.locating import DEFAULT_MODEL
 from bertology.quiet import hush
@@ -17,12 +18,13 @@ from bertology.studies import STUDIES
 from bertology.studies.study import Study
 
 if TYPE_CHECKING:
-    from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.results.result import Result
     from bertology.results.store import Store
 
 __all__ = ["ENGINES", "make_engine", "run"]
+
+_OF_CORPORA = ("limit", "split", "root", "columns")  # options of the command line
 
 ENGINES = ("local", "ray")
 
@@ -95,9 +97,10 @@ def resolve_study(
     known = [f.name for f in fields(kind)]
     for given in parameters:
         if given not in known:
-            raise UnknownNameError(
-                f"parameter of {name!r}", given, known, hint=f"See: bertology run {name} --help"
-            )
+            hint = f"See: bertology run {name} --help"
+            if given in _OF_CORPORA:
+                hint = f"Give it to load_corpus: corpus=bt.load_corpus(…, {given}=…)."
+            raise UnknownNameError(f"parameter of {name!r}", given, known, hint=hint)
     plain, others = names_instead(kind, parameters)
     return name, kind(**plain), others
 
@@ -118,6 +121,13 @@ def resolve_corpus(given: str | Corpus | None, *, poses_task: bool) -> Corpus | 
         from bertology.data.loading import load_corpus
 
         given = load_corpus(given)
+    if not isinstance(given, Corpus):
+        raise ParameterError(
+            "task" if poses_task else "corpus",
+            "run",
+            "be a name, a path or a Corpus; save texts of your own in a file, one a line",
+            type(given).__name__,
+        )
     if poses_task and given.task is None:
         raise CapabilityError(
             f"{given.name!r} poses no task: it has {', '.join(sorted(given.fields))} and no label.",

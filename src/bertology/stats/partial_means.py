@@ -124,9 +124,9 @@ def _seen(
     spread[known] = np.sqrt(squares / (n[known] - 1))
     largest = np.abs(influence).max(axis=1, initial=0) * (1 + FEW / n[known])  # a little unseen
     most[known] = np.maximum(largest, reach * size / n[known])
-    against[known] = evidence_against_zero(
-        influence + mean[known, None], None, reach=most[known] + np.abs(mean[known])
-    )
+    # As far below 0 as the bounds allow one example to be: then they exclude 0 where p says so.
+    worst = np.maximum(most[known] - np.abs(mean[known]), 1e-12 * most[known])
+    against[known] = evidence_against_zero(influence + mean[known, None], None, reach=worst)
     return mean, spread, most, against, n
 
 

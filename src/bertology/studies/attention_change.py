@@ -51,7 +51,7 @@ class AttentionChangeResult(Result):
     def evidence(self) -> dict[str, Estimate]:
         """Quantities for claims; none where the two models have nothing in common."""
         facts = self.arrays.attrs
-        if not facts["related"]:
+        if not facts["related"] or self._same:
             return {}
         n, level = int(facts["examples"]), float(facts["level"])
         found = {}
@@ -62,6 +62,8 @@ class AttentionChangeResult(Result):
 
     def why_not(self) -> str | None:
         """Claims are about a model and what became of it."""
+        if self._same:
+            return "not judged: this is the same model twice"
         if self.arrays.attrs["related"]:
             return None
         return "not judged: heads of the same number are no more alike than others"
@@ -120,6 +122,11 @@ class AttentionChangeResult(Result):
                 ),
             ]
         return sorted(found, key=lambda m: not m.of_heads)
+
+    @property
+    def _same(self) -> bool:
+        before, own = self.provenance.others.get("before", {}), self.provenance.model
+        return before.get("fingerprint", "") == own.get("fingerprint")
 
     @property
     def _before(self) -> str:

@@ -106,9 +106,10 @@ class TaggedStudy(SampledStudy[R]):
         return tagging_ingredients(self.tagger)
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
-        """Refuse gold annotation that is not there."""
+        """Refuse gold annotation that is not there, and what can have no interval."""
         from bertology.train.classified import check_tagging
 
+        need_two_examples(corpus)
         if corpus is not None:
             check_tagging(corpus, self.tagger)
 

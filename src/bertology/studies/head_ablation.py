@@ -61,7 +61,7 @@ class HeadAblation(BlockStudy[HeadAblationResult]):
     other; claims are judged only where the intact model beats a constant answer.
     """
 
-    version: ClassVar[int] = 2  # two classes by Matthews' correlation
+    version: ClassVar[int] = 3  # two classes by Matthews' correlation
     block: ClassVar[int] = 32  # the most that an interrupted run loses
     needs: ClassVar[Needs] = Needs(
         capabilities=frozenset({"patterns", "heads"}),

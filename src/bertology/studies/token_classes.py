@@ -54,7 +54,7 @@ class TokenClasses(TaggedStudy[TokenClassesResult]):
     excess of the class those words are in.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     needs: ClassVar[Needs] = Needs(
         capabilities=frozenset({"patterns"}), fields=frozenset({"text"}), head="base"
     )
@@ -124,7 +124,7 @@ class TokenClasses(TaggedStudy[TokenClassesResult]):
 
         there = np.flatnonzero(seen.there).tolist()
         layers, heads = np.indices(seen.score[0].shape[1:])
-        weights = self._means(RowBlocks(lambda: map(seen.score.rows, there)))
+        weights = self._means(RowBlocks(lambda: map(seen.score.rows, there)), least=0.0)
         table = pd.DataFrame(
             {
                 "class": np.repeat([str(KINDS[i]) for i in there], layers.size),
@@ -147,12 +147,12 @@ class TokenClasses(TaggedStudy[TokenClassesResult]):
             _add(table, "change", self._means(change))
         return weights, table
 
-    def _means(self, rows: RowBlocks) -> PartialMeans:
+    def _means(self, rows: RowBlocks, *, least: float = -1.0) -> PartialMeans:
         from bertology.stats.partial_means import partial_means
 
         return partial_means(
             rows,
-            within=(-1.0, 1.0),  # weights, and differences of them
+            within=(least, 1.0),  # differences of weights; a weight itself is not below 0
             level=self.level,
             resamples=self.resamples,
             seed=self.seed,

@@ -57,7 +57,7 @@ class TokenToToken(TaggedStudy[TokenToTokenResult]):
     subjects need annotated syntax; without it, only [CLS] is looked at by default.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     needs: ClassVar[Needs] = Needs(
         capabilities=frozenset({"patterns"}), fields=frozenset({"text"}), head="base"
     )
@@ -152,7 +152,12 @@ class TokenToToken(TaggedStudy[TokenToTokenResult]):
         return TokenToTokenResult(provenance, tables, arrays)
 
     def _means(
-        self, rows: NDArray[Any] | RowBlocks, *, reach: float = 0.0, families: int = 1
+        self,
+        rows: NDArray[Any] | RowBlocks,
+        *,
+        reach: float = 0.0,
+        families: int = 1,
+        least: float = -1.0,
     ) -> PartialMeans:
         """Means whose bounds hold for all rows; with several families, for all of them."""
         from bertology.stats.partial_means import partial_means
@@ -161,7 +166,10 @@ class TokenToToken(TaggedStudy[TokenToTokenResult]):
         return partial_means(
             rows,
             reach=reach,
-            within=(-1.0, 1.0),  # shares, weights, and differences of them
+            within=(
+                least,
+                1.0,
+            ),  # differences of shares and weights; these themselves are not below 0
             level=level,
             resamples=self.resamples,
             seed=self.seed,
@@ -177,12 +185,14 @@ class TokenToToken(TaggedStudy[TokenToTokenResult]):
         relations, each = seen.relations, range(len(seen.relations))
         share, excess, selective, all_excess = (
             # A link may be hit or missed; excess and selectivity are judged together.
-            self._means(RowBlocks(partial(map, of_relation, each)), reach=1.0, families=2)
-            for of_relation in (
-                hits,
-                lambda r: hits(r) - base[:, r],
-                lambda r: hits(r) - elsewhere(r),
-                lambda r: special(r) - base[:, r],
+            self._means(
+                RowBlocks(partial(map, of_relation, each)), reach=1.0, families=2, least=least
+            )
+            for of_relation, least in (
+                (hits, 0.0),
+                (lambda r: hits(r) - base[:, r], -1.0),
+                (lambda r: hits(r) - elsewhere(r), -1.0),
+                (lambda r: special(r) - base[:, r], -1.0),
             )
         )
         layers, heads = np.indices(seen.sums.shape[1:])
@@ -245,7 +255,7 @@ class TokenToToken(TaggedStudy[TokenToTokenResult]):
             return table, {}
         last = seen.last[:, there].T  # (class, example)
         sep = kinds.index(TokenClass.SEP)
-        own = self._means(last[sep][None])
+        own = self._means(last[sep][None], least=0.0)
         evidence = {"sep_weight_from_cls": own.estimate(0)} if np.isfinite(own.low[0]) else {}
         if TokenClass.PUNCTUATION in kinds:
             ahead = self._means((last[kinds.index(TokenClass.PUNCTUATION)] - last[sep])[None])
