@@ -69,17 +69,16 @@ class UnknownNameError(BertologyError):
         self, kind: str, name: str, choices: Iterable[str], *, hint: str | None = None
     ) -> None:
         self.kind, self.name, self.choices = kind, name, sorted(choices)
-        near = get_close_matches(name, self.choices, n=3, cutoff=0.5)
+        holding = [c for c in self.choices if len(name) > 3 and name in c]
+        near = holding[:3] or get_close_matches(name, self.choices, n=3, cutoff=0.5)
         if near:
             mend = "Did you mean " + " or ".join(repr(n) for n in near) + "?"
         elif self.choices:
             shown = ", ".join(self.choices[:12]) + (" …" if len(self.choices) > 12 else "")
             mend = f"Known: {shown}."
         else:
-            mend = f"No {kind} is registered."
-        super().__init__(
-            f"Unknown {kind} {name!r}.", hint=mend if hint is None else f"{mend} {hint}"
-        )
+            mend = "" if hint else f"No {kind} is registered."
+        super().__init__(f"Unknown {kind} {name!r}.", hint=f"{mend} {hint or ''}".strip())
 
 
 class ParameterError(BertologyError):

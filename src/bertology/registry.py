@@ -22,11 +22,19 @@ class Registry(Generic[T]):
     """A lazy mapping of names to objects of one `kind`.
 
     `builtin` gives `name -> "package.module:attribute"`; installed packages add to it through
-    the entry-point `group`. `register` adds one at run time (tests, notebooks).
+    the entry-point `group`. `register` adds one at run time (tests, notebooks). `elsewhere` says of
+    names that may be asked for, and are none of these, where they are found.
     """
 
-    def __init__(self, kind: str, *, group: str, builtin: Callable[[], Mapping[str, str]]) -> None:
-        self.kind, self.group = kind, group
+    def __init__(
+        self,
+        kind: str,
+        *,
+        group: str,
+        builtin: Callable[[], Mapping[str, str]],
+        elsewhere: Mapping[str, str] | None = None,
+    ) -> None:
+        self.kind, self.group, self._elsewhere = kind, group, dict(elsewhere or {})
         self._builtin = builtin
         self._loaded: dict[str, T] = {}
         self._targets: dict[str, str] | None = None
@@ -52,6 +60,8 @@ class Registry(Generic[T]):
         """The thing called `name`; an UnknownNameError offers the nearest names."""
         if name not in self._loaded:
             known = self._known()
+            if name in self._elsewhere:
+                raise UnknownNameError(self.kind, name, (), hint=self._elsewhere[name])
             if name not in known:
                 raise UnknownNameError(self.kind, name, self.names())
             module, _, attribute = known[name].partition(":")

@@ -348,6 +348,12 @@ def test_wrong_names_are_answered_with_right_ones(
 ) -> None:
     with pytest.raises(UnknownNameError, match="Did you mean 'toy-lengths'"):
         bt.run("toy-length", encoder)
+    with pytest.raises(UnknownNameError, match="joins results of other studies"):
+        bt.run("head-profile")
+    with pytest.raises(UnknownNameError, match="load_corpus"):
+        bt.run("toy-lengths", limit=4)
+    with pytest.raises(ParameterError, match="a name, a path or a Corpus"):
+        bt.run("toy-lengths", corpus=["A cat.", "A dog."])  # type: ignore[arg-type]
     with pytest.raises(UnknownNameError, match="Did you mean 'factor'"):
         bt.run("toy-lengths", encoder, factr=1)
     with pytest.raises(UnknownNameError, match="engine 'dask'"):

@@ -40,7 +40,14 @@ def _built_in() -> Mapping[str, str]:
 
 
 STUDIES: Registry[type[Study[Any]]] = Registry(
-    "study", group="bertology.studies", builtin=_built_in
+    "study",
+    group="bertology.studies",
+    builtin=_built_in,
+    elsewhere=dict.fromkeys(
+        JOINED,
+        "It joins results of other studies and is not run: `bertology reproduce dark-secrets` and "
+        "`bertology verify` make it.",
+    ),
 )
 
 

@@ -126,7 +126,7 @@ class AttentionChangeResult(Result):
     @property
     def _same(self) -> bool:
         before, own = self.provenance.others.get("before", {}), self.provenance.model
-        return before.get("fingerprint", "") == own.get("fingerprint")
+        return bool(before.get("fingerprint", "") == own.get("fingerprint"))
 
     @property
     def _before(self) -> str:
