@@ -7,6 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,8 @@ def test_ctrl_c_leaves_a_state_that_the_said_command_resumes(
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,  # a process group of its own, to be interrupted as a whole
+        # Tests that were started in the background would hand down that SIGINT is ignored.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
     diary.wait_for("part-2", seconds=120)
     os.killpg(running.pid, signal.SIGINT)
