@@ -236,19 +236,20 @@ class HeadAblation(BlockStudy[HeadAblationResult]):
         self, measured: Mapping[str, xr.Dataset], provenance: Provenance
     ) -> HeadAblationResult:
         """Scores, differences, intervals and tests that are corrected for looking at them all."""
-        if self.racing:
-            data = measured["race"]
-            tables, arrays = self._raced(data)
-            examples, metric = data.sizes["example"], data.attrs["metric"]
-        else:
-            answered = Answered.of(in_order(measured))
-            tables, arrays = self._compared(answered)
-            examples, metric = len(answered.labels), answered.facts["metric"]
-        facts = {"level": self.level, "margin": self.margin, "method": self.method}
-        arrays.attrs = {**arrays.attrs, **facts, "examples": examples, "metric": metric}
+        if not self.racing:
+            tables, arrays = self.compared(Answered.of(in_order(measured)))
+            return HeadAblationResult(provenance, tables, arrays)
+        data = measured["race"]
+        tables, arrays = self._raced(data)
+        arrays.attrs |= self._settings(data.sizes["example"], data.attrs["metric"])
         return HeadAblationResult(provenance, tables, arrays)
 
-    def _compared(self, answered: Answered) -> tuple[dict[str, pd.DataFrame], xr.Dataset]:
+    def _settings(self, examples: int, metric: str) -> dict[str, Any]:
+        facts = {"level": self.level, "margin": self.margin, "method": self.method}
+        return {**facts, "examples": examples, "metric": metric}
+
+    def compared(self, answered: Answered) -> tuple[dict[str, pd.DataFrame], xr.Dataset]:
+        """Tables and arrays of what was answered by the intact model and by each variant."""
         import xarray as xr
 
         metric, intact = answered.metric, answered.intact()
@@ -281,6 +282,7 @@ class HeadAblation(BlockStudy[HeadAblationResult]):
             metric=answered.facts["metric"],
         )
         arrays.attrs["informed"] = int(informed)
+        arrays.attrs |= self._settings(len(answered.labels), answered.facts["metric"])
         return tables, arrays
 
     def _raced(self, data: xr.Dataset) -> tuple[dict[str, pd.DataFrame], xr.Dataset]:

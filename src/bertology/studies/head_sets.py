@@ -225,12 +225,12 @@ class HeadSets(Study[HeadSetsResult]):
 
         answered = Answered.of(in_order(measured))
         names = [name.removeprefix("set ") for name in answered.names[1:]]
-        ablated = self._sweep(names).conclude(measured, provenance)
-        sets = ablated.tables["sets"]
+        tables, compared = self._sweep(names).compared(answered)
+        sets = tables["sets"]
         sets.insert(0, "heads", [name.count("+") + 1 for name in sets["set"]])
         sizes, constant = self._by_size(answered, sets)
         kept = {k: answered.facts[k] for k in ("heads_of_a_layer", "heads_in_all")}
-        arrays = xr.Dataset(attrs={**ablated.arrays.attrs, **kept, **constant})
+        arrays = xr.Dataset(attrs={**compared.attrs, **kept, **constant})
         return HeadSetsResult(provenance, {"sizes": sizes, "sets": sets}, arrays)
 
     def _by_size(
