@@ -17,8 +17,8 @@ from typing import Any
 
 import torch
 
-from bertology.model.locating import steps_in
-from bertology.model.steps import restore, save_step
+from bertology.model.loading.names import steps_in
+from bertology.model.loading.steps import restore, save_step
 from bertology.quiet import hush
 
 KEPT = ("README.md", "bertology.json")  # what says where the model comes from

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
-from bertology.data.links import links_of
+from bertology.annotated.linked_batches import offset_hits
 from bertology.data.loading import load_corpus
+from bertology.data.words.links import links_of
 from bertology.stats import mean_interval
-from bertology.studies.token_to_token import OFFSETS, cross_fitted
-from bertology.train.linked import offset_hits
+from bertology.studies.attention.token_to_token import OFFSETS, cross_fitted
 
 RELATIONS = ("verb-subject", "verb-object")
 

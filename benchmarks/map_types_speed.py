@@ -20,11 +20,11 @@ from collections.abc import Callable
 
 import torch
 
+from bertology.annotated.map_types.reading import read_batches
 from bertology.data.loading import load_corpus
 from bertology.model.encoder import Encoder
-from bertology.studies.map_types import MapTypes
+from bertology.studies.attention.map_types import MapTypes
 from bertology.studies.study import Context
-from bertology.train.map_types.reading import read_batches
 
 
 class Nothing:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 
-from bertology.model.locating import bundled_models
+from bertology.model.loading.names import bundled_models
 from bertology.report.figures import Line, lines
 
 

@@ -247,7 +247,7 @@ def _corpus(name: str, split: str, root: str | None, limit: int | None = None) -
 def _blimp(job: Job, place: Place) -> dict[str, Any]:
     import numpy as np
 
-    from bertology.model.scoring import compare_pairs
+    from bertology.model.masked_lm.scoring import compare_pairs
 
     paradigms: dict[str, list[Any]] = {}
     for example in _corpus("blimp", "test", place.data):

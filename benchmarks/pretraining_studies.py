@@ -23,9 +23,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from bertology.studies.architecture_sweep import ArchitectureSweep
-from bertology.studies.pretraining_objectives import PretrainingObjectives
 from bertology.studies.study import Context
+from bertology.studies.training.architecture_sweep import ArchitectureSweep
+from bertology.studies.training.pretraining_objectives import PretrainingObjectives
 
 SETTINGS: dict[str, Any] = {
     "layers": 4,

@@ -15,7 +15,7 @@ import torch
 import transformers
 
 from bertology.model.encoder import Encoder
-from bertology.model.pruning import prune_heads
+from bertology.model.loading.pruning import prune_heads
 from bertology.quiet import hush
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "models" / "english-12x384"

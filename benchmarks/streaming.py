@@ -18,7 +18,7 @@ from machine import describe
 
 from bertology.model.batch import Batch
 from bertology.model.encoder import Encoder
-from bertology.model.reducers import AttentionStatistics
+from bertology.model.reducers.statistics import AttentionStatistics
 
 
 def made(examples: int) -> list[Batch]:

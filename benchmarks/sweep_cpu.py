@@ -24,8 +24,8 @@ from machine import describe
 
 from bertology.data.loading import load_corpus
 from bertology.model.encoder import Encoder
-from bertology.model.importance import first_order_effects, losses
-from bertology.model.replay import Sweep, Variant
+from bertology.model.sweeps.gate_gradients import first_order_effects, losses
+from bertology.model.sweeps.replay import Sweep, Variant
 from bertology.quiet import hush
 from bertology.stats import rank_correlation
 

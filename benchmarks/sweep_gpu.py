@@ -20,7 +20,7 @@ from machine import describe, product_rate
 
 from bertology.model.batch import Batch, by_length
 from bertology.model.encoder import Encoder
-from bertology.model.replay import Sweep, Variant
+from bertology.model.sweeps.replay import Sweep, Variant
 
 
 def matmul_rate(dtype: torch.dtype, size: int = 8192) -> float:

@@ -29,15 +29,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
+from bertology.annotated.map_types.labelled import bundled_labels, bundled_models, drawn, make_again
+from bertology.annotated.map_types.lessons import Lessons, seen_by
+from bertology.annotated.map_types.network import WEIGHTS
+from bertology.annotated.map_types.procedural import make_maps
+from bertology.annotated.map_types.training import Settings, answers, made_sample, sample_of, teach
+from bertology.annotated.map_types.variation import SeenMap
 from bertology.data.map_labels import MAP_TYPES, MapKey, MapLabel, given_by_map
-from bertology.model.map_measures import map_measures
+from bertology.model.reducers.map_measures import map_measures
 from bertology.stats.agreement import krippendorffs_alpha
-from bertology.train.map_types.labelled import bundled_labels, bundled_models, drawn, make_again
-from bertology.train.map_types.lessons import Lessons, seen_by
-from bertology.train.map_types.network import WEIGHTS
-from bertology.train.map_types.procedural import make_maps
-from bertology.train.map_types.training import Settings, answers, made_sample, sample_of, teach
-from bertology.train.map_types.variation import SeenMap
 
 FOLDS, RESAMPLES, LEVEL = 5, 2000, 0.95
 KIN = "bertology-mini and its kin"

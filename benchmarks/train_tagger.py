@@ -19,10 +19,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 import bertology as bt
-from bertology.data.corpus import Corpus
-from bertology.results.provenance import library_versions
-from bertology.stats import bootstrap_weights, percentile_interval
-from bertology.train.tagger import (
+from bertology.annotated.tagger import (
     BUNDLED,
     OBJECT,
     RECORD,
@@ -32,6 +29,9 @@ from bertology.train.tagger import (
     ProbeTagger,
     word_states,
 )  # fmt: skip
+from bertology.data.corpus import Corpus
+from bertology.results.provenance import library_versions
+from bertology.stats import bootstrap_weights, percentile_interval
 
 TAGS = (
     "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN",

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
 from bertology.model.encoder import Encoder  # noqa: E402
-from bertology.model.saved_head import saved_head  # noqa: E402
+from bertology.model.loading.saved_head import saved_head  # noqa: E402
 from bertology.server.explore import explore_app  # noqa: E402
 from bertology.server.serving import address_of, claim_port  # noqa: E402
 from browser import Browser  # noqa: E402

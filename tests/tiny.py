@@ -125,7 +125,7 @@ def tokenizer(words: list[str], *, max_length: int = 64) -> Any:
 def save_reader(folder: Path, *, layers: int = 2) -> Path:
     """A tiny random BERT that reads as the bundled one does, in a folder."""
     from bertology.model.encoder import Encoder
-    from bertology.model.locating import DEFAULT_MODEL
+    from bertology.model.loading.names import DEFAULT_MODEL
 
     tokens = Encoder.load(DEFAULT_MODEL, device="cpu").tokenizer
     torch.manual_seed(0)

@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from bertology.model.interventions import ZeroDimensions as ZeroDimensions
     from bertology.model.interventions import ZeroHead as ZeroHead
     from bertology.model.interventions import ZeroLayerNorm as ZeroLayerNorm
-    from bertology.model.locating import steps as steps
-    from bertology.model.pruning import prune_heads as prune_heads
-    from bertology.model.reducers import AttentionStatistics as AttentionStatistics
-    from bertology.model.scoring import cloze as cloze
-    from bertology.model.scoring import compare_pairs as compare_pairs
-    from bertology.model.scoring import pseudo_log_likelihood as pseudo_log_likelihood
+    from bertology.model.loading.names import steps as steps
+    from bertology.model.loading.pruning import prune_heads as prune_heads
+    from bertology.model.masked_lm.scoring import cloze as cloze
+    from bertology.model.masked_lm.scoring import compare_pairs as compare_pairs
+    from bertology.model.masked_lm.scoring import pseudo_log_likelihood as pseudo_log_likelihood
+    from bertology.model.reducers.statistics import AttentionStatistics as AttentionStatistics
     from bertology.results.result import Result as Result
     from bertology.results.store import Store as Store
     from bertology.run.api import run as run
@@ -66,7 +66,7 @@ _INTERVENTIONS = (
     "ZeroLayerNorm",
 )
 _HOMES = {
-    "AttentionStatistics": "bertology.model.reducers",
+    "AttentionStatistics": "bertology.model.reducers.statistics",
     "BertologyError": "bertology.errors",
     "Corpus": "bertology.data.corpus",
     "Encoder": "bertology.model.encoder",
@@ -77,14 +77,14 @@ _HOMES = {
     "Store": "bertology.results.store",
     "Study": "bertology.studies.study",
     "Task": "bertology.data.corpus",
-    "cloze": "bertology.model.scoring",
-    "compare_pairs": "bertology.model.scoring",
+    "cloze": "bertology.model.masked_lm.scoring",
+    "compare_pairs": "bertology.model.masked_lm.scoring",
     "load": "bertology.model.encoder",
     "load_corpus": "bertology.data.loading",
-    "prune_heads": "bertology.model.pruning",
-    "pseudo_log_likelihood": "bertology.model.scoring",
+    "prune_heads": "bertology.model.loading.pruning",
+    "pseudo_log_likelihood": "bertology.model.masked_lm.scoring",
     "run": "bertology.run.api",
-    "steps": "bertology.model.locating",
+    "steps": "bertology.model.loading.names",
     **dict.fromkeys(_INTERVENTIONS, "bertology.model.interventions"),
 }
 

@@ -12,7 +12,7 @@ import pytest
 
 from bertology.model.encoder import Encoder
 from bertology.model.interventions import SkipLayer
-from bertology.model.scoring import cloze, compare_pairs
+from bertology.model.masked_lm.scoring import cloze, compare_pairs
 
 PAIRS = 30
 PARADIGMS = (

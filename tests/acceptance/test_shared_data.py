@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bertology.data import Field, catalog, load_corpus
-from bertology.data.alignment import align
+from bertology.data.words.alignment import align
 
 Unpack = Callable[[str], Path]
 

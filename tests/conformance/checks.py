@@ -23,9 +23,9 @@ from bertology.model.interventions import (
     ZeroHead,
     ZeroLayerNorm,
 )
-from bertology.model.pruning import prune_heads
-from bertology.model.replay import Sweep, Variant
-from bertology.model.scoring import pseudo_log_likelihood
+from bertology.model.loading.pruning import prune_heads
+from bertology.model.masked_lm.scoring import pseudo_log_likelihood
+from bertology.model.sweeps.replay import Sweep, Variant
 
 EAGER_ONLY = {"xlm", "xlnet", "mpnet", "deberta", "deberta-v2"}
 NORMED_AT_THE_END = {"modernbert", "gpt2", "t5"}  # their last hidden state has one norm more

@@ -19,7 +19,7 @@ from bertology.model.encoder import Encoder
 from bertology.results.claims import Outcome
 from bertology.results.provenance import Provenance
 from bertology.results.store import Store
-from bertology.studies.architecture_sweep import (
+from bertology.studies.training.architecture_sweep import (
     ArchitectureSweep,
     ArchitectureSweepResult,
     Shape3,

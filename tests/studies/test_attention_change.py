@@ -17,12 +17,12 @@ import planted
 import tiny
 from bertology.errors import CapabilityError, DataError, ParameterError
 from bertology.model.encoder import Encoder
-from bertology.model.map_comparison import compare_maps
-from bertology.model.pruning import prune_heads
+from bertology.model.loading.pruning import prune_heads
+from bertology.model.reducers.map_comparison import compare_maps
 from bertology.results.claims import Outcome
 from bertology.results.provenance import Provenance
 from bertology.results.store import Store
-from bertology.studies.attention_change import AttentionChange, AttentionChangeResult
+from bertology.studies.attention.attention_change import AttentionChange, AttentionChangeResult
 from bertology.studies.study import Context
 
 QUANTITIES = {"last_two_over_mean", "last_two_over_largest", "each_of_last_two_over_largest"}
@@ -143,7 +143,7 @@ def test_large_maps_are_compared_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch
     one, other = (encoder(tiny.model("bert", seed=s)) for s in (0, 1))
     texts, steps = planted.corpus(12).texts, []
     whole = compare_maps(one, other, texts, done=steps.append)
-    monkeypatch.setattr("bertology.model.map_comparison._HELD", 12 * 2 * 12 * 12)
+    monkeypatch.setattr("bertology.model.reducers.map_comparison._HELD", 12 * 2 * 12 * 12)
     pieces = compare_maps(one, other, texts)
     assert torch.allclose(whole.divergence, pieces.divergence, atol=1e-6)
     assert sum(steps) == 12

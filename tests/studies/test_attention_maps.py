@@ -13,13 +13,13 @@ import bertology as bt
 import planted
 from bertology.model.encoder import Encoder
 from bertology.model.place import Place
-from bertology.model.relative_maps import RelativeMaps
+from bertology.model.reducers.mean_maps import RelativeMaps
 from bertology.model.shape import Shape
 from bertology.model.sites import Kind
 from bertology.report.intervals import with_intervals
 from bertology.results.store import Store
 from bertology.stats import mean_interval
-from bertology.studies.attention_maps import AttentionMapsResult
+from bertology.studies.attention.attention_maps import AttentionMapsResult
 
 
 def look(encoder: Encoder, store: Path, size: int = 60, **how: object) -> AttentionMapsResult:

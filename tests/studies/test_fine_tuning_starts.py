@@ -25,13 +25,13 @@ from bertology.errors import (
 from bertology.model.encoder import Encoder
 from bertology.results.claims import Claim, Outcome, Published, Relation, Rule, Source, judge
 from bertology.results.provenance import Provenance
-from bertology.studies.fine_tuning_starts import (
+from bertology.studies.study import Context
+from bertology.studies.training.fine_tuning_starts import (
     NAMES,
     FineTuningStarts,
     FineTuningStartsResult,
     _judged,
 )
-from bertology.studies.study import Context
 
 CLAIMS = {
     "fine_tuned_over_frozen": Rule("fine_tuned_over_frozen", Relation.ABOVE, 0.1),

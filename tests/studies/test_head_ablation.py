@@ -19,7 +19,7 @@ from bertology.model.interventions import MeanHead, UniformAttention, ZeroHead
 from bertology.results.claims import Outcome
 from bertology.results.comparison import beats_constant_answer
 from bertology.results.store import Store
-from bertology.studies.head_ablation import HeadAblation, HeadAblationResult
+from bertology.studies.ablation.head_ablation import HeadAblation, HeadAblationResult
 
 
 def encoder(**how: Any) -> Encoder:
@@ -99,8 +99,8 @@ def test_scores_equal_a_plain_loop(tmp_path: Path) -> None:
 
 
 def test_first_order_effect_is_exact_for_a_small_step() -> None:
-    from bertology.model.importance import first_order_effects, losses
     from bertology.model.interventions import GateHead
+    from bertology.model.sweeps.gate_gradients import first_order_effects, losses
 
     enc, corpus = encoder(spoil=2.0), planted.corpus(12)
     enc.model.double()

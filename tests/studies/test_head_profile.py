@@ -14,7 +14,7 @@ from bertology.errors import DataError, ParameterError
 from bertology.results.result import Provenance, Result
 from bertology.results.store import Store
 from bertology.studies import STUDIES
-from bertology.studies.head_profile import HeadProfileResult, _contrast, head_profile
+from bertology.studies.joins.head_profile import HeadProfileResult, _contrast, head_profile
 
 LAYERS, HEADS = 6, 6
 WHERE = np.indices((LAYERS, HEADS)).reshape(2, -1)

@@ -19,7 +19,7 @@ from bertology.model.interventions import UniformAttention
 from bertology.model.shape import Shape
 from bertology.results.provenance import Provenance
 from bertology.results.store import Store
-from bertology.studies.head_sets import HeadSets, HeadSetsResult
+from bertology.studies.ablation.head_sets import HeadSets, HeadSetsResult
 from bertology.studies.study import Context
 
 

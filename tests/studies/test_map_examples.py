@@ -9,13 +9,13 @@ import pytest
 from numpy.typing import NDArray
 
 import planted_links
+from bertology.annotated.map_types.examples import Kept, add_kept, choose, kept_in, merge
 from bertology.data.corpus import Corpus, Example, Field
 from bertology.data.map_labels import MAP_TYPES
-from bertology.reproductions.numbers import example_numbers
-from bertology.reproductions.pictures import examples_by_type
+from bertology.reproduce.numbers import example_numbers
+from bertology.reproduce.pictures import examples_by_type
 from bertology.results.formats import arrays_from_bytes, arrays_to_bytes
-from bertology.studies.map_examples import Kept, add_kept, choose, kept_in, merge
-from bertology.studies.map_types import MapTypes, MapTypesResult
+from bertology.studies.attention.map_types import MapTypes, MapTypesResult
 from planted_maps import PREVIOUS, STRIPE, corpus, planted
 
 
@@ -131,7 +131,9 @@ def test_what_is_kept_survives_the_store() -> None:
 
 
 def test_long_texts_have_no_examples_and_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bertology.studies.map_types.choose", lambda *a: choose(*a, longest=3))
+    monkeypatch.setattr(
+        "bertology.studies.attention.map_types.choose", lambda *a: choose(*a, longest=3)
+    )
     result = found(corpus(4))
     assert kept_in(result.arrays) == []
     assert list(result.figures()) == ["layers", "heads"]

@@ -15,10 +15,10 @@ from bertology.data.corpus import Corpus
 from bertology.data.map_labels import MAP_TYPES
 from bertology.errors import CapabilityError, DataError
 from bertology.model.encoder import Encoder
-from bertology.model.pruning import prune_heads
+from bertology.model.loading.pruning import prune_heads
 from bertology.results.claims import Outcome, Relation, Rule
 from bertology.results.store import Store
-from bertology.studies.map_types import MapTypes, MapTypesResult
+from bertology.studies.attention.map_types import MapTypes, MapTypesResult
 from planted_maps import POSITIONS, PREVIOUS, STRIPE, WORDS, corpus, planted
 
 
@@ -80,7 +80,7 @@ def test_batches_and_limits_change_no_type(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_padding_does_not_change_the_shares(tmp_path: Path, side: str) -> None:
-    from bertology.train.map_types.reading import read_maps
+    from bertology.annotated.map_types.reading import read_maps
 
     encoder, texts = planted(), corpus(6, pairs=True).texts
     encoder.tokenizer.padding_side = side

@@ -14,13 +14,13 @@ import tiny
 from bertology.data.corpus import Corpus
 from bertology.data.loading import load_corpus
 from bertology.model.encoder import Encoder
-from bertology.studies.attention_change import AttentionChange
-from bertology.studies.attention_maps import AttentionMaps
-from bertology.studies.map_types import MapTypes
-from bertology.studies.relation_heads import RelationHeads
+from bertology.studies.attention.attention_change import AttentionChange
+from bertology.studies.attention.attention_maps import AttentionMaps
+from bertology.studies.attention.map_types import MapTypes
+from bertology.studies.attention.relation_heads import RelationHeads
+from bertology.studies.attention.token_classes import TokenClasses
+from bertology.studies.attention.token_to_token import TokenToToken
 from bertology.studies.study import Context
-from bertology.studies.token_classes import TokenClasses
-from bertology.studies.token_to_token import TokenToToken
 
 Word = tuple[str, str, int, str]  # form, tag, head, relation
 

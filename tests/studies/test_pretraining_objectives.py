@@ -23,12 +23,12 @@ from bertology.model.encoder import Encoder
 from bertology.results.claims import Outcome
 from bertology.results.provenance import Provenance
 from bertology.results.store import Store
-from bertology.studies.pretraining_objectives import (
+from bertology.studies.study import Context
+from bertology.studies.training.pretraining_objectives import (
     OBJECTIVES,
     PretrainingObjectives,
     PretrainingObjectivesResult,
 )
-from bertology.studies.study import Context
 
 GAINS = {  # over BERT's own objective, in every measure but the loss
     "static": -0.05, "no-nsp": 0.03, "span-boundary": 0.06, "sop": 0.05, "three-way": 0.05,

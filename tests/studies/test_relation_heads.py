@@ -21,7 +21,7 @@ from bertology.data.corpus import Corpus, Example, Field
 from bertology.errors import CapabilityError, DataError, UnknownNameError
 from bertology.model.encoder import Encoder
 from bertology.results.store import Store
-from bertology.studies.relation_heads import RelationHeads, RelationHeadsResult
+from bertology.studies.attention.relation_heads import RelationHeads, RelationHeadsResult
 from bertology.studies.study import Context
 
 KNOWING, TWO_BACK = (1, 2), (0, 1)

@@ -12,6 +12,7 @@ import pytest
 import xarray as xr
 
 import planted_links as planted
+from bertology.annotated.tagger import Tags
 from bertology.errors import DataError, ParameterError
 from bertology.model.encoder import Encoder
 from bertology.results.claims import Outcome
@@ -19,10 +20,9 @@ from bertology.results.result import Provenance, Result
 from bertology.results.store import Store
 from bertology.stats import Estimate
 from bertology.studies import STUDIES
-from bertology.studies.blocks import evidence_array
-from bertology.studies.task_comparison import TaskComparisonResult, task_comparison
-from bertology.studies.token_classes import TokenClasses, TokenClassesResult
-from bertology.train.tagger import Tags
+from bertology.studies.attention.token_classes import TokenClasses, TokenClassesResult
+from bertology.studies.designs.blocks import evidence_array
+from bertology.studies.joins.task_comparison import TaskComparisonResult, task_comparison
 
 LAYERS, HEADS = 12, 12
 WHERE = np.indices((LAYERS, HEADS)).reshape(2, -1)
@@ -118,7 +118,7 @@ def test_one_sep_gets_what_two_share(
         def tag(self, sentences: list[list[str]]) -> list[Tags]:
             return [Tags(("NOUN",) * len(s), ("",) * len(s)) for s in sentences]
 
-    monkeypatch.setattr("bertology.train.tagger.find_tagger", lambda name: Dull())
+    monkeypatch.setattr("bertology.annotated.tagger.find_tagger", lambda name: Dull())
     encoder = Encoder(planted.model(*heads), planted.tokenizer())
     found = []
     for pair in (False, True):

@@ -13,14 +13,14 @@ from tokenizers import processors
 
 import bertology as bt
 import planted_links as planted
+from bertology.annotated.tagger import Tags
 from bertology.data.corpus import Corpus, Example, Field
 from bertology.errors import CapabilityError, ParameterError
 from bertology.model.encoder import Encoder
-from bertology.model.pruning import prune_heads
+from bertology.model.loading.pruning import prune_heads
 from bertology.results.claims import Outcome
 from bertology.results.store import Store
-from bertology.studies.token_classes import TokenClasses, TokenClassesResult, _best
-from bertology.train.tagger import Tags
+from bertology.studies.attention.token_classes import TokenClasses, TokenClassesResult, _best
 
 
 def look(encoder: Encoder, corpus: Corpus, **how: Any) -> TokenClassesResult:
@@ -75,7 +75,7 @@ def test_examples_without_a_class_are_disregarded(encoder: Encoder) -> None:
 def test_a_corpus_may_have_no_class_at_all(
     encoder: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bertology.train.tagger.find_tagger", lambda name: ByList())
+    monkeypatch.setattr("bertology.annotated.tagger.find_tagger", lambda name: ByList())
     examples = [Example(str(i), "the the") for i in range(4)]
     corpus = Corpus("bare", examples, frozenset({Field.TEXT}))
     table = look(encoder, corpus).table()
@@ -86,7 +86,7 @@ def test_a_corpus_may_have_no_class_at_all(
 def test_pairs_are_tagged_where_there_is_no_annotation(
     encoder: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bertology.train.tagger.find_tagger", lambda name: ByList())
+    monkeypatch.setattr("bertology.annotated.tagger.find_tagger", lambda name: ByList())
     result = look(encoder, planted.corpus(40, pairs=True))
     table = result.table().set_index(["class", "layer", "head"])
     assert result.arrays.attrs["tagger"] == ByList.name

@@ -15,14 +15,14 @@ import transformers as hf
 import bertology as bt
 import planted_links as planted
 import tiny
+from bertology.annotated.linked_batches import offset_hits
 from bertology.data.corpus import Corpus, Field
 from bertology.errors import CapabilityError
 from bertology.model.encoder import Encoder
-from bertology.model.pruning import prune_heads
+from bertology.model.loading.pruning import prune_heads
 from bertology.results.claims import Outcome
 from bertology.results.store import Store
-from bertology.studies.token_to_token import TokenToToken, TokenToTokenResult, _judged
-from bertology.train.linked import offset_hits
+from bertology.studies.attention.token_to_token import TokenToToken, TokenToTokenResult, _judged
 
 
 def look(encoder: Encoder, corpus: Corpus, **how: Any) -> TokenToTokenResult:
@@ -145,7 +145,7 @@ def test_a_head_that_always_looks_at_the_target_follows_no_link() -> None:
 def test_without_annotated_links_only_cls_is_looked_at(
     encoder: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bertology.train.tagger import Tags
+    from bertology.annotated.tagger import Tags
 
     class Blank:
         name = "blank"
@@ -153,7 +153,7 @@ def test_without_annotated_links_only_cls_is_looked_at(
         def tag(self, sentences: list[list[str]]) -> list[Tags]:
             return [Tags(("X",) * len(s), ("",) * len(s)) for s in sentences]
 
-    monkeypatch.setattr("bertology.train.tagger.find_tagger", lambda name: Blank())
+    monkeypatch.setattr("bertology.annotated.tagger.find_tagger", lambda name: Blank())
     pairs = planted.corpus(10, pairs=True)
     result = look(encoder, pairs, relations=())
     assert list(result.tables) == ["first"]
@@ -188,7 +188,7 @@ def test_a_claim_of_three_tasks_is_not_judged_on_others_and_says_so(encoder: Enc
 def test_a_tagger_may_say_what_nouns_and_pronouns_are(
     encoder: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bertology.train.tagger import Tags
+    from bertology.annotated.tagger import Tags
 
     class Playful:  # calls verbs nouns and subjects pronouns: what the planted head links
         name = "playful"
@@ -197,7 +197,7 @@ def test_a_tagger_may_say_what_nouns_and_pronouns_are(
             kinds = dict.fromkeys(planted.VERBS, "NOUN") | dict.fromkeys(planted.SUBJECTS, "PRON")
             return [Tags(tuple(kinds.get(w, "X") for w in s), ("",) * len(s)) for s in sentences]
 
-    monkeypatch.setattr("bertology.train.tagger.find_tagger", lambda name: Playful())
+    monkeypatch.setattr("bertology.annotated.tagger.find_tagger", lambda name: Playful())
     annotated = planted.corpus()
     examples = [replace(e, annotations={}) for e in annotated]
     plain = replace(annotated, examples=examples, fields=frozenset({Field.TEXT}))

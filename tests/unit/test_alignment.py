@@ -18,7 +18,7 @@ from tokenizers import (
     trainers,
 )
 
-from bertology.data.alignment import (
+from bertology.data.words.alignment import (
     Alignment,
     align,
     align_words,

@@ -12,7 +12,7 @@ import bertology as bt
 from bertology.cli.run_options import RunOptions
 from bertology.errors import ModelError
 from bertology.model.encoder import Encoder
-from bertology.model.locating import DEFAULT_MODEL, bundled_models
+from bertology.model.loading.names import DEFAULT_MODEL, bundled_models
 
 FOLDER = bundled_models()[DEFAULT_MODEL]
 

@@ -9,10 +9,14 @@ import pytest
 import torch
 
 import planted_links
-from bertology.data.classes import TokenClass
-from bertology.model.class_attention import ClassAttention, FirstTokenAttention, expected_maximum
+from bertology.annotated.tagged_batches import classified_batches
+from bertology.data.words.classes import TokenClass
 from bertology.model.encoder import Encoder
-from bertology.train.classified import classified_batches
+from bertology.model.reducers.class_attention import (
+    ClassAttention,
+    FirstTokenAttention,
+    expected_maximum,
+)
 
 
 def test_the_expected_maximum_is_the_mean_over_all_draws() -> None:

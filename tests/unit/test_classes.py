@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import tiny
-from bertology.data.classes import (
+from bertology.data.corpus import Example, Field
+from bertology.data.words.classes import (
     NEGATIONS,
     Specials,
     TokenClass,
@@ -17,8 +18,7 @@ from bertology.data.classes import (
     position_groups,
     word_spans,
 )  # fmt: skip
-from bertology.data.corpus import Example, Field
-from bertology.data.treebank_words import treebank_words
+from bertology.data.words.treebank_words import treebank_words
 from bertology.errors import DataError
 
 PIECES = "don ' t the dog ##s bark , not she saw it . ? can he never n".split()

@@ -28,11 +28,11 @@ from bertology.results.result import Result
 from bertology.results.store import Store
 from bertology.run.cut_texts import cut_texts
 from bertology.studies import STUDIES
-from bertology.studies.blocks import SampledStudy
-from bertology.studies.fine_tuning_starts import FineTuningStarts
-from bertology.studies.pretraining_objectives import PretrainingObjectives
-from bertology.studies.relation_heads import RelationHeads
+from bertology.studies.attention.relation_heads import RelationHeads
+from bertology.studies.designs.blocks import SampledStudy
 from bertology.studies.study import Context, Needs, Study
+from bertology.studies.training.fine_tuning_starts import FineTuningStarts
+from bertology.studies.training.pretraining_objectives import PretrainingObjectives
 from toy.making import WORDS
 
 LIMIT = 64  # of the tiny tokenizer

@@ -16,7 +16,7 @@ import planted
 import tiny
 from bertology.errors import BertologyError, DataError, ModelError, ParameterError, UnknownNameError
 from bertology.model.encoder import Encoder
-from bertology.model.reducers import AttentionStatistics
+from bertology.model.reducers.statistics import AttentionStatistics
 
 TEXT = "the good up down"
 

@@ -25,7 +25,7 @@ from bertology.model.interventions import (
     ZeroDimensions,
     ZeroHead,
 )
-from bertology.model.pruning import prune_heads
+from bertology.model.loading.pruning import prune_heads
 from bertology.server.explore import PAGES
 from bertology.server.reading import MEANS_OVER
 from explorer import PIECES, TEXT, answer, asking, encoder_of, maps_of, unpacked, view_of

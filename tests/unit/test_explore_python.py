@@ -11,7 +11,7 @@ import pytest
 
 import tiny
 from bertology.model.encoder import Encoder
-from bertology.model.saved_head import saved_head
+from bertology.model.loading.saved_head import saved_head
 from explorer import PIECES, answer, asking, encoder_of, maps_of, view_of
 
 EVIL = "it's \"here\" \\ '''the keys''' {dog}"

@@ -14,20 +14,27 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "bertology"
 
 FOUNDATION = {"errors", "quiet", "registry", "stats", "metrics", "racing", "bundled"}
+_BEFORE: list[set[str]] = [
+    FOUNDATION,
+    {"model", "data", "results"},
+    {"report"},
+    {"annotated"},
+    {"train"},
+    {"studies"},
+    {"run"},
+    {"papers", "reproduce"},
+    {"server"},
+    {"cli"},
+]
 # What each part may import from the rest of the package, in any function or module.
 MAY_IMPORT: dict[str, set[str]] = {
-    "model": FOUNDATION,
-    "data": FOUNDATION,
-    "results": FOUNDATION,
-    "report": FOUNDATION | {"results"},
-    "train": FOUNDATION | {"model", "data", "results"},
-    "studies": FOUNDATION | {"model", "data", "results", "report", "train"},
-    "run": FOUNDATION | {"model", "data", "results", "report", "train", "studies"},
-    "reproductions": FOUNDATION | {"model", "data", "results", "report", "train", "studies", "run"},
-    "server": FOUNDATION | {"model", "data", "results", "report", "train", "studies", "run"},
-    "cli": FOUNDATION
-    | {"model", "data", "results", "report", "train", "studies", "run", "reproductions", "server"},
+    part: set().union(*_BEFORE[:i]) for i, parts in enumerate(_BEFORE) for part in parts
 }
+# A paper is described by what `reproduce` defines, and `reproduce` finds papers by their folder.
+MAY_IMPORT["papers"] |= {"reproduce"}
+MAY_IMPORT["reproduce"] |= {"papers"}
+MAY_IMPORT["report"] = FOUNDATION | {"results"}
+MAY_IMPORT["server"] -= {"papers", "reproduce"}
 # The foundation in its own order.
 MAY_IMPORT |= {
     "errors": set(),
@@ -164,7 +171,7 @@ def dotted(part: str) -> list[str]:
     return [f"bertology.{part}", *sorted(m.name for m in found)]
 
 
-@pytest.mark.parametrize("part", ["results", "report", "studies", "reproductions"])
+@pytest.mark.parametrize("part", ["results", "report", "studies", "reproduce", "papers"])
 def test_showing_results_needs_no_torch(part: str) -> None:
     statement = "import " + ", ".join(dotted(part))
     assert loaded_by(statement, TORCH_LIKE) == set()

@@ -8,9 +8,9 @@ import pytest
 
 from bertology.data import load_corpus
 from bertology.data.corpus import Corpus, Example, Field
-from bertology.data.link_limits import LinkedSentence, LinkLimits
-from bertology.data.link_moves import KINDS, LinkedPieces, comparisons, pieces_of
-from bertology.data.links import Link, check_relation, links_of
+from bertology.data.words.link_limits import LinkedSentence, LinkLimits
+from bertology.data.words.link_moves import KINDS, LinkedPieces, comparisons, pieces_of
+from bertology.data.words.links import Link, check_relation, links_of
 from bertology.errors import CapabilityError, UnknownNameError
 
 SHE = Example(
@@ -154,7 +154,7 @@ def test_where_nothing_can_be_moved() -> None:
 
 
 def test_links_of_words_that_the_model_does_not_see_whole() -> None:
-    from bertology.data.alignment import Alignment
+    from bertology.data.words.alignment import Alignment
 
     cut = Alignment(((0, 1), (2, 3), (4, 5)), (0, 0, 0), (None, (0, 1), (2, 3), None),
                     (None, 0, 1, None))  # fmt: skip

@@ -10,7 +10,7 @@ from torch import Tensor
 
 import tiny
 from bertology.model.batch import Batch
-from bertology.model.map_measures import MEASURES, map_measures, own_segment
+from bertology.model.reducers.map_measures import MEASURES, map_measures, own_segment
 from bertology.model.segments import segments_of
 
 LENGTH = 12

@@ -10,13 +10,18 @@ import transformers as hf
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import tiny
+from bertology.annotated.map_types import reading
+from bertology.annotated.map_types.looks import Cells, Look
+from bertology.annotated.map_types.network import (
+    MapTypeNetwork,
+    bundled_network,
+    classify,
+    types_of,
+)
+from bertology.annotated.map_types.reading import read_batches, read_maps
 from bertology.model.encoder import Encoder
-from bertology.model.map_measures import map_measures
+from bertology.model.reducers.map_measures import map_measures
 from bertology.model.segments import segments_of
-from bertology.train.map_types import reading
-from bertology.train.map_types.looks import Cells, Look
-from bertology.train.map_types.network import MapTypeNetwork, bundled_network, classify, types_of
-from bertology.train.map_types.reading import read_batches, read_maps
 
 WORDS = "the cat sat on a mat and saw one bird".split()
 LAYERS = 3

@@ -14,9 +14,9 @@ from importlib.util import find_spec
 import pytest
 import torch
 
-from bertology.train.map_types import scanning
-from bertology.train.map_types.looks import Cells, Look, of_all_heads
-from bertology.train.map_types.scanning import Scanner
+from bertology.annotated.map_types import scanning
+from bertology.annotated.map_types.looks import Cells, Look, of_all_heads
+from bertology.annotated.map_types.scanning import Scanner
 
 SIZES = (1, 2, 5, 16, 30, 70)
 LONG = (200, 512)  # for a GPU

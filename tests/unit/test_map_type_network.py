@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 import torch
 
+from bertology.annotated.map_types.facts import FACTS
+from bertology.annotated.map_types.labelled import bundled_labels, bundled_models, make_again
+from bertology.annotated.map_types.lessons import Lessons, seen_by
+from bertology.annotated.map_types.looks import GRID, Cells
+from bertology.annotated.map_types.network import WEIGHTS, MapTypeNetwork, bundled_network, classify
+from bertology.annotated.map_types.procedural import make_map, make_maps
+from bertology.annotated.map_types.training import Settings, answers, made_sample, sample_of, teach
+from bertology.annotated.map_types.unrolled import UnrolledNetwork
+from bertology.annotated.map_types.variation import SeenMap, vary
 from bertology.data.map_labels import MAP_TYPES, given_by_map
 from bertology.stats.agreement import krippendorffs_alpha
-from bertology.train.map_types.facts import FACTS
-from bertology.train.map_types.labelled import bundled_labels, bundled_models, make_again
-from bertology.train.map_types.lessons import Lessons, seen_by
-from bertology.train.map_types.looks import GRID, Cells
-from bertology.train.map_types.network import WEIGHTS, MapTypeNetwork, bundled_network, classify
-from bertology.train.map_types.procedural import make_map, make_maps
-from bertology.train.map_types.training import Settings, answers, made_sample, sample_of, teach
-from bertology.train.map_types.unrolled import UnrolledNetwork
-from bertology.train.map_types.variation import SeenMap, vary
 
 
 def macro_f1(types: torch.Tensor, found: torch.Tensor) -> float:

@@ -22,19 +22,19 @@ from bertology.results.measures import Measure, dashed
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.studies import STUDIES
-from bertology.studies.architecture_sweep import ArchitectureSweep
-from bertology.studies.attention_change import AttentionChange, AttentionChangeResult
-from bertology.studies.attention_maps import AttentionMaps
-from bertology.studies.fine_tuning_starts import NAMES, FineTuningStarts
-from bertology.studies.head_ablation import HeadAblation
-from bertology.studies.head_profile import head_profile
-from bertology.studies.head_sets import HeadSets
-from bertology.studies.map_types import MapTypes
-from bertology.studies.pretraining_objectives import PretrainingObjectives
-from bertology.studies.relation_heads import RelationHeads
-from bertology.studies.token_classes import TokenClasses
-from bertology.studies.token_to_token import TokenToToken
-from bertology.studies.trials import MEASURES
+from bertology.studies.ablation.head_ablation import HeadAblation
+from bertology.studies.ablation.head_sets import HeadSets
+from bertology.studies.attention.attention_change import AttentionChange, AttentionChangeResult
+from bertology.studies.attention.attention_maps import AttentionMaps
+from bertology.studies.attention.map_types import MapTypes
+from bertology.studies.attention.relation_heads import RelationHeads
+from bertology.studies.attention.token_classes import TokenClasses
+from bertology.studies.attention.token_to_token import TokenToToken
+from bertology.studies.designs.trials import MEASURES
+from bertology.studies.joins.head_profile import head_profile
+from bertology.studies.training.architecture_sweep import ArchitectureSweep
+from bertology.studies.training.fine_tuning_starts import NAMES, FineTuningStarts
+from bertology.studies.training.pretraining_objectives import PretrainingObjectives
 
 
 def classifier() -> Encoder:

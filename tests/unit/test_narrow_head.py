@@ -8,7 +8,7 @@ import torch
 import tiny
 from bertology.model.encoder import Encoder
 from bertology.model.families import Capability, family_of
-from bertology.model.narrow_head import logits_at, predicting_at
+from bertology.model.masked_lm.narrow_head import logits_at, predicting_at
 
 FAMILIES = [
     name

@@ -8,7 +8,7 @@ import pytest
 import tiny
 from bertology.errors import CapabilityError
 from bertology.model.encoder import Encoder
-from bertology.model.pair_maxima import Aim, PairMaxima
+from bertology.model.reducers.pair_maxima import Aim, PairMaxima
 
 WORDS = [f"w{i}" for i in range(20)]
 TEXTS = ["w0 w1 w2 w3 w4 w5", "w3 w1", "w7 w8 w9 w0"]

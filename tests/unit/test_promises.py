@@ -16,9 +16,9 @@ import tiny
 from bertology.errors import BertologyError, CapabilityError, ModelError, ParameterError
 from bertology.model.batch import Batch
 from bertology.model.encoder import Encoder
-from bertology.model.importance import first_order_effects
-from bertology.model.reducers import AttentionStatistics, MeanOutput
-from bertology.model.replay import Sweep, Variant
+from bertology.model.reducers.statistics import AttentionStatistics, MeanOutput
+from bertology.model.sweeps.gate_gradients import first_order_effects
+from bertology.model.sweeps.replay import Sweep, Variant
 
 NORM = "bert.encoder.layer.0.output.LayerNorm.weight"
 

@@ -15,8 +15,8 @@ from bertology.errors import BertologyError, CapabilityError, ModelError
 from bertology.model.encoder import Encoder
 from bertology.model.families import Capability, family_of
 from bertology.model.interventions import GateHead, MeanHead, UniformAttention, ZeroHead
-from bertology.model.pruning import load_pruned, prune_heads
-from bertology.model.reducers import AttentionStatistics
+from bertology.model.loading.pruning import load_pruned, prune_heads
+from bertology.model.reducers.statistics import AttentionStatistics
 
 FAMILIES = [
     n for n in tiny.ROWS if Capability.PRUNING in family_of(tiny.config(n).model_type).capabilities

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from bertology.data import Field, load_corpus
-from bertology.data.link_limits import LinkLimits
-from bertology.data.links import links_of
+from bertology.data.words.link_limits import LinkLimits
+from bertology.data.words.links import links_of
 from bertology.errors import DataError
 
 NAMESPACE = 'xmlns="http://framenet.icsi.berkeley.edu"'

@@ -13,7 +13,7 @@ from bertology.errors import BertologyError, ParameterError
 from bertology.model.batch import Batch, by_length
 from bertology.model.encoder import Encoder
 from bertology.model.families import FAMILIES, Capability
-from bertology.model.replay import METHODS, Sweep, Variant
+from bertology.model.sweeps.replay import METHODS, Sweep, Variant
 
 FAST = [
     n for n in tiny.ROWS if n in FAMILIES and Capability.FAST_REPLAY in FAMILIES.get(n).capabilities

@@ -9,8 +9,8 @@ import pytest
 
 from bertology.errors import CapabilityError, JobError, StoreError
 from bertology.model.encoder import Encoder
-from bertology.reproductions.carrying import FAILED, NOT_RUN, Carrying
-from bertology.reproductions.plan import Ask, Data, Join, Plan, Teach
+from bertology.reproduce.carrying import FAILED, NOT_RUN, Carrying
+from bertology.reproduce.plan import Ask, Data, Join, Plan, Teach
 from bertology.results.store import Store
 from bertology.run.session import Session
 

@@ -13,15 +13,15 @@ import pytest
 import xarray as xr
 from matplotlib.figure import Figure
 
-from bertology.reproductions import account as account_module
-from bertology.reproductions import page as page_module
-from bertology.reproductions.account import Account
-from bertology.reproductions.carrying import Carried
-from bertology.reproductions.numbers import with_interval
-from bertology.reproductions.page import reproduction_page
-from bertology.reproductions.paper import Exhibit, Numbers, Reproduction, Section, Unjudged
-from bertology.reproductions.plan import Ask, Data, Missing, Note, Plan, Teach, Wishes
-from bertology.reproductions.summary import as_json, as_markdown
+from bertology.reproduce import account as account_module
+from bertology.reproduce import page as page_module
+from bertology.reproduce.account import Account
+from bertology.reproduce.carrying import Carried
+from bertology.reproduce.numbers import with_interval
+from bertology.reproduce.page import reproduction_page
+from bertology.reproduce.paper import Exhibit, Numbers, Reproduction, Section, Unjudged
+from bertology.reproduce.plan import Ask, Data, Missing, Note, Plan, Teach, Wishes
+from bertology.reproduce.summary import as_json, as_markdown
 from bertology.results.claims import Claim, Outcome, Published, Relation, Rule, Source, judge
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate

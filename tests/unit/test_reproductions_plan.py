@@ -17,8 +17,8 @@ from bertology.errors import (
     UnknownNameError,
 )
 from bertology.model.shape import Shape
-from bertology.reproductions import REPRODUCTIONS, finding
-from bertology.reproductions.plan import Ask, Data, Join, Plan, Teach, Wishes
+from bertology.reproduce import REPRODUCTIONS, finding
+from bertology.reproduce.plan import Ask, Data, Join, Plan, Teach, Wishes
 from bertology.results.claims import load_claims
 from bertology.studies import STUDIES
 

@@ -27,7 +27,7 @@ from bertology.run.kept_parts import DoneElsewhereError, KeptParts
 from bertology.run.session import Session
 from bertology.run.worker import SECONDS
 from bertology.studies import STUDIES
-from bertology.studies.map_types import MapTypes
+from bertology.studies.attention.map_types import MapTypes
 from bertology.studies.study import Needs
 from toy.making import WORDS, Diary, ToyWorld
 from toy.study import STEPS, ToyLengths

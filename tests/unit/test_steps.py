@@ -19,8 +19,8 @@ import bertology as bt
 import tiny
 from bertology.cli.main import app
 from bertology.errors import ModelError, ParameterError, UnknownNameError
-from bertology.model.locating import Location, locate
-from bertology.model.steps import compress, restore, save_step
+from bertology.model.loading.names import Location, locate
+from bertology.model.loading.steps import compress, restore, save_step
 from bertology.studies import STUDIES
 from toy.making import ToyWorld
 from toy.study import ToyLengths
@@ -51,7 +51,7 @@ def save(model: Any, folder: Path) -> Path:
 @pytest.fixture
 def bundled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A bundled model in float16 with steps 0 and 1000."""
-    monkeypatch.setattr("bertology.model.locating._CHECKPOINTS", tmp_path / "checkpoints")
+    monkeypatch.setattr("bertology.model.loading.names._CHECKPOINTS", tmp_path / "checkpoints")
     folder = save(network(2).half(), tmp_path / "checkpoints" / "bertology-mini")
     save_step(folder, network(1), 1000)
     save_step(folder, network(0), 0)

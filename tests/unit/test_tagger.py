@@ -13,12 +13,8 @@ from typing import Any
 import pytest
 
 import planted_links as planted
-from bertology.data.corpus import Corpus, Example, Field
-from bertology.data.loading import load_corpus
-from bertology.errors import DataError, MissingExtraError, ModelError, UnknownNameError
-from bertology.model.encoder import Encoder
-from bertology.train.classified import tagging_ingredients
-from bertology.train.tagger import (
+from bertology.annotated.tagged_batches import tagging_ingredients
+from bertology.annotated.tagger import (
     BUNDLED,
     RECORD,
     ProbeTagger,
@@ -30,6 +26,10 @@ from bertology.train.tagger import (
     keep,
     word_states,
 )  # fmt: skip
+from bertology.data.corpus import Corpus, Example, Field
+from bertology.data.loading import load_corpus
+from bertology.errors import DataError, MissingExtraError, ModelError, UnknownNameError
+from bertology.model.encoder import Encoder
 
 
 class Capitals:
@@ -201,7 +201,7 @@ def test_spacy_and_stanza_are_used_where_they_are_installed(
 
 
 def test_the_version_of_a_library_enters_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bertology.train.classified.version", lambda name: f"{name} 1")
+    monkeypatch.setattr("bertology.annotated.tagged_batches.version", lambda name: f"{name} 1")
     found = tagging_ingredients("spacy")
     assert found == {"spacy": "spacy 1", "en_core_web_sm": "en_core_web_sm 1"}
     assert tagging_ingredients("stanza") == {"stanza": "stanza 1"}

@@ -21,7 +21,7 @@ from bertology.errors import (
     UnknownNameError,
 )
 from bertology.model.encoder import Encoder
-from bertology.model.pruning import prune_heads
+from bertology.model.loading.pruning import prune_heads
 from bertology.train.finetune import FinetuneSettings, Step
 from bertology.train.starts import STARTS, begin, default_rate, find_start
 from bertology.train.tuning import TuningJob, check_apart, make_tuned, tune

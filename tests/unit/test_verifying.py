@@ -11,11 +11,11 @@ import pytest
 
 from bertology.errors import UnknownNameError
 from bertology.model.shape import Shape
-from bertology.reproductions import REPRODUCTIONS, verifying
-from bertology.reproductions.carrying import Carried
-from bertology.reproductions.plan import Ask, Plan, Teach, Wishes
-from bertology.reproductions.verdict_files import as_csv, as_json
-from bertology.reproductions.verifying import (
+from bertology.reproduce import REPRODUCTIONS, verifying
+from bertology.reproduce.carrying import Carried
+from bertology.reproduce.plan import Ask, Plan, Teach, Wishes
+from bertology.reproduce.verdict_files import as_csv, as_json
+from bertology.reproduce.verifying import (
     Chosen,
     Part,
     Verification,

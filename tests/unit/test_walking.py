@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from torch import nn
 
-from bertology.model.walking import every_module, submodule
+from bertology.model.hooks.walking import every_module, submodule
 
 
 class Shared(nn.Module):

@@ -13,12 +13,12 @@ import typer
 from bertology.cli.console import say, show_table, warn
 from bertology.cli.options import options_of
 from bertology.errors import StoreError
-from bertology.model.locating import DEFAULT_MODEL
+from bertology.model.loading.names import DEFAULT_MODEL
 from bertology.studies.study import parameter
 
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
-    from bertology.reproductions.plan import Plan, Step, Wishes
+    from bertology.reproduce.plan import Plan, Step, Wishes
     from bertology.run.session import Session
 
 __all__ = [
@@ -102,7 +102,7 @@ def typed(work: Callable[..., None], argument: str, kind: type[PlanOptions]) -> 
 
 def wishes_of(options: PlanOptions) -> Wishes:
     """What the plan must know of the options."""
-    from bertology.reproductions.plan import Wishes
+    from bertology.reproduce.plan import Wishes
 
     names = ("model", "tasks", "root", "examples", "train_examples", "epochs", "seeds")
     return Wishes(**{n: getattr(options, n) for n in names})
@@ -176,7 +176,7 @@ def show_missing(plan: Plan) -> None:
 
 def show_plan(plan: Plan, model: str, *, title: str) -> None:
     """The steps as a table."""
-    from bertology.reproductions.plan import Ask, Join, Teach
+    from bertology.reproduce.plan import Ask, Join, Teach
 
     rows = []
     for number, step in enumerate(plan.steps, start=1):

@@ -74,7 +74,7 @@ def demo_lesson() -> Lesson:
 def _show_knowledge(name: str) -> None:
     """What the model knows before it is taught anything: a blank, and a minimal pair."""
     from bertology.model.encoder import Encoder
-    from bertology.model.scoring import cloze, compare_pairs
+    from bertology.model.masked_lm.scoring import cloze, compare_pairs
 
     encoder = Encoder.load(name, head="mlm", device="cpu")
     say(f"The model: {name}, {encoder.shape}", style="bold")

@@ -96,8 +96,8 @@ def _load_encoder(model: str | None, device: str) -> Encoder:
     """The model with the head it was saved with, so that it can answer too."""
     from bertology.model.cores import leave_a_core
     from bertology.model.encoder import Encoder
-    from bertology.model.locating import DEFAULT_MODEL
-    from bertology.model.saved_head import saved_head
+    from bertology.model.loading.names import DEFAULT_MODEL
+    from bertology.model.loading.saved_head import saved_head
 
     leave_a_core()
     name = model or DEFAULT_MODEL

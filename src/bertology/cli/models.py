@@ -27,7 +27,7 @@ def list_models(
     ] = None,
 ) -> None:
     """List the models that come along: shape, parameters, and the training steps they have."""
-    from bertology.model.locating import bundled_models, locate
+    from bertology.model.loading.names import bundled_models, locate
 
     found = dict(bundled_models())
     for folder in folders or []:
@@ -43,7 +43,7 @@ def list_models(
 def _shown(folder: Path) -> tuple[str, str, str, str]:
     """Family, shape, parameters and steps, read without torch."""
     from bertology.model.families import family_of
-    from bertology.model.locating import steps_in
+    from bertology.model.loading.names import steps_in
 
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     family = family_of(config["model_type"])

@@ -29,7 +29,7 @@ from bertology.studies.study import parameter
 
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
-    from bertology.reproductions.account import Account
+    from bertology.reproduce.account import Account
 
 __all__ = ["ReproduceOptions", "add_to"]
 
@@ -75,9 +75,9 @@ def _command(ctx: typer.Context, paper: str, **given: Any) -> None:
 
 
 def _reproduce(name: str, options: ReproduceOptions, *, command: str | None) -> None:
-    from bertology.reproductions import REPRODUCTIONS
-    from bertology.reproductions.account import Account, short_name
-    from bertology.reproductions.carrying import Carrying
+    from bertology.reproduce import REPRODUCTIONS
+    from bertology.reproduce.account import Account, short_name
+    from bertology.reproduce.carrying import Carrying
 
     paper = REPRODUCTIONS.get(name)
     wishes = wishes_of(options)
@@ -123,8 +123,8 @@ def _described(encoder: Encoder) -> dict[str, Any]:
 
 
 def _present(account: Account, to: Path) -> None:
-    from bertology.reproductions.page import reproduction_page
-    from bertology.reproductions.summary import as_json, as_markdown
+    from bertology.reproduce.page import reproduction_page
+    from bertology.reproduce.summary import as_json, as_markdown
 
     say("Drawing the page …")
     before = _command_before(to)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from bertology.model.locating import DEFAULT_MODEL
+from bertology.model.loading.names import DEFAULT_MODEL
 from bertology.studies.study import parameter
 
 __all__ = ["RunOptions"]

@@ -29,9 +29,9 @@ from bertology.studies.study import parameter
 
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
-    from bertology.reproductions.account import Judged
-    from bertology.reproductions.plan import Wishes
-    from bertology.reproductions.verifying import Chosen, Part, Taught, Verification
+    from bertology.reproduce.account import Judged
+    from bertology.reproduce.plan import Wishes
+    from bertology.reproduce.verifying import Chosen, Part, Taught, Verification
 
 __all__ = ["VerifyOptions", "add_to"]
 
@@ -95,7 +95,7 @@ def _command(ctx: typer.Context, **given: Any) -> None:
 
 def _verify(options: VerifyOptions, *, command: str | None) -> Verification | None:
     """The verification that was carried out; None after a dry run."""
-    from bertology.reproductions.verifying import Verification, choose_claims, plan_parts
+    from bertology.reproduce.verifying import Verification, choose_claims, plan_parts
 
     chosen = choose_claims(options.claims)
     _check_files(options)
@@ -123,7 +123,7 @@ def _verify(options: VerifyOptions, *, command: str | None) -> Verification | No
 
 def _begin(options: VerifyOptions) -> tuple[Wishes, Taught | None, Encoder]:
     """What is asked of which model: for a classifier of ours, of the one it was made from."""
-    from bertology.reproductions.verifying import find_taught
+    from bertology.reproduce.verifying import find_taught
 
     wishes, taught = wishes_of(options), find_taught(options.model)
     if taught is not None:
@@ -174,7 +174,7 @@ def _carry_out(
     command: str | None,
 ) -> str:
     """Do the steps of all parts; gives the address of the store."""
-    from bertology.reproductions.carrying import Carrying
+    from bertology.reproduce.carrying import Carrying
 
     to = Path(options.to or ".")
     session = make_session(options, to, command)
@@ -225,8 +225,8 @@ def _show_verdicts(found: Verification, model: str) -> None:
 
 def _rows(found: Verification, judged: Judged, model: str) -> Iterator[tuple[str, ...]]:
     """A row for each corpus; the claim stands in the first."""
-    from bertology.reproductions.account import short_name
-    from bertology.reproductions.numbers import with_interval
+    from bertology.reproduce.account import short_name
+    from bertology.reproduce.numbers import with_interval
 
     claim = judged.claim
     about = (
@@ -273,7 +273,7 @@ def _told(model: str, encoder: Encoder, taught: Taught | None) -> dict[str, Any]
 def _write(
     found: Verification, options: VerifyOptions, model: dict[str, Any], command: str | None
 ) -> None:
-    from bertology.reproductions.verdict_files import as_csv, as_json
+    from bertology.reproduce.verdict_files import as_csv, as_json
 
     texts = {}
     if options.json is not None:

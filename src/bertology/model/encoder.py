@@ -20,16 +20,16 @@ from bertology.errors import (
 )
 from bertology.model.batch import Batch, Text, by_length, tokenize
 from bertology.model.families import Capability, Family, family_of
-from bertology.model.fingerprint import fingerprint_of, state_of
-from bertology.model.instrument import Instrument, Reducer, swapped_weights, switched_configs
+from bertology.model.hooks.instrument import Instrument, Reducer, swapped_weights, switched_configs
+from bertology.model.hooks.walking import every_module, submodule
 from bertology.model.interventions import Intervention, WeightEdit
-from bertology.model.loading import find_device, load_model
-from bertology.model.locating import DEFAULT_MODEL
+from bertology.model.loading.fingerprint import fingerprint_of, state_of
+from bertology.model.loading.models import find_device, load_model
+from bertology.model.loading.names import DEFAULT_MODEL
 from bertology.model.numbering import HeadNumbering
 from bertology.model.shape import Shape
 from bertology.model.sites import Kind, Sites, parse_sites
 from bertology.model.trace import Trace
-from bertology.model.walking import every_module, submodule
 
 __all__ = ["Encoder"]
 
@@ -404,7 +404,7 @@ class Encoder:
 
         The last answer is kept: the parts of a study ask for the same means again and again.
         """
-        from bertology.model.reducers import MeanOutput
+        from bertology.model.reducers.statistics import MeanOutput
 
         question = (state_of(self.model), tuple(texts), self.standing)
         if self._means is None or self._means[0] != question:

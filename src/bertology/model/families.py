@@ -113,7 +113,7 @@ def _like_bert(model_type: str, title: str, **more: Any) -> Family:
     return Family(model_type, title, {"encoder": _BERT}, **more)
 
 
-_ADAPTERS = "bertology.model.adapters"
+_ADAPTERS = "bertology.model.hooks.adapters"
 _SLOW = Capability.FAST_REPLAY
 _NO_MLM = Capability.MASKED_LM
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from bertology.model.attention import uniform_over
+from bertology.model.hooks.attention import uniform_over
 from bertology.model.sites import Kind
 
 __all__ = ["Place"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from bertology.data.corpus import Corpus
 from bertology.errors import CapabilityError, ParameterError, UnknownNameError
-from bertology.model.locating import DEFAULT_MODEL
+from bertology.model.loading.names import DEFAULT_MODEL
 from bertology.quiet import hush
 from bertology.run.engine import Engine
 from bertology.run.local import LocalEngine, cores

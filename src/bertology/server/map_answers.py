@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.data.alignment import pool
+from bertology.data.words.alignment import pool
 from bertology.server.map_pictures import in_16_bits
 from bertology.server.reading import Reading
 

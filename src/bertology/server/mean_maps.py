@@ -17,7 +17,7 @@ from bertology.server.task_examples import TaskExamples
 from bertology.server.views import MeanQuestion, Shown
 
 if TYPE_CHECKING:
-    from bertology.model.relative_maps import RelativeMaps
+    from bertology.model.reducers.mean_maps import RelativeMaps
 
 __all__ = ["GRID", "MOST_MEANS", "mean_maps"]
 
@@ -38,7 +38,7 @@ async def mean_maps(
     Texts that are too long are passed over. Every example is a piece of work of its own, so that
     others have their turn in between. Waiting takes no thread: those are for short questions.
     """
-    from bertology.model.relative_maps import RelativeMaps
+    from bertology.model.reducers.mean_maps import RelativeMaps
 
     reader.encoder.require("patterns")
     mean = RelativeMaps(reader.encoder.shape, GRID)

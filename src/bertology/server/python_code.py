@@ -15,8 +15,8 @@ def python_code(reader: Reader, view: View, layer: int | None, head: int | None)
     words = view.level == "words"
     lines = ["import bertology as bt"]
     if words:
-        lines.append("from bertology.data.alignment import align, pool")
-        lines.append("from bertology.data.treebank_words import treebank_words")
+        lines.append("from bertology.data.words.alignment import align, pool")
+        lines.append("from bertology.data.words.treebank_words import treebank_words")
     lines += ["", *_model(reader), *_input(view), "", *_off(reader, view.off.changes)]
     if reader.shows_maps:
         lines += _attention(view, layer, head)

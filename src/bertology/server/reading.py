@@ -145,7 +145,7 @@ class Reader:
     # One pass ------------------------------------------------------------------------------------
 
     def _read(self, shown: Shown) -> Reading:
-        from bertology.model.narrow_head import predicting_at
+        from bertology.model.masked_lm.narrow_head import predicting_at
 
         sentence, batch = encode(self.encoder, shown)
         record = [MAPS] if self.shows_maps else []
@@ -184,7 +184,7 @@ class Reader:
         return found
 
     def _filled(self, trace: Trace, positions: Sequence[int]) -> Floats:
-        from bertology.model.narrow_head import logits_at
+        from bertology.model.masked_lm.narrow_head import logits_at
 
         return self._finite(logits_at(trace, positions).float().softmax(-1))
 
@@ -230,7 +230,7 @@ def _was_trained(name: str) -> bool:
 
 def _record_of(name: str) -> dict[str, Any]:
     """What a model of ours says of its training; nothing where it is not ours."""
-    from bertology.model.locating import locate
+    from bertology.model.loading.names import locate
     from bertology.train.checkpoint import read_record
 
     try:

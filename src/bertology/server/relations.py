@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.data.alignment import Alignment, align
-from bertology.data.classes import Specials, TokenClass, class_masks, classify, word_spans
 from bertology.data.corpus import Corpus, Example, Field
-from bertology.data.links import Link, links_of
+from bertology.data.words.alignment import Alignment, align
+from bertology.data.words.classes import Specials, TokenClass, class_masks, classify, word_spans
+from bertology.data.words.links import Link, links_of
 from bertology.errors import BertologyError
 from bertology.server.patterns import Ranking, targets_score
 from bertology.server.sentences import Sentence
@@ -47,7 +47,7 @@ class Relation:
 
 def tagged(text: str, pair: str | None) -> Annotated:
     """Parts of speech, subjects and objects by the bundled tagger; it is made for English."""
-    from bertology.train.tagger import annotate, find_tagger
+    from bertology.annotated.tagger import annotate, find_tagger
 
     fields = {Field.TEXT} | (set() if pair is None else {Field.TEXT_B})
     corpus = Corpus("here", [Example("here", text, pair)], frozenset(fields))

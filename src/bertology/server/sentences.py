@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from bertology.data.alignment import Alignment, align, units
-from bertology.data.classes import Pieces
-from bertology.data.treebank_words import treebank_words
+from bertology.data.words.alignment import Alignment, align, units
+from bertology.data.words.classes import Pieces
+from bertology.data.words.treebank_words import treebank_words
 from bertology.errors import BertologyError, CapabilityError, DataError
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _check_length(encoder: Encoder, texts: tuple[str, ...], batch: Batch) -> Non
 
 
 def _encoding(encoder: Encoder, text: str | tuple[str, str]) -> Any:
-    from bertology.model.class_attention import encodings_of
+    from bertology.model.reducers.class_attention import encodings_of
 
     return encodings_of(encoder, [text])[0] if encoder.tokenizer.is_fast else None
 

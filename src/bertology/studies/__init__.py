@@ -1,9 +1,13 @@
-"""The questions. One file each; the file name is the study's name."""
+"""The questions. Every file in a topic folder is a study; the file name is the study's name.
+
+A topic folder is a package here that says what it is about in `TOPIC`. `joins/` holds what is
+combined from the results of studies; `designs/` holds the shapes of experiments that they share.
+"""
 
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -11,32 +15,32 @@ from bertology.registry import Registry
 from bertology.results.result import Result, find_kinds_with
 from bertology.studies.study import Study
 
-__all__ = ["JOINED", "STUDIES"]
+__all__ = ["JOINED", "STUDIES", "topics"]
 
 # Results that join stored ones; nothing is run.
 JOINED = {
-    "head-profile": "bertology.studies.head_profile:HeadProfileResult",
-    "task-comparison": "bertology.studies.task_comparison:TaskComparisonResult",
+    "head-profile": "bertology.studies.joins.head_profile:HeadProfileResult",
+    "task-comparison": "bertology.studies.joins.task_comparison:TaskComparisonResult",
 }
-_NOT_STUDIES = {
-    "study",
-    "blocks",
-    "checks",
-    "trials",
-    "answers",
-    "map_examples",
-    "answered",
-    "spooled",
-    *(n.replace("-", "_") for n in JOINED),
-}
+
+
+def topics() -> dict[str, str]:
+    """The topic folders, and what each is about."""
+    packages = [m.name for m in pkgutil.iter_modules(__path__) if m.ispkg]
+    found = {name: getattr(import_module(f"{__name__}.{name}"), "TOPIC", "") for name in packages}
+    return {name: about for name, about in found.items() if about}
+
+
+def _modules_of(package: str) -> Iterator[tuple[str, str]]:
+    """Name and target of each file of a folder: `head_ablation.py` holds `HeadAblation`."""
+    home = f"{__name__}.{package}"
+    for module in pkgutil.iter_modules(import_module(home).__path__):
+        kind = "".join(word.capitalize() for word in module.name.split("_"))
+        yield module.name.replace("_", "-"), f"{home}.{module.name}:{kind}"
 
 
 def _built_in() -> Mapping[str, str]:
-    modules = (m.name for m in pkgutil.iter_modules(__path__) if m.name not in _NOT_STUDIES)
-    return {
-        m.replace("_", "-"): f"{__name__}.{m}:{''.join(w.capitalize() for w in m.split('_'))}"
-        for m in modules
-    }
+    return {name: target for topic in topics() for name, target in _modules_of(topic)}
 
 
 STUDIES: Registry[type[Study[Any]]] = Registry(

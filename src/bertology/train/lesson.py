@@ -11,7 +11,7 @@ from bertology.data.corpus import Corpus
 from bertology.data.loading import load_corpus
 from bertology.errors import ModelError
 from bertology.model.encoder import Encoder
-from bertology.model.locating import DEFAULT_MODEL
+from bertology.model.loading.names import DEFAULT_MODEL
 from bertology.train.checkpoint import check_folder, read_record, record_of, save_checkpoint
 from bertology.train.encoded import task_of
 from bertology.train.evaluate import baseline

@@ -17,7 +17,7 @@ import torch
 from bertology.data.corpus import Task
 from bertology.errors import CapabilityError, UnknownNameError
 from bertology.model.encoder import Encoder
-from bertology.model.pruning import load_pruned
+from bertology.model.loading.pruning import load_pruned
 
 __all__ = ["STARTS", "Start", "begin", "default_rate", "find_start"]
 

@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import ParseError
 
-from bertology.data.alignment import Span, split_words
 from bertology.data.corpus import Corpus, Example, Field
 from bertology.data.readers.jsonl import objects
 from bertology.data.readers.request import Request
+from bertology.data.words.alignment import Span, split_words
 from bertology.errors import DataError
 
 __all__ = ["read"]

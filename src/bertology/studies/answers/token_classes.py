@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from bertology.data.classes import LINGUISTIC, SPECIAL, TokenClass
+from bertology.data.words.classes import LINGUISTIC, SPECIAL, TokenClass
 from bertology.results.measures import Measure, column_grid, dashed
-from bertology.studies.blocks import JudgedResult
+from bertology.studies.designs.blocks import JudgedResult
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bertology.data.classes import BY_CORPUS, TokenClass
+from bertology.data.words.classes import BY_CORPUS, TokenClass
 from bertology.results.measures import Measure, column_grid, dashed
 from bertology.stats import Estimate
-from bertology.studies.blocks import JudgedResult
+from bertology.studies.designs.blocks import JudgedResult
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -143,7 +143,7 @@ def _make_tokenizer(
 
 def _existing(name: str, base: Path) -> Any:
     """A tokenizer beside the recipe, of a bundled model, or of one on the hub."""
-    from bertology.model.locating import bundled_models
+    from bertology.model.loading.names import bundled_models
 
     beside = base / Path(name).expanduser()
     if beside.is_dir():

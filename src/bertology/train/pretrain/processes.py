@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from bertology.model.loading import find_device
+from bertology.model.loading.models import find_device
 
 __all__ = ["Processes", "joined"]
 

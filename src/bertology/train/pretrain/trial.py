@@ -17,8 +17,8 @@ import torch
 
 from bertology.data.corpus import Corpus, Field
 from bertology.model.encoder import Encoder
-from bertology.model.loading import find_device
-from bertology.model.scoring import compare_pairs
+from bertology.model.loading.models import find_device
+from bertology.model.masked_lm.scoring import compare_pairs
 from bertology.train.cls_norm import normalise_cls
 from bertology.train.encoded import task_of
 from bertology.train.finetune import FinetuneSettings, finetune

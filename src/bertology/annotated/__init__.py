@@ -1,0 +1,1 @@
+"""Text with what is known about it: tags, links, and the types of attention maps."""

@@ -1,0 +1,68 @@
+"""The links of a batch's examples in the pieces a model sees, and what offsets make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertology.data.words.alignment import align
+from bertology.data.words.classes import texts_of, word_spans
+from bertology.data.words.links import links_of
+
+if TYPE_CHECKING:
+    from bertology.data.corpus import Example
+    from bertology.model.batch import Batch
+    from bertology.model.reducers.link_hits import MostAttended
+
+__all__ = ["Followed", "followed", "offset_hits"]
+
+Ends = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What will see which links heads follow, and the shares (B, offsets) that offsets do."""
+
+    reducer: MostAttended
+    offsets: NDArray[np.float64]
+
+
+def followed(
+    batch: Batch,
+    examples: Sequence[Example],
+    encodings: Sequence[Any],
+    relation: str,
+    offsets: Sequence[int],
+) -> Followed:
+    """The links of `relation` in a batch; those that truncation cut off do not count."""
+    from bertology.model.reducers.link_hits import LinkedWords, MostAttended
+
+    words, links = [], []
+    for example, encoding in zip(examples, encodings, strict=True):
+        alignment = align(encoding, *texts_of(example), words=word_spans(example))
+        pieces = [alignment.pieces_of(word) for word in range(len(alignment))]
+        ends = [
+            tuple(tuple(w for w in end if pieces[w]) for end in (link.source, link.target))
+            for link in links_of(example, relation)
+        ]
+        words.append(pieces)
+        links.append([(source, target) for source, target in ends if source and target])
+    linked = LinkedWords.over(batch, words, links)
+    shares = np.array([offset_hits(of_one, offsets) for of_one in links])
+    return Followed(MostAttended(linked), shares)
+
+
+def offset_hits(links: Sequence[Ends], offsets: Sequence[int]) -> list[float]:
+    """The share of links whose target the word `offset` words away belongs to; NaN without links.
+
+    It is counted from the first word of the source to the left, from the last to the right.
+    """
+    if not links:
+        return [float("nan")] * len(offsets)
+    return [
+        sum((max(s) if k > 0 else min(s)) + k in t for s, t in links) / len(links) for k in offsets
+    ]

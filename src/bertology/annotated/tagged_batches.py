@@ -1,0 +1,102 @@
+"""Batches of a corpus together with the classes of their tokens, tagged where that is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bertology.annotated.tagger import ADDED, SPACY_PIPELINE
+from bertology.bundled import bundled_fingerprint
+from bertology.data.words.classes import (
+    BY_CORPUS,
+    SPECIAL,
+    Specials,
+    TokenClass,
+    class_masks,
+    has_classes,
+    position_groups,
+)
+from bertology.errors import CapabilityError
+
+if TYPE_CHECKING:
+    from bertology.data.corpus import Corpus, Field
+    from bertology.model.batch import Batch
+    from bertology.model.encoder import Encoder
+    from bertology.model.reducers.class_attention import Groups
+
+__all__ = [
+    "TAGGING",
+    "added_fields",
+    "annotated",
+    "check_tagging",
+    "classified_batches",
+    "tagging_ingredients",
+]
+
+
+TAGGING = ("auto", "gold", "bundled", "spacy", "stanza")
+"""Where classes come from. "auto" is the corpus's own annotation, else the bundled tagger."""
+
+
+def check_tagging(corpus: Corpus, how: str) -> None:
+    """Refuse, before any work, gold annotation that is not there."""
+    if how == "gold" and not has_classes(corpus.fields):
+        have = ", ".join(sorted(corpus.fields))
+        raise CapabilityError(
+            f"Corpus {corpus.name!r} has no annotation of words, tags and subjects.",
+            hint=f"It has: {have}. Have it tagged with tagger='bundled' (--tagger bundled).",
+        )
+
+
+def tagging_ingredients(how: str) -> dict[str, str]:
+    """What decides the tags beside the corpus: the bundled tagger, or a library and its model."""
+    if how in ("auto", "bundled"):
+        return {"bundled_tagger": bundled_fingerprint("tagger/tagger.safetensors")}
+    packages = {"spacy": ("spacy", SPACY_PIPELINE), "stanza": ("stanza",)}.get(how, ())
+    found = {}
+    for name in packages:
+        with suppress(PackageNotFoundError):  # what is not there is refused where it is asked for
+            found[name] = version(name)
+    return found
+
+
+def added_fields(corpus: Corpus, how: str) -> frozenset[Field]:
+    """What a tagger would add to the corpus; nothing where its own annotation is used."""
+    if how == "gold" or (how == "auto" and has_classes(corpus.fields)):
+        return frozenset()
+    return ADDED
+
+
+def annotated(corpus: Corpus, how: str) -> tuple[Corpus, str]:
+    """The corpus with what classes are made of, and who says so."""
+    from bertology.annotated.tagger import annotate, find_tagger
+
+    if not added_fields(corpus, how):
+        return corpus, BY_CORPUS
+    tagger = find_tagger("bundled" if how == "auto" else how)
+    return annotate(corpus, tagger), tagger.name
+
+
+def classified_batches(
+    encoder: Encoder, corpus: Corpus, *, bins: int, batch_tokens: int
+) -> Iterator[tuple[Batch, Groups, list[Any]]]:
+    """Each batch with its classes (in the order of TokenClass) and its examples' encodings."""
+    from bertology.model.reducers.class_attention import Groups, encodings_of
+
+    texts, specials = corpus.texts, Specials.of(encoder.tokenizer)
+    kinds = list(TokenClass)
+    apart = [kinds.index(k) for k in (*SPECIAL, TokenClass.PUNCTUATION)]
+    for batch in encoder.batches(texts, tokens_per_batch=batch_tokens):
+        encodings = encodings_of(encoder, [texts[i] for i in batch.indices])
+        masks, places, words = [], [], []
+        for index, encoding in zip(batch.indices, encodings, strict=True):
+            mask = class_masks(corpus[index], encoding, specials)
+            place = position_groups(encoding, bins)
+            masks.append(mask)
+            places.append(place)
+            words.append((place >= 0) & ~np.any(mask[apart], axis=0))
+        yield batch, Groups.over(batch, masks, places, words), encodings

@@ -1,0 +1,1 @@
+"""What makes one run of a model visible and changeable, and is gone after it."""

@@ -1,0 +1,1 @@
+"""From a name to a model: files, weights, earlier steps, pruned models, fingerprints."""

@@ -1,0 +1,183 @@
+"""Cut heads out of a model for good: a smaller, faster Hugging Face model with the same output.
+
+The linear maps of a layer lose the rows and columns of the heads that go, so a pruned model
+computes what the original gives with those heads gated to zero. Hugging Face configs know one
+number of heads for all layers; which heads are gone is written beside it in the config, as
+`bertology_pruned_heads = {"3": [0, 7]}`, and `load_pruned` or `Encoder.load` read it again.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from bertology.errors import BertologyError, CapabilityError
+from bertology.model.families import Capability
+from bertology.model.hooks.attention import IMPLEMENTATION
+from bertology.model.numbering import CONFIG_KEY
+
+if TYPE_CHECKING:
+    from bertology.model.encoder import Encoder
+
+__all__ = ["is_pruned", "load_pruned", "prune_heads"]
+
+_COUNTS = ("num_attention_heads", "num_heads", "n_heads")  # what modules call their heads
+
+
+def is_pruned(config: Any) -> bool:
+    """Whether heads were cut out of the model this config describes."""
+    return bool(getattr(config, CONFIG_KEY, None))
+
+
+def prune_heads(
+    model: Encoder | Any, heads: Iterable[tuple[int, int]], *, stack: str | None = None
+) -> Any:
+    """A new Hugging Face model without these (layer, head) pairs; the given one stays as it is.
+
+    Its output is that of the given model under `ZeroHead(heads)`. A layer may lose all of its
+    heads; the bias of its output projection remains. Heads of a model that was pruned before keep
+    the numbers they had in the original.
+    """
+    encoder = _as_encoder(model)
+    encoder.require(Capability.PRUNING)
+    name = stack or encoder.family.main_stack
+    gone = _by_layer(encoder, heads, name)
+    smaller = _as_encoder(copy.deepcopy(encoder.model))
+    removed = dict(encoder.numbering.removed)
+    for layer, cut in gone.items():
+        present = encoder.numbering.kept(name, layer)
+        _cut_layer(smaller, name, layer, [i for i, h in enumerate(present) if h not in cut])
+        removed[name, layer] = tuple(sorted({*removed.get((name, layer), ()), *cut}))
+    if removed:
+        setattr(smaller.config, CONFIG_KEY, encoder.numbering.written(removed))
+    return smaller.model
+
+
+def load_pruned(
+    folder: str | Path | None, auto_class: Any, *, config: Any = None, **options: Any
+) -> Any:
+    """Load a pruned model from where `save_pretrained` put it.
+
+    `auto_class` is an Auto class of transformers or a model class; `options` go to its
+    `from_pretrained`. Without a folder, `config` and `state_dict` are given. The layers are cut
+    before the weights are read, so every check that transformers makes of names and sizes holds
+    for the pruned model too.
+    """
+    import transformers
+
+    if config is None:
+        trust = {k: v for k, v in options.items() if k == "trust_remote_code"}
+        config = transformers.AutoConfig.from_pretrained(folder, **trust)
+    if not is_pruned(config) and folder is not None:
+        return auto_class.from_pretrained(folder, config=config, **options)
+    kind = _model_class(auto_class, config, options)  # an Auto class would look for the folder
+    if not is_pruned(config):
+        return kind.from_pretrained(None, config=config, **options)
+    loaded = _cutting(kind).from_pretrained(folder, config=config, **options)
+    (loaded[0] if isinstance(loaded, tuple) else loaded).__class__ = kind
+    return loaded
+
+
+def _as_encoder(model: Any) -> Encoder:
+    from bertology.model.encoder import Encoder
+
+    return model if isinstance(model, Encoder) else Encoder(model)
+
+
+def _by_layer(
+    encoder: Encoder, heads: Iterable[tuple[int, int]], stack: str
+) -> dict[int, set[int]]:
+    from bertology.model.interventions import check_heads
+
+    pairs = list(heads)
+    if any(not isinstance(p, Sequence) or len(p) != 2 for p in pairs):
+        raise BertologyError(
+            f"Heads to prune are (layer, head) pairs, not {pairs!r}.",
+            hint="As in [(0, 3), (5, 7)].",
+        )
+    return {layer: set(cut) for layer, cut in check_heads(pairs, encoder, stack).items()}
+
+
+def _model_class(auto_class: Any, config: Any, options: dict[str, Any]) -> Any:
+    """The class an Auto class stands for; made on the meta device, which costs no memory."""
+    import transformers
+
+    if isinstance(auto_class, type) and issubclass(auto_class, transformers.PreTrainedModel):
+        return auto_class
+    trust = {k: v for k, v in options.items() if k == "trust_remote_code"}
+    with torch.device("meta"):
+        return type(auto_class.from_config(config, **trust))
+
+
+def _cutting(kind: Any) -> Any:
+    """A stand-in for a model class that cuts its layers as soon as they are made."""
+
+    def make(self: Any, config: Any, *args: Any, **kwargs: Any) -> None:
+        kind.__init__(self, config, *args, **kwargs)
+        encoder = _as_encoder(self)
+        encoder.require(Capability.PRUNING)
+        for stack, layer in encoder.numbering.removed:
+            _cut_layer(encoder, stack, layer, encoder.numbering.kept(stack, layer))
+
+    return type(kind.__name__, (kind,), {"__init__": make, "__module__": kind.__module__})
+
+
+def _cut_layer(encoder: Encoder, stack: str, layer: int, keep: list[int]) -> None:
+    """Keep only some heads of a layer, by where they lie in it now."""
+    row, size = encoder.family.stacks[stack], encoder.shapes[stack].head_size
+    if not row.qkv or row.projection is None:
+        raise CapabilityError(
+            f"{encoder.family.title} does not say where its {stack} stack has the maps to prune.",
+            hint="A family that prunes needs `qkv` and `projection` in its row.",
+        )
+    attention = encoder.module(row.attention, layer)
+    projection = encoder.module(row.projection, layer)
+    columns = torch.tensor([h * size + d for h in keep for d in range(size)], dtype=torch.long)
+    width = _linear(projection, encoder).in_features
+    fused = len(row.qkv) == 1
+    rows = torch.cat([columns + i * width for i in range(3)]) if fused else columns
+    for name in row.qkv:
+        _cut_linear(_linear(attention.get_submodule(name), encoder), rows, dim=0)
+    _cut_linear(_linear(projection, encoder), columns, dim=1)
+    counts = dict.fromkeys(_COUNTS, len(keep)) | {"all_head_size": len(columns)}
+    for name, count in counts.items():
+        if hasattr(attention, name):
+            setattr(attention, name, count)
+    if not keep:
+        _lead_around_kernels(attention)
+
+
+def _lead_around_kernels(attention: nn.Module) -> None:
+    """Fused attention fails on no heads at all (bfloat16 on CUDA): our own function takes over."""
+    config: Any = copy.copy(attention.config)  # this one module's; the model's stays as it is
+    config._attn_implementation_internal = IMPLEMENTATION
+    attention.config = config
+
+
+def _linear(module: nn.Module, encoder: Encoder) -> nn.Linear:
+    if not isinstance(module, nn.Linear):
+        raise CapabilityError(
+            f"{encoder.family.title} has a {type(module).__name__} where pruning needs a Linear."
+        )
+    return module
+
+
+def _cut_linear(linear: nn.Linear, keep: Tensor, *, dim: int) -> None:
+    """Keep some rows (0) or columns (1); made by hand, as torch warns of an empty Linear."""
+    linear.weight = _chosen(linear.weight, keep, dim)
+    if dim == 1:
+        linear.in_features = len(keep)
+        return
+    linear.out_features = len(keep)
+    if linear.bias is not None:
+        linear.bias = _chosen(linear.bias, keep, 0)
+
+
+def _chosen(parameter: Tensor, keep: Tensor, dim: int) -> nn.Parameter:
+    part = parameter.detach().index_select(dim, keep.to(parameter.device))
+    return nn.Parameter(part.contiguous(), requires_grad=parameter.requires_grad)

@@ -1,0 +1,41 @@
+"""Which head a checkpoint was saved with, by its config: the one to load to see all it can do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bertology.errors import ModelError
+from bertology.model.families import Capability, family_of
+from bertology.model.loading.names import DEFAULT_MODEL, locate
+
+__all__ = ["saved_head"]
+
+# How the classes of transformers end that fill in hidden words.
+_FILLING = ("ForMaskedLM", "WithLMHeadModel", "ForConditionalGeneration")
+
+
+def saved_head(name: str = DEFAULT_MODEL) -> str:
+    """`classification`, `pretraining`, `mlm`, or `base` where there is no head that we can ask."""
+    import transformers
+
+    place = locate(name)
+    options = {} if place.revision is None else {"revision": place.revision}
+    try:
+        config = transformers.AutoConfig.from_pretrained(place.source, **options)
+    except ModelError:
+        raise
+    except Exception:
+        return "base"  # whoever loads it next says what is wrong with it
+    return _head_of(config)
+
+
+def _head_of(config: Any) -> str:
+    saved = str(next(iter(getattr(config, "architectures", None) or ()), ""))
+    if saved.endswith("ForSequenceClassification"):
+        return "classification"
+    if Capability.MASKED_LM not in family_of(config.model_type).capabilities:
+        return "base"
+    # ELECTRA is pre-trained to tell which words were replaced, which fills no blank.
+    if saved.endswith("ForPreTraining") and config.model_type != "electra":
+        return "pretraining"
+    return "mlm" if saved.endswith(_FILLING) else "base"

@@ -1,0 +1,1 @@
+"""What a masked language model predicts: scores of sentences, blanks and candidates."""

@@ -1,0 +1,1 @@
+"""What is kept of a pass: small numbers instead of whole maps."""

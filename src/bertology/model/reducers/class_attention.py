@@ -1,0 +1,204 @@
+"""Attention to classes of tokens: what each receives, what chance would give it, what [CLS] sees.
+
+The classes come as boolean masks over the batch's tokens; who is a noun is not decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bertology.errors import ModelError
+from bertology.model.batch import Batch, Text
+from bertology.model.place import Place
+
+if TYPE_CHECKING:
+    from bertology.model.encoder import Encoder
+    from bertology.model.hooks.instrument import Reducer
+
+__all__ = [
+    "ClassAttention",
+    "FirstTokenAttention",
+    "Groups",
+    "Several",
+    "encodings_of",
+    "expected_maximum",
+]
+
+
+def encodings_of(encoder: Encoder, texts: Sequence[Text]) -> list[Any]:
+    """Where the pieces of each text come from, cut as `encoder.batches` cuts them, unpadded."""
+    encoder.require_tokenizer()
+    pairs = [t if isinstance(t, tuple) else (t,) for t in texts]
+    given = [list(side) for side in zip(*pairs, strict=True)]
+    limit = encoder.max_length
+    cut = {} if limit is None else {"truncation": "longest_first", "max_length": limit}
+    rows = encoder.tokenizer(*given, padding=False, verbose=False, **cut)
+    if getattr(rows, "encodings", None) is None:
+        raise ModelError(
+            f"The tokenizer of {encoder.name!r} does not say where its pieces come from.",
+            hint="Words are found with a fast tokenizer (tokenizer.json).",
+        )
+    return list(rows.encodings)
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Masks of classes over a padded batch, and the tokens that stand for chance.
+
+    `masks` (B, C, T); `places` (B, T): tokens with the same number are alike in position, and
+    may stand for each other; `words` (B, T): tokens that are neither special nor punctuation.
+    """
+
+    masks: Tensor
+    places: Tensor
+    words: Tensor
+
+    @classmethod
+    def over(
+        cls,
+        batch: Batch,
+        masks: Sequence[NDArray[np.bool_]],
+        places: Sequence[NDArray[np.int64]],
+        words: Sequence[NDArray[np.bool_]],
+    ) -> Groups:
+        """From what is known of each example's tokens (its padding not counted)."""
+        real = batch.real
+        size, length = real.shape
+        out = torch.zeros(size, len(masks[0]), length, dtype=torch.bool)
+        at, ordinary = torch.full((size, length), -1), torch.zeros(size, length, dtype=torch.bool)
+        for row, where in enumerate(real.cpu()):
+            out[row][:, where] = torch.from_numpy(masks[row])
+            at[row][where] = torch.from_numpy(places[row])
+            ordinary[row][where] = torch.from_numpy(words[row])
+        return cls(out.to(real.device), at.to(real.device), ordinary.to(real.device))
+
+
+class ClassAttention:
+    """What each class receives in one batch, by layer and head.
+
+    A token receives the sum of the attention from all tokens over the number of tokens. A
+    class's `score` is its token that receives most; its `expected` score is that of as many
+    tokens drawn at random where its tokens stand; its `share` is what all its tokens receive.
+    `words` names the classes whose expectation is over words, `signs` those over words and
+    punctuation; the other classes have none.
+    """
+
+    def __init__(self, groups: Groups, *, words: Sequence[int], signs: Sequence[int]) -> None:
+        self._groups, self._words, self._signs = groups, list(words), list(signs)
+        self._found: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
+
+    def update(self, value: Tensor, place: Place) -> None:
+        """Take one layer: (B, H, T, S)."""
+        real = place.real.float()
+        weight = real / real.sum(-1, keepdim=True)
+        received = torch.einsum("bhts,bt->bhs", value.float(), weight)
+        masks = self._groups.masks
+        share = torch.einsum("bhs,bcs->bch", received, masks.float())
+        expected = torch.full_like(share, torch.nan, dtype=torch.float64)
+        for chosen, among in (
+            (self._words, self._groups.words),
+            (self._signs, self._groups.places >= 0),
+        ):
+            if chosen:
+                places = self._groups.places.masked_fill(~among, -1)
+                expected[:, chosen] = expected_maximum(received, places, masks[:, chosen])
+        found = (_largest(received, masks), expected.float(), share)
+        self._found[place.layer] = tuple(t.cpu() for t in found)  # type: ignore[assignment]
+
+    def value(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Score, expected score and share, each (B, C, layers, H); NaN where a class is absent."""
+        layers = [self._found[i] for i in sorted(self._found)]
+        score, expected, share = (torch.stack(t, dim=2).numpy() for t in zip(*layers, strict=True))
+        return score, expected, share
+
+
+class FirstTokenAttention:
+    """What the first token ([CLS]) attends to in one batch: each class's largest weight and sum."""
+
+    def __init__(self, masks: Tensor, first: Tensor) -> None:
+        self._masks, self._first = masks, first  # (B, C, T), and (B, T) True at the first token
+        self._found: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def update(self, value: Tensor, place: Place) -> None:
+        """Take one layer: (B, H, T, S)."""
+        row = torch.einsum("bhts,bt->bhs", value.float(), self._first.float())
+        share = torch.einsum("bhs,bcs->bch", row, self._masks.float())
+        there = self._first.any(-1)[:, None, None]  # a family without [CLS] has nothing to tell
+        found = (_largest(row, self._masks), share)
+        self._found[place.layer] = tuple(  # type: ignore[assignment]
+            torch.where(there, t, torch.nan).cpu() for t in found
+        )
+
+    def value(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Largest weight and share, each (B, C, layers, H)."""
+        layers = [self._found[i] for i in sorted(self._found)]
+        score, share = (torch.stack(t, dim=2).numpy() for t in zip(*layers, strict=True))
+        return score, share
+
+
+class Several:
+    """Several reducers at one site, each given the same values."""
+
+    def __init__(self, reducers: Sequence[Reducer]) -> None:
+        self._reducers = list(reducers)
+
+    def update(self, value: Tensor, place: Place) -> None:
+        """Pass one layer on."""
+        for reducer in self._reducers:
+            reducer.update(value, place)
+
+
+def _largest(received: Tensor, masks: Tensor) -> Tensor:
+    """The most that one token of each class receives: (B, C, H); NaN without such a token."""
+    columns = []
+    for i in range(masks.shape[1]):
+        mask = masks[:, None, i]  # (B, 1, S)
+        best = received.masked_fill(~mask, -torch.inf).amax(-1)
+        columns.append(torch.where(mask.any(-1), best, torch.nan))
+    return torch.stack(columns, dim=1)
+
+
+def expected_maximum(values: Tensor, places: Tensor, masks: Tensor) -> Tensor:
+    """The mean over all equally likely draws of the largest value drawn: (B, K, H), exactly.
+
+    A draw takes, from the tokens of each place (`places` (B, S), -1 for none), as many as the
+    mask (B, K, S) has there. The largest is at most v if all tokens drawn are, so the
+    probability is a product over places of ratios of binomial coefficients.
+    """
+    kinds = int(places.max()) + 1
+    blank = torch.full((*masks.shape[:2], values.shape[1]), torch.nan, dtype=torch.float64)
+    if kinds < 1:
+        return blank.to(values.device)
+    member = torch.nn.functional.one_hot(places + 1, kinds + 1)[..., 1:]  # (B, S, G)
+    totals = member.sum(1)  # (B, G)
+    drawn = torch.einsum("bks,bsg->bkg", masks.double(), member.double()).long()
+    ways = _log_binomials(int(totals.max()), values.device)
+    hidden = values.masked_fill((places < 0)[:, None], -1.0)
+    ordered, order = hidden.sort(dim=-1)  # (B, H, S)
+    index = order[..., None].expand(*order.shape, kinds)
+    below = member[:, None].expand(-1, values.shape[1], -1, -1).gather(2, index).cumsum(2)
+    out = []
+    for k in range(masks.shape[1]):
+        n = drawn[:, k]  # (B, G)
+        log = ways[below, n[:, None, None].expand_as(below)] - ways[totals, n][:, None, None]
+        at_most = log.sum(-1).exp()  # (B, H, S)
+        step = at_most.diff(dim=-1, prepend=torch.zeros_like(at_most[..., :1]))
+        mean = (step * ordered.double()).sum(-1)
+        out.append(torch.where((n.sum(-1) > 0)[:, None], mean, torch.nan))
+    return torch.stack(out, dim=1)
+
+
+def _log_binomials(most: int, device: torch.device) -> Tensor:
+    """(most + 1, most + 1): log of n choose k; -inf where k > n."""
+    n = torch.arange(most + 1, dtype=torch.float64, device=device)
+    top, bottom = n[:, None], n[None, :]
+    rest = top - bottom
+    log = torch.lgamma(top + 1) - torch.lgamma(bottom + 1) - torch.lgamma(rest.clamp_min(0) + 1)
+    return torch.where(rest >= 0, log, -torch.inf)

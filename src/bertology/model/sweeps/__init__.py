@@ -1,0 +1,1 @@
+"""Many variants of one model over the same texts, without repeated work."""

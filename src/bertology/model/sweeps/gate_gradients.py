@@ -1,0 +1,72 @@
+"""What disabling each head would do to the loss, to first order, from one backward pass.
+
+A gate ξ per example and head runs from 1 (intact) to 0 (disabled). The derivative of an example's
+loss at ξ = 1 predicts the change of that loss when the head is disabled: -dL/dξ. Because there is
+a gate for every example, the estimates come with their spread over examples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from bertology.model.interventions import GateHead
+
+if TYPE_CHECKING:
+    from bertology.model.batch import Batch, Text
+    from bertology.model.encoder import Encoder
+    from bertology.model.sweeps.post_norm import Disable
+
+__all__ = ["first_order_effects", "first_order_over", "losses"]
+
+
+def losses(logits: Tensor, labels: Tensor) -> Tensor:
+    """Each example's loss (N,): cross-entropy, or squared error where there is one output."""
+    if logits.shape[-1] == 1:
+        return (logits[..., 0] - labels.to(logits)).square()
+    return F.cross_entropy(logits, labels.long(), reduction="none")
+
+
+def first_order_effects(
+    encoder: Encoder,
+    batch: Batch,
+    labels: Tensor,
+    *,
+    method: str = "uniform",
+    means: Tensor | None = None,
+) -> Tensor:
+    """Predicted rise of each example's loss when each head is disabled: (B, layers, heads)."""
+    shape = encoder.shape
+    xi = torch.ones(len(batch), shape.layers, shape.heads, device=encoder.device)
+    xi.requires_grad_()
+    toward = cast(Literal["zero", "uniform", "mean"], method)
+    trace = encoder.run(batch, do=GateHead(xi, toward, means), gradients=True)
+    loss = losses(trace.logits.float(), labels.to(encoder.device)).sum()
+    (slope,) = torch.autograd.grad(loss, xi)
+    return -slope
+
+
+def first_order_over(
+    encoder: Encoder,
+    texts: Sequence[Text],
+    labels: Sequence[float],
+    *,
+    disable: Disable,
+    tokens_per_batch: int = 4096,
+) -> NDArray[np.float64]:
+    """First-order effects of all texts, in their order: (N, layers, heads)."""
+    shape = encoder.shape
+    found = np.empty((len(texts), shape.layers, shape.heads))
+    for batch in encoder.batches(texts, tokens_per_batch=tokens_per_batch):
+        wanted = torch.tensor([labels[i] for i in batch.indices])
+        effects = first_order_effects(
+            encoder, batch, wanted, method=disable.method, means=disable.means
+        )
+        found[list(batch.indices)] = effects.float().cpu().numpy()
+    return found

@@ -1,0 +1,87 @@
+"""A verification for other programs: JSON with everything, CSV with a row for each verdict."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from bertology.reproduce.account import Judged
+from bertology.reproduce.summary import verdict_record
+from bertology.reproduce.verifying import Verification
+from bertology.results.provenance import library_versions
+
+__all__ = ["as_csv", "as_json"]
+
+SCHEMA_VERSION = 1
+_COLUMNS = (
+    "claim", "statement", "source", "study", "rule", "published", "data", "model", "outcome",
+    "value", "low", "high", "level", "n", "result", "reason",
+)  # fmt: skip
+
+
+def as_json(found: Verification, *, model: dict[str, Any], command: str | None) -> str:
+    """Claims with all their verdicts, what was left out, and what is needed to do it again."""
+    record = {
+        "schema_version": SCHEMA_VERSION,
+        "command": command,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": library_versions(),
+        "model": model,
+        "counts": found.counts,
+        "claims": [_claim(found, judged) for judged in found.judged],
+        "left_out": [{"id": c.id, "reason": why} for c, why in found.chosen.left_out],
+        "missing": sorted({m.name for part in found.parts for m in part.plan.missing}),
+    }
+    return json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def as_csv(found: Verification) -> str:
+    """One row for each claim and corpus; claims without a verdict have one with the reason."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, _COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for judged in found.judged:
+        claim = judged.claim
+        about = {
+            "claim": claim.id,
+            "statement": claim.statement.strip(),
+            "source": str(claim.source),
+            "study": claim.study,
+            "rule": str(claim.rule),
+            "published": " ".join(claim.published.text.split()),
+        }
+        verdicts = _verdicts(found, judged)
+        for verdict in verdicts or [{"outcome": "not run", "reason": found.why_open(judged)}]:
+            writer.writerow(about | verdict)
+    return text.getvalue()
+
+
+def _claim(found: Verification, judged: Judged) -> dict[str, Any]:
+    claim = judged.claim
+    return {
+        "id": claim.id,
+        "statement": claim.statement.strip(),
+        "source": str(claim.source),
+        "study": claim.study,
+        "rule": str(claim.rule),
+        "published": {
+            "text": " ".join(claim.published.text.split()),
+            "values": dict(claim.published.values),
+        },
+        "in_short": judged.in_short,
+        "reason": None if judged.telling else found.why_open(judged),
+        "verdicts": _verdicts(found, judged),
+    }
+
+
+def _verdicts(found: Verification, judged: Judged) -> list[dict[str, Any]]:
+    rows = []
+    for title, verdict in judged.verdicts:
+        result = found.result_of(judged.claim, title)
+        why = verdict.measured if verdict.estimate is None else None
+        about = {"model": result.provenance.model.get("name"), "result": result.identity}
+        rows.append({**verdict_record(title, verdict), **about, "reason": why})
+    return rows

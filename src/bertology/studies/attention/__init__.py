@@ -1,0 +1,3 @@
+"""What heads attend to."""
+
+TOPIC = "What heads attend to"

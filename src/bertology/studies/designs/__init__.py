@@ -1,0 +1,1 @@
+"""The shapes of experiments that studies share."""

@@ -1,0 +1,1 @@
+"""Answers that are made of other answers."""

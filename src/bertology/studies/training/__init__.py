@@ -1,0 +1,3 @@
+"""What pre-training and fine-tuning give a model."""
+
+TOPIC = "What pre-training and fine-tuning give a model"
