@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from bertology.errors import StoreError
+from bertology.parameters import parameter
 from bertology.results.result import Result
-from bertology.studies.study import Context, Needs, Study, parameter
+from bertology.studies.study import Context, Needs, Study
 
 if TYPE_CHECKING:
     import xarray as xr

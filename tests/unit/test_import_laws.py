@@ -13,7 +13,7 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "bertology"
 
-FOUNDATION = {"errors", "quiet", "registry", "stats", "metrics", "racing", "bundled"}
+FOUNDATION = {"errors", "quiet", "registry", "stats", "metrics", "racing", "bundled", "parameters"}
 _BEFORE: list[set[str]] = [
     FOUNDATION,
     {"model", "data", "results"},
@@ -42,6 +42,7 @@ MAY_IMPORT |= {
     "bundled": set(),
     "registry": {"errors"},
     "metrics": {"errors"},
+    "parameters": {"errors"},
     "stats": {"errors", "metrics"},
     "racing": {"errors", "stats"},
 }

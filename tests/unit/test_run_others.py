@@ -14,6 +14,7 @@ import torch
 import bertology as bt
 import tiny
 from bertology.errors import BertologyError, CapabilityError, ModelError, ParameterError
+from bertology.parameters import parameter
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.results.store import Store
@@ -22,7 +23,7 @@ from bertology.run.plan import Job
 from bertology.run.ray import _on_given_gpu
 from bertology.run.worker import attempt
 from bertology.studies import STUDIES
-from bertology.studies.study import Context, Needs, Study, parameter
+from bertology.studies.study import Context, Needs, Study
 from toy.making import WORDS, ToyWorld
 
 

@@ -14,7 +14,7 @@ from bertology.cli.console import say, show_table, warn
 from bertology.cli.options import options_of
 from bertology.errors import StoreError
 from bertology.model.loading.names import DEFAULT_MODEL
-from bertology.studies.study import parameter
+from bertology.parameters import parameter
 
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder

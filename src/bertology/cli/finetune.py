@@ -15,7 +15,7 @@ from bertology.cli.console import examples, say, show_table, warn
 from bertology.cli.options import columns_of, given_values, options_of
 from bertology.cli.run import COMMAND
 from bertology.errors import InterruptedRunError, ParameterError
-from bertology.studies.study import parameter
+from bertology.parameters import parameter
 
 if TYPE_CHECKING:
     from bertology.data.corpus import Corpus

@@ -25,7 +25,7 @@ from bertology.cli.console import examples, say, warn
 from bertology.cli.options import given_values
 from bertology.cli.run import COMMAND
 from bertology.errors import JobError
-from bertology.studies.study import parameter
+from bertology.parameters import parameter
 
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from bertology.model.loading.names import DEFAULT_MODEL
-from bertology.studies.study import parameter
+from bertology.parameters import parameter
 
 __all__ = ["RunOptions"]
 

@@ -25,7 +25,7 @@ from bertology.cli.console import VERDICT_STYLES, examples, say, show_table, war
 from bertology.cli.options import given_values
 from bertology.cli.run import COMMAND
 from bertology.errors import BertologyError, ParameterError, StoreError
-from bertology.studies.study import parameter
+from bertology.parameters import parameter
 
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder

@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
+from bertology.parameters import check_parameters
+
 if TYPE_CHECKING:
     import xarray as xr
 
@@ -23,19 +25,9 @@ if TYPE_CHECKING:
     from bertology.model.shape import Shape
     from bertology.results.result import Provenance, Result
 
-__all__ = ["Context", "Needs", "Study", "parameter"]
+__all__ = ["Context", "Needs", "Study"]
 
 R = TypeVar("R", bound="Result")
-
-
-def parameter(default: Any, help: str, **limits: Any) -> Any:
-    """A study's parameter: its default, its line of `--help`, and what it may be.
-
-    `limits` may hold `choices=(…)`, `minimum=…`, `maximum=…`; they are checked when the study is
-    made, on the command line as in Python. With `model=True` the value names another model, which
-    `measure` finds loaded in `context.others`; "" names none.
-    """
-    return field(default=default, metadata={"help": help, **limits})
 
 
 @dataclass(frozen=True)
@@ -74,8 +66,6 @@ class Study(Generic[R]):
     result_type: ClassVar[type[Result]]
 
     def __post_init__(self) -> None:
-        from bertology.studies.checks import check_parameters
-
         check_parameters(self)
 
     @property

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from bertology.errors import CapabilityError, DataError, ParameterError
 from bertology.metrics import find_metric
+from bertology.parameters import parameter
 from bertology.results.comparison import (
     beats_constant_answer,
     effects_table,
@@ -22,7 +23,7 @@ from bertology.stats import paired_bootstrap, rank_correlation
 from bertology.studies.answers.head_ablation import HeadAblationResult
 from bertology.studies.designs.answered import Answered
 from bertology.studies.designs.blocks import BlockStudy, in_order, start_of
-from bertology.studies.study import Context, Needs, parameter
+from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
     import pandas as pd

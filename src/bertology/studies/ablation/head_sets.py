@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from bertology.errors import ParameterError
 from bertology.metrics import find_metric
+from bertology.parameters import parameter
 from bertology.results.comparison import extreme
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
@@ -20,7 +21,7 @@ from bertology.stats.paired import influences, simultaneous
 from bertology.studies.ablation.head_ablation import HeadAblation
 from bertology.studies.designs.answered import Answered
 from bertology.studies.designs.blocks import in_order
-from bertology.studies.study import Context, Needs, Study, parameter
+from bertology.studies.study import Context, Needs, Study
 
 if TYPE_CHECKING:
     import pandas as pd

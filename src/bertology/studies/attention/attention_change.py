@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.errors import CapabilityError, ParameterError
+from bertology.parameters import parameter
 from bertology.results.measures import Measure, column_grid
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, mean_interval
@@ -18,7 +19,7 @@ from bertology.stats.partial_means import PartialMeans, partial_means
 from bertology.stats.row_blocks import RowBlocks
 from bertology.studies.designs.blocks import SampledStudy, in_order, need_two_examples, start_of
 from bertology.studies.designs.spooled import Spooled
-from bertology.studies.study import Context, Needs, parameter
+from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from bertology.parameters import parameter
 from bertology.results.measures import Measure, column_grid
 from bertology.results.result import Provenance, Result
 from bertology.studies.designs.blocks import BlockStudy, in_order, start_of, tokens_that_fill_a_gpu
-from bertology.studies.study import Context, Needs, parameter
+from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
     import xarray as xr

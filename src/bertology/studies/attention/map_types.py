@@ -24,6 +24,7 @@ from bertology.annotated.map_types.examples import (
 from bertology.bundled import bundled_fingerprint
 from bertology.data.map_labels import MAP_TYPES
 from bertology.errors import CapabilityError
+from bertology.parameters import parameter
 from bertology.results.measures import Measure, column_grid, dashed
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, bounded_mean_bounds, mean_interval
@@ -34,7 +35,7 @@ from bertology.studies.designs.blocks import (
     start_of,
     tokens_that_fill_a_gpu,
 )
-from bertology.studies.study import Context, Needs, parameter
+from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
     import pandas as pd

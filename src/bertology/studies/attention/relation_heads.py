@@ -13,11 +13,12 @@ from bertology.data.words.link_limits import LinkedSentence, LinkLimits
 from bertology.data.words.link_moves import DIRECTIONS, KINDS, LinkedPieces, comparisons, pieces_of
 from bertology.data.words.links import check_relation
 from bertology.errors import CapabilityError, DataError
+from bertology.parameters import parameter
 from bertology.results.result import Provenance, Result
 from bertology.stats import mean_interval
 from bertology.studies.answers.relation_heads import RelationHeadsResult
 from bertology.studies.designs.blocks import BlockStudy, in_order, start_of
-from bertology.studies.study import Context, Needs, parameter
+from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
     import pandas as pd

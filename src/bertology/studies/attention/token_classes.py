@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.data.words.classes import LINGUISTIC, SPECIAL, TokenClass
+from bertology.parameters import parameter
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, mean_interval
 from bertology.studies.answers.token_classes import MATCHED, PARTS, TokenClassesResult
 from bertology.studies.designs.blocks import TaggedStudy, evidence_array, in_order, start_of
 from bertology.studies.designs.spooled import Spooled
-from bertology.studies.study import Context, Needs, parameter
+from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
     import pandas as pd

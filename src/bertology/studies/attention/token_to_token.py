@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from bertology.data.words.classes import TokenClass
 from bertology.errors import CapabilityError
+from bertology.parameters import parameter
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
 from bertology.studies.answers.token_to_token import TokenToTokenResult
 from bertology.studies.designs.blocks import TaggedStudy, evidence_array, in_order, start_of
 from bertology.studies.designs.spooled import Spooled
-from bertology.studies.study import Context, Needs, parameter
+from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from bertology.errors import DataError
+from bertology.parameters import parameter
 from bertology.results.result import Result
 from bertology.stats import Estimate
-from bertology.studies.study import R, Study, parameter
+from bertology.studies.study import R, Study
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.errors import InterruptedRunError
+from bertology.parameters import parameter
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, adjusted, paired_p, repeated
-from bertology.studies.study import Context, Needs, Study, parameter
+from bertology.studies.study import Context, Needs, Study
 
 if TYPE_CHECKING:
     import pandas as pd

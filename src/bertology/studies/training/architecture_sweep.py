@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from bertology.errors import ParameterError, UnknownNameError
+from bertology.parameters import parameter
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
 from bertology.studies.designs.trials import Trials, TrialsResult, heard, runs_table
-from bertology.studies.study import Context, parameter
+from bertology.studies.study import Context
 from bertology.train.pretrain.cost import body_flops, body_parameters, matched_width
 
 if TYPE_CHECKING:

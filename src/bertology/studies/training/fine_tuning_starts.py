@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from bertology.errors import CapabilityError, DataError, InterruptedRunError, ParameterError
 from bertology.metrics import Metric, find_metric
+from bertology.parameters import parameter
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, adjusted, paired_p, repeated
 from bertology.studies.designs.trials import split_part
-from bertology.studies.study import Context, Needs, Study, parameter
+from bertology.studies.study import Context, Needs, Study
 
 if TYPE_CHECKING:
     import pandas as pd

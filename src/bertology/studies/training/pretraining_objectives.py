@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from bertology.errors import ParameterError, UnknownNameError
+from bertology.parameters import parameter
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
 from bertology.studies.designs.trials import Trials, TrialsResult, runs_table
-from bertology.studies.study import parameter
 
 if TYPE_CHECKING:
     import xarray as xr

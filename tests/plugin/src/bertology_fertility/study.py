@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import xarray as xr
 
+from bertology.parameters import parameter
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, mean_interval
-from bertology.studies.study import Context, Needs, Study, parameter
+from bertology.studies.study import Context, Needs, Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

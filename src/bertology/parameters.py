@@ -1,0 +1,52 @@
+"""Parameters as dataclass fields: default, help line and limits, for studies and for commands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import Field, field, fields
+from typing import TYPE_CHECKING, Any
+
+from bertology.errors import ParameterError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+__all__ = ["check_parameters", "flag", "parameter"]
+
+
+def parameter(default: Any, help: str, **limits: Any) -> Any:
+    """A field of a frozen dataclass: its default, its line of `--help`, and what it may be.
+
+    `limits` may hold `choices=(…)`, `minimum=…`, `maximum=…`; `check_parameters` checks them, for
+    the command line as for Python. In a study, `model=True` says that the value names another
+    model, which `measure` finds loaded in `context.others`; "" names none.
+    """
+    return field(default=default, metadata={"help": help, **limits})
+
+
+def flag(help: str) -> Any:
+    """A field that is False unless the user gives `--name`."""
+    return field(default=False, metadata={"help": help, "flag": True})
+
+
+def check_parameters(given: DataclassInstance) -> None:
+    """Refuse a value outside its declared choices or limits."""
+    for f in fields(given):
+        must = _broken_limit(f, getattr(given, f.name))
+        if must is not None:
+            raise ParameterError(f.name, type(given).__name__, must, getattr(given, f.name))
+
+
+def _broken_limit(f: Field[Any], value: Any) -> str | None:
+    """What the value must be and is not."""
+    meta = f.metadata
+    if value is None:
+        return None
+    choices: Sequence[object] | None = meta.get("choices")
+    if choices is not None and value not in choices:
+        return f"be one of {', '.join(repr(c) for c in choices)}"
+    if "minimum" in meta and not value >= meta["minimum"]:
+        return f"be at least {meta['minimum']}"
+    if "maximum" in meta and not value <= meta["maximum"]:
+        return f"be at most {meta['maximum']}"
+    return None
