@@ -77,26 +77,42 @@ def test_search_and_aliases() -> None:
 
 
 BROKEN = {
-    "unknown key": ("title:", "titel:", "unknown key 'titel'.*Did you mean 'title'"),
+    "unknown key": ("title:", "titel:", "unknown field 'titel'.*Did you mean 'title'"),
     "missing key": ("licence: CC0\n", "", "'licence' is missing"),
     "bad name": ("name: tiny", "name: Tiny Corpus", "small letters"),
     "unknown reader": ("reader: csv", "reader: cvs", "Unknown reader 'cvs'.*'csv'"),
-    "unknown field": ("[text, label]", "[text, lable]", "Unknown field 'lable'.*'label'"),
+    "unknown field": (
+        "[text, label]",
+        "[text, lable]",
+        r"fields\[1\].*mean 'label'",
+    ),
     "fields no list": ("[text, label]", "text", "'fields' must be a list"),
     "unknown task": ("{kind: classification, labels: [no, 'yes']}", "mrcp", "Unknown task"),
-    "unknown kind": ("kind: classification", "kind: clasification", "Unknown kind of task"),
-    "one class": ("[no, 'yes']", "['yes']", "at least two labels|list of texts"),
-    "odd task": ("kind: classification", "sort: classification", "'task' must be"),
-    "unknown column": ("{text: sentence}", "{txt: sentence}", "Unknown field 'txt'"),
-    "column no text": ("{text: sentence}", "{text: 3}", "columns.text must be text"),
+    "unknown kind": (
+        "kind: classification",
+        "kind: clasification",
+        "mean 'classification'",
+    ),
+    "one class": ("[no, 'yes']", "['yes']", "at least two labels"),
+    "odd task": (
+        "kind: classification",
+        "sort: classification",
+        "unknown field 'task.sort'",
+    ),
+    "unknown column": (
+        "{text: sentence}",
+        "{txt: sentence}",
+        "'columns.txt'.*mean 'text'",
+    ),
+    "column no text": ("{text: sentence}", "{text: 3}", "'columns.text' must be text"),
     "splits": ("{validation: dev.csv}", "7", "'splits' must be"),
-    "split": ("{validation: dev.csv}", "{validation: 7}", "splits.validation must name files"),
+    "split": ("{validation: dev.csv}", "{validation: 7}", "'splits.validation' must be text"),
     "way out": ("dev.csv", "../dev.csv", "below the data root"),
     "absolute": ("folder: tiny", "folder: /tiny", "below the data root"),
     "title": ("A tiny corpus", "[1]", "'title' must be text"),
     "checksum": ("get:", "checksums: {dev.csv: abc}\nget:", "64 hexadecimal"),
     "options": ("get:", "options: 3\nget:", "'options' must be a mapping"),
-    "no YAML": ("name: tiny", "name: [", "is not YAML"),
+    "no YAML": ("name: tiny", "name: [", "is not valid YAML"),
 }
 
 

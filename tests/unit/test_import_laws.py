@@ -13,7 +13,17 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "bertology"
 
-FOUNDATION = {"errors", "quiet", "registry", "stats", "metrics", "racing", "bundled", "parameters"}
+FOUNDATION = {
+    "errors",
+    "quiet",
+    "registry",
+    "stats",
+    "metrics",
+    "racing",
+    "bundled",
+    "parameters",
+    "yaml_sections",
+}
 _BEFORE: list[set[str]] = [
     FOUNDATION,
     {"model", "data", "results"},
@@ -41,6 +51,7 @@ MAY_IMPORT |= {
     "quiet": set(),
     "bundled": set(),
     "registry": {"errors"},
+    "yaml_sections": {"errors"},
     "metrics": {"errors"},
     "parameters": {"errors"},
     "stats": {"errors", "metrics"},

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import entry_points
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Protocol
+from importlib.resources.abc import Traversable
 
-from bertology.errors import DataError, ParameterError
-from bertology.results.claims import Claim, Published, Relation, Rule, Source
-
-if TYPE_CHECKING:
-    import yaml
+from bertology.errors import DataError
+from bertology.results.claims import Claim
+from bertology.yaml_sections import parse_list
 
 __all__ = ["parse_claims", "read_all_claims"]
 
 GROUP = "bertology.claims"
 _ID = re.compile(r"[a-z0-9]+([.-][a-z0-9]+)*")
-
-
-class _Folder(Protocol):
-    """What importlib.resources gives for a package's files."""
-
-    @property
-    def name(self) -> str: ...
-    def iterdir(self) -> Iterator[Any]: ...
-    def read_text(self, encoding: str) -> str: ...
 
 
 @cache
@@ -60,7 +49,7 @@ def _texts() -> Iterator[tuple[str, str]]:
         yield from _yaml_files(folder, prefix=f"{entry.value}/")
 
 
-def _yaml_files(folder: _Folder, *, prefix: str) -> Iterator[tuple[str, str]]:
+def _yaml_files(folder: Traversable, *, prefix: str) -> Iterator[tuple[str, str]]:
     for file in sorted(folder.iterdir(), key=lambda f: str(f.name)):
         if file.name.endswith((".yaml", ".yml")):
             yield prefix + file.name, file.read_text(encoding="utf-8")
@@ -68,140 +57,33 @@ def _yaml_files(folder: _Folder, *, prefix: str) -> Iterator[tuple[str, str]]:
 
 def parse_claims(text: str, *, label: str) -> list[Claim]:
     """The claims in a YAML `text`; `label` names the file in error messages."""
-    import yaml
-
-    try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.YAMLError as error:
-        raise DataError(f"{label} is not valid YAML: {error}") from error
-    if root is None:
-        return []
-    if not isinstance(root, yaml.SequenceNode):
-        raise _wrong(label, root, "must be a list of claims, each beginning with '- id: …'")
-    claims = [_claim(_Fields(node, label)) for node in root.value]
     first: dict[str, int] = {}
-    for claim, node in zip(claims, root.value, strict=True):
+    claims = []
+    for section in parse_list(text, label=label, what="claims"):
+        claim = _squeezed(section.make(Claim))
+        if not _ID.fullmatch(claim.id):
+            must = "must be lower-case words joined by '.' or '-'"
+            raise section.wrong("id", f"'id' {must}. Got {claim.id!r} instead")
         if claim.id in first:
-            raise _wrong(label, node, f"repeats the id {claim.id!r} of line {first[claim.id]}")
-        first[claim.id] = node.start_mark.line + 1
+            raise section.wrong(
+                None, f"the id {claim.id!r} is given again, after line {first[claim.id]}"
+            )
+        first[claim.id] = section.line
+        claims.append(claim)
     return claims
 
 
-def _claim(given: _Fields) -> Claim:
-    name = given.text("id")
-    if not _ID.fullmatch(name):
-        raise given.wrong("id", "must be lower-case words joined by '.' or '-'", name)
-    source, published, rule = (given.mapping(key) for key in ("source", "published", "rule"))
-    claim = Claim(
-        id=name,
-        source=Source(
-            source.text("paper"),
-            source.text("section"),
-            page=source.optional_text("page"),
-            figure=source.optional_text("figure"),
-            quote=source.optional_text("quote"),
-        ),
-        statement=given.text("statement"),
-        published=Published(published.text("text"), published.numbers("values")),
-        study=given.text("study"),
-        rule=_rule(rule),
-        explanation=given.text("explanation"),
+def _squeezed(claim: Claim) -> Claim:
+    """Texts in one line each, however they were broken in the file."""
+    quote = claim.source.quote
+    return replace(
+        claim,
+        statement=_line(claim.statement),
+        explanation=_line(claim.explanation),
+        published=replace(claim.published, text=_line(claim.published.text)),
+        source=replace(claim.source, quote=None if quote is None else _line(quote)),
     )
-    for part in (given, source, published, rule):
-        part.nothing_else()
-    return claim
 
 
-def _rule(given: _Fields) -> Rule:
-    relation = given.text("relation")
-    if relation not in list(Relation):
-        raise given.wrong("relation", f"must be one of {', '.join(Relation)}", relation)
-    value, values = given.optional_number("value"), given.optional_pair("values")
-    try:
-        return Rule(given.text("quantity"), Relation(relation), value, values)
-    except ParameterError as error:
-        raise _wrong(given.label, given.node, error.problem) from error
-
-
-def _wrong(label: str, node: yaml.Node, problem: str) -> DataError:
-    return DataError(f"{label}, line {node.start_mark.line + 1}: {problem}")
-
-
-class _Fields:
-    """A YAML mapping that knows the lines of its fields and which of them were asked for."""
-
-    def __init__(self, node: yaml.Node, label: str, path: str = "") -> None:
-        import yaml
-
-        self.node, self.label, self.path = node, label, path
-        if not isinstance(node, yaml.MappingNode):
-            raise _wrong(label, node, f"{path or 'a claim'} must be a mapping of fields to values")
-        loader = yaml.SafeLoader("")
-        self._nodes: dict[str, yaml.Node] = {}
-        self._values: dict[str, Any] = {}
-        self._asked: list[str] = []
-        for key_node, value_node in node.value:
-            key = str(key_node.value)
-            if key in self._nodes:
-                raise _wrong(label, key_node, f"the field {path + key!r} is given twice")
-            self._nodes[key] = value_node
-            self._values[key] = loader.construct_object(value_node, deep=True)
-
-    def wrong(self, key: str, must: str, got: object) -> DataError:
-        node = self._nodes.get(key, self.node)
-        return _wrong(self.label, node, f"{self.path + key!r} {must}. Got {got!r} instead.")
-
-    def _get(self, key: str, *, needed: bool) -> Any:
-        self._asked.append(key)
-        if needed and key not in self._values:
-            raise _wrong(self.label, self.node, f"the field {self.path + key!r} is missing")
-        return self._values.get(key)
-
-    def text(self, key: str) -> str:
-        value = self._get(key, needed=True)
-        if not isinstance(value, str) or not value.strip():
-            raise self.wrong(key, "must be text (put numbers in quotes)", value)
-        return " ".join(value.split())
-
-    def optional_text(self, key: str) -> str | None:
-        return self.text(key) if self._get(key, needed=False) is not None else None
-
-    def mapping(self, key: str) -> _Fields:
-        self._get(key, needed=True)
-        return _Fields(self._nodes[key], self.label, f"{self.path}{key}.")
-
-    def optional_number(self, key: str) -> float | None:
-        value = self._get(key, needed=False)
-        return None if value is None else self._number(key, value)
-
-    def optional_pair(self, key: str) -> tuple[float, float] | None:
-        value = self._get(key, needed=False)
-        if value is None:
-            return None
-        if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
-            raise self.wrong(key, "must be a list of two numbers", value)
-        return self._number(key, value[0]), self._number(key, value[1])
-
-    def numbers(self, key: str) -> dict[str, float]:
-        value = self._get(key, needed=False) or {}
-        if not isinstance(value, Mapping):
-            raise self.wrong(key, "must map names to numbers", value)
-        return {str(name): self._number(key, v) for name, v in value.items()}
-
-    def _number(self, key: str, value: object) -> float:
-        # bool is an int to Python, and not a number to anyone else.
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float)
-            or not math.isfinite(value)
-        ):
-            raise self.wrong(key, "must hold finite numbers", value)
-        return float(value)
-
-    def nothing_else(self) -> None:
-        for key, node in self._nodes.items():
-            if key not in self._asked:
-                known = ", ".join(dict.fromkeys(self._asked))
-                raise _wrong(
-                    self.label, node, f"unknown field {self.path + key!r}; known are: {known}"
-                )
+def _line(text: str) -> str:
+    return " ".join(text.split())

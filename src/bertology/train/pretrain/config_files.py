@@ -11,7 +11,7 @@ from bertology.errors import DataError, StoreError
 from bertology.train.fresh import Architecture
 from bertology.train.pretrain.config import Objective, Pretraining, Stage, Vocabulary
 from bertology.train.pretrain.recipe import OF_CORPORA, Card, Recipe, TextSource
-from bertology.train.pretrain.yaml_fields import Section, parse_root
+from bertology.yaml_sections import Section, parse_section
 
 __all__ = ["parse_recipe", "read_recipe", "sections_of", "write_recipe"]
 
@@ -37,56 +37,51 @@ def read_recipe(path: str | Path) -> Recipe:
 
 def parse_recipe(text: str, *, label: str, base: Path) -> Recipe:
     """The recipe in a YAML `text`; `label` names it in error messages."""
-    root = parse_root(text, label=label)
+    root = parse_section(text, label=label, hint="See: bertology pretrain --example")
     root.only(_SECTIONS)
-    if "text" not in root.nodes:
+    if "text" not in root:
         raise root.wrong(None, "the field 'text' is missing", hint="text: {files: [texts/*.txt]}")
     vocabulary = _vocabulary(root)
     return Recipe(
-        text=root.section("text").made(TextSource),
+        text=root.read("text", TextSource),
         vocabulary=vocabulary,
         training=_training(root, vocabulary),
-        card=root.section("card").made(Card) if "card" in root.nodes else Card(),
+        card=root.read("card", Card) if "card" in root else Card(),
         base=base,
     )
 
 
 def _vocabulary(root: Section) -> Vocabulary | str:
-    if "vocabulary" not in root.nodes:
+    if "vocabulary" not in root:
         return Vocabulary()
     section = root.section("vocabulary")
-    if "from" not in section.nodes:
+    if "from" not in section:
         section.only([*(f.name for f in fields(Vocabulary)), "from"])
-        made: Vocabulary = section.made(Vocabulary)
-        return made
+        return section.make(Vocabulary)
     section.only(["from"])
     return section.text("from")
 
 
 def _training(root: Section, vocabulary: Vocabulary | str) -> Pretraining:
     given: dict[str, Any] = {}
-    blamed = dict(root.nodes)
-    if "training" in root.nodes:
-        section = root.section("training")
-        given = section.values(Pretraining, without=_ELSEWHERE)
-        blamed |= section.nodes
+    sections = []
+    if "training" in root:
+        sections = [root.section("training")]
+        given = sections[0].values(Pretraining, without=_ELSEWHERE)
     given["model"] = _model(root, vocabulary)
     given["stages"] = _stages(root)
-    if "seed" in root.nodes:
+    if "seed" in root:
         given["seed"] = root.read("seed", int)
-    # What Pretraining refuses may stand in any section: look for the line in all of them.
-    whole = Section(root.node, root.label)
-    whole.nodes = blamed
-    built: Pretraining = whole.build(Pretraining, given)
-    return built
+    # What Pretraining refuses may be a field of `training`, or a section of its own.
+    return root.build(Pretraining, given, *sections)
 
 
 def _model(root: Section, vocabulary: Vocabulary | str) -> Architecture:
     values: dict[str, Any] = {}
     section = root
-    if "model" in root.nodes:
+    if "model" in root:
         section = root.section("model")
-        if _VOCABULARY in section.nodes:
+        if _VOCABULARY in section:
             raise section.wrong(
                 _VOCABULARY,
                 f"the size of the vocabulary is no field of 'model': {_VOCABULARY!r}",
@@ -95,18 +90,16 @@ def _model(root: Section, vocabulary: Vocabulary | str) -> Architecture:
         values = section.values(Architecture, without=[_VOCABULARY])
     if isinstance(vocabulary, Vocabulary):
         values[_VOCABULARY] = vocabulary.size
-    made: Architecture = section.build(Architecture, values)
-    return made
+    return section.build(Architecture, values)
 
 
 def _stages(root: Section) -> tuple[Stage, ...]:
-    if "objective" in root.nodes and "stages" in root.nodes:
+    if "objective" in root and "stages" in root:
         raise root.wrong("stages", "give either 'objective' or 'stages', not both")
-    if "stages" in root.nodes:
-        stages: tuple[Stage, ...] = root.read("stages", tuple[Stage, ...])
-        return stages
-    if "objective" in root.nodes:
-        return (Stage(root.section("objective").made(Objective)),)
+    if "stages" in root:
+        return root.read("stages", tuple[Stage, ...])
+    if "objective" in root:
+        return (Stage(root.read("objective", Objective)),)
     return (Stage(Objective()),)
 
 
@@ -154,6 +147,7 @@ def _without(values: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    """Lists in the place of tuples, which YAML has no word for."""
     if isinstance(value, dict):
         return {k: _plain(v) for k, v in value.items()}
     return [_plain(v) for v in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,287 @@
+"""The one reader of YAML files: strict, and every error names file, line and field.
+
+    for claim in parse_list(text, label="claims.yaml", what="claims"):
+        claim.make(Claim)            # a dataclass: its fields, types and defaults are the format
+
+A `Section` is a YAML mapping. It knows the line of each field and which fields were read. Fields
+that are unknown, repeated, missing or of the wrong type are errors. Types that are understood: str,
+int, float, bool, enums of text, `X | None`, tuples, `Mapping[str, X]`, dataclasses, and object for
+any plain value. Numbers may be written as 1e-3, which YAML itself takes for text.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from difflib import get_close_matches
+from enum import StrEnum
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from bertology.errors import BertologyError, DataError, UnknownNameError
+
+if TYPE_CHECKING:
+    import yaml
+
+__all__ = ["Section", "parse_list", "parse_section"]
+
+T = TypeVar("T")
+_NULL = "tag:yaml.org,2002:null"
+_MUST = {
+    bool: "be true or false",
+    int: "be a whole number",
+    float: "be a number",
+    str: "be text (put numbers, yes and no in quotes)",
+}
+
+
+def parse_section(text: str, *, label: str, hint: str | None = None) -> Section:
+    """The mapping that a YAML `text` is. `label` names the file; `hint` helps with an empty one."""
+    root = _compose(text, label)
+    if root is None:
+        raise DataError(f"{label} is empty.", hint=hint)
+    return Section(root, label)
+
+
+def parse_list(text: str, *, label: str, what: str) -> list[Section]:
+    """The mappings in the list that a YAML `text` is; none if it is empty."""
+    import yaml
+
+    root = _compose(text, label)
+    if root is None:
+        return []
+    if not isinstance(root, yaml.SequenceNode):
+        raise _error(label, root, f"the file must be a list of {what}, each after a dash: '- '")
+    return [Section(node, label) for node in root.value]
+
+
+def _compose(text: str, label: str) -> yaml.Node | None:
+    import yaml
+
+    try:
+        root: yaml.Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.YAMLError as error:
+        raise DataError(f"{label} is not valid YAML: {' '.join(str(error).split())}.") from error
+    return root
+
+
+def _error(label: str, node: yaml.Node, problem: str, *, hint: str | None = None) -> DataError:
+    return DataError(f"{label}, line {node.start_mark.line + 1}: {problem}.", hint=hint)
+
+
+class Section:
+    """A YAML mapping that knows the lines of its fields, and which of them were read.
+
+    `path` names the fields that lead to it: `objective.masking`, `exhibits[2]`.
+    """
+
+    def __init__(self, node: yaml.Node, label: str, path: str = "") -> None:
+        import yaml
+
+        self.label, self.path, self._node = label, path, node
+        if not isinstance(node, yaml.MappingNode):
+            where = repr(path) if path else "what stands here"
+            raise _error(label, node, f"{where} must be a mapping of fields to values")
+        self._keys: dict[str, yaml.Node] = {}
+        self._values: dict[str, yaml.Node] = {}
+        self._read: list[str] = []
+        for key_node, value_node in node.value:
+            key = str(key_node.value)
+            if key in self._values:
+                raise _error(label, key_node, f"the field {self.name(key)!r} is given twice")
+            self._keys[key], self._values[key] = key_node, value_node
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._values
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    @property
+    def line(self) -> int:
+        """Where it begins, counted from 1."""
+        return int(self._node.start_mark.line) + 1
+
+    def name(self, key: str) -> str:
+        """A field's name with those of the sections that it is in."""
+        return f"{self.path}.{key}" if self.path else key
+
+    def wrong(self, key: str | None, problem: str, *, hint: str | None = None) -> DataError:
+        """An error at the line of a field, or of the section where the field is not given."""
+        node = self._node if key is None else self._values.get(key, self._node)
+        return _error(self.label, node, problem, hint=hint)
+
+    # What a field holds ------------------------------------------------------------------------
+
+    def read(self, key: str, kind: type[T]) -> T:
+        """A field's value, which must be of the type `kind`."""
+        found: T = self._value(self._found(key), kind, self.name(key))
+        return found
+
+    def text(self, key: str) -> str:
+        """A field that holds text, which must not be empty."""
+        found = self.read(key, str)
+        if not found.strip():
+            raise self.wrong(key, f"{self.name(key)!r} must not be empty")
+        return found
+
+    def section(self, key: str) -> Section:
+        """The mapping in a field."""
+        return Section(self._found(key), self.label, self.name(key))
+
+    def sections(self, key: str) -> list[Section]:
+        """The mappings in a field that holds a list of them."""
+        import yaml
+
+        node = self._found(key)
+        if not isinstance(node, yaml.SequenceNode):
+            raise self.wrong(key, f"{self.name(key)!r} must be a list")
+        named = [(item, f"{self.name(key)}[{i}]") for i, item in enumerate(node.value)]
+        return [Section(item, self.label, name) for item, name in named]
+
+    def holds(self, key: str) -> str:
+        """What a field is: "text" (also a number, true, false), "list", "mapping" or "nothing"."""
+        node = self._values.get(key)
+        if node is None or node.tag == _NULL:
+            return "nothing"
+        return {"scalar": "text", "sequence": "list"}.get(str(node.id), "mapping")  # type: ignore[attr-defined]
+
+    def only(self, known: Iterable[str]) -> None:
+        """Refuse fields that are none of these."""
+        names = list(dict.fromkeys(known))
+        for key, node in self._keys.items():
+            if key not in names:
+                near = get_close_matches(key, names, n=1, cutoff=0.5)
+                hint = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(names)}."
+                raise _error(self.label, node, f"unknown field {self.name(key)!r}", hint=hint)
+
+    def nothing_else(self, *known: str) -> None:
+        """Refuse fields that nobody has read; `known` are others that might be given."""
+        self.only([*self._read, *known])
+
+    # Dataclasses -------------------------------------------------------------------------------
+
+    def make(self, kind: type[T]) -> T:
+        """The dataclass `kind` with the section's fields; the rest keep their defaults."""
+        return self.build(kind, self.values(kind))
+
+    def values(
+        self, kind: type[Any], *, without: Iterable[str] = (), apart: Iterable[str] = ()
+    ) -> dict[str, Any]:
+        """The section's fields as arguments of the dataclass `kind`.
+
+        Fields `without` may not be given here; those `apart` may, and the caller reads them.
+        """
+        by_hand = set(apart)
+        left_out = {*without, *by_hand}
+        known = [f for f in fields(kind) if f.name not in left_out]
+        self.only([*(f.name for f in known), *by_hand])
+        hints, found = get_type_hints(kind), {}
+        for f in known:
+            needed = f.default is MISSING and f.default_factory is MISSING
+            if needed and hints[f.name] is str:
+                found[f.name] = self.text(f.name)
+            elif needed or f.name in self:
+                found[f.name] = self.read(f.name, hints[f.name])
+        return found
+
+    def build(self, kind: type[T], given: Mapping[str, Any], *also: Section) -> T:
+        """`kind(**given)`; an error of it is told with the line of the field that it is about.
+
+        `also`: other sections that may have that field.
+        """
+        try:
+            return kind(**given)
+        except BertologyError as error:
+            problem = error.problem.rstrip(".")
+            for section in (*also, self):
+                if (blamed := section._blamed(error)) is not None:
+                    raise section.wrong(blamed, problem, hint=error.hint) from error
+            raise self.wrong(None, problem, hint=error.hint) from error
+
+    def _blamed(self, error: BertologyError) -> str | None:
+        """The field that an error is about, as well as can be told."""
+        for key, node in self._values.items():
+            if isinstance(error, UnknownNameError):
+                items = node.value if isinstance(node.value, list) else [node]
+                if any(getattr(item, "value", None) == error.name for item in items):
+                    return key
+            elif f"{key!r} parameter" in error.problem:
+                return key
+        return None
+
+    # Types -------------------------------------------------------------------------------------
+
+    def _found(self, key: str) -> yaml.Node:
+        self._read.append(key)
+        if key not in self._values:
+            near = get_close_matches(key, self._values, n=1, cutoff=0.7)
+            hint = f"Did you write {near[0]!r} instead?" if near else None
+            raise self.wrong(None, f"the field {self.name(key)!r} is missing", hint=hint)
+        return self._values[key]
+
+    def _value(self, node: yaml.Node, kind: Any, path: str) -> Any:
+        if kind is object or kind is Any:
+            return _plain(node)
+        if is_dataclass(kind) and isinstance(kind, type):
+            return Section(node, self.label, path).make(kind)
+        origin = get_origin(kind)
+        if origin in (Union, UnionType):
+            kinds = [a for a in get_args(kind) if a is not NoneType]
+            return None if node.tag == _NULL else self._value(node, kinds[0], path)
+        if origin is tuple:
+            return self._items(node, get_args(kind), path)
+        if isinstance(origin, type) and issubclass(origin, Mapping):
+            inner = Section(node, self.label, path)
+            return {key: inner.read(key, get_args(kind)[1]) for key in inner}
+        if isinstance(kind, type) and issubclass(kind, StrEnum):
+            return self._choice(node, kind, path)
+        return self._scalar(node, kind, path)
+
+    def _items(self, node: yaml.Node, kinds: tuple[Any, ...], path: str) -> tuple[Any, ...]:
+        import yaml
+
+        count = None if kinds[-1] is ... else len(kinds)
+        if not isinstance(node, yaml.SequenceNode) or count not in (None, len(node.value)):
+            what = "a list: [a, b]" if count is None else f"a list of {count} values"
+            raise _error(self.label, node, f"{path!r} must be {what}")
+        each = kinds if count is not None else (kinds[0],) * len(node.value)
+        pairs = zip(node.value, each, strict=True)
+        return tuple(self._value(n, kind, f"{path}[{i}]") for i, (n, kind) in enumerate(pairs))
+
+    def _choice(self, node: yaml.Node, kind: type[StrEnum], path: str) -> StrEnum:
+        given, known = str(self._scalar(node, str, path)), [member.value for member in kind]
+        if given in known:
+            return kind(given)
+        near = get_close_matches(given, known, n=1, cutoff=0.5)
+        problem = f"{path!r} must be one of {', '.join(known)}. Got {given!r} instead"
+        raise _error(self.label, node, problem, hint=f"Did you mean {near[0]!r}?" if near else None)
+
+    def _scalar(self, node: yaml.Node, kind: type[Any], path: str) -> Any:
+        import yaml
+
+        value = found = _plain(node)
+        unquoted = isinstance(node, yaml.ScalarNode) and node.style is None
+        if kind in (int, float) and isinstance(value, str) and unquoted:
+            found = _number(value)
+        if kind is int and isinstance(found, float) and found.is_integer():
+            found = int(found)
+        if kind is float and isinstance(found, int) and not isinstance(found, bool):
+            found = float(found)
+        if type(found) is not kind or (kind is float and not math.isfinite(found)):
+            raise _error(self.label, node, f"{path!r} must {_MUST[kind]}. Got {value!r} instead")
+        return found
+
+
+def _plain(node: yaml.Node) -> Any:
+    import yaml
+
+    return yaml.SafeLoader("").construct_object(node, deep=True)
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
