@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
+from bertology.bundled import CHECKPOINTS
 from bertology.errors import ModelError, UnknownNameError
 
 __all__ = [
@@ -33,7 +34,6 @@ DEFAULT_MODEL = "bertology-mini"  # what is meant when no model is named; it is 
 
 STEPS = "steps"  # the folder of compressed steps beside a model
 _RUN_STEPS = "checkpoints"  # the folder of whole steps in a pre-training run
-_CHECKPOINTS = Path(__file__).parents[1] / "checkpoints"
 _STEP = re.compile(r"step-(\d+)")
 
 
@@ -49,7 +49,7 @@ class Location:
 
 def bundled_models() -> dict[str, Path]:
     """Checkpoints that come with the package."""
-    return {p.parent.name: p.parent for p in sorted(_CHECKPOINTS.glob("*/config.json"))}
+    return {p.parent.name: p.parent for p in sorted(CHECKPOINTS.glob("*/config.json"))}
 
 
 def step_name(step: int) -> str:
