@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import bertology as bt
-from bertology.cli.run_options import RunOptions
+from bertology.cli.run import RunOptions
 from bertology.errors import ModelError
 from bertology.model.encoder import Encoder
 from bertology.model.loading.names import DEFAULT_MODEL, bundled_models

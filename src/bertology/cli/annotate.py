@@ -6,12 +6,17 @@ import getpass
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from bertology.cli.console import examples, say, show_table
+from bertology.cli.command import Command
+from bertology.cli.console import say, show_table
+from bertology.cli.option_groups import MODEL_HELP, AnnotatorOptions, PageOptions, RootOptions
+from bertology.cli.typer_options import argument
 from bertology.errors import DataError, ParameterError
+from bertology.model.loading.names import DEFAULT_MODEL
+from bertology.parameters import parameter
 
 if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
@@ -19,86 +24,87 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.server.labelling import Labelling
 
-__all__ = ["DEFAULT_TASK", "Drawn", "add_to", "annotate", "labelling_of", "login"]
+__all__ = [
+    "DEFAULT_TASK",
+    "AnnotateOptions",
+    "Drawn",
+    "add_to",
+    "annotate",
+    "labelling_of",
+    "login",
+]
 
 DEFAULT_TASK = "grammar-entailment"  # it is bundled, and pairs are where blocks can be seen
 
 
+@dataclass(frozen=True, kw_only=True)
+class AnnotateOptions(PageOptions, AnnotatorOptions, RootOptions):
+    """The options of `annotate`."""
+
+    model: str | None = argument(f"{MODEL_HELP} If not given: {DEFAULT_MODEL}.", None)
+    task: list[str] | None = parameter(
+        None, f"A corpus with examples; may be given several times. If not given: {DEFAULT_TASK}."
+    )
+    split: str = parameter("validation", "Which split of the corpora.")
+    to: Path = parameter(
+        Path("map-labels.jsonl"), "The file for the labels. Labels are added if it exists.",
+        metavar="FILE",
+    )  # fmt: skip
+    seed: int = parameter(0, "Decides which maps are drawn, and their order.")
+    turn: int = parameter(
+        1, "2, 3, …: label the same maps again, in another order.", minimum=1, option="--pass"
+    )
+    port: int = parameter(8765, "The port of the page. 0: any free port.", minimum=0, maximum=65535)
+    agreement: Path | None = parameter(
+        None, "No page: show how well the annotators of FILE agree.", metavar="FILE"
+    )
+
+
 def add_to(app: typer.Typer) -> None:
     """Put `annotate` into the app."""
-    app.command(
+    Command(
         "annotate",
-        epilog=examples(
+        annotate,
+        [AnnotateOptions],
+        examples=[
             "bertology annotate --count 50",
             "bertology annotate ./my-run/model --task mrpc --task sst-2 --to labels.jsonl",
             "bertology annotate ./my-run/model --task mrpc --to labels.jsonl --pass 2",
             "bertology annotate --agreement labels.jsonl",
-        ),
-    )(annotate)
+        ],
+    ).add_to(app)
 
 
-def annotate(
-    model: Annotated[
-        str | None,
-        typer.Argument(help="A bundled model, a folder or a Hugging Face id.", show_default=False),
-    ] = None,
-    task: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A corpus to take examples from; may be given several times.", show_default=False
-        ),
-    ] = None,
-    split: Annotated[str, typer.Option(help="Which part of the corpora.")] = "validation",
-    root: Annotated[
-        Path | None, typer.Option(help="The folder that holds the data of catalogue entries.")
-    ] = None,
-    to: Annotated[
-        Path, typer.Option(help="The file for the labels; one that is there grows.")
-    ] = Path("map-labels.jsonl"),
-    count: Annotated[int, typer.Option(help="How many maps.", min=1)] = 400,
-    seed: Annotated[int, typer.Option(help="Which maps are drawn, and their order.")] = 0,
-    annotator: Annotated[
-        str | None, typer.Option(help="Who labels; you, if left out.", show_default=False)
-    ] = None,
-    turn: Annotated[
-        int, typer.Option("--pass", help="2, 3, …: the same maps anew, in another order.", min=1)
-    ] = 1,
-    port: Annotated[
-        int, typer.Option(help="Where the page is served; 0: any free port.", min=0, max=65535)
-    ] = 8765,
-    no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Say where the page is, and do not open it.")
-    ] = False,
-    agreement: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Serve nothing: show how those who labelled FILE agree."),
-    ] = None,
-) -> None:
-    """Label attention maps by eye: vertical, diagonal, both, block or heterogeneous.
+def annotate(options: AnnotateOptions) -> None:
+    """Label attention maps on a page in your browser, and get a file of labels.
 
-    Opens a page with map after map; keys 1 to 5 label. Every label is kept at once, and the same
-    command goes on where you stopped. The page is served to this machine only.
+    Keys 1 to 5 label a map as vertical, diagonal, both, block or heterogeneous. Every label is
+    saved at once. If you stop, the same command continues. Only this machine can open the page.
     """
-    if agreement is not None:
-        _show_agreement(agreement)
+    if options.agreement is not None:
+        _show_agreement(options.agreement)
         return
     from bertology.server.serving import address_of, check_extra, claim_port, serve
 
     check_extra("bertology annotate")
     from bertology.server.annotate import annotate_app
 
-    with claim_port(port) as claimed:  # cheaper to be told before a model is loaded
-        encoder = _load_encoder(model)
-        drawn = Drawn(split, count, seed, turn)
+    with claim_port(options.port) as claimed:  # before a model is loaded, which takes longer
+        encoder = _load_encoder(options.model)
         labelling = labelling_of(
-            encoder, task or [DEFAULT_TASK], to, annotator or login(), root=root, drawn=drawn
+            encoder,
+            options.task or [DEFAULT_TASK],
+            options.to,
+            options.annotator or login(),
+            root=options.root,
+            drawn=Drawn(options.split, options.count, options.seed, options.turn),
         )
-        _say_state(labelling, to)
-        say(f"Page: {address_of(claimed)}    Stop with Ctrl-C; the same command goes on.")
+        _say_state(labelling, options.to)
+        say(f"Page: {address_of(claimed)}    Stop with Ctrl-C. The same command continues.")
         app = annotate_app(labelling, encoder, port=claimed.getsockname()[1])
-        serve(app, claimed, open_browser=not no_browser)
-    _say_state(labelling, to)
-    say(f"Agreement: bertology annotate --agreement {shlex.quote(str(to))}")
+        serve(app, claimed, open_browser=not options.no_browser)
+    _say_state(labelling, options.to)
+    say(f"Agreement: bertology annotate --agreement {shlex.quote(str(options.to))}")
 
 
 def _say_state(labelling: Labelling, to: Path) -> None:
@@ -123,7 +129,7 @@ def labelling_of(
     to: Path,
     annotator: str,
     *,
-    root: Path | None = None,
+    root: str | None = None,
     drawn: Drawn,
 ) -> Labelling:
     """The maps to label and where their labels go, for this command and for the explorer."""
@@ -145,7 +151,7 @@ def login() -> str:
         ) from None
 
 
-def _load_corpora(names: list[str], split: str, root: Path | None) -> list[Corpus]:
+def _load_corpora(names: list[str], split: str, root: str | None) -> list[Corpus]:
     from bertology.data.loading import load_corpus
 
     return [load_corpus(name, split=split, root=root) for name in names]
@@ -154,7 +160,7 @@ def _load_corpora(names: list[str], split: str, root: Path | None) -> list[Corpu
 def _load_encoder(model: str | None) -> Encoder:
     from bertology.model.encoder import Encoder
 
-    encoder = Encoder.load() if model is None else Encoder.load(model)
+    encoder = Encoder.load(model or DEFAULT_MODEL)
     encoder.require("patterns")
     encoder.require_tokenizer()
     return encoder

@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
 
 import typer
 
+from bertology.cli.command import Command
 from bertology.cli.console import examples, say, show_table
+from bertology.cli.typer_options import argument
+from bertology.parameters import parameter
 
 __all__ = ["add_to"]
 
 
+@dataclass(frozen=True, kw_only=True)
+class ClaimsOptions:
+    """The options of `claims`."""
+
+    search: str = parameter("", "Only claims with all these words in id, text, source or study.")
+    paper: str = parameter("", "Only claims of this paper: dark-secrets, or words of its title.")
+    study: str = parameter("", "Only claims that this study tests.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShowClaimOptions:
+    """The argument of `claims show`."""
+
+    claim_id: str = argument("The claim.", metavar="ID")
+
+
 def add_to(app: typer.Typer) -> None:
     """Put `claims` into the app."""
+    listing = Command("claims", list_claims, [ClaimsOptions])
     group = typer.Typer(
         invoke_without_command=True,
         epilog=examples(
@@ -22,29 +42,22 @@ def add_to(app: typer.Typer) -> None:
             "bertology claims show dark-secrets.some-heads-hurt",
         ),
     )
-    group.callback()(list_claims)
-    group.command("show", epilog=examples("bertology claims show dark-secrets.some-heads-hurt"))(
-        show_claim
-    )
+    group.callback()(listing.function())
+    Command(
+        "show",
+        show_claim,
+        [ShowClaimOptions],
+        examples=["bertology claims show dark-secrets.some-heads-hurt"],
+    ).add_to(group)
     app.add_typer(group, name="claims")
 
 
-def list_claims(
-    ctx: typer.Context,
-    search: Annotated[
-        str, typer.Option(help="Only claims with all these words in id, text, source or study.")
-    ] = "",
-    paper: Annotated[
-        str, typer.Option(help="Only claims of this paper: dark-secrets, or words of the source.")
-    ] = "",
-    study: Annotated[str, typer.Option(help="Only claims that this study tests.")] = "",
-) -> None:
-    """List or search what the literature claims, and the study that tests it."""
-    if ctx.invoked_subcommand is not None:
-        return
+def list_claims(options: ClaimsOptions) -> None:
+    """List or search the claims of the literature, and the study that tests each."""
     from bertology.results.claims import find_claims
 
-    found = find_claims(search, paper=paper, study=study)
+    search = options.search
+    found = find_claims(search, paper=options.paper, study=options.study)
     if not found:
         say(f"No claim has all of {search!r}. See them all with: bertology claims")
         return
@@ -58,12 +71,12 @@ def list_claims(
     say(f"{len(found)} claims. More about one: bertology claims show ID")
 
 
-def show_claim(claim_id: Annotated[str, typer.Argument(metavar="ID", help="The claim.")]) -> None:
-    """Show one claim: source, what was published, how it is judged, and what that means."""
+def show_claim(options: ShowClaimOptions) -> None:
+    """Show one claim: its source, the published numbers, the rule that judges it, and why."""
     from bertology.errors import UnknownNameError
     from bertology.results.claims import load_claims
 
-    claims = {c.id: c for c in load_claims()}
+    claims, claim_id = {c.id: c for c in load_claims()}, options.claim_id
     if claim_id not in claims:
         raise UnknownNameError(
             "claim", claim_id, claims, hint="Search with: bertology claims --search WORDS"

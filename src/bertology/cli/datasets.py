@@ -2,42 +2,48 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from dataclasses import dataclass
 
 import typer
 
-from bertology.cli.console import examples, say, show_table
+from bertology.cli.command import Command
+from bertology.cli.console import say, show_table
+from bertology.cli.option_groups import RootOptions
+from bertology.cli.typer_options import argument
 
 __all__ = ["add_to"]
 
 
+@dataclass(frozen=True, kw_only=True)
+class DatasetsOptions(RootOptions):
+    """The options of `datasets`."""
+
+    query: list[str] | None = argument(
+        "A name, or words to find in name, title, task, fields or citation.", None
+    )
+
+
 def add_to(app: typer.Typer) -> None:
     """Put `datasets` into the app."""
-    app.command(
+    Command(
         "datasets",
-        epilog=examples(
+        list_datasets,
+        [DatasetsOptions],
+        examples=[
             "bertology datasets",
             "bertology datasets paraphrase",
             "bertology datasets mrpc --root ./data",
-        ),
-    )(list_datasets)
+        ],
+    ).add_to(app)
 
 
-def list_datasets(
-    query: Annotated[
-        list[str] | None,
-        typer.Argument(help="A name, or words to find in name, title, task, fields or citation."),
-    ] = None,
-    root: Annotated[
-        Path | None, typer.Option(help="The folder that holds the data of catalogue entries.")
-    ] = None,
-) -> None:
-    """List or search the corpora; one found alone is shown in full, with how to get it."""
+def list_datasets(options: DatasetsOptions) -> None:
+    """List or search the corpora. With the name of one: all about it, and how to get it."""
     from bertology.data import catalog
     from bertology.data.loading import describe
 
-    words = " ".join(query or [])
+    root = options.root
+    words = " ".join(options.query or [])
     named = [e for e in catalog.entries().values() if words in (e.name, *e.aliases)]
     found = named or catalog.find(words)
     if not found:
@@ -55,7 +61,7 @@ def list_datasets(
     say("More about one, and how to get it: bertology datasets NAME")
 
 
-def _show(name: str, root: Path | None) -> None:
+def _show(name: str, root: str | None) -> None:
     from bertology.data.loading import describe
 
     about = describe(name, root=root)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from bertology.cli.console import examples, say, show_table
+from bertology.cli.command import Command
+from bertology.cli.console import say, show_table
+from bertology.parameters import flag, parameter
 
 if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     from bertology.train.finetune import Step
     from bertology.train.lesson import Lesson
 
-__all__ = ["add_to", "demo"]
+__all__ = ["DemoOptions", "add_to", "demo"]
 
 _STUDY = "head-ablation"
 _STRONGEST = 8  # heads in the table
@@ -26,26 +29,35 @@ _BLANK = "She opened the {mask} and went in."
 _PAIR = ("The keys to the cabinet are here.", "The keys to the cabinet is here.")
 
 
+@dataclass(frozen=True, kw_only=True)
+class DemoOptions:
+    """The options of `demo`."""
+
+    to: Path = parameter(
+        Path("bertology-demo"), "The folder for the model, the results and the figures.",
+        metavar="FOLDER",
+    )  # fmt: skip
+    fresh: bool = flag("Fine-tune and measure again, even if it was done before.")
+
+
 def add_to(app: typer.Typer) -> None:
     """Put `demo` into the app."""
-    app.command("demo", epilog=examples("bertology demo", "bertology demo --to /tmp/demo --fresh"))(
-        demo
-    )
+    Command(
+        "demo",
+        demo,
+        [DemoOptions],
+        examples=["bertology demo", "bertology demo --to /tmp/demo --fresh"],
+    ).add_to(app)
 
 
-def demo(
-    to: Annotated[
-        Path, typer.Option(help="The folder for the model, the results and the figures.")
-    ] = Path("bertology-demo"),
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Teach and measure again, even if it was done before.")
-    ] = False,
-) -> None:
-    """Teach the bundled BERT a task, switch off its heads one by one, show what happens.
+def demo(options: DemoOptions) -> None:
+    """Fine-tune the bundled BERT, disable its heads one by one, and get a table and a figure.
 
-    Needs no network and no data: the model comes along, and sentences are made by the bundled
-    grammar. Takes two to three minutes on two cores; a second time it only shows what it found.
+    Needs no network and no data: the model is bundled, and the bundled grammar makes the
+    sentences. Takes two to three minutes on two cores. If you run it again, it shows the same
+    results without computing them again.
     """
+    to, fresh = options.to, options.fresh
     lesson = demo_lesson()
     _show_knowledge(lesson.start)
     validation = lesson.validation()

@@ -1,21 +1,22 @@
-"""`bertology families`: which models can be looked into, and how far."""
+"""`bertology families`: the supported model families."""
 
 from __future__ import annotations
 
 import typer
 
-from bertology.cli.console import examples, say, show_table
+from bertology.cli.command import Command
+from bertology.cli.console import say, show_table
 
 __all__ = ["add_to"]
 
 
 def add_to(app: typer.Typer) -> None:
     """Put `families` into the app."""
-    app.command("families", epilog=examples("bertology families"))(list_families)
+    Command("families", list_families, examples=["bertology families"]).add_to(app)
 
 
 def list_families() -> None:
-    """List the supported model families and what each can give."""
+    """List the supported model families, and what can be read and changed in each."""
     from bertology.model.families import FAMILIES, Capability
 
     rows = []
@@ -24,4 +25,4 @@ def list_families() -> None:
         marks = ["yes" if c in family.capabilities else "-" for c in Capability]
         rows.append((name, family.title, *marks))
     show_table(("family", "models", *(c.value for c in Capability)), rows)
-    say("A study that needs what a family cannot give says so before any work.")
+    say("A study that needs what a family does not have says so before it starts.")

@@ -1,21 +1,21 @@
-"""`bertology finetune`: teach a pre-trained encoder a task, once for each seed."""
+"""`bertology finetune`: fine-tune a pre-trained encoder on a task, once for each seed."""
 
 from __future__ import annotations
 
-import inspect
 import shlex
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from bertology.cli.console import examples, say, show_table, warn
-from bertology.cli.options import columns_of, given_values, options_of
-from bertology.cli.run import COMMAND
+from bertology.cli.command import Command, command_line
+from bertology.cli.console import say, show_table, warn
+from bertology.cli.option_groups import MODEL_HELP, LoadingOptions, SourceOptions
+from bertology.cli.typer_options import argument, columns_of
 from bertology.errors import InterruptedRunError, ParameterError
-from bertology.parameters import parameter
+from bertology.parameters import flag, parameter
 
 if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
@@ -24,131 +24,92 @@ if TYPE_CHECKING:
 
 __all__ = ["FinetuneOptions", "add_to"]
 
-_HELP = """Teach a pre-trained model a task: any corpus that poses a classification or regression.
 
-MODEL is a bundled model, a folder or a Hugging Face id; its head is a new one. TASK is a name of
-the catalogue (all nine of GLUE are there), a file or folder, or a hub id. There is one ordinary
-Hugging Face folder for each seed, with its model card and, in bertology.json, where it comes from.
+@dataclass(frozen=True, kw_only=True)
+class FinetuneOptions(SourceOptions, LoadingOptions):
+    """The options of `finetune`."""
 
-The same command goes on where it was stopped, and does nothing twice.
-"""
-
-
-@dataclass(frozen=True)
-class FinetuneOptions:
-    """What a fine-tuning may be given."""
-
+    model: str = argument(f"{MODEL_HELP} It gets a new head.")
+    task: str = argument("A corpus with a task: a name such as mrpc, a file, a folder or a hub id.")
     start: str = parameter(
         "pretrained",
-        "pretrained; random: all weights drawn from the normal distribution, then fine-tuned; "
-        "frozen: not fine-tuned at all, with a random head; frozen-features: only the head learns.",
+        "pretrained: the weights as they are. random: all weights random, then fine-tuned. "
+        "frozen: a random head and no training. frozen-features: only the head is trained.",
         choices=("pretrained", "random", "frozen", "frozen-features"),
     )
     epochs: int = parameter(3, "Passes over the training data.", minimum=1)
     batch_size: int = parameter(32, "Examples in one update.", minimum=1)
     rate: float | None = parameter(
         None,
-        "The highest learning rate. If not given: 2e-5; 1e-4 for models less than 512 wide and "
-        "3e-4 for less than 256 (such as bertology-mini); 1e-3 where only the head learns.",
+        "The highest learning rate. If not given: 2e-5; 1e-4 for a hidden size below 512 and "
+        "3e-4 below 256 (such as bertology-mini); 1e-3 where only the head is trained.",
         minimum=1e-9,
     )
     seeds: tuple[int, ...] = parameter(
-        (0,), "One run for each: 0,1,2. Of the new weights, the order of examples and dropout."
+        (0,), "One model for each seed: 0,1,2. It sets new weights, order of examples, dropout."
     )
     max_length: int | None = parameter(
-        None, "Cut texts to so many tokens; if not given, to what the model takes.", minimum=3
+        None, "Cut texts to so many tokens. If not given: to what the model can read.", minimum=3
     )
     early_stopping: int | None = parameter(
         None,
-        "Stop after so many epochs without a better validation score, and keep the best epoch.",
+        "Stop after so many epochs without a better validation score; keep the best epoch.",
         minimum=1,
     )
     precision: str = parameter(
         "float32",
-        "bfloat16 is mixed precision, for GPUs; weights stay float32.",
+        "bfloat16: mixed precision, for GPUs; the weights stay float32.",
         choices=("float32", "bfloat16"),
     )
-    limit: int | None = parameter(None, "Learn from at most so many examples.", minimum=1)
+    limit: int | None = parameter(None, "Train on at most so many examples.", minimum=1)
     validation: str | None = parameter(
-        None, "Other data to judge by: a name, file, folder or hub id."
+        None, "Other data for validation: a name, file, folder or hub id."
     )
-    validation_limit: int | None = parameter(None, "Judge by at most so many examples.", minimum=1)
-    train_split: str = parameter("train", "The split to learn from.")
-    split: str = parameter("validation", "The split to judge by.")
-    columns: tuple[str, ...] = parameter(
-        (), "Columns of a file of your own: text=sentence,label=gold."
+    validation_limit: int | None = parameter(
+        None, "Validate on at most so many examples.", minimum=1
     )
-    root: str | None = parameter(None, "The folder that holds the data of catalogue entries.")
-    allow_pickle: bool = field(
-        default=False,
-        metadata={"help": "Load pickled weights, which can run code.", "flag": True},
-    )
-    trust_remote_code: bool = field(
-        default=False, metadata={"help": "Run code that comes with the model.", "flag": True}
-    )
-    device: str = parameter("auto", "cpu, cuda, cuda:1, mps; auto takes what is there.")
+    train_split: str = parameter("train", "The split to train on.")
+    split: str = parameter("validation", "The split to validate on.")
     to: str | None = parameter(
-        None, "Where the models go. If not given: results/finetuned/MODEL/TASK-START."
+        None,
+        "The folder for the models. If not given: results/finetuned/MODEL/TASK-START.",
+        metavar="FOLDER",
     )
-    force: bool = field(
-        default=False, metadata={"help": "Make models anew that are there.", "flag": True}
-    )
+    force: bool = flag("Train again models that are already there.")
 
 
 def add_to(app: typer.Typer) -> None:
     """Put `finetune` into the app."""
-    app.command(
+    Command(
         "finetune",
-        help=_HELP,
-        short_help="Teach a pre-trained model a task.",
-        no_args_is_help=True,
-        epilog=examples(
+        finetune,
+        [FinetuneOptions],
+        examples=[
             "bertology finetune bertology-mini grammar-entailment --epochs 1 --batch-size 16",
             "bertology finetune bertology-mini mrpc --seeds 0,1,2 --to my-mrpc",
             "bertology finetune bertology-mini rte --start random --early-stopping 2",
             "bertology finetune user/model-on-the-hub reviews.csv --validation held-out.csv "
             "--columns text=review,label=stars",
-        ),
-    )(_command())
+        ],
+        needs_input=True,
+    ).add_to(app)
 
 
-def _command() -> Callable[..., None]:
-    """A function whose signature is the options, for typer to read."""
+def finetune(options: FinetuneOptions) -> None:
+    """Fine-tune a pre-trained model on a task, and get one model for each seed.
 
-    def command(ctx: typer.Context, model: str, task: str, **given: Any) -> None:
-        options = FinetuneOptions(**given_values(FinetuneOptions, given))
-        again = shlex.split(str(ctx.meta.get(COMMAND, "bertology finetune")))
-        _finetune(model, task, options, again=shlex.join(w for w in again if w != "--force"))
+    TASK may be any corpus for classification or regression; all nine tasks of GLUE have names.
+    Each model is an ordinary Hugging Face folder with a model card; its file bertology.json
+    records how it was made.
 
-    places = {"ctx": typer.Context, "model": _argument("MODEL"), "task": _argument("TASK")}
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    signature = [inspect.Parameter(n, kind, annotation=a) for n, a in places.items()]
-    signature += [_escaped(o) for o in options_of(FinetuneOptions, panel="Options")]
-    command.__signature__ = inspect.Signature(signature)  # type: ignore[attr-defined]
-    command.__annotations__ = {p.name: p.annotation for p in signature}
-    return command
-
-
-def _escaped(option: inspect.Parameter) -> inspect.Parameter:
-    """The main app reads help as rich's markup, where `[default: 3]` would be a style."""
-    from rich.markup import escape
-
-    (settings,) = option.annotation.__metadata__
-    settings.help = escape(settings.help)
-    return option
-
-
-def _argument(name: str) -> Any:
-    return Annotated[str, typer.Argument(metavar=name, show_default=False)]
-
-
-def _finetune(model: str, task: str, options: FinetuneOptions, *, again: str) -> None:
+    Finished models are kept. If the command is stopped, the same command continues.
+    """
     from bertology.train.tuning import make_tuned
 
     if not options.seeds or len(set(options.seeds)) < len(options.seeds):
         raise ParameterError("--seeds", "finetune", "name each seed once", list(options.seeds))
-    job = _job(model, task, options)
-    place = Path(options.to) if options.to else _default_place(model, job)
+    job = _job(options)
+    place = Path(options.to) if options.to else _default_place(options.model, job)
     _tell_job(job, options)
     records: list[dict[str, Any]] = []
     for seed in options.seeds:
@@ -164,7 +125,10 @@ def _finetune(model: str, task: str, options: FinetuneOptions, *, again: str) ->
         except (InterruptedRunError, KeyboardInterrupt) as stopped:
             done = f"{len(records)} of {len(options.seeds)} models are finished"
             problem = getattr(stopped, "problem", "Stopped.")
-            raise InterruptedRunError(f"{problem} {done}.", hint=f"Go on with: {again}") from None
+            again = command_line(without="--force")
+            raise InterruptedRunError(
+                f"{problem} {done}.", hint=f"Continue with: {again}"
+            ) from None
         finally:
             line.stop()
         records.append(record)
@@ -172,23 +136,17 @@ def _finetune(model: str, task: str, options: FinetuneOptions, *, again: str) ->
     _show(records, place)
 
 
-def _job(model: str, task: str, options: FinetuneOptions) -> TuningJob:
-    from bertology.model.encoder import Encoder
+def _job(options: FinetuneOptions) -> TuningJob:
     from bertology.train.encoded import task_of
     from bertology.train.finetune import FinetuneSettings
     from bertology.train.starts import default_rate, find_start
     from bertology.train.tuning import TuningJob, check_apart
 
-    train, validation = _corpora(task, options)
+    train, validation = _corpora(options)
     for corpus in (train, validation):
         task_of(corpus)
     check_apart(train, validation)
-    encoder = Encoder.load(
-        model,
-        device=options.device,
-        allow_pickle=options.allow_pickle,
-        trust_remote_code=options.trust_remote_code,
-    )
+    encoder = options.model_source().load()
     encoder.require_tokenizer()
     start = find_start(options.start)
     rate = options.rate
@@ -205,24 +163,19 @@ def _job(model: str, task: str, options: FinetuneOptions) -> TuningJob:
     return TuningJob(encoder, train, validation, start, settings)
 
 
-def _corpora(task: str, options: FinetuneOptions) -> tuple[Corpus, Corpus]:
-    from bertology.data.loading import load_corpus
+def _corpora(options: FinetuneOptions) -> tuple[Corpus, Corpus]:
     from bertology.run.api import resolve_corpus
 
-    columns: dict[str, Any] = columns_of(options.columns, of="finetune")
-    asked = (
-        (task, options.train_split, options.limit),
-        (options.validation or task, options.split, options.validation_limit),
-    )
+    columns = columns_of(options.columns, of="finetune")
     train, validation = (
         resolve_corpus(
-            load_corpus(name, split=split, limit=limit, root=options.root, **columns),
-            poses_task=True,
+            name, must_have_task=True, split=split, limit=limit, root=options.root, **columns
         )
-        for name, split, limit in asked
+        for name, split, limit in (
+            (options.task, options.train_split, options.limit),
+            (options.validation or options.task, options.split, options.validation_limit),
+        )
     )
-    assert train is not None
-    assert validation is not None
     return train, validation
 
 

@@ -28,6 +28,7 @@ from bertology.cli import (
     studies,
     verify,
 )
+from bertology.cli.command import command_line, remember_command_line
 from bertology.cli.console import examples, say_error
 from bertology.errors import BertologyError, InterruptedRunError
 from bertology.quiet import be_verbose, hush, is_verbose
@@ -39,7 +40,7 @@ class _Cli(TyperGroup):
     """The root command: remembers the command line, and turns errors into messages."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        ctx.meta[run.COMMAND] = shlex.join(["bertology", *args])
+        remember_command_line(args)
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
@@ -60,7 +61,7 @@ class _Cli(TyperGroup):
         except (typer.Exit, typer.Abort, typer.TyperException):
             raise  # typer's own ways to stop
         except Exception as error:
-            raise _unexpected(error, ctx) from None
+            raise _unexpected(error) from None
 
 
 app = typer.Typer(
@@ -106,14 +107,14 @@ def _show_version(wanted: bool) -> None:
 def root(
     verbose: Annotated[
         bool,
-        typer.Option("--verbose", "-v", help="Let the libraries below speak; show tracebacks."),
+        typer.Option("--verbose", "-v", help="Show messages of the libraries, and tracebacks."),
     ] = False,
     version: Annotated[
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Look into BERT-like encoders, switch off parts, and judge what the literature says."""
+    """Study BERT-like encoders: see attention, disable parts, and test claims of the literature."""
     if verbose:
         be_verbose()
     hush()
@@ -124,9 +125,9 @@ def _trace_if_verbose() -> None:
         traceback.print_exc()
 
 
-def _unexpected(error: Exception, ctx: Any) -> typer.Exit:
+def _unexpected(error: Exception) -> typer.Exit:
     _trace_if_verbose()
-    words = shlex.split(ctx.meta[run.COMMAND])
+    words = shlex.split(command_line())
     again = shlex.join([words[0], "-v", *words[1:]])
     hint = None if is_verbose() else f"This is a bug. For the traceback run with -v: {again}"
     text = str(error) or "no further message"

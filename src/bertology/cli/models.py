@@ -1,43 +1,51 @@
-"""`bertology models`: the models that come along, and the training steps of any folder."""
+"""`bertology models`: the bundled models, and those in folders of the user."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from bertology.cli.console import examples, say, show_table
+from bertology.cli.command import Command
+from bertology.cli.console import say, show_table
+from bertology.cli.typer_options import argument
 
 __all__ = ["add_to"]
 
 
+@dataclass(frozen=True, kw_only=True)
+class ModelsOptions:
+    """The arguments of `models`."""
+
+    folders: list[Path] | None = argument("Folders with models to list as well.", None)
+
+
 def add_to(app: typer.Typer) -> None:
     """Put `models` into the app."""
-    app.command("models", epilog=examples("bertology models", "bertology models ./my-run/model"))(
-        list_models
-    )
+    Command(
+        "models",
+        list_models,
+        [ModelsOptions],
+        examples=["bertology models", "bertology models ./my-run/model"],
+    ).add_to(app)
 
 
-def list_models(
-    folders: Annotated[
-        list[Path] | None, typer.Argument(help="Folders with models to list as well.")
-    ] = None,
-) -> None:
-    """List the models that come along: shape, parameters, and the training steps they have."""
+def list_models(options: ModelsOptions) -> None:
+    """List the bundled models: size, number of parameters, and training steps."""
     from bertology.model.loading.names import bundled_models, locate
 
     found = dict(bundled_models())
-    for folder in folders or []:
+    for folder in options.folders or []:
         found[str(folder)] = Path(locate(str(folder.absolute())).source)
     if not found:
-        say("No model comes with this version. Give a folder to see what is in it.")
+        say("No model is bundled with this version. Give a folder to list the model in it.")
         return
     rows = [(name, *_shown(folder)) for name, folder in found.items()]
     show_table(("model", "family", "shape", "parameters", "steps"), rows)
-    say("Load one as --model MODEL; an earlier training step as --model MODEL@STEP.")
+    say("Use one with --model MODEL, or an earlier training step of it with --model MODEL@STEP.")
 
 
 def _shown(folder: Path) -> tuple[str, str, str, str]:

@@ -6,21 +6,24 @@ import os
 import shlex
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from bertology.cli.console import examples, say, show_table
-from bertology.cli.run import COMMAND
+from bertology.cli.command import Command, command_line
+from bertology.cli.console import say, show_table
+from bertology.cli.option_groups import DeviceOptions
 from bertology.errors import BertologyError, InterruptedRunError, ParameterError
+from bertology.parameters import flag, parameter
 
 if TYPE_CHECKING:
     from bertology.train.pretrain.loop import Report
     from bertology.train.pretrain.project import Plan
     from bertology.train.pretrain.recipe import Recipe
 
-__all__ = ["EXAMPLE", "add_to", "pretrain"]
+__all__ = ["EXAMPLE", "PretrainOptions", "add_to", "pretrain"]
 
 EXAMPLE = """\
 # A recipe for `bertology pretrain`. This one learns from sentences of the bundled grammar: it needs
@@ -75,57 +78,53 @@ card:
 _QUIET_SECONDS = 30  # between two lines where there is no terminal to keep one line alive in
 
 
+@dataclass(frozen=True, kw_only=True)
+class PretrainOptions(DeviceOptions):
+    """The options of `pretrain`."""
+
+    config: Path | None = parameter(None, "The recipe: a YAML file.", metavar="FILE")
+    to: Path | None = parameter(
+        None, "The folder for the model and all files of the training.", metavar="FOLDER"
+    )
+    steps: int | None = parameter(
+        None, "Train for so many steps, not those of the recipe.", minimum=1
+    )
+    fresh: bool = flag("Delete the training state in the folder and start again.")
+    dry_run: bool = flag("Show size, steps, tokens and disk space, and do nothing.")
+    example: bool = flag("Print an example of a recipe, and do nothing.")
+
+
 def add_to(app: typer.Typer) -> None:
     """Put `pretrain` into the app."""
-    app.command(
+    Command(
         "pretrain",
-        epilog=examples(
+        pretrain,
+        [PretrainOptions],
+        examples=[
             "bertology pretrain --example > recipe.yaml",
             "bertology pretrain --config recipe.yaml --to my-bert --dry-run",
             "bertology pretrain --config recipe.yaml --to my-bert",
             "torchrun --nproc-per-node 4 -m bertology pretrain --config recipe.yaml --to my-bert",
-        ),
-    )(pretrain)
+        ],
+    ).add_to(app)
 
 
-def pretrain(
-    ctx: typer.Context,
-    config: Annotated[
-        Path | None, typer.Option(help="The recipe, a YAML file.", show_default=False)
-    ] = None,
-    to: Annotated[
-        Path | None,
-        typer.Option(help="The folder for everything that is made.", show_default=False),
-    ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
-    steps: Annotated[
-        int | None, typer.Option(help="Train for so many steps in place of the recipe's.", min=1)
-    ] = None,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Forget the training in the folder and begin anew.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what it would take, and stop.")
-    ] = False,
-    example: Annotated[
-        bool, typer.Option("--example", help="Print a recipe with comments, and stop.")
-    ] = False,
-) -> None:
-    """Make a vocabulary, prepare the text, train a BERT and save it with its model card.
+def pretrain(options: PretrainOptions) -> None:
+    """Pre-train a BERT on text by a recipe, and get the model with its tokenizer and model card.
 
-    The same command goes on where it was stopped, and does nothing twice: it finds the
-    vocabulary, the prepared text, the last state and the finished model in the folder.
+    Makes a vocabulary, prepares the text, trains and saves. If the command is stopped, the same
+    command continues: vocabulary, prepared text, training state and model are kept in the folder.
     """
-    if example:
+    if options.example:
         typer.echo(EXAMPLE, nl=False)
         return
-    recipe = _recipe(config, steps)
-    if dry_run:
-        _show_plan(recipe, to)
+    recipe = _recipe(options.config, options.steps)
+    if options.dry_run:
+        _show_plan(recipe, options.to)
         return
-    if to is None:
+    if options.to is None:
         raise ParameterError("to", "bertology pretrain", "name a folder: --to my-bert", None)
-    _train(recipe, to, device=device, fresh=fresh, command=_again(ctx))
+    _train(recipe, options.to, device=options.device, fresh=options.fresh)
 
 
 def _recipe(config: Path | None, steps: int | None) -> Recipe:
@@ -140,21 +139,20 @@ def _recipe(config: Path | None, steps: int | None) -> Recipe:
     return recipe if steps is None else recipe.with_steps(steps)
 
 
-def _again(ctx: typer.Context) -> str:
-    """The command that goes on; one that says --fresh would begin anew."""
-    words = shlex.split(str(ctx.meta.get(COMMAND, "bertology pretrain")))
-    command = shlex.join(w for w in words if w != "--fresh")
+def _command_to_continue() -> str:
+    """The same command without --fresh, which would start again."""
+    command = command_line(without="--fresh")
     count = os.environ.get("LOCAL_WORLD_SIZE", "1")
     if count == "1":
         return command
     return f"torchrun --nproc-per-node {count} -m {command}"
 
 
-def _train(recipe: Recipe, to: Path, *, device: str, fresh: bool, command: str) -> None:
+def _train(recipe: Recipe, to: Path, *, device: str, fresh: bool) -> None:
     from bertology.train.pretrain.materials import is_first
     from bertology.train.pretrain.project import make
 
-    line = _Line() if is_first() else None
+    line, hint = _Line() if is_first() else None, f"Continue with: {_command_to_continue()}"
     try:
         record = make(
             recipe,
@@ -165,11 +163,10 @@ def _train(recipe: Recipe, to: Path, *, device: str, fresh: bool, command: str) 
             progress=line.show if line else lambda report: None,
         )
     except InterruptedRunError as stopped:
-        raise InterruptedRunError(stopped.problem, hint=f"Go on with: {command}") from None
+        raise InterruptedRunError(stopped.problem, hint=hint) from None
     except KeyboardInterrupt:
         raise InterruptedRunError(
-            "Stopped while nothing was being trained; what was finished before is kept.",
-            hint=f"Go on with: {command}",
+            "Stopped before or after training; what was finished is kept.", hint=hint
         ) from None
     finally:
         if line:

@@ -1,20 +1,23 @@
-"""`bertology report MODEL`: all that a store knows of a model, on one page."""
+"""`bertology report MODEL`: all stored results of a model, on one page."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from bertology.cli.console import examples, say, warn
-from bertology.cli.run import COMMAND
+from bertology.cli.command import Command, command_line
+from bertology.cli.console import say, warn
+from bertology.cli.option_groups import DeviceOptions, StoreOptions
+from bertology.cli.typer_options import argument
 from bertology.errors import CapabilityError, StoreError
+from bertology.parameters import flag, parameter
 
 if TYPE_CHECKING:
     from bertology.report.atlas.about import About
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     from bertology.report.atlas.gathering import Subject
     from bertology.results.store import Store
 
-__all__ = ["add_to"]
+__all__ = ["ReportOptions", "add_to"]
 
 # What makes a full page from nothing: maps, their types, and what is attended to.
 _STANDARD = ("attention-maps", "map-types", "token-classes")
@@ -30,66 +33,47 @@ _CORPUS = "grammar"
 _EXAMPLES = 300
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions(StoreOptions, DeviceOptions):
+    """The options of `report`."""
+
+    model: str = argument("A model in the store: its name, its folder or its fingerprint.")
+    task: str | None = parameter(None, "Of the models fine-tuned from it, only those on this task.")
+    compare: str | None = parameter(
+        None, "Compare with another model in the store, or with MODEL fine-tuned on this task."
+    )
+    to: Path | None = parameter(
+        None, "The file of the page. If not given: MODEL.html here.", metavar="FILE"
+    )
+    measure: bool = flag(
+        f"First run {', '.join(_STANDARD)} on sentences of the bundled grammar, unless stored."
+    )
+    export: Path | None = parameter(
+        None, "Also write every figure as SVG, PNG and PDF, and every table as CSV and LaTeX.",
+        metavar="FOLDER",
+    )  # fmt: skip
+
+
 def add_to(app: typer.Typer) -> None:
     """Put `report` into the app."""
-    app.command(
+    Command(
         "report",
-        no_args_is_help=True,
-        epilog=examples(
+        report,
+        [ReportOptions],
+        examples=[
             "bertology report bertology-mini --measure",
             "bertology report bertology-mini --store reproductions/dark-secrets/results",
             "bertology report bertology-mini --compare mrpc --to before-and-after.html",
             "bertology report bertology-mini --export figures",
-        ),
-    )(report)
+        ],
+        needs_input=True,
+    ).add_to(app)
 
 
-def report(
-    ctx: typer.Context,
-    model: Annotated[
-        str,
-        typer.Argument(
-            help="A model's name, its folder, or its fingerprint.",
-            metavar="MODEL",
-            show_default=False,
-        ),
-    ],
-    task: Annotated[
-        str | None, typer.Option(help="Of the models fine-tuned from it, only those on this task.")
-    ] = None,
-    compare: Annotated[
-        str | None,
-        typer.Option(
-            help="Beside another model in the store, or beside itself fine-tuned on a task."
-        ),
-    ] = None,
-    store: Annotated[
-        str, typer.Option("--store", help="Where results are kept: a folder or an fsspec URL.")
-    ] = "results",
-    to: Annotated[
-        Path | None,
-        typer.Option(help="The page's file. If not given: MODEL.html here.", show_default=False),
-    ] = None,
-    measure: Annotated[
-        bool,
-        typer.Option(
-            "--measure",
-            help=f"First run {', '.join(_STANDARD)} over the bundled grammar; what is stored is "
-            "not run again.",
-        ),
-    ] = False,
-    export: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Also write every figure as SVG, PNG and PDF, every table as CSV and LaTeX.",
-        ),
-    ] = None,
-    device: Annotated[str, typer.Option(help="For --measure: cpu, cuda, mps or auto.")] = "auto",
-) -> None:
-    """Write one page about a model: heads, layers, studies and claims, from stored results.
+def report(options: ReportOptions) -> None:
+    """Write one page about a model from stored results: heads, layers, studies and claims.
 
-    The page is a single file that needs no network and opens in any browser.
+    The page is a single HTML file. It needs no network and opens in any browser.
     """
     import bertology.studies  # noqa: F401 - says which class reads which study's results
     from bertology.report.atlas.gathering import gather
@@ -97,25 +81,27 @@ def report(
     from bertology.report.atlas.page import atlas_page
     from bertology.results.store import Store
 
-    place = Store(store)
-    if measure:
-        _measure(model, place, device, ctx.meta.get(COMMAND))
-    subject = gather(place, model, task)
-    compared = None if compare is None else _compared(place, subject, model, task, compare)
+    store, model, task = Store(options.store), options.model, options.task
+    if options.measure:
+        _measure(model, store, options.device)
+    subject = gather(store, model, task)
+    compared = None
+    if options.compare is not None:
+        compared = _compared(store, subject, model, task, options.compare)
     say(f"Drawing {counted(len(subject.entries), 'result')} of {subject.name} …")
-    with _heard("drawing", len(subject.entries)) as drawn:
+    with _progress("drawing", len(subject.entries)) as drawn:
         page = atlas_page(subject, _about, compared, drawn=drawn)
-    target = to or Path(f"{subject.name.replace('/', '-')}.html")
+    target = options.to or Path(f"{subject.name.replace('/', '-')}.html")
     _write(target, page)
     say(f"Page:  {target} ({len(page.encode()) / 1e6:.1f} MB)")
-    if export is not None:
-        _export(subject, export)
+    if options.export is not None:
+        _export(subject, options.export)
     found = str(subject.model.get("name") or model)  # `model` may be short, or a fingerprint
-    say(f"Next:  bertology verify {shlex.quote(found)} judges what is still open.")
+    say(f"Next:  bertology verify {shlex.quote(found)} tests more claims.")
 
 
 @contextmanager
-def _heard(title: str, total: int) -> Iterator[Callable[[int], None]]:
+def _progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
     """A bar while something is drawn."""
     from bertology.run.progress import choose_progress
 
@@ -164,22 +150,16 @@ def _compared(
     return Side(before, first), Side(f"{whole.name} fine-tuned on {other}", second)
 
 
-def _measure(model: str, store: Store, device: str, command: str | None) -> None:
-    """The standard set, part by part; a study that the model cannot give is told and left out."""
+def _measure(model: str, store: Store, device: str) -> None:
+    """Run the standard studies; one that needs what the model lacks is left out with a note."""
     from bertology.data.loading import load_corpus
-    from bertology.model.encoder import Encoder
-    from bertology.run.local import LocalEngine, cores
-    from bertology.run.progress import choose_progress
-    from bertology.run.session import Session
+    from bertology.run.api import ModelSource, make_session
     from bertology.studies import STUDIES
 
-    encoder = Encoder.load(model, device=device)
+    encoder = ModelSource(model, device=device).load()
     encoder.require_tokenizer()
     corpus = load_corpus(_CORPUS, limit=_EXAMPLES)
-    session = Session(
-        store=store, engine=LocalEngine(), progress=choose_progress(None), cpus=cores(),
-        command=command,
-    )  # fmt: skip
+    session = make_session(store, command=command_line())
     for number, name in enumerate(_STANDARD, start=1):
         say(f"  {number}/{len(_STANDARD)}  {name} over {corpus.name} ({len(corpus)} examples)")
         try:
@@ -192,7 +172,7 @@ def _export(subject: Subject, folder: Path) -> None:
     from bertology.report.atlas.export import export_atlas
 
     try:
-        with _heard("exporting", len(subject.entries)) as drawn:
+        with _progress("exporting", len(subject.entries)) as drawn:
             written = export_atlas(subject, folder, drawn=drawn)
     except OSError as error:
         raise StoreError(

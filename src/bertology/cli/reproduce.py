@@ -10,20 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from bertology.cli.carrying_out import (
+from bertology.cli.command import Command
+from bertology.cli.console import say, warn
+from bertology.cli.plans import (
     PlanOptions,
-    Teller,
+    StepLog,
     check_folder,
     load_encoder,
-    make_session,
+    session_of,
     show_missing,
     show_plan,
-    typed,
     wishes_of,
 )
-from bertology.cli.console import examples, say, warn
-from bertology.cli.options import given_values
-from bertology.cli.run import COMMAND
+from bertology.cli.typer_options import argument
 from bertology.errors import JobError
 from bertology.parameters import parameter
 
@@ -33,53 +32,50 @@ if TYPE_CHECKING:
 
 __all__ = ["ReproduceOptions", "add_to"]
 
-_HELP = """Do a whole paper again: fine-tune, run every study, judge every claim, write one page.
 
-PAPER is a name such as dark-secrets. Without options it takes the bundled model and tasks that \
-the bundled grammar makes, and needs no files and no network. Data that are not on this machine \
-are named on the page and left out.
-
-What was done is kept: the same command goes on where it was stopped, and does nothing twice.
-"""
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ReproduceOptions(PlanOptions):
-    """What a reproduction may be given."""
+    """The options of `reproduce`."""
 
+    paper: str = argument("A paper, such as dark-secrets.")
     to: str | None = parameter(
         None,
-        "Where the page, the models and the results go. If not given: reproductions/PAPER-MODEL.",
+        "The folder for the page, models and results. If not given: reproductions/PAPER-MODEL.",
+        metavar="FOLDER",
     )
 
 
 def add_to(app: typer.Typer) -> None:
     """Put `reproduce` into the app."""
-    app.command(
+    Command(
         "reproduce",
-        help=_HELP,
-        short_help="Do a whole paper again, and write one page about it.",
-        no_args_is_help=True,
-        epilog=examples(
+        reproduce,
+        [ReproduceOptions],
+        examples=[
             "bertology reproduce dark-secrets",
             "bertology reproduce dark-secrets --dry-run",
             "bertology reproduce dark-secrets --tasks mrpc,rte,sts-b --root data --to my-page",
             "bertology reproduce dark-secrets --model user/model-on-the-hub --examples 500",
-        ),
-    )(typed(_command, "paper", ReproduceOptions))
+        ],
+        needs_input=True,
+    ).add_to(app)
 
 
-def _command(ctx: typer.Context, paper: str, **given: Any) -> None:
-    options = ReproduceOptions(**given_values(ReproduceOptions, given))
-    _reproduce(paper, options, command=ctx.meta.get(COMMAND))
+def reproduce(options: ReproduceOptions) -> None:
+    """Repeat all experiments of a paper, and get one page with its figures and verdicts.
 
+    Fine-tunes the models, runs every study, judges every claim and writes a page (HTML) and a
+    summary (Markdown, JSON). Without options it takes the bundled model, and tasks that the
+    bundled grammar makes; it then needs no files and no network. Data that are not on this
+    machine are left out, and the page names them.
 
-def _reproduce(name: str, options: ReproduceOptions, *, command: str | None) -> None:
+    Finished steps are stored. If the command is stopped, the same command continues.
+    """
     from bertology.reproduce import REPRODUCTIONS
     from bertology.reproduce.account import Account, short_name
     from bertology.reproduce.carrying import Carrying
 
-    paper = REPRODUCTIONS.get(name)
+    paper = REPRODUCTIONS.get(options.paper)
     wishes = wishes_of(options)
     encoder = load_encoder(options, wishes.model, "base")
     encoder.require_tokenizer()
@@ -90,14 +86,14 @@ def _reproduce(name: str, options: ReproduceOptions, *, command: str | None) -> 
         return
     to = Path(options.to or Path("reproductions") / f"{paper.name}-{short_name(wishes.model)}")
     check_folder(to)
-    session = make_session(options, to, command)
+    session = session_of(options, to)
     say(f"{paper.title}: {len(plan.steps)} steps", style="bold")
     carrying = Carrying(
         wishes.model,
         to,
         session,
         load=lambda where, head: load_encoder(options, where, head),
-        tell=Teller(plan).tell,
+        tell=StepLog(plan).log,
     )
     account = Account(
         reproduction=paper,

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from bertology.cli.console import (
-    VERDICT_STYLES,
-    columns_that_fit,
-    examples,
-    say,
-    show_table,
-)
+from bertology.cli.command import Command
+from bertology.cli.console import VERDICT_STYLES, columns_that_fit, say, show_table
+from bertology.cli.option_groups import StoreOptions
+from bertology.cli.typer_options import argument, required
 from bertology.errors import UnknownNameError
+from bertology.parameters import parameter
 
 if TYPE_CHECKING:
     from bertology.results.result import Result
@@ -25,40 +24,69 @@ _ROWS = 20
 _LONG = 40  # characters of a cell
 _SHORT = 24  # tables after the first are shown when they are no longer than this
 
-StoreOption = Annotated[
-    str, typer.Option("--store", help="Where results are kept: a folder or an fsspec URL.")
-]
-Identity = Annotated[
-    str, typer.Argument(help="The result's identity, or as much of it as is unique.")
-]
+_IDENTITY = "The identity of the result, or its first characters if no other has the same."
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListOptions(StoreOptions):
+    """The options of `list`."""
+
+    study: str | None = parameter(None, "Only results of this study.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShowOptions(StoreOptions):
+    """The options of `show`."""
+
+    identity: str = argument(_IDENTITY)
+    rows: int = parameter(_ROWS, "How many rows of the main table to show.", minimum=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions(StoreOptions):
+    """The options of `export`."""
+
+    identity: str = argument(_IDENTITY)
+    format: str = required(
+        "csv, tex (LaTeX), parquet: tables. svg, png, pdf: figures. all: all of them.",
+        metavar="FORMAT,…",
+    )
+    to: Path = required(
+        "The folder for the files. It is made if it does not exist.", metavar="FOLDER"
+    )
 
 
 def add_to(app: typer.Typer) -> None:
     """Put `list`, `show` and `export` into the app."""
-    app.command(
+    Command(
         "list",
-        epilog=examples("bertology list", "bertology list --study head-ablation --store s3://lab"),
-    )(list_results)
-    app.command("show", epilog=examples("bertology show 3fa9c1", "bertology show 3fa9 --rows 200"))(
-        show
-    )
-    app.command(
+        list_results,
+        [ListOptions],
+        examples=["bertology list", "bertology list --study head-ablation --store s3://lab"],
+    ).add_to(app)
+    Command(
+        "show",
+        show,
+        [ShowOptions],
+        examples=["bertology show 3fa9c1", "bertology show 3fa9 --rows 200"],
+    ).add_to(app)
+    Command(
         "export",
-        epilog=examples(
+        export,
+        [ExportOptions],
+        examples=[
             "bertology export 3fa9c1 --format csv --to tables",
             "bertology export 3fa9c1 --format pdf --to figures",
             "bertology export 3fa9c1 --format tex,svg --to paper",
-        ),
-    )(export)
+        ],
+    ).add_to(app)
 
 
-def list_results(
-    study: Annotated[str | None, typer.Option(help="Only results of this study.")] = None,
-    store: StoreOption = "results",
-) -> None:
-    """List stored results, newest first."""
+def list_results(options: ListOptions) -> None:
+    """List the stored results, newest first."""
     from bertology.results.store import Store
 
+    store, study = options.store, options.study
     found = Store(store).list(study)
     if not found and study is not None:
         say(f"No results of {study!r} in {store!r}. See all with: bertology list --store {store}")
@@ -82,41 +110,27 @@ def list_results(
     )
 
 
-def show(
-    identity: Identity,
-    rows: Annotated[int, typer.Option(min=0, help="Rows of the main table to show.")] = _ROWS,
-    store: StoreOption = "results",
-) -> None:
-    """Show a stored result: what was asked, its main table, and what it says about claims."""
-    result, folder = _load(store, identity)
-    show_result(result, rows=rows)
+def show(options: ShowOptions) -> None:
+    """Show a stored result: its parameters, its main table and its verdicts on claims."""
+    result, folder = _load(options.store, options.identity)
+    show_result(result, rows=options.rows)
     say(f"Result:  {folder}")
 
 
-def export(
-    identity: Identity,
-    format: Annotated[
-        str,
-        typer.Option(
-            metavar="FORMAT,…",
-            help="csv, tex (LaTeX), parquet: tables. svg, png, pdf: figures. all: all of them.",
-        ),
-    ],
-    to: Annotated[Path, typer.Option(help="The folder to write to; made if it is not there.")],
-    store: StoreOption = "results",
-) -> None:
-    """Write a result's tables or figures as files."""
+def export(options: ExportOptions) -> None:
+    """Write the tables or figures of a stored result to files."""
     from bertology.report.export import FORMATS
     from bertology.report.export import export as write
 
-    asked = FORMATS if format == "all" else [name.strip() for name in format.split(",")]
-    for name in asked:
+    names = [name.strip() for name in options.format.split(",")]
+    formats = FORMATS if options.format == "all" else names
+    for name in formats:
         if name not in FORMATS:
             raise UnknownNameError("--format", name, [*FORMATS, "all"])
-    result, _ = _load(store, identity)
-    written = write(result, to, asked)
+    result, _ = _load(options.store, options.identity)
+    written = write(result, options.to, formats)
     if not written:
-        say(f"{result.provenance.study} has nothing to export as {format}.")
+        say(f"{result.provenance.study} has nothing to export as {options.format}.")
     for path in written:
         say(str(path))
 

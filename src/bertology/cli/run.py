@@ -3,34 +3,68 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from bertology.cli.command import Command, command_line
 from bertology.cli.console import examples, say, warn
+from bertology.cli.option_groups import EngineOptions, LoadingOptions, SourceOptions, StoreOptions
+from bertology.cli.typer_options import columns_of
 from bertology.errors import ParameterError
+from bertology.parameters import flag, parameter
 
 if TYPE_CHECKING:
-    from bertology.cli.run_options import RunOptions
     from bertology.data.corpus import Corpus
-    from bertology.model.encoder import Encoder
     from bertology.results.result import Result
     from bertology.results.store import Store
     from bertology.studies.study import Study
 
-__all__ = ["COMMAND", "add_to", "summary_line"]
-
-COMMAND = "bertology.command"
-"""Where the context keeps the command line, for provenance and for resuming."""
+__all__ = ["RunOptions", "add_to", "summary_line"]
 
 _EXAMPLE_MODEL, _EXAMPLE_TASK = "bertology-demo/model", "grammar-entailment"  # of `bertology demo`
 _TASK_HEADS = ("classification", "token-classification", "multiple-choice")
 
 
+@dataclass(frozen=True, kw_only=True)
+class _CorpusOptions:
+    panel: ClassVar[str | None] = "Data"
+    task: str | None = parameter(None, "A corpus with a task, such as mrpc: name, path or hub id.")
+    corpus: str | None = parameter(
+        None, "Any other corpus, in place of --task: name, path or hub id."
+    )
+    split: str = parameter("validation", "Which split of the corpus.")
+    limit: int | None = parameter(None, "Read at most so many examples.", minimum=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _NumberOptions:
+    panel: ClassVar[str | None] = "Model"
+    dtype: str = parameter(
+        "float32", "The type of number to compute with.",
+        choices=("float32", "bfloat16", "float16", "auto"),
+    )  # fmt: skip
+    num_labels: int | None = parameter(
+        None, "If the model has no head: add one with random weights and so many labels.",
+        minimum=1,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(
+    EngineOptions, StoreOptions, SourceOptions, _CorpusOptions, _NumberOptions, LoadingOptions
+):
+    """The options of every run, next to the study's own parameters."""
+
+    panel: ClassVar[str | None] = None
+    force: bool = flag("Compute again, even if the result is stored.")
+
+
 class _Studies(TyperGroup):
-    """Subcommands are found by name when asked for, so no other study is imported."""
+    """Finds a study by its name when it is needed, so that no other study is imported."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         from bertology.studies import STUDIES
@@ -40,7 +74,7 @@ class _Studies(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         from bertology.studies import STUDIES
 
-        return _command_of(cmd_name, STUDIES.get(cmd_name))
+        return _typer_command(cmd_name, STUDIES.get(cmd_name))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         # Typer's own message for an unknown name knows less than the registry's.
@@ -48,8 +82,8 @@ class _Studies(TyperGroup):
         return name, self.get_command(ctx, name), args[1:]
 
 
-class _Study(TyperCommand):
-    """Says what to do with a word that is no option: other commands take a model like that."""
+class _StudyCommand(TyperCommand):
+    """Explains --model to users who give the model without it, as other commands take it."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         ctx.allow_extra_args = True
@@ -75,30 +109,25 @@ def add_to(app: typer.Typer) -> None:
 
 
 def _group() -> None:
-    """Ask a study's question of a model. What is stored is not computed again."""
+    """Run one study on a model: prints its table and verdicts, and stores result and figures.
+
+    A result that is stored is not computed again.
+    """
 
 
-def _command_of(name: str, kind: type[Study[Any]]) -> Any:
-    from bertology.cli.options import options_of
-    from bertology.cli.run_options import RunOptions
-
-    own = options_of(kind, panel="Parameters of the study")
-    common = options_of(RunOptions, panel="Options of every run")
-    for option in own:
-        if option.name in {c.name for c in common}:
-            raise ParameterError(
-                option.name, f"study {name!r}", "have another name: every run has it", option.name
-            )
+def _typer_command(name: str, kind: type[Study[Any]]) -> Any:
+    # An app of its own: docstrings of studies are Markdown.
     app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-    app.command(
-        name=name,
-        cls=_Study,
+    Command(
+        name,
+        partial(_run, name),
+        (RunOptions, kind),
+        examples=_examples(name, kind),
         help=inspect.getdoc(kind),
-        short_help=summary_line(kind),
-        epilog=examples(*_examples(name, kind)),
+        panel="Parameters of the study",
         # A study that needs no data can be run as it is: there is a model by default.
-        no_args_is_help=kind.needs.task or bool(kind.needs.fields),
-    )(_function(name, kind, [*common, *own]))
+        needs_input=kind.needs.task or bool(kind.needs.fields),
+    ).add_to(app, kind=_StudyCommand)
     command = typer.main.get_command(app)
     command.name = name
     return command
@@ -122,81 +151,24 @@ def _examples(name: str, kind: type[Study[Any]]) -> list[str]:
     ]
 
 
-def _function(
-    name: str, kind: type[Study[Any]], options: list[inspect.Parameter]
-) -> Callable[..., None]:
-    """A function whose signature is the options, for typer to read."""
-    from bertology.cli.options import given_values
-    from bertology.cli.run_options import RunOptions
+def _run(name: str, options: RunOptions, study: Study[Any]) -> None:
+    from bertology.run.api import make_session, run_study
 
-    def command(ctx: typer.Context, **given: Any) -> None:
-        study = kind(**given_values(kind, given))
-        settings = RunOptions(**given_values(RunOptions, given))
-        _execute(name, study, settings, command=ctx.meta.get(COMMAND))
-
-    context = inspect.Parameter(
-        "ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context
-    )
-    # Typer asks for required options first only in the help, not in the signature.
-    command.__signature__ = inspect.Signature([context, *options])  # type: ignore[attr-defined]
-    command.__annotations__ = {p.name: p.annotation for p in [context, *options]}
-    return command
-
-
-def _execute(name: str, study: Study[Any], options: RunOptions, *, command: str | None) -> None:
-    from bertology.results.store import Store
-    from bertology.run.api import make_engine
-    from bertology.run.describing import described
-    from bertology.run.local import cores
-    from bertology.run.others import resolve_others
-    from bertology.run.progress import choose_progress
-    from bertology.run.requirements import check_corpus
-    from bertology.run.session import Session
-
-    store = Store(options.store)
-    session = Session(
-        store=store,
-        engine=make_engine(options.engine, workers=options.workers),
-        progress=choose_progress(None),
+    session = make_session(
+        options.store,
+        engine=options.engine,
+        workers=options.workers,
         force=options.force,
         batch_tokens=options.batch_tokens,
-        cpus=max(1, cores() // max(1, options.workers)),
-        command=command,
+        command=command_line(),
     )
+    model = replace(options.model_source(), dtype=options.dtype, num_labels=options.num_labels)
     corpus = _load_corpus(options)
-    check_corpus(name, study, corpus)  # cheaper to be told before a model is loaded
-    encoder = _load_encoder(options, head=study.needs.head)
-    if encoder.new_weights and study.needs.head != "base":
-        warn(f"The {study.needs.head} head was started at random: scores are at chance level.")
-    learned = described(encoder).get("tuned_from", {}).get("task")
-    if study.needs.task and corpus is not None and learned not in (None, corpus.name):
-        warn(f"This model was fine-tuned for {learned}, not for {corpus.name}.")
-    others = resolve_others(
-        study,
-        encoder,
-        allow_pickle=options.allow_pickle,
-        trust_remote_code=options.trust_remote_code,
-    )
-    _present(session.run(name, study, encoder, corpus, others=others), store)
-
-
-def _load_encoder(options: RunOptions, *, head: str) -> Encoder:
-    from bertology.model.encoder import Encoder
-
-    return Encoder.load(
-        options.model,
-        head=head,
-        device=options.device,
-        num_labels=options.num_labels,
-        dtype=options.dtype,
-        allow_pickle=options.allow_pickle,
-        trust_remote_code=options.trust_remote_code,
-    )
+    result = run_study(name, study, session, model=model, corpus=corpus, notify=warn)
+    _present(result, session.store)
 
 
 def _load_corpus(options: RunOptions) -> Corpus | None:
-    from bertology.cli.options import columns_of
-    from bertology.data.loading import load_corpus
     from bertology.run.api import resolve_corpus
 
     if options.task is not None and options.corpus is not None:
@@ -204,11 +176,14 @@ def _load_corpus(options: RunOptions) -> Corpus | None:
     wanted = options.task if options.corpus is None else options.corpus
     if wanted is None:
         return None
-    columns: dict[str, Any] = columns_of(options.columns, of="run")
-    corpus = load_corpus(
-        wanted, split=options.split, limit=options.limit, root=options.root, **columns
+    return resolve_corpus(
+        wanted,
+        must_have_task=options.task is not None,
+        split=options.split,
+        limit=options.limit,
+        root=options.root,
+        **columns_of(options.columns, of="run"),
     )
-    return resolve_corpus(corpus, poses_task=options.task is not None)
 
 
 def _present(result: Result, store: Store) -> None:

@@ -1,23 +1,26 @@
-"""`bertology studies`: the questions that can be asked."""
+"""`bertology studies`: the list of studies."""
 
 from __future__ import annotations
 
 import typer
 
-from bertology.cli.console import examples, say, show_table
+from bertology.cli.command import Command
+from bertology.cli.console import say, show_table
 
 __all__ = ["add_to"]
 
 
 def add_to(app: typer.Typer) -> None:
     """Put `studies` into the app."""
-    app.command(
-        "studies", epilog=examples("bertology studies", "bertology run head-ablation --help")
-    )(list_studies)
+    Command(
+        "studies",
+        list_studies,
+        examples=["bertology studies", "bertology run head-ablation --help"],
+    ).add_to(app)
 
 
 def list_studies() -> None:
-    """List the studies, what each asks, and what it needs."""
+    """List the studies: the question of each, and what it needs."""
     from bertology.cli.run import summary_line
     from bertology.studies import STUDIES
 

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from bertology.cli.carrying_out import (
+from bertology.cli.command import Command, command_line
+from bertology.cli.console import VERDICT_STYLES, say, show_table, warn
+from bertology.cli.option_groups import MODEL_HELP
+from bertology.cli.plans import (
     PlanOptions,
-    Teller,
+    StepLog,
     check_folder,
     load_encoder,
-    make_session,
+    session_of,
     show_missing,
     show_plan,
-    typed,
     wishes_of,
 )
-from bertology.cli.console import VERDICT_STYLES, examples, say, show_table, warn
-from bertology.cli.options import given_values
-from bertology.cli.run import COMMAND
+from bertology.cli.typer_options import argument
 from bertology.errors import BertologyError, ParameterError, StoreError
 from bertology.parameters import parameter
 
@@ -35,65 +35,65 @@ if TYPE_CHECKING:
 
 __all__ = ["VerifyOptions", "add_to"]
 
-_HELP = """Judge what the literature claims on a model: run what it needs, print the verdicts.
 
-MODEL is a bundled model, a folder or a Hugging Face id. Without options, all claims about a given \
-model are judged, on tasks that the bundled grammar makes; nothing else is needed. A claim holds \
-if the whole interval of its quantity satisfies the rule, fails if all of it violates it, and is \
-inconclusive in between.
-
-A classifier that bertology fine-tuned is judged on its own task and not taught again; what a \
-claim asks of the model before fine-tuning is asked of the one it was made from.
-
-What was done is kept: the same command goes on where it was stopped, and does nothing twice. \
-Exit code 0: every claim could be judged; 1: some could not, or a step failed, and the table or \
-the lines below it say why; 2: bad input.
-"""
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class VerifyOptions(PlanOptions):
-    """What a verification may be given."""
+    """The options of `verify`."""
 
+    model: str = argument(MODEL_HELP)
     tasks: tuple[str, ...] = parameter(
-        (), "Tasks such as mrpc,rte; if not given, those of the bundled grammar, or the one that "
-        "the model was fine-tuned on.",
+        (), "Tasks, such as mrpc,rte. If not given: tasks that the bundled grammar makes, or the "
+        "task that the model was fine-tuned on.",
     )  # fmt: skip
     to: str | None = parameter(
         None,
-        "Where the fine-tuned models and the results go. If not given: models and results here.",
+        "The folder for fine-tuned models and results. If not given: models and results here.",
+        metavar="FOLDER",
     )
     claims: tuple[str, ...] = parameter(
-        (), "Only these: ids, or words that they hold, such as dark-secrets.some-heads-hurt,frame."
+        (), "Judge only these claims: ids or parts of ids, as dark-secrets.some-heads-hurt,frame."
     )
-    json: str | None = parameter(None, "Also write the verdicts to this file, as JSON.")
-    csv: str | None = parameter(None, "Also write the verdicts to this file, as CSV.")
+    json: str | None = parameter(None, "Also write the verdicts to this JSON file.", metavar="FILE")
+    csv: str | None = parameter(None, "Also write the verdicts to this CSV file.", metavar="FILE")
 
 
 def add_to(app: typer.Typer) -> None:
     """Put `verify` into the app."""
-    app.command(
+    Command(
         "verify",
-        help=_HELP,
-        short_help="Judge what the literature claims on a model, and print the verdicts.",
-        no_args_is_help=True,
-        epilog=examples(
+        verify,
+        [VerifyOptions],
+        examples=[
             "bertology verify bertology-mini",
             "bertology verify bertology-mini --claims frame,dark-secrets.some-heads-hurt",
             "bertology verify bertology-mini --dry-run",
             "bertology verify user/model-on-the-hub --tasks mrpc,rte --root data --csv table.csv",
-        ),
-    )(typed(_command, "model", VerifyOptions))
+        ],
+        needs_input=True,
+    ).add_to(app)
 
 
-def _command(ctx: typer.Context, **given: Any) -> None:
-    options = VerifyOptions(**given_values(VerifyOptions, given))
-    found = _verify(options, command=ctx.meta.get(COMMAND))
+def verify(options: VerifyOptions) -> None:
+    """Test claims of the literature on a model, and get a table of verdicts.
+
+    Runs the studies that the claims need and judges each claim. It holds if the whole interval of
+    its quantity satisfies the rule, fails if no part of the interval does, and is inconclusive
+    otherwise. Without options, all claims about a given model are judged, on tasks that the
+    bundled grammar makes; nothing else is needed.
+
+    A classifier that bertology fine-tuned is judged on its own task and is not fine-tuned again.
+    Claims about the model before fine-tuning are judged on the model that it was made from.
+
+    Finished steps are stored. If the command is stopped, the same command continues. Exit code 0:
+    every claim was judged. 1: some claims could not be judged, or a step failed; the output says
+    why. 2: wrong input.
+    """
+    found = _verify(options)
     if found is not None and (found.open or found.failed):
         raise typer.Exit(1)
 
 
-def _verify(options: VerifyOptions, *, command: str | None) -> Verification | None:
+def _verify(options: VerifyOptions) -> Verification | None:
     """The verification that was carried out; None after a dry run."""
     from bertology.reproduce.verifying import Verification, choose_claims, plan_parts
 
@@ -111,9 +111,9 @@ def _verify(options: VerifyOptions, *, command: str | None) -> Verification | No
     to = Path(options.to or ".")
     check_folder(to)
     found = Verification(chosen, parts)
-    store = _carry_out(found, options, wishes, taught, command)
+    store = _carry_out(found, options, wishes, taught)
     _show_verdicts(found, options.model)
-    _write(found, options, _told(options.model, encoder, taught), command)
+    _write(found, options, _told(options.model, encoder, taught))
     say("Next:")
     say("  bertology claims show ID")
     say(f"  bertology show RESULT --store {shlex.quote(store)}")
@@ -167,17 +167,13 @@ def _tell_choice(chosen: Chosen, model: str, taught: Taught | None) -> None:
 
 
 def _carry_out(
-    found: Verification,
-    options: VerifyOptions,
-    wishes: Wishes,
-    taught: Taught | None,
-    command: str | None,
+    found: Verification, options: VerifyOptions, wishes: Wishes, taught: Taught | None
 ) -> str:
     """Do the steps of all parts; gives the address of the store."""
     from bertology.reproduce.carrying import Carrying
 
     to = Path(options.to or ".")
-    session = make_session(options, to, command)
+    session = session_of(options, to)
     for part in found.parts:
         say(f"{part.title}: {_counted(part)}")
         carrying = Carrying(
@@ -185,7 +181,7 @@ def _carry_out(
             to,
             session,
             load=lambda where, head: load_encoder(options, where, head),
-            tell=Teller(part.plan).tell,
+            tell=StepLog(part.plan).log,
             taught=part.given(taught),
         )
         found.carried.append(carrying.carry_out(part.plan))
@@ -270,14 +266,12 @@ def _told(model: str, encoder: Encoder, taught: Taught | None) -> dict[str, Any]
     return about if taught is None else {"name": model, "task": taught.task, "tuned_from": about}
 
 
-def _write(
-    found: Verification, options: VerifyOptions, model: dict[str, Any], command: str | None
-) -> None:
+def _write(found: Verification, options: VerifyOptions, model: dict[str, Any]) -> None:
     from bertology.reproduce.verdict_files import as_csv, as_json
 
     texts = {}
     if options.json is not None:
-        texts[options.json] = as_json(found, model=model, command=command)
+        texts[options.json] = as_json(found, model=model, command=command_line())
     if options.csv is not None:
         texts[options.csv] = as_csv(found)
     for name, text in texts.items():

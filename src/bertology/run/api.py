@@ -1,18 +1,22 @@
-"""`bertology.run`: the one verb."""
+"""`bertology.run`, and the one place that turns options into a session and loads what it needs."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from bertology.data.corpus import Corpus
-from bertology.errors import CapabilityError, ParameterError, UnknownNameError
+from bertology.errors import ParameterError, UnknownNameError
 from bertology.model.loading.names import DEFAULT_MODEL
 from bertology.quiet import hush
 from bertology.run.engine import Engine
+from bertology.run.loading import ModelSource, notes_on, resolve_corpus
 from bertology.run.local import LocalEngine, cores
 from bertology.run.others import names_instead
 from bertology.run.progress import Progress, choose_progress
+from bertology.run.requirements import check_corpus
 from bertology.run.session import Session
 from bertology.studies import STUDIES
 from bertology.studies.study import Study
@@ -22,9 +26,9 @@ if TYPE_CHECKING:
     from bertology.results.result import Result
     from bertology.results.store import Store
 
-__all__ = ["ENGINES", "make_engine", "run"]
+__all__ = ["ENGINES", "ModelSource", "make_session", "resolve_corpus", "run", "run_study"]
 
-_OF_CORPORA = ("limit", "split", "root", "columns")  # options of the command line
+_CORPUS_OPTIONS = ("limit", "split", "root", "columns")  # options of the command line
 
 ENGINES = ("local", "ray")
 
@@ -66,20 +70,70 @@ def run(
         >>> result = bt.run("attention-maps", corpus="grammar")  # doctest: +SKIP
     """
     hush()
-    from bertology.results.store import Store
-
     name, made, others = resolve_study(study, parameters)
     if task is not None and corpus is not None:
         raise ParameterError("corpus", "run", "be left out when 'task' is given", corpus)
-    chosen = resolve_corpus(task if corpus is None else corpus, poses_task=task is not None)
-    session = Session(
+    data = task if corpus is None else corpus
+    chosen = None if data is None else resolve_corpus(data, must_have_task=task is not None)
+    session = make_session(store, engine=engine, workers=workers, force=force, progress=progress)
+    model = ModelSource(encoder) if isinstance(encoder, str) else encoder
+    return run_study(name, made, session, model=model, corpus=chosen, others=others)
+
+
+def run_study(
+    name: str,
+    study: Study[Any],
+    session: Session,
+    *,
+    model: Encoder | ModelSource,
+    corpus: Corpus | None,
+    others: dict[str, Encoder] | None = None,
+    notify: Callable[[str], None] | None = None,
+) -> Result:
+    """Load what the study needs, tell `notify` what limits the result, and run it.
+
+    Without `notify` the notes are Python warnings.
+    """
+    check_corpus(name, study, corpus)  # before a model is loaded, which takes longer
+    encoder, loaded = model, others or {}
+    if isinstance(encoder, ModelSource):
+        encoder = encoder.load(study.needs.head)
+    for note in notes_on(study, encoder, corpus):
+        (notify or _warn)(note)
+    if isinstance(model, ModelSource):
+        loaded = model.load_others(study, encoder, loaded)
+    return session.run(name, study, encoder, corpus, others=loaded)
+
+
+def make_session(
+    store: Store | str | None = None,
+    *,
+    engine: str | Engine = "local",
+    workers: int = 1,
+    force: bool = False,
+    batch_tokens: int | None = None,
+    progress: bool | Progress | None = None,
+    command: str | None = None,
+) -> Session:
+    """A session from the options that `run` and the commands take; see `run` for each of them.
+
+    `batch_tokens` is the size of a batch, and `command` the command line, for hints and provenance.
+    """
+    from bertology.results.store import Store
+
+    return Session(
         store=store if isinstance(store, Store) else Store() if store is None else Store(store),
         engine=make_engine(engine, workers=workers),
         progress=choose_progress(progress),
         force=force,
+        batch_tokens=batch_tokens,
         cpus=max(1, cores() // max(1, workers)),
+        command=command,
     )
-    return session.run(name, made, resolve_encoder(encoder, made), chosen, others=others)
+
+
+def _warn(note: str) -> None:
+    warnings.warn(note, stacklevel=4)  # where the user called `run`
 
 
 def resolve_study(
@@ -98,7 +152,7 @@ def resolve_study(
     for given in parameters:
         if given not in known:
             hint = f"See: bertology run {name} --help"
-            if given in _OF_CORPORA:
+            if given in _CORPUS_OPTIONS:
                 hint = f"Give it to load_corpus: corpus=bt.load_corpus(…, {given}=…)."
             raise UnknownNameError(f"parameter of {name!r}", given, known, hint=hint)
     plain, others = names_instead(kind, parameters)
@@ -111,40 +165,6 @@ def _name_of(kind: type[Study[Any]]) -> str:
             return name
     # A class that was never registered (a notebook's): HeadAblation is head-ablation.
     return "".join(f"-{c.lower()}" if c.isupper() else c for c in kind.__name__).strip("-")
-
-
-def resolve_corpus(given: str | Corpus | None, *, poses_task: bool) -> Corpus | None:
-    """The corpus itself, loaded if it was named."""
-    if given is None:
-        return None
-    if isinstance(given, str):
-        from bertology.data.loading import load_corpus
-
-        given = load_corpus(given)
-    if not isinstance(given, Corpus):
-        raise ParameterError(
-            "task" if poses_task else "corpus",
-            "run",
-            "be a name, a path or a Corpus; save texts of your own in a file, one a line",
-            type(given).__name__,
-        )
-    if poses_task and given.task is None:
-        raise CapabilityError(
-            f"{given.name!r} poses no task: it has {', '.join(sorted(given.fields))} and no label.",
-            hint="Say which column holds the labels, as in label='gold' (--columns label=gold). "
-            "A study that needs none takes it as corpus= (--corpus). See which corpora pose a task "
-            "with: bertology datasets",
-        )
-    return given
-
-
-def resolve_encoder(given: Encoder | str, study: Study[Any]) -> Encoder:
-    """The encoder itself, loaded with the head the study needs if it was named."""
-    if isinstance(given, str):
-        from bertology.model.encoder import Encoder
-
-        return Encoder.load(given, head=study.needs.head)
-    return given
 
 
 def make_engine(given: str | Engine, *, workers: int = 1) -> Engine:

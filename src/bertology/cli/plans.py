@@ -1,0 +1,146 @@
+"""What `reproduce` and `verify` share: options, the plan as a table, and a log of its steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bertology.cli.command import command_line
+from bertology.cli.console import say, show_table, warn
+from bertology.cli.option_groups import EngineOptions, LoadingOptions, RootOptions
+from bertology.errors import StoreError
+from bertology.parameters import flag, parameter
+
+if TYPE_CHECKING:
+    from bertology.model.encoder import Encoder
+    from bertology.reproduce.plan import Plan, Step, Wishes
+    from bertology.run.session import Session
+
+__all__ = [
+    "PlanOptions",
+    "StepLog",
+    "check_folder",
+    "load_encoder",
+    "session_of",
+    "show_missing",
+    "show_plan",
+    "wishes_of",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions(EngineOptions, RootOptions, LoadingOptions):
+    """The options of a command that carries out a plan of several steps."""
+
+    tasks: tuple[str, ...] = parameter(
+        (), "Tasks, such as mrpc,rte. If not given: tasks that the bundled grammar makes."
+    )
+    to: str | None = parameter(None, "The folder for models and results.", metavar="FOLDER")
+    store: str | None = parameter(
+        None, "Where results are stored: a folder or an fsspec URL. If not given: inside --to."
+    )
+    examples: int | None = parameter(
+        None, "Study at most so many examples of each task.", minimum=2
+    )
+    train_examples: int | None = parameter(
+        None, "Fine-tune on at most so many examples of each task.", minimum=2
+    )
+    epochs: int | None = parameter(None, "Passes over the training data.", minimum=1)
+    seeds: int | None = parameter(
+        None, "Fine-tuning runs for each start. Verdicts need at least two.", minimum=1
+    )
+    dry_run: bool = flag("Show the plan and do nothing.")
+
+
+def wishes_of(options: PlanOptions) -> Wishes:
+    """What the plan must know of the options."""
+    from bertology.reproduce.plan import Wishes
+
+    names = ("model", "tasks", "root", "examples", "train_examples", "epochs", "seeds")
+    return Wishes(**{n: getattr(options, n) for n in names})
+
+
+def load_encoder(options: PlanOptions, where: str, head: str) -> Encoder:
+    """A model, as the options allow."""
+    return replace(options.model_source(), name=where).load(head)
+
+
+def session_of(options: PlanOptions, to: Path) -> Session:
+    """Where results are stored, and how the work is done."""
+    from bertology.run.api import make_session
+
+    return make_session(
+        options.store or str(to / "results"),
+        engine=options.engine,
+        workers=options.workers,
+        batch_tokens=options.batch_tokens,
+        command=command_line(),
+    )
+
+
+def check_folder(to: Path) -> None:
+    """Refuse a folder that cannot be written, before hours of work and not after."""
+    try:
+        to.mkdir(parents=True, exist_ok=True)
+        probe = to / ".writable"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise StoreError(
+            f"{to} cannot be written: {error.strerror or error}.",
+            hint="Choose another folder with --to.",
+        ) from error
+
+
+class StepLog:
+    """Prints a line whenever a step of the plan has started or ended."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._numbers = {step.key: i for i, step in enumerate(plan.steps, start=1)}
+
+    def log(self, step: Step, status: str, more: str) -> None:
+        """Print the number of the step, its status, study and data."""
+        total = len(self._numbers)
+        number = f"{self._numbers[step.key]:>{len(str(total))}}"
+        study, _, data = step.key.partition("@")
+        line = f"  {number}/{total}  {status:<8} {study:<19} {data}"
+        say(f"{line}: {more}" if more else line)
+
+
+def show_missing(plan: Plan) -> None:
+    """Print which data are not on this machine."""
+    for missing in plan.missing:
+        warn(f"Left out: {missing.name}. {missing.reason}")
+
+
+def show_plan(plan: Plan, model: str, *, title: str) -> None:
+    """The steps as a table."""
+    from bertology.reproduce.plan import Ask, Join, Teach
+
+    rows = []
+    for number, step in enumerate(plan.steps, start=1):
+        study, _, _ = step.key.partition("@")
+        given: dict[str, Any] = {}
+        taught = isinstance(step, Ask) and step.of is not None
+        if isinstance(step, Ask):
+            given = {
+                k: "no" if v is False else v
+                for k, v in step.parameters.items()
+                if v not in (None, ())
+            }
+        elif isinstance(step, Teach):
+            given = {"examples": step.data.train_limit, "epochs": step.epochs}
+        of = "joined results" if isinstance(step, Join) else model
+        rows.append(
+            (
+                number,
+                study,
+                f"{of}, fine-tuned" if taught else of,
+                step.data.title,
+                "all" if step.data.limit is None else step.data.limit,
+                ", ".join(f"{k} {'all' if v is None else v}" for k, v in given.items()),
+            )
+        )
+    columns = ("", "step", "model", "data", "examples", "settings")
+    show_table(columns, rows, title=title)

@@ -1,0 +1,167 @@
+"""From the fields of a dataclass to the arguments and options that typer reads."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, Field, field, fields
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import typer
+
+from bertology.errors import ParameterError
+
+__all__ = ["argument", "columns_of", "given_values", "options_of", "required"]
+
+_SCALARS = (int, float, str)
+_KNOWN_TO_TYPER = (bool, int, float, str, Path)
+
+
+def argument(help: str, default: Any = MISSING, **settings: object) -> Any:
+    """A field that is given by its position; without a default it must be given."""
+    return field(default=default, metadata={"help": help, "argument": True, **settings})
+
+
+def required(help: str, **settings: object) -> Any:
+    """A field that must be given as an option."""
+    return field(metadata={"help": help, **settings})
+
+
+def options_of(kind: type[Any], *, panel: str | None = None) -> Iterator[inspect.Parameter]:
+    """A keyword of a typer command for each field of `kind`.
+
+    In the help a field stands in the `panel` of the class that declares it, else in `panel`.
+    """
+    for f in fields(kind):
+        home = next(c for c in kind.__mro__ if f.name in vars(c).get("__annotations__", {}))
+        place = None if f.metadata.get("argument") else vars(home).get("panel", panel)
+        yield _option(f, _annotation(home, f), place)
+
+
+def given_values(kind: type[Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of `kind` among the values that typer read; None stands for the default."""
+    given = {f.name: options[f.name] for f in fields(kind) if options.get(f.name) is not None}
+    for name, value in given.items():
+        if value == ():  # as of an unset variable of the shell; the default would surprise
+            option = f"--{name.replace('_', '-')}"
+            raise ParameterError(option, "the command", "have a value, or be left out", "")
+    return given
+
+
+def columns_of(pairs: Iterable[str], *, of: str) -> dict[str, str]:
+    """Which column holds which field, from `--columns` of the command called `of`."""
+    found = {}
+    for pair in pairs:
+        name, equals, column = pair.partition("=")
+        if not (name and equals and column):
+            raise ParameterError("--columns", of, "be pairs such as label=gold", pair)
+        found[name] = column
+    return found
+
+
+def _option(f: Field[Any], annotation: Any, panel: str | None) -> inspect.Parameter:
+    meta = f.metadata
+    choices = meta.get("choices")
+    settings: dict[str, Any] = {"help": meta.get("help", ""), "rich_help_panel": panel}
+    word = meta.get("metavar") or ("MODEL" if meta.get("model") else None)
+    if word is None and meta.get("argument"):
+        word = f.name.upper()
+    if word is not None:
+        settings["metavar"] = word
+    if choices and all(isinstance(c, str) for c in choices):
+        annotation = Literal[tuple(choices)]
+    elif annotation in (int, float):
+        settings |= {"min": meta.get("minimum"), "max": meta.get("maximum")}
+    elif annotation not in _KNOWN_TO_TYPER and get_origin(annotation) is not list:
+        settings["parser"] = _parser(annotation)
+        settings.setdefault("metavar", _metavar(annotation))
+        annotation = object
+    default = _default(f)
+    if default is None and annotation is not object:
+        annotation = annotation | None
+    declared = (
+        typer.Argument(**settings)
+        if meta.get("argument")
+        else typer.Option(*_names(f, annotation), **settings)
+    )
+    return inspect.Parameter(
+        f.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=default,
+        annotation=Annotated[annotation, declared],
+    )
+
+
+def _names(f: Field[Any], annotation: Any) -> tuple[str, ...]:
+    """`--name`, and for a yes or no that is not a mere flag also `--no-name`."""
+    name = f.metadata.get("option", f"--{f.name.replace('_', '-')}")
+    if annotation is bool and not f.metadata.get("flag"):
+        return (f"{name}/--no-{name.removeprefix('--')}",)
+    return (name,)
+
+
+def _annotation(home: type[Any], f: Field[Any]) -> Any:
+    """The field's type without its `| None`; `object` where it cannot be told at run time."""
+    annotation: Any = f.type
+    if isinstance(annotation, str):
+        try:
+            annotation = eval(annotation, vars(sys.modules[home.__module__]))
+        except NameError:
+            return object
+    if get_origin(annotation) in (Union, UnionType):
+        kinds = [a for a in get_args(annotation) if a is not NoneType]
+        annotation = kinds[0] if len(kinds) == 1 else object
+    return annotation
+
+
+def _default(f: Field[Any]) -> Any:
+    """The default as typer shows it in the help: sequences as the user would write them."""
+    value = f.default_factory() if f.default_factory is not MISSING else f.default
+    if value is MISSING:
+        return inspect.Parameter.empty
+    if isinstance(value, tuple | list):
+        plain = all(isinstance(v, _SCALARS) for v in value)
+        return (",".join(str(v) for v in value) if plain else json.dumps(value)) or None
+    return value
+
+
+def _item(annotation: Any) -> Any:
+    """The type of a sequence's items: `int` of `tuple[int, ...]`; None if there is not one."""
+    arguments = {a for a in get_args(annotation) if a is not ...}
+    return arguments.pop() if len(arguments) == 1 else None
+
+
+def _metavar(annotation: Any) -> str:
+    item = _item(annotation)
+    if item in _SCALARS:
+        return f"{item.__name__},…".upper()
+    return "INT.INT,…" if _item(item) is int else "JSON"
+
+
+def _parser(annotation: Any) -> Callable[[Any], Any]:
+    """Reads `0,3,5` (scalars), `3.5,4.1` (pairs of integers) or any JSON."""
+    item = _item(annotation)
+
+    def parse(text: Any) -> Any:
+        if not isinstance(text, str):
+            return text
+        try:
+            if text.lstrip().startswith(("[", "{")) or item is None:
+                return _tuples(json.loads(text))
+            pieces = [p.strip() for p in text.split(",") if p.strip()]
+            if item in _SCALARS:
+                return tuple(item(p) for p in pieces)
+            return tuple(tuple(int(n) for n in p.split(".")) for p in pieces)
+        except ValueError:
+            expected = _metavar(annotation)
+            raise typer.BadParameter(f"{text!r} is not of the form {expected}.") from None
+
+    return parse
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(v) for v in value) if isinstance(value, list) else value

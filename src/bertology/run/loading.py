@@ -1,0 +1,90 @@
+"""Models and corpora by name: loaded for a study, with notes on what the reader must know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bertology.data.corpus import Corpus
+from bertology.errors import CapabilityError, ParameterError
+from bertology.model.loading.names import DEFAULT_MODEL
+from bertology.run.describing import described
+from bertology.run.others import resolve_others
+from bertology.studies.study import Study
+
+if TYPE_CHECKING:
+    from bertology.model.encoder import Encoder
+
+__all__ = ["ModelSource", "notes_on", "resolve_corpus"]
+
+
+@dataclass(frozen=True)
+class ModelSource:
+    """A model by name, and how it may be loaded: the keywords of `Encoder.load`."""
+
+    name: str = DEFAULT_MODEL
+    device: str = "auto"
+    num_labels: int | None = None
+    dtype: str = "float32"
+    allow_pickle: bool = False
+    trust_remote_code: bool = False
+
+    def load(self, head: str = "base") -> Encoder:
+        """The model with this head."""
+        from bertology.model.encoder import Encoder
+
+        return Encoder.load(
+            self.name,
+            head=head,
+            device=self.device,
+            num_labels=self.num_labels,
+            dtype=self.dtype,
+            allow_pickle=self.allow_pickle,
+            trust_remote_code=self.trust_remote_code,
+        )
+
+    def load_others(
+        self, study: Study[Any], encoder: Encoder, given: dict[str, Encoder]
+    ) -> dict[str, Encoder]:
+        """The other models that the study's parameters name, loaded under the same permissions."""
+        return resolve_others(
+            study,
+            encoder,
+            given,
+            allow_pickle=self.allow_pickle,
+            trust_remote_code=self.trust_remote_code,
+        )
+
+
+def resolve_corpus(given: str | Corpus, *, must_have_task: bool, **options: Any) -> Corpus:
+    """The corpus itself; one that is named is loaded with `options` of `load_corpus`."""
+    if isinstance(given, str):
+        from bertology.data.loading import load_corpus
+
+        given = load_corpus(given, **options)
+    if not isinstance(given, Corpus):
+        raise ParameterError(
+            "task" if must_have_task else "corpus",
+            "run",
+            "be a name, a path or a Corpus; save your own texts in a file, one text per line",
+            type(given).__name__,
+        )
+    if must_have_task and given.task is None:
+        raise CapabilityError(
+            f"{given.name!r} has no task: it has {', '.join(sorted(given.fields))} and no label.",
+            hint="Say which column holds the labels, as in label='gold' (--columns label=gold). "
+            "A study that needs no labels takes it as corpus= (--corpus). See which corpora have "
+            "a task with: bertology datasets",
+        )
+    return given
+
+
+def notes_on(study: Study[Any], encoder: Encoder, corpus: Corpus | None) -> Iterator[str]:
+    """What makes the numbers of this run say less than they seem to."""
+    head = study.needs.head
+    if encoder.new_weights and head != "base":
+        yield f"The {head} head has random weights: its scores are at chance level."
+    learned = described(encoder).get("tuned_from", {}).get("task")
+    if study.needs.task and corpus is not None and learned not in (None, corpus.name):
+        yield f"This model was fine-tuned for {learned}, not for {corpus.name}."
