@@ -184,7 +184,7 @@ def test_ctrl_c_says_the_command_that_resumes(
     shown = run_toy(world, tmp_path / "r", "--factor", 3, code=130)
     assert "1 of 4 parts" in shown
     command = f"bertology run toy-lengths --model {world.model} --task {world.corpus}"
-    assert f"Go on where it stopped with: {command} --store {tmp_path / 'r'} --factor 3" in shown
+    assert f"Continue with: {command} --store {tmp_path / 'r'} --factor 3" in shown
     run_toy(world, tmp_path / "r", "--factor", 3)
     assert diary.attempts()["part-0"] == 1
 

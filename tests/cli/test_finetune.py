@@ -124,8 +124,8 @@ def test_ctrl_c_says_how_to_go_on(
         code, said = call(*given, "--epochs", 3, "--force")
     assert code == 130
     assert "finished epochs are kept. 0 of 1 models are finished." in said
-    assert f"Go on with: bertology finetune {model} {task}" in said
-    assert "--force" not in said.partition("Go on with")[2]
+    assert f"Continue with: bertology finetune {model} {task}" in said
+    assert "--force" not in said.partition("Continue with")[2]
     code, said = call(*given, "--epochs", 3)
     assert code == 0, said
     assert "going on after epoch 1 of 3" in said
@@ -136,7 +136,7 @@ def test_ctrl_c_says_how_to_go_on(
     [
         ({"model": "no-such-model"}, "Unknown model 'no-such-model'"),
         ({"task": "mrcp"}, "Did you mean 'mrpc'"),
-        ({"task": "grammar", "--limit": "5", "--validation-limit": "5"}, "poses no task"),
+        ({"task": "grammar", "--limit": "5", "--validation-limit": "5"}, "has no task"),
         ({"--columns": "text=sentence,label=golden"}, "no column 'golden'"),
         ({"--columns": "gold"}, "pairs such as label=gold"),
         ({"--split": "nope"}, "Splits that are there: train, validation"),
@@ -178,4 +178,4 @@ def test_help_has_examples_and_defaults() -> None:
     assert code == 0
     assert "bertology finetune bertology-mini grammar-entailment" in said
     assert "[default: 32]" in said
-    assert "1e-4 for models less than 512 wide" in said
+    assert "1e-4 for a hidden size below 512" in said

@@ -134,7 +134,7 @@ def test_ctrl_c_saves_and_the_said_command_goes_on(
         code, stopped = call("--config", recipe, "--to", to, "--device", "cpu")
     assert code == 130, stopped
     assert "stopped at step 3 of 6; everything is saved" in stopped
-    assert f"Go on with: bertology pretrain --config {recipe} --to {to} --device cpu" in stopped
+    assert f"Continue with: bertology pretrain --config {recipe} --to {to} --device cpu" in stopped
 
     code, resumed = call("--config", recipe, "--to", to, "--device", "cpu")
     assert code == 0, resumed
@@ -157,7 +157,7 @@ def test_ctrl_c_while_the_text_is_prepared(recipe: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("bertology.train.pretrain.materials.prepare", interrupted)
     code, stopped = call("--config", recipe, "--to", recipe.parent / "out", "--fresh")
     assert code == 130
-    assert "Go on with: bertology pretrain --config" in stopped
+    assert "Continue with: bertology pretrain --config" in stopped
     assert "--fresh" not in stopped
 
 

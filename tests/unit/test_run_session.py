@@ -314,8 +314,8 @@ def test_needs_are_checked_before_any_work(
     assert "needs the fields heads" in fields
     assert "It has: label, text" in fields
     plain = bt.Corpus("plain", [bt.Example("1", "a")], frozenset({bt.Field.TEXT}))
-    assert "'plain' poses none" in refused(Needs(task=True), corpus=plain)
-    assert "'plain' poses no task" in refused(Needs(), task=plain)
+    assert "'plain' has none" in refused(Needs(task=True), corpus=plain)
+    assert "'plain' has no task" in refused(Needs(), task=plain)
     assert diary.attempts() == {}
 
 

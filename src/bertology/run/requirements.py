@@ -65,8 +65,8 @@ def check_corpus(name: str, study: Study[Any], corpus: Corpus | None) -> None:
         return
     if needs.task and corpus.task is None:
         raise CapabilityError(
-            f"Study {name!r} needs a corpus that poses a task; {corpus.name!r} poses none.",
-            hint="See which do with: bertology datasets",
+            f"Study {name!r} needs a corpus with a task; {corpus.name!r} has none.",
+            hint="See which corpora have a task with: bertology datasets",
         )
     missing = sorted(needs.fields - {str(f) for f in corpus.fields})
     if missing:

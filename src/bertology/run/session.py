@@ -195,9 +195,9 @@ class Session:
     def _interrupted(self, provenance: Provenance, parts: Sequence[str]) -> InterruptedRunError:
         done = sum(self.store.has_part(provenance, part) for part in parts)
         if self.command is None:
-            hint = "To go on where it stopped, call bt.run(...) again with the same store."
+            hint = "To continue, call bt.run(...) again with the same store."
         else:
-            again = "Go on where it stopped with" if done else "Start again with"
+            again = "Continue with" if done else "Start again with"
             hint = f"{again}: {self.command}"
         return InterruptedRunError(
             f"Interrupted. {done} of {len(parts)} parts of {provenance.study!r} are kept.",
