@@ -21,7 +21,6 @@ from tokenizers import (
 from bertology.data.words.alignment import (
     Alignment,
     align,
-    align_words,
     locate,
     pool,
     split_words,
@@ -113,17 +112,6 @@ def test_pairs(kind: str, first: str, second: str) -> None:
         assert word is None or made.sequence_of(word) == sequence
 
 
-@pytest.mark.parametrize("kind", ["wordpiece", "byte-level"])
-@settings(max_examples=40, deadline=None)
-@given(words=st.lists(st.text("abkeys'é漢", min_size=1, max_size=6), min_size=1, max_size=8))
-def test_words_given_apart(kind: str, words: list[str]) -> None:
-    made = align_words(tokenizer(kind).encode(words, is_pretokenized=True), words)
-    text = " ".join(words)
-    check(made, [text])
-    assert [text[a:b] for a, b in made.word_spans] == words
-    assert locate(text, words) == list(made.word_spans)
-
-
 def test_repeated_words_stay_apart() -> None:
     text = "the the the"
     made = align(tokenizer("wordpiece").encode(text), text)
@@ -154,7 +142,7 @@ def test_pieces_across_words_belong_to_the_larger_share() -> None:
     assert made.overlapping(1) == (1, 2)
     # One piece for two words: the second has none of its own, and is found by overlap.
     du = align(Fixed(), "du le", words=[[(0, 2), (0, 2), (3, 5)]])
-    assert (du.pieces_of(1), du.overlapping(1)) == ((), (1,))
+    assert (du.pieces_of(1), du.overlapping(1), du.spelling(1)) == ((), (1,), (1,))
     outside = align(Fixed(), "don't", words=[[(3, 5)]])
     assert outside.words == (None, None, 0, None)
 
@@ -165,9 +153,6 @@ def test_what_does_not_fit_is_refused() -> None:
         align(pair, "the")
     with pytest.raises(DataError, match="2 texts and words for 1"):
         align(pair, "the", "keys", words=[[(0, 3)]])
-    split = tokenizer("wordpiece").encode(["the", "keys"], is_pretokenized=True)
-    with pytest.raises(DataError, match="more words"):
-        align_words(split, ["the"])
     with pytest.raises(DataError, match="Word 1 'keys' is not in the text after character 3"):
         locate("the key", ["the", "keys"])
 

@@ -52,7 +52,8 @@ def test_a_plain_loop_over_eager_maps_gives_the_same(side: str) -> None:
     model.config._attn_implementation = "eager"
     kinds = list(TokenClass)
     seen = 0
-    for batch, groups, _ in classified_batches(encoder, corpus, bins=2, batch_tokens=64):
+    for read in classified_batches(encoder, corpus, bins=2, batch_tokens=64):
+        batch, groups = read.batch, read.groups
         classes = ClassAttention(groups, words=[0], signs=[kinds.index(TokenClass.PUNCTUATION)])
         first = FirstTokenAttention(groups.masks, groups.masks[:, kinds.index(TokenClass.CLS)])
         encoder.run(batch, reduce={"layer.*.head.*.pattern": classes})

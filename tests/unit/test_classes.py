@@ -16,8 +16,8 @@ from bertology.data.words.classes import (
     class_masks,
     has_classes,
     position_groups,
-    word_spans,
-)  # fmt: skip
+)
+from bertology.data.words.piece_words import PieceWords, word_spans
 from bertology.data.words.treebank_words import treebank_words
 from bertology.errors import DataError
 
@@ -27,9 +27,9 @@ PIECES = "don ' t the dog ##s bark , not she saw it . ? can he never n".split()
 def tokens(kind: TokenClass, example: Example, **limits: Any) -> list[str]:
     """The pieces of a class, as text."""
     tokenizer = tiny.tokenizer(PIECES)
-    texts = (example.text,) if example.text_b is None else (example.text, example.text_b)
-    encoding = tokenizer([texts[0]], [texts[1]] if len(texts) > 1 else None, **limits).encodings[0]
-    mask = class_masks(example, encoding, Specials.of(tokenizer))[list(TokenClass).index(kind)]
+    encoding = tokenizer(*([text] for text in example.texts), **limits).encodings[0]
+    read = PieceWords.of(example, encoding)
+    mask = class_masks(read, Specials.of(tokenizer))[list(TokenClass).index(kind)]
     return [token for token, chosen in zip(encoding.tokens, mask, strict=True) if chosen]
 
 

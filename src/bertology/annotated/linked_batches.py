@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.data.words.alignment import align
-from bertology.data.words.classes import texts_of, word_spans
+from bertology.annotated.words import WordBatch
 from bertology.data.words.links import links_of
 
 if TYPE_CHECKING:
-    from bertology.data.corpus import Example
-    from bertology.model.batch import Batch
     from bertology.model.reducers.link_hits import MostAttended
 
 __all__ = ["Followed", "followed", "offset_hits"]
@@ -31,27 +28,20 @@ class Followed:
     offsets: NDArray[np.float64]
 
 
-def followed(
-    batch: Batch,
-    examples: Sequence[Example],
-    encodings: Sequence[Any],
-    relation: str,
-    offsets: Sequence[int],
-) -> Followed:
+def followed(read: WordBatch, relation: str, offsets: Sequence[int]) -> Followed:
     """The links of `relation` in a batch; those that truncation cut off do not count."""
     from bertology.model.reducers.link_hits import LinkedWords, MostAttended
 
     words, links = [], []
-    for example, encoding in zip(examples, encodings, strict=True):
-        alignment = align(encoding, *texts_of(example), words=word_spans(example))
-        pieces = [alignment.pieces_of(word) for word in range(len(alignment))]
+    for one in read.examples:
+        pieces = [one.alignment.pieces_of(word) for word in range(len(one.alignment))]
         ends = [
             tuple(tuple(w for w in end if pieces[w]) for end in (link.source, link.target))
-            for link in links_of(example, relation)
+            for link in links_of(one.example, relation)
         ]
         words.append(pieces)
         links.append([(source, target) for source, target in ends if source and target])
-    linked = LinkedWords.over(batch, words, links)
+    linked = LinkedWords.over(read.batch, words, links)
     shares = np.array([offset_hits(of_one, offsets) for of_one in links])
     return Followed(MostAttended(linked), shares)
 

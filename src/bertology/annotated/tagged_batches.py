@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bertology.annotated.tagger import ADDED, SPACY_PIPELINE
+from bertology.annotated.words import WordBatch, word_batches
 from bertology.bundled import bundled_fingerprint
 from bertology.data.words.classes import (
     BY_CORPUS,
@@ -24,12 +26,12 @@ from bertology.errors import CapabilityError
 
 if TYPE_CHECKING:
     from bertology.data.corpus import Corpus, Field
-    from bertology.model.batch import Batch
     from bertology.model.encoder import Encoder
     from bertology.model.reducers.class_attention import Groups
 
 __all__ = [
     "TAGGING",
+    "ClassifiedBatch",
     "added_fields",
     "annotated",
     "check_tagging",
@@ -81,22 +83,27 @@ def annotated(corpus: Corpus, how: str) -> tuple[Corpus, str]:
     return annotate(corpus, tagger), tagger.name
 
 
+@dataclass(frozen=True)
+class ClassifiedBatch(WordBatch):
+    """A batch with the classes of its tokens, in the order of TokenClass."""
+
+    groups: Groups
+
+
 def classified_batches(
     encoder: Encoder, corpus: Corpus, *, bins: int, batch_tokens: int
-) -> Iterator[tuple[Batch, Groups, list[Any]]]:
-    """Each batch with its classes (in the order of TokenClass) and its examples' encodings."""
-    from bertology.model.reducers.class_attention import Groups, encodings_of
+) -> Iterator[ClassifiedBatch]:
+    """The corpus in batches; tokens in the same one of `bins` parts of a text are alike."""
+    from bertology.model.reducers.class_attention import Groups
 
-    texts, specials = corpus.texts, Specials.of(encoder.tokenizer)
-    kinds = list(TokenClass)
+    specials, kinds = Specials.of(encoder.tokenizer), list(TokenClass)
     apart = [kinds.index(k) for k in (*SPECIAL, TokenClass.PUNCTUATION)]
-    for batch in encoder.batches(texts, tokens_per_batch=batch_tokens):
-        encodings = encodings_of(encoder, [texts[i] for i in batch.indices])
-        masks, places, words = [], [], []
-        for index, encoding in zip(batch.indices, encodings, strict=True):
-            mask = class_masks(corpus[index], encoding, specials)
-            place = position_groups(encoding, bins)
-            masks.append(mask)
-            places.append(place)
-            words.append((place >= 0) & ~np.any(mask[apart], axis=0))
-        yield batch, Groups.over(batch, masks, places, words), encodings
+    for read in word_batches(encoder, corpus, tokens_per_batch=batch_tokens):
+        masks = [class_masks(one, specials) for one in read.examples]
+        places = [position_groups(one.encoding, bins) for one in read.examples]
+        words = [
+            (place >= 0) & ~np.any(mask[apart], axis=0)
+            for mask, place in zip(masks, places, strict=True)
+        ]
+        groups = Groups.over(read.batch, masks, places, words)
+        yield ClassifiedBatch(read.batch, read.examples, groups)

@@ -15,8 +15,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from bertology.annotated.words import word_batches
 from bertology.data.corpus import Corpus, Example, Field
-from bertology.data.words.classes import OBJECT, SUBJECT, texts_of
+from bertology.data.words.classes import OBJECT, SUBJECT
+from bertology.data.words.piece_words import word_spans
 from bertology.data.words.treebank_words import treebank_words
 from bertology.errors import DataError, MissingExtraError, ModelError, UnknownNameError
 
@@ -78,24 +80,19 @@ def word_states(
     """
     import torch
 
-    from bertology.data.words.alignment import align, locate
-
     site = f"layer.{layer}.residual"
-    texts = [" ".join(words) for words in sentences]
-    found: list[Tensor] = [torch.empty(0)] * len(texts)
-    for batch in encoder.batches(list(texts), tokens_per_batch=batch_tokens):
-        states = encoder.run(batch, record=site)[site].float().cpu()
-        real = batch.real.cpu()
-        limits = {"truncation": "longest_first", "max_length": encoder.max_length}
-        rows = encoder.tokenizer([texts[i] for i in batch.indices], **limits)
-        for row, index in enumerate(batch.indices):
-            kept = states[row][real[row]]
-            words = sentences[index]
-            alignment = align(
-                rows.encodings[row], texts[index], words=[locate(texts[index], words)]
-            )
-            out = torch.zeros(len(words), kept.shape[-1])
-            for word in range(len(words)):
+    corpus = [
+        Example(str(i), " ".join(words), annotations={Field.WORDS: words})
+        for i, words in enumerate(sentences)
+    ]
+    found: list[Tensor] = [torch.empty(0)] * len(corpus)
+    for read in word_batches(encoder, corpus, tokens_per_batch=batch_tokens):
+        states = encoder.run(read.batch, record=site)[site].float().cpu()
+        real = read.batch.real.cpu()
+        for row, (index, one) in enumerate(zip(read.batch.indices, read.examples, strict=True)):
+            kept, alignment = states[row][real[row]], one.alignment
+            out = torch.zeros(len(alignment), kept.shape[-1])
+            for word in range(len(alignment)):
                 if pieces := alignment.overlapping(word):
                     out[word] = kept[pieces[0]]
             found[index] = out
@@ -250,7 +247,7 @@ def _split(example: Example) -> Example:
     if Field.WORDS in example.annotations:
         return example
     words, offsets, shift = [], [], 0
-    for text in texts_of(example):
+    for text in example.texts:
         for start, end in treebank_words(text):
             words.append(_form(text[start:end]))
             offsets.append([shift + start, shift + end])
@@ -260,12 +257,9 @@ def _split(example: Example) -> Example:
 
 
 def _texts_in_words(example: Example) -> list[list[str]]:
-    from bertology.data.words.classes import word_spans
-
-    spans = word_spans(example)
     return [
         [_form(text[a:b]) for a, b in of_text]
-        for text, of_text in zip(texts_of(example), spans, strict=True)
+        for text, of_text in zip(example.texts, word_spans(example), strict=True)
     ]
 
 
@@ -280,7 +274,7 @@ def keep(corpus: Corpus, path: str | Path) -> Corpus:
 
     where = Path(path)
     for example in corpus:
-        if any(text != text.strip() for text in texts_of(example)):
+        if any(text != text.strip() for text in example.texts):
             raise DataError(
                 f"The text of example {example.id!r} begins or ends with white space, which "
                 "JSON Lines of examples do not keep.",

@@ -55,6 +55,16 @@ class Example:
     label: int | float | None = None
     annotations: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The one text, or both of a pair."""
+        return (self.text,) if self.text_b is None else (self.text, self.text_b)
+
+    @property
+    def given(self) -> str | tuple[str, str]:
+        """What the tokenizer is given: a text, or a pair of texts."""
+        return self.text if self.text_b is None else (self.text, self.text_b)
+
     def get(self, name: str) -> Any:
         """The value of a field; a DataError names the example when it is not there."""
         if name in ("text", "text_b", "label", "id"):
@@ -125,7 +135,7 @@ class Corpus(Sequence[Example]):
     @property
     def texts(self) -> list[str | tuple[str, str]]:
         """What the tokenizer is given: a text, or a pair of texts, per example."""
-        return [e.text if e.text_b is None else (e.text, e.text_b) for e in self.examples]
+        return [e.given for e in self.examples]
 
     @property
     def labels(self) -> list[int | float]:

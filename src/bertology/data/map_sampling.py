@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from itertools import chain, pairwise
+from itertools import pairwise
 
 from bertology.data.corpus import Corpus, Example
 from bertology.data.map_labels import MapRecipe
@@ -94,8 +94,7 @@ def _examples(corpus: Corpus, chance: random.Random) -> Iterator[int]:
 
 
 def _words(example: Example) -> int:
-    texts = [example.text] + ([] if example.text_b is None else [example.text_b])
-    return len(list(chain.from_iterable(text.split() for text in texts)))
+    return sum(len(text.split()) for text in example.texts)
 
 
 def _recipe(model: str, corpus: Corpus, example: Example, place: Place) -> MapRecipe:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -14,7 +14,10 @@ from torch import Tensor
 
 from bertology.errors import DataError, ParameterError
 
-__all__ = ["Batch", "Text", "by_length", "count_longer", "tokenize"]
+if TYPE_CHECKING:
+    from tokenizers import Encoding
+
+__all__ = ["Batch", "Text", "Tokenized", "by_length", "count_longer", "tokenize"]
 
 Text = str | tuple[str, str]
 
@@ -29,6 +32,8 @@ class Batch:
     indices: Sequence[int]  # positions of these examples in what was given
     tokenizer: Any = None
     truncated: int = 0  # how many were cut to fit the model
+    # Which characters each piece spells, padding left out; only fast tokenizers tell it.
+    encodings: Sequence[Encoding] | None = None
 
     @cached_property
     def real(self) -> Tensor:
@@ -57,7 +62,29 @@ class Batch:
     def to(self, device: torch.device | str) -> Batch:
         """The same batch on another device."""
         moved = {k: v.to(device) for k, v in self.inputs.items()}
-        return Batch(moved, self.indices, self.tokenizer, self.truncated)
+        return replace(self, inputs=moved)
+
+
+@dataclass(frozen=True)
+class Tokenized:
+    """Texts as token ids, cut to what the model takes, without padding."""
+
+    rows: dict[str, list[list[int]]]  # input_ids, attention_mask, …: a list for each text
+    cut: frozenset[int]  # texts that were too long
+    encodings: list[Encoding] | None  # as in Batch
+    tokenizer: Any
+
+    @property
+    def lengths(self) -> list[int]:
+        return [len(ids) for ids in self.rows["input_ids"]]
+
+    def batch(self, chosen: Sequence[int], device: torch.device | str) -> Batch:
+        """Some of the texts, padded to the longest of them."""
+        rows = {name: [values[i] for i in chosen] for name, values in self.rows.items()}
+        padded = self.tokenizer.pad(rows, return_tensors="pt")
+        inputs = {name: value.to(device) for name, value in padded.items()}
+        known = None if self.encodings is None else [self.encodings[i] for i in chosen]
+        return Batch(inputs, chosen, self.tokenizer, len(self.cut.intersection(chosen)), known)
 
 
 def by_length(
@@ -86,8 +113,8 @@ def by_length(
 
 def tokenize(
     tokenizer: Any, texts: list[Text], *, limit: int | None, too_long: str, name: str
-) -> tuple[dict[str, list[Any]], frozenset[int]]:
-    """Token ids and what belongs to them, unpadded, and which texts were cut to `limit`."""
+) -> Tokenized:
+    """The one place where texts are cut into tokens; longer ones than `limit` may be refused."""
     if not texts:
         raise DataError("There is no text to encode.")
     if too_long not in ("error", "truncate"):
@@ -108,7 +135,7 @@ def tokenize(
         )
     if long:
         rows = tokenizer(*given, padding=False, truncation="longest_first", max_length=limit)
-    return dict(rows), frozenset(long)
+    return Tokenized(dict(rows), frozenset(long), getattr(rows, "encodings", None), tokenizer)
 
 
 def count_longer(tokenizer: Any, texts: Sequence[Text], limit: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -18,7 +19,7 @@ from bertology.errors import (
     ParameterError,
     UnknownNameError,
 )
-from bertology.model.batch import Batch, Text, by_length, tokenize
+from bertology.model.batch import Batch, Text, Tokenized, by_length, tokenize
 from bertology.model.families import Capability, Family, family_of
 from bertology.model.hooks.instrument import Instrument, Reducer, swapped_weights, switched_configs
 from bertology.model.hooks.walking import every_module, submodule
@@ -309,10 +310,8 @@ class Encoder:
         `too_long` says what to do with a text the model cannot take whole: "error" or "truncate".
         """
         many: list[Text] = [texts] if isinstance(texts, str | tuple) else list(texts)
-        rows, cut = self._tokenize(many, too_long)
-        padded = self.tokenizer.pad(rows, return_tensors="pt")
-        inputs = {k: v.to(self.device) for k, v in padded.items()}
-        return Batch(inputs, list(indices or range(len(many))), self.tokenizer, len(cut))
+        batch = self.tokenize(many, too_long=too_long).batch(range(len(many)), self.device)
+        return replace(batch, indices=list(indices or batch.indices))
 
     def batches(
         self,
@@ -323,20 +322,15 @@ class Encoder:
         equal_length: bool = False,
     ) -> Iterator[Batch]:
         """All texts in batches of similar (or equal) length: almost no padding is computed."""
-        rows, cut = self._tokenize(list(texts), too_long)
-        lengths = [len(ids) for ids in rows["input_ids"]]
-        for chosen in by_length(lengths, tokens_per_batch, equal=equal_length):
-            part = {k: [v[i] for i in chosen] for k, v in rows.items()}
-            padded = self.tokenizer.pad(part, return_tensors="pt")
-            inputs = {k: v.to(self.device) for k, v in padded.items()}
-            yield Batch(inputs, chosen, self.tokenizer, len(cut.intersection(chosen)))
+        tokenized = self.tokenize(texts, too_long=too_long)
+        for chosen in by_length(tokenized.lengths, tokens_per_batch, equal=equal_length):
+            yield tokenized.batch(chosen, self.device)
 
-    def _tokenize(
-        self, texts: list[Text], too_long: str
-    ) -> tuple[dict[str, list[Any]], frozenset[int]]:
+    def tokenize(self, texts: Sequence[Text], *, too_long: str = "truncate") -> Tokenized:
+        """Texts in tokens, cut as in all batches, but not padded."""
         self.require_tokenizer()
         return tokenize(
-            self.tokenizer, texts, limit=self.max_length, too_long=too_long, name=self.name
+            self.tokenizer, list(texts), limit=self.max_length, too_long=too_long, name=self.name
         )
 
     # Running -------------------------------------------------------------------------------------

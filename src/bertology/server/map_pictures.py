@@ -17,6 +17,7 @@ from bertology.data.map_labels import MapKey, MapRecipe
 from bertology.errors import DataError
 
 if TYPE_CHECKING:
+    from bertology.model.batch import Batch
     from bertology.model.encoder import Encoder
 
 __all__ = ["MapPicture", "MapPictures", "in_16_bits", "picture_of"]
@@ -49,7 +50,7 @@ def picture_of(encoder: Encoder, recipe: MapRecipe) -> MapPicture:
     site = f"layer.{recipe.layer}.head.{recipe.head}.pattern"
     weights: NDArray[np.float32] = encoder.run(batch, record=site)[site][0].float().cpu().numpy()
     packed, peak = in_16_bits(weights)
-    return MapPicture(tuple(batch.tokens[0]), packed, peak, _boundary(encoder, text))
+    return MapPicture(tuple(batch.tokens[0]), packed, peak, _boundary(batch))
 
 
 def in_16_bits(weights: NDArray[np.floating[Any]]) -> tuple[str, float]:
@@ -59,14 +60,9 @@ def in_16_bits(weights: NDArray[np.floating[Any]]) -> tuple[str, float]:
     return base64.b64encode(steps.tobytes()).decode("ascii"), peak
 
 
-def _boundary(encoder: Encoder, text: str | tuple[str, str]) -> int | None:
+def _boundary(batch: Batch) -> int | None:
     """Where the second text begins, by the tokenizer: not all families number the segments."""
-    if isinstance(text, str) or not encoder.tokenizer.is_fast:
-        return None
-    limit = encoder.max_length
-    cut: dict[str, Any] = {} if limit is None else {"max_length": limit}
-    rows = encoder.tokenizer(*text, truncation="longest_first" if cut else False, **cut)
-    sides = rows.sequence_ids(0)
+    sides = () if batch.encodings is None else batch.encodings[0].sequence_ids
     return sides.index(1) if 1 in sides else None
 
 

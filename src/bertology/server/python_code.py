@@ -69,14 +69,10 @@ def _attention(view: View, layer: int | None, head: int | None) -> list[str]:
 
 def _words(view: View) -> list[str]:
     """The map between words."""
-    if view.pair is None:
-        texts, given = "[text]", "text"
-    else:
-        texts, given = "list(text)", "*text"
     return [
-        f"texts = {texts}",
-        f"encoding = encoder.tokenizer({given}).encodings[0]",
-        "alignment = align(encoding, *texts, words=[treebank_words(one) for one in texts])",
+        f"texts = {'[text]' if view.pair is None else 'list(text)'}",
+        "words = [treebank_words(one) for one in texts]",
+        "alignment = align(batch.encodings[0], *texts, words=words)",
         "attention = pool(attention, alignment, special=True)",
     ]
 

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.data.corpus import Corpus, Example, Field
-from bertology.data.words.alignment import Alignment, align
-from bertology.data.words.classes import Specials, TokenClass, class_masks, classify, word_spans
+from bertology.data.words.alignment import Alignment
+from bertology.data.words.classes import Specials, TokenClass, class_masks, classify
 from bertology.data.words.links import Link, links_of
+from bertology.data.words.piece_words import PieceWords
 from bertology.errors import BertologyError
 from bertology.server.patterns import Ranking, targets_score
 from bertology.server.sentences import Sentence
@@ -56,7 +57,7 @@ def tagged(text: str, pair: str | None) -> Annotated:
 
 def _linking(name: str, *, reverse: bool = False) -> Callable[..., Ranking]:
     def rank(sentence: Sentence, maps: Maps, known: Annotated, tokenizer: Any) -> Ranking:
-        alignment = _words(sentence, known.example)
+        alignment = _words(sentence, known.example).alignment
         links = _links(name, known, alignment)
         links = [link.reversed() for link in links] if reverse else links
         pairs = [(_pieces(alignment, k.source), _pieces(alignment, k.target)) for k in links]
@@ -75,8 +76,7 @@ def _linking(name: str, *, reverse: bool = False) -> Callable[..., Ranking]:
 
 def _toward(kind: TokenClass) -> Callable[..., Ranking]:
     def rank(sentence: Sentence, maps: Maps, known: Annotated, tokenizer: Any) -> Ranking:
-        assert sentence.encoding is not None
-        masks = class_masks(known.example, sentence.encoding, Specials.of(tokenizer))
+        masks = class_masks(_words(sentence, known.example), Specials.of(tokenizer))
         keys = masks[_KINDS.index(kind)]
         if not keys.any():
             return Ranking(None, f"There is no {kind} here, by {known.by}.")
@@ -92,13 +92,13 @@ def _toward(kind: TokenClass) -> Callable[..., Ranking]:
     return rank
 
 
-def _words(sentence: Sentence, example: Example) -> Alignment:
+def _words(sentence: Sentence, example: Example) -> PieceWords:
     if sentence.encoding is None:
         raise BertologyError(
             "The tokenizer of this model does not say which characters its pieces spell, so its "
             "words cannot be found."
         )
-    return align(sentence.encoding, *sentence.texts, words=word_spans(example))
+    return PieceWords.of(example, sentence.encoding)
 
 
 def _links(name: str, known: Annotated, alignment: Alignment) -> list[Link]:
@@ -141,7 +141,7 @@ def _main_verb(verbs: list[int], tags: list[str]) -> int:
 
 
 def _pieces(alignment: Alignment, words: tuple[int, ...]) -> list[int]:
-    return sorted({p for w in words for p in alignment.pieces_of(w) or alignment.overlapping(w)})
+    return sorted({p for w in words for p in alignment.spelling(w)})
 
 
 def _spelt(sentence: Sentence, alignment: Alignment, link: Link) -> str:

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from bertology.data.words.alignment import Alignment, align, units
-from bertology.data.words.classes import Pieces
+from bertology.data.words.piece_words import Pieces
 from bertology.data.words.treebank_words import treebank_words
 from bertology.errors import BertologyError, CapabilityError, DataError
 
@@ -85,7 +85,7 @@ def encode(encoder: Encoder, shown: Shown) -> tuple[Sentence, Batch]:
     text = shown.text if shown.pair is None else (shown.text, shown.pair)
     batch = encoder.encode(text, too_long="truncate")
     _check_length(encoder, texts, batch)
-    encoding = _encoding(encoder, text)
+    encoding = None if batch.encodings is None else batch.encodings[0]
     originals = tuple(batch.tokens[0])
     sides = _sides(encoder, batch, encoding)
     if all(side is None for side in sides):
@@ -129,13 +129,7 @@ def _check_length(encoder: Encoder, texts: tuple[str, ...], batch: Batch) -> Non
         raise DataError(f"The text has {size:,} tokens; {whose} takes {limit}.", hint="Shorten it.")
 
 
-def _encoding(encoder: Encoder, text: str | tuple[str, str]) -> Any:
-    from bertology.model.reducers.class_attention import encodings_of
-
-    return encodings_of(encoder, [text])[0] if encoder.tokenizer.is_fast else None
-
-
-def _sides(encoder: Encoder, batch: Batch, encoding: Any) -> tuple[int | None, ...]:
+def _sides(encoder: Encoder, batch: Batch, encoding: Pieces | None) -> tuple[int | None, ...]:
     if encoding is not None:
         return tuple(encoding.sequence_ids)
     row = batch.inputs["input_ids"][0].tolist()

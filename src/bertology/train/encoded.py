@@ -15,7 +15,7 @@ from torch import Tensor
 
 from bertology.data.corpus import Corpus, Example, Field, Task
 from bertology.errors import CapabilityError, DataError
-from bertology.model.batch import by_length
+from bertology.model.batch import by_length, tokenize
 
 __all__ = ["Encoded", "Targets", "encode", "task_of"]
 
@@ -29,7 +29,7 @@ Targets = list[int] | list[float]
 class Encoded:
     """Tokenized examples and what is to be predicted for them."""
 
-    rows: dict[str, list[Any]]  # input_ids, attention_mask, …: one list of integers per example
+    rows: dict[str, list[list[int]]]  # input_ids, attention_mask, …: a list per example
     targets: Targets
     tokenizer: Any
     truncated: int = 0  # examples that were cut to the longest that is allowed
@@ -146,17 +146,12 @@ def encode(corpus: Corpus, tokenizer: Any, max_length: int | None) -> Encoded:
     """Tokenize a corpus; texts longer than `max_length` tokens are cut."""
     task = task_of(corpus)
     targets = [_target(e, task) for e in corpus]
-    pairs = {e.text_b is not None for e in corpus}
-    if len(pairs) > 1:
+    if len({len(e.texts) for e in corpus}) > 1:
         raise DataError(f"{corpus.name!r} mixes single texts and pairs of texts.")
-    given: tuple[list[str], ...] = ([e.text for e in corpus],)
-    if pairs.pop():
-        given += ([str(e.text_b) for e in corpus],)
-    rows = tokenizer(*given, padding=False, truncation=False, verbose=False)
-    long = sum(len(ids) > max_length for ids in rows["input_ids"]) if max_length else 0
-    if long:
-        rows = tokenizer(*given, padding=False, truncation="longest_first", max_length=max_length)
-    return Encoded(dict(rows), targets, tokenizer, long, max_length)
+    found = tokenize(
+        tokenizer, corpus.texts, limit=max_length, too_long="truncate", name=corpus.name
+    )
+    return Encoded(found.rows, targets, tokenizer, len(found.cut), max_length)
 
 
 def _target(example: Example, task: Task) -> Any:

@@ -108,8 +108,7 @@ def _corpus(name: str, split: str, root: str | None) -> dict[str, Example]:
 
 
 def _map_of(encoder: Encoder, example: Example, label: MapLabel) -> LabelledMap:
-    pair = example.text if example.text_b is None else (example.text, example.text_b)
-    batch = encoder.encode(pair, too_long="truncate")
+    batch = encoder.encode(example.given, too_long="truncate")
     site = f"layer.{label.recipe.layer}.head.{label.recipe.head}.pattern"
     weights = encoder.run(batch, record=site)[site][0].float()
     return LabelledMap(weights.reshape(weights.shape[-2:]), segments_of(batch)[0], label)

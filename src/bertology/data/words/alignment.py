@@ -22,7 +22,6 @@ __all__ = [
     "Encoding",
     "Span",
     "align",
-    "align_words",
     "locate",
     "pool",
     "split_words",
@@ -38,11 +37,7 @@ class Encoding(Protocol):
 
     @property
     def offsets(self) -> Sequence[Span]:
-        """Characters of each piece, in its own text (or in its own word, if given pre-split)."""
-
-    @property
-    def word_ids(self) -> Sequence[int | None]:
-        """The tokenizer's own word of each piece; the given word, if given pre-split."""
+        """Characters of each piece, in its own text."""
 
     @property
     def sequence_ids(self) -> Sequence[int | None]:
@@ -73,6 +68,10 @@ class Alignment:
         its own; this is where it is to be found.
         """
         return self._overlaps[word]
+
+    def spelling(self, word: int) -> tuple[int, ...]:
+        """The pieces of `word`, or else those it shares with another one."""
+        return self._pieces[word] or self._overlaps[word]
 
     def sequence_of(self, word: int) -> int:
         """0 for a word of the first text, 1 for one of the second."""
@@ -137,35 +136,6 @@ def align(
     return Alignment(
         word_spans=tuple((a, b) for words_of in spans for a, b in words_of),
         sequences=tuple(i for i, words_of in enumerate(spans) for _ in words_of),
-        piece_spans=tuple(pieces),
-        words=tuple(owners),
-    )
-
-
-def align_words(encoding: Encoding, *words: Sequence[str]) -> Alignment:
-    """Align an encoding of text that was given as words (`is_split_into_words=True`).
-
-    Spans are characters of the words joined by single spaces.
-    """
-    spans = [_joined_spans(of_text) for of_text in words]
-    first = [0, len(spans[0])] if spans else []
-    pieces: list[Span | None] = []
-    owners: list[int | None] = []
-    rows = zip(encoding.offsets, encoding.word_ids, encoding.sequence_ids, strict=True)
-    for (start, end), word, sequence in rows:
-        if sequence is None or word is None:
-            pieces.append(None)
-            owners.append(None)
-            continue
-        if sequence >= len(words) or word >= len(words[sequence]):
-            raise DataError("The encoding has more words than were given; give the same words.")
-        begin, stop = spans[sequence][word]
-        # Some tokenizers count the space they put before a word; a piece stays in its word.
-        pieces.append((min(begin + start, stop), min(begin + end, stop)))
-        owners.append(first[sequence] + word)
-    return Alignment(
-        word_spans=tuple(span for of_text in spans for span in of_text),
-        sequences=tuple(i for i, of_text in enumerate(spans) for _ in of_text),
         piece_spans=tuple(pieces),
         words=tuple(owners),
     )
@@ -264,11 +234,3 @@ def _owner(piece: Span, words: Sequence[Span], cursor: int) -> tuple[int | None,
         # Nothing but space (a lone "▁"): it introduces the word that follows it.
         best = min(cursor, len(words) - 1)
     return best, cursor
-
-
-def _joined_spans(words: Sequence[str]) -> list[Span]:
-    spans, start = [], 0
-    for word in words:
-        spans.append((start, start + len(word)))
-        start += len(word) + 1
-    return spans

@@ -4,25 +4,23 @@ Linguistic classes come from the words' annotation (gold, or a tagger's). Negati
 list of 17 words, found in the text itself, so that it does not depend on who split the words.
 Classes overlap where language does (a subject may be a noun); [CLS], [SEP], punctuation and words
 do not.
-
-Annotated pairs number their words through, as `alignment` does, and so do their OFFSETS: the second
-text counts on after the first text and one more character.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertology.data.corpus import Example, Field
-from bertology.data.words.alignment import Alignment, Encoding, Span, align, locate
+from bertology.data.words.alignment import Encoding
+from bertology.data.words.piece_words import PieceWords
 from bertology.errors import DataError
 
 __all__ = [
@@ -32,15 +30,12 @@ __all__ = [
     "OBJECT",
     "SPECIAL",
     "SUBJECT",
-    "Pieces",
     "Specials",
     "TokenClass",
     "class_masks",
     "classify",
     "has_classes",
     "position_groups",
-    "texts_of",
-    "word_spans",
 ]
 
 BY_CORPUS = "the corpus"  # who annotated, where it was no tagger
@@ -102,14 +97,6 @@ def _pattern(word: str) -> str:
 _NEGATED = re.compile(rf"(?<!\w)(?:{'|'.join(map(_pattern, NEGATIONS))})(?!\w)", re.IGNORECASE)
 
 
-class Pieces(Encoding, Protocol):
-    """An encoding that also tells the ids of its pieces."""
-
-    @property
-    def ids(self) -> Sequence[int]:
-        """The vocabulary's number of each piece."""
-
-
 @dataclass(frozen=True)
 class Specials:
     """The ids of the tokens that open a text and that end it: [CLS] and [SEP] in BERT."""
@@ -125,36 +112,11 @@ class Specials:
         return cls(frozenset(starts), frozenset(ends))
 
 
-def texts_of(example: Example) -> tuple[str, ...]:
-    """The one text of an example, or both of a pair."""
-    return (example.text,) if example.text_b is None else (example.text, example.text_b)
-
-
 def has_classes(fields: Iterable[Field]) -> bool:
     """Whether a corpus with these fields can be classified as it is, without a tagger."""
     have = set(fields)
     roles = {Field.RELATIONS, Field.TAGS, Field.SUBJECT} & have
     return Field.POS in have and bool(roles) and bool({Field.OFFSETS, Field.WORDS} & have)
-
-
-def word_spans(example: Example) -> list[list[Span]]:
-    """The characters of each annotated word in its own text, text by text."""
-    texts = texts_of(example)
-    offsets = example.annotations.get(Field.OFFSETS)
-    if offsets is None:
-        if len(texts) > 1:
-            raise DataError(
-                f"Example {example.id!r} is a pair whose words have no offsets.",
-                hint="Annotate it with bertology.annotated.tagger.annotate.",
-            )
-        return [locate(example.text, example.get(Field.WORDS))]
-    found: list[list[Span]] = [[] for _ in texts]
-    beyond = len(example.text) + 1
-    for start, end in offsets:
-        second = len(texts) > 1 and start >= beyond
-        shift = beyond if second else 0
-        found[int(second)].append((start - shift, end - shift))
-    return found
 
 
 def classify(example: Example) -> Mapping[TokenClass, frozenset[int]]:
@@ -187,27 +149,24 @@ def _roles(example: Example, role: Field, relation: str) -> frozenset[int]:
     return frozenset() if main is None else frozenset({int(main)})
 
 
-def class_masks(example: Example, encoding: Pieces, specials: Specials) -> Mask:
+def class_masks(read: PieceWords, specials: Specials) -> Mask:
     """(classes, pieces) in the order of TokenClass, over an encoding without padding.
 
     A word's class is that of all its pieces; a word that shares its only piece with another
     (`cannot` for `can` + `not`) lends its class to that piece. Words that truncation cut off
     have no piece.
     """
-    texts = texts_of(example)
-    alignment = align(encoding, *texts, words=word_spans(example))
     order = {kind: i for i, kind in enumerate(TokenClass)}
-    masks = np.zeros((len(order), len(encoding.ids)), dtype=bool)
-    for kind, words in classify(example).items():
+    ids = np.asarray(read.encoding.ids)
+    masks = np.zeros((len(order), len(ids)), dtype=bool)
+    for kind, words in classify(read.example).items():
         for word in words:
-            masks[order[kind], list(_pieces(alignment, word))] = True
-    masks[order[TokenClass.NEGATION]] = _negated(alignment, encoding, texts)
-    own = np.array([s is None for s in encoding.sequence_ids], dtype=bool)
-    ids = np.asarray(encoding.ids)
-    masks[order[TokenClass.CLS]] = own & np.isin(ids, sorted(specials.first))
-    masks[order[TokenClass.SEP]] = own & np.isin(ids, sorted(specials.separators))
-    _settle_punctuation(masks, order, alignment, encoding, texts)
-    masks[order[TokenClass.OTHER]] = ~own & ~masks.any(axis=0)
+            masks[order[kind], list(read.alignment.spelling(word))] = True
+    masks[order[TokenClass.NEGATION]] = _negated(read)
+    masks[order[TokenClass.CLS]] = read.special & np.isin(ids, sorted(specials.first))
+    masks[order[TokenClass.SEP]] = read.special & np.isin(ids, sorted(specials.separators))
+    _settle_punctuation(masks, order, read)
+    masks[order[TokenClass.OTHER]] = ~read.special & ~masks.any(axis=0)
     return masks
 
 
@@ -224,41 +183,29 @@ def position_groups(encoding: Encoding, bins: int) -> NDArray[np.int64]:
     return groups
 
 
-def _pieces(alignment: Alignment, word: int) -> tuple[int, ...]:
-    return alignment.pieces_of(word) or alignment.overlapping(word)
-
-
-def _negated(alignment: Alignment, encoding: Encoding, texts: Sequence[str]) -> Mask:
-    spans = [[m.span() for m in _NEGATED.finditer(text)] for text in texts]
-    rows = zip(alignment.piece_spans, encoding.sequence_ids, strict=True)
+def _negated(read: PieceWords) -> Mask:
+    spans = [[m.span() for m in _NEGATED.finditer(text)] for text in read.example.texts]
     return np.array(
         [
             span is not None
             and sequence is not None
             and any(max(a, span[0]) < min(b, span[1]) for a, b in spans[sequence])
-            for span, sequence in rows
+            for span, sequence in read.places
         ],
         dtype=bool,
     )
 
 
-def _settle_punctuation(
-    masks: Mask,
-    order: Mapping[TokenClass, int],
-    alignment: Alignment,
-    encoding: Encoding,
-    texts: Sequence[str],
-) -> None:
+def _settle_punctuation(masks: Mask, order: Mapping[TokenClass, int], read: PieceWords) -> None:
     """A tagger may call a sign a noun, or a word a sign; what is written decides between them."""
     signs, words = order[TokenClass.PUNCTUATION], [order[kind] for kind in LINGUISTIC]
-    rows = zip(alignment.piece_spans, encoding.sequence_ids, strict=True)
-    for piece, (span, at) in enumerate(rows):
+    for piece, (span, at) in enumerate(read.places):
         if span is None or at is None:
             continue
-        said = masks[signs, piece] or alignment.word_of(piece) is None
+        said = masks[signs, piece] or read.alignment.word_of(piece) is None
         # The apostrophe of don't is part of a word.
         negated = masks[order[TokenClass.NEGATION], piece]
-        sign = said and not negated and _is_punctuation(texts[at][slice(*span)])
+        sign = said and not negated and _is_punctuation(read.example.texts[at][slice(*span)])
         masks[signs, piece] = sign
         if sign:
             masks[words, piece] = False

@@ -71,9 +71,8 @@ def pieces_of(
     words = alignment.words
     free = frozenset(piece for piece, word in enumerate(words) if word is not None)
     example = sentence.example
-    text = example.text if example.text_b is None else (example.text, example.text_b)
     ends = _spelt(sentence, "source"), _spelt(sentence, "target")
-    return LinkedPieces(example.id, text, tuple(links), free, len(words), ends, direction)
+    return LinkedPieces(example.id, example.given, tuple(links), free, len(words), ends, direction)
 
 
 def comparisons(
@@ -104,9 +103,8 @@ def comparisons(
 
 
 def _side(words: Sequence[int], alignment: Alignment) -> _Side:
-    pieces = [p for w in words for p in alignment.pieces_of(w) or alignment.overlapping(w)]
-    missing = any(not (alignment.pieces_of(w) or alignment.overlapping(w)) for w in words)
-    return () if missing else tuple(sorted(set(pieces)))
+    pieces = [alignment.spelling(word) for word in words]
+    return tuple(sorted({p for of_word in pieces for p in of_word})) if all(pieces) else ()
 
 
 def _spelt(sentence: LinkedSentence, side: str) -> str:

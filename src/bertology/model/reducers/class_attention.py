@@ -14,12 +14,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bertology.errors import ModelError
-from bertology.model.batch import Batch, Text
+from bertology.model.batch import Batch
 from bertology.model.place import Place
 
 if TYPE_CHECKING:
-    from bertology.model.encoder import Encoder
     from bertology.model.hooks.instrument import Reducer
 
 __all__ = [
@@ -27,25 +25,8 @@ __all__ = [
     "FirstTokenAttention",
     "Groups",
     "Several",
-    "encodings_of",
     "expected_maximum",
 ]
-
-
-def encodings_of(encoder: Encoder, texts: Sequence[Text]) -> list[Any]:
-    """Where the pieces of each text come from, cut as `encoder.batches` cuts them, unpadded."""
-    encoder.require_tokenizer()
-    pairs = [t if isinstance(t, tuple) else (t,) for t in texts]
-    given = [list(side) for side in zip(*pairs, strict=True)]
-    limit = encoder.max_length
-    cut = {} if limit is None else {"truncation": "longest_first", "max_length": limit}
-    rows = encoder.tokenizer(*given, padding=False, verbose=False, **cut)
-    if getattr(rows, "encodings", None) is None:
-        raise ModelError(
-            f"The tokenizer of {encoder.name!r} does not say where its pieces come from.",
-            hint="Words are found with a fast tokenizer (tokenizer.json).",
-        )
-    return list(rows.encodings)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bertology.data.words.link_limits import LinkedSentence, LinkLimits
 from bertology.data.words.link_moves import DIRECTIONS, KINDS, LinkedPieces, comparisons, pieces_of
 from bertology.data.words.links import check_relation
-from bertology.errors import CapabilityError, DataError
+from bertology.errors import DataError
 from bertology.parameters import parameter
 from bertology.results.result import Provenance, Result
 from bertology.stats import mean_interval
@@ -90,12 +90,9 @@ class RelationHeads(BlockStudy[RelationHeadsResult]):
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
         """The relation must be annotated, and two sentences with it must be within the limits."""
-        if not getattr(encoder.tokenizer, "is_fast", False):
-            raise CapabilityError(
-                f"The tokenizer of {encoder.name!r} does not tell which characters its pieces "
-                "have, so links between words cannot be found among them.",
-                hint="Save a fast tokenizer (tokenizers' tokenizer.json) beside the model.",
-            )
+        from bertology.annotated.words import require_offsets
+
+        require_offsets(encoder)
         if corpus is None:
             return
         check_relation(self.relation, corpus)
@@ -261,22 +258,12 @@ def _in_pieces(
     encoder: Encoder, found: Sequence[LinkedSentence], direction: str
 ) -> list[LinkedPieces]:
     """Links between words as links between pieces, where these are whole."""
-    from bertology.data.words.alignment import align, locate, split_words
+    from bertology.annotated.words import words_of
+    from bertology.data.words.piece_words import words_of_first_text
 
-    sentences = []
-    limit = encoder.max_length
-    for sentence in found:
-        example = sentence.example
-        texts = [example.text] if example.text_b is None else [example.text, example.text_b]
-        offsets = example.annotations.get("offsets") or locate(example.text, example.get("words"))
-        words = [[(a, b) for a, b in offsets], *(split_words(text) for text in texts[1:])]
-        # As `encoder.batches` cuts what is too long.
-        how = "longest_first" if limit else False
-        encoding = encoder.tokenizer(*texts, truncation=how, max_length=limit).encodings[0]
-        pieces = pieces_of(sentence, align(encoding, *texts, words=words), direction)
-        if pieces is not None:
-            sentences.append(pieces)
-    return sentences
+    read = words_of(encoder, [s.example for s in found], words=words_of_first_text)
+    made = [pieces_of(s, r.alignment, direction) for s, r in zip(found, read, strict=True)]
+    return [pieces for pieces in made if pieces is not None]
 
 
 def _words(sentences: Sequence[LinkedPieces]) -> NDArray[Any]:

@@ -82,9 +82,10 @@ class TokenClasses(TaggedStudy[TokenClassesResult]):
         shape = (len(block), len(KINDS), encoder.shape.layers, encoder.shape.heads)
         score, expected, share, before = (np.full(shape, np.nan, np.float32) for _ in range(4))
         even = np.zeros(len(block))  # what every token of an example would get alike
-        for batch, groups, _ in classified_batches(
+        for read in classified_batches(
             encoder, block, bins=self.bins, batch_tokens=context.batch_tokens
         ):
+            batch, groups = read.batch, read.groups
             at = list(batch.indices)
             found = ClassAttention(groups, words=words, signs=signs)
             encoder.run(batch, reduce={"layer.*.head.*.pattern": found})

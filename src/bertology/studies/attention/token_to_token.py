@@ -110,13 +110,11 @@ class TokenToToken(TaggedStudy[TokenToTokenResult]):
         hits, with_special, elsewhere = (np.full(shape, np.nan, np.float32) for _ in range(3))
         near = np.full((len(block), len(asked), len(OFFSETS)), np.nan, np.float32)
         first = np.full((len(block), len(KINDS), *shape[2:]), np.nan, np.float32)
-        for batch, groups, encodings in classified_batches(
-            encoder, block, bins=1, batch_tokens=context.batch_tokens
-        ):
+        for read in classified_batches(encoder, block, bins=1, batch_tokens=context.batch_tokens):
+            batch, groups = read.batch, read.groups
             at = list(batch.indices)
-            examples = [block[i] for i in at]
             seen = FirstTokenAttention(groups.masks, groups.masks[:, KINDS.index(TokenClass.CLS)])
-            found = {r: followed(batch, examples, encodings, r, OFFSETS) for r in asked}
+            found = {r: followed(read, r, OFFSETS) for r in asked}
             several = Several([seen, *(f.reducer for f in found.values())])
             encoder.run(batch, reduce={"layer.*.head.*.pattern": several})
             first[at] = seen.value()[0]

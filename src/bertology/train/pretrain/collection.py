@@ -14,7 +14,7 @@ from bertology.train.pretrain.recipe import Recipe, TextSource
 from bertology.train.pretrain.text import Document, find_files, read_documents
 
 if TYPE_CHECKING:
-    from bertology.data.corpus import Corpus, Example
+    from bertology.data.corpus import Corpus
 
 __all__ = ["Collection"]
 
@@ -73,13 +73,9 @@ class Collection:
         names = self._corpus.task.labels if self._corpus.task else ()
         stream = iter(self._corpus)
         while group := list(islice(stream, self.text.together)):
-            parts = tuple(p for example in group for p in _parts(example))
+            parts = tuple(p for example in group for p in example.texts)
             label = group[0].label if names and self.text.together == 1 else None
             yield Document(parts, label=None if label is None else names[int(label)])
-
-
-def _parts(example: Example) -> tuple[str, ...]:
-    return (example.text,) if example.text_b is None else (example.text, example.text_b)
 
 
 def _content(path: Path) -> bytes:
