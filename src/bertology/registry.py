@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from bertology.errors import UnknownNameError
 
@@ -23,7 +23,8 @@ class Registry(Generic[T]):
 
     `builtin` gives `name -> "package.module:attribute"`; installed packages add to it through
     the entry-point `group`. `register` adds one at run time (tests, notebooks). `elsewhere` says of
-    names that may be asked for, and are none of these, where they are found.
+    names that may be asked for, and are none of these, where they are found. `load` makes the
+    object of a target that is no attribute of a module.
     """
 
     def __init__(
@@ -33,7 +34,9 @@ class Registry(Generic[T]):
         group: str,
         builtin: Callable[[], Mapping[str, str]],
         elsewhere: Mapping[str, str] | None = None,
+        load: Callable[[str], T] | None = None,
     ) -> None:
+        self._load: Callable[[str], T] = load or _attribute
         self.kind, self.group, self._elsewhere = kind, group, dict(elsewhere or {})
         self._builtin = builtin
         self._loaded: dict[str, T] = {}
@@ -64,11 +67,15 @@ class Registry(Generic[T]):
                 raise UnknownNameError(self.kind, name, (), hint=self._elsewhere[name])
             if name not in known:
                 raise UnknownNameError(self.kind, name, self.names())
-            module, _, attribute = known[name].partition(":")
-            self._loaded[name] = getattr(import_module(module), attribute)
+            self._loaded[name] = self._load(known[name])
         return self._loaded[name]
 
     def register(self, name: str, thing: T) -> T:
         """Add `thing` under `name` for the life of this process."""
         self._loaded[name] = thing
         return thing
+
+
+def _attribute(target: str) -> Any:
+    module, _, attribute = target.partition(":")
+    return getattr(import_module(module), attribute)

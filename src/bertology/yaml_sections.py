@@ -12,11 +12,12 @@ any plain value. Numbers may be written as 1e-3, which YAML itself takes for tex
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from difflib import get_close_matches
 from enum import StrEnum
-from types import NoneType, UnionType
+from types import NoneType, SimpleNamespace, UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from bertology.errors import BertologyError, DataError, UnknownNameError
@@ -132,13 +133,18 @@ class Section:
 
     def sections(self, key: str) -> list[Section]:
         """The mappings in a field that holds a list of them."""
+        return [Section(node, self.label, name) for node, name in self._listed(key)]
+
+    def items(self, key: str) -> list[str | Section]:
+        """What is in a field that holds a list of texts and mappings."""
         import yaml
 
-        node = self._found(key)
-        if not isinstance(node, yaml.SequenceNode):
-            raise self.wrong(key, f"{self.name(key)!r} must be a list")
-        named = [(item, f"{self.name(key)}[{i}]") for i, item in enumerate(node.value)]
-        return [Section(item, self.label, name) for item, name in named]
+        return [
+            str(self._scalar(node, str, name))
+            if isinstance(node, yaml.ScalarNode)
+            else Section(node, self.label, name)
+            for node, name in self._listed(key)
+        ]
 
     def holds(self, key: str) -> str:
         """What a field is: "text" (also a number, true, false), "list", "mapping" or "nothing"."""
@@ -177,7 +183,7 @@ class Section:
         left_out = {*without, *by_hand}
         known = [f for f in fields(kind) if f.name not in left_out]
         self.only([*(f.name for f in known), *by_hand])
-        hints, found = get_type_hints(kind), {}
+        hints, found = _types(kind, [f.name for f in known]), {}
         for f in known:
             needed = f.default is MISSING and f.default_factory is MISSING
             if needed and hints[f.name] is str:
@@ -220,6 +226,14 @@ class Section:
             hint = f"Did you write {near[0]!r} instead?" if near else None
             raise self.wrong(None, f"the field {self.name(key)!r} is missing", hint=hint)
         return self._values[key]
+
+    def _listed(self, key: str) -> list[tuple[yaml.Node, str]]:
+        import yaml
+
+        node = self._found(key)
+        if not isinstance(node, yaml.SequenceNode):
+            raise self.wrong(key, f"{self.name(key)!r} must be a list")
+        return [(item, f"{self.name(key)}[{i}]") for i, item in enumerate(node.value)]
 
     def _value(self, node: yaml.Node, kind: Any, path: str) -> Any:
         if kind is object or kind is Any:
@@ -272,6 +286,13 @@ class Section:
         if type(found) is not kind or (kind is float and not math.isfinite(found)):
             raise _error(self.label, node, f"{path!r} must {_MUST[kind]}. Got {value!r} instead")
         return found
+
+
+def _types(kind: type[Any], names: Iterable[str]) -> dict[str, Any]:
+    """The types of some fields; others may name what only a type checker imports."""
+    written = {f.name: f.type for f in fields(kind) if f.name in set(names)}
+    some = SimpleNamespace(__annotations__=written)
+    return get_type_hints(some, globalns=vars(sys.modules[kind.__module__]))
 
 
 def _plain(node: yaml.Node) -> Any:

@@ -43,7 +43,7 @@ def test_a_page_that_is_stopped_and_resumed(
     given = ("dark-secrets", "--model", model, "--tasks", "grammar-paraphrase", "--root", tmp_path,
              "--to", to, "--examples", 12, "--train-examples", 16, "--seeds", 1)  # fmt: skip
     # Figures have tests of their own.
-    monkeypatch.setattr("bertology.reproduce.page._drawn", lambda result, name: b"<svg/>")
+    monkeypatch.setattr("bertology.reproduce.render.page._drawn", lambda result, name: b"<svg/>")
     monkeypatch.setattr(Store, "_draw", lambda store, result, folder: None)
     whole = Session.run
 

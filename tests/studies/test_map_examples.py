@@ -12,8 +12,7 @@ import planted_links
 from bertology.annotated.map_types.examples import Kept, add_kept, choose, kept_in, merge
 from bertology.data.corpus import Corpus, Example, Field
 from bertology.data.map_labels import MAP_TYPES
-from bertology.reproduce.numbers import example_numbers
-from bertology.reproduce.pictures import examples_by_type
+from bertology.papers.dark_secrets.exhibits import example_table, examples_by_type
 from bertology.results.formats import arrays_from_bytes, arrays_to_bytes
 from bertology.studies.attention.map_types import MapTypes, MapTypesResult
 from planted_maps import PREVIOUS, STRIPE, corpus, planted
@@ -138,7 +137,7 @@ def test_long_texts_have_no_examples_and_no_figure(monkeypatch: pytest.MonkeyPat
     assert kept_in(result.arrays) == []
     assert list(result.figures()) == ["layers", "heads"]
     assert examples_by_type({"Long": result}) is None
-    assert example_numbers({"Long": result}).rows == (("Long", *["–"] * 5),)
+    assert example_table({"Long": result}).rows == (("Long", *["–"] * 5),)
 
 
 def test_the_page_shows_maps_of_all_data_in_turn() -> None:
@@ -148,7 +147,7 @@ def test_the_page_shows_maps_of_all_data_in_turn() -> None:
     # The same heads in both: after the first of one comes another head of the other.
     titles = [a.get_title(loc="left") for a in figure.axes if a.images]
     assert {t.partition(", ")[2] for t in titles} == {"One", "Two"}
-    numbers = example_numbers(results)
+    numbers = example_table(results)
     assert [row[0] for row in numbers.rows] == ["One", "Two"]
     assert numbers.rows[0][1 + MAP_TYPES.index("diagonal")].startswith("0.1")
 

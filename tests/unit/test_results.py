@@ -147,8 +147,8 @@ def test_summary_and_html_show_what_follows() -> None:
     text = str(result)
     assert "head-ablation of tiny over mrpc" in text
     assert "holds: Disabling some heads improves" in text
-    assert "best_head_gain was not measured" not in text
-    assert "worst_head_loss was not measured" in text
+    assert "best head gain was not measured" not in text
+    assert "worst head loss was not measured" in text
     html = result._repr_html_()
     assert "data:image/svg+xml;base64," in html
     assert "<b>mrpc</b>" in html

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = [
-    "VERDICT_STYLES",
     "columns_that_fit",
     "examples",
     "say",
@@ -21,15 +20,6 @@ __all__ = [
     "text_of",
     "warn",
 ]
-
-VERDICT_STYLES = {
-    "holds": "green",
-    "fails": "red",
-    "inconclusive": "yellow",
-    "not judged": "dim",
-    "not run": "dim",
-}
-"""How a table shows what became of a claim."""
 
 _WIDTH_OF_PIPES = 140  # nobody resizes a pipe; rich's 80 columns would cut tables short
 

@@ -14,7 +14,7 @@ from bertology.parameters import flag, parameter
 
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
-    from bertology.reproduce.plan import Plan, Step, Wishes
+    from bertology.reproduce.plan import PlanStep, ReproductionOptions, StepPlan
     from bertology.run.session import Session
 
 __all__ = [
@@ -22,10 +22,10 @@ __all__ = [
     "StepLog",
     "check_folder",
     "load_encoder",
+    "reproduction_options",
     "session_of",
     "show_missing",
     "show_plan",
-    "wishes_of",
 ]
 
 
@@ -53,12 +53,12 @@ class PlanOptions(EngineOptions, RootOptions, LoadingOptions):
     dry_run: bool = flag("Show the plan and do nothing.")
 
 
-def wishes_of(options: PlanOptions) -> Wishes:
+def reproduction_options(options: PlanOptions) -> ReproductionOptions:
     """What the plan must know of the options."""
-    from bertology.reproduce.plan import Wishes
+    from bertology.reproduce.plan import ReproductionOptions
 
     names = ("model", "tasks", "root", "examples", "train_examples", "epochs", "seeds")
-    return Wishes(**{n: getattr(options, n) for n in names})
+    return ReproductionOptions(**{n: getattr(options, n) for n in names})
 
 
 def load_encoder(options: PlanOptions, where: str, head: str) -> Encoder:
@@ -96,10 +96,10 @@ def check_folder(to: Path) -> None:
 class StepLog:
     """Prints a line whenever a step of the plan has started or ended."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: StepPlan) -> None:
         self._numbers = {step.key: i for i, step in enumerate(plan.steps, start=1)}
 
-    def log(self, step: Step, status: str, more: str) -> None:
+    def log(self, step: PlanStep, status: str, more: str) -> None:
         """Print the number of the step, its status, study and data."""
         total = len(self._numbers)
         number = f"{self._numbers[step.key]:>{len(str(total))}}"
@@ -108,35 +108,35 @@ class StepLog:
         say(f"{line}: {more}" if more else line)
 
 
-def show_missing(plan: Plan) -> None:
+def show_missing(plan: StepPlan) -> None:
     """Print which data are not on this machine."""
     for missing in plan.missing:
         warn(f"Left out: {missing.name}. {missing.reason}")
 
 
-def show_plan(plan: Plan, model: str, *, title: str) -> None:
+def show_plan(plan: StepPlan, model: str, *, title: str) -> None:
     """The steps as a table."""
-    from bertology.reproduce.plan import Ask, Join, Teach
+    from bertology.reproduce.plan import Combine, FineTune, RunStudy
 
     rows = []
     for number, step in enumerate(plan.steps, start=1):
         study, _, _ = step.key.partition("@")
         given: dict[str, Any] = {}
-        taught = isinstance(step, Ask) and step.of is not None
-        if isinstance(step, Ask):
+        tuned = isinstance(step, RunStudy) and step.fine_tuned_by is not None
+        if isinstance(step, RunStudy):
             given = {
                 k: "no" if v is False else v
                 for k, v in step.parameters.items()
                 if v not in (None, ())
             }
-        elif isinstance(step, Teach):
+        elif isinstance(step, FineTune):
             given = {"examples": step.data.train_limit, "epochs": step.epochs}
-        of = "joined results" if isinstance(step, Join) else model
+        of = "combined results" if isinstance(step, Combine) else model
         rows.append(
             (
                 number,
                 study,
-                f"{of}, fine-tuned" if taught else of,
+                f"{of}, fine-tuned" if tuned else of,
                 step.data.title,
                 "all" if step.data.limit is None else step.data.limit,
                 ", ".join(f"{k} {'all' if v is None else v}" for k, v in given.items()),

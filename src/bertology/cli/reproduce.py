@@ -17,10 +17,10 @@ from bertology.cli.plans import (
     StepLog,
     check_folder,
     load_encoder,
+    reproduction_options,
     session_of,
     show_missing,
     show_plan,
-    wishes_of,
 )
 from bertology.cli.typer_options import argument
 from bertology.errors import JobError
@@ -28,7 +28,7 @@ from bertology.parameters import parameter
 
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
-    from bertology.reproduce.account import Account
+    from bertology.reproduce.report import ReproductionReport
 
 __all__ = ["ReproduceOptions", "add_to"]
 
@@ -71,41 +71,42 @@ def reproduce(options: ReproduceOptions) -> None:
 
     Finished steps are stored. If the command is stopped, the same command continues.
     """
-    from bertology.reproduce import REPRODUCTIONS
-    from bertology.reproduce.account import Account, short_name
-    from bertology.reproduce.carrying import Carrying
+    from bertology.reproduce import PAPERS
+    from bertology.reproduce.execute import PlanExecutor
+    from bertology.reproduce.planner import plan_paper
+    from bertology.reproduce.report import ReproductionReport, short_name
 
-    paper = REPRODUCTIONS.get(options.paper)
-    wishes = wishes_of(options)
-    encoder = load_encoder(options, wishes.model, "base")
+    paper = PAPERS.get(options.paper)
+    asked = reproduction_options(options)
+    encoder = load_encoder(options, asked.model, "base")
     encoder.require_tokenizer()
-    plan = paper.plan(wishes, encoder.shape)
+    plan = plan_paper(paper, asked, encoder.shape)
     show_missing(plan)
     if options.dry_run:
-        show_plan(plan, wishes.model, title=f"{paper.title}: the plan")
+        show_plan(plan, asked.model, title=f"{paper.title}: the plan")
         return
-    to = Path(options.to or Path("reproductions") / f"{paper.name}-{short_name(wishes.model)}")
+    to = Path(options.to or Path("reproductions") / f"{paper.name}-{short_name(asked.model)}")
     check_folder(to)
     session = session_of(options, to)
     say(f"{paper.title}: {len(plan.steps)} steps", style="bold")
-    carrying = Carrying(
-        wishes.model,
+    executor = PlanExecutor(
+        asked.model,
         to,
         session,
         load=lambda where, head: load_encoder(options, where, head),
-        tell=StepLog(plan).log,
+        log=StepLog(plan).log,
     )
-    account = Account(
-        reproduction=paper,
-        wishes=wishes,
+    report = ReproductionReport(
+        paper=paper,
+        options=asked,
         plan=plan,
-        carried=carrying.carry_out(plan),
+        done=executor.execute(plan),
         model=_described(encoder),
         store=session.store.url,
     )
-    _present(account, to)
-    if account.carried.failed:
-        failed = ", ".join(account.carried.failed)
+    _present(report, to)
+    if report.done.failed:
+        failed = ", ".join(report.done.failed)
         raise JobError(f"Failed: {failed}.", hint="The same command tries them again.")
 
 
@@ -118,31 +119,31 @@ def _described(encoder: Encoder) -> dict[str, Any]:
     }
 
 
-def _present(account: Account, to: Path) -> None:
-    from bertology.reproduce.page import reproduction_page
-    from bertology.reproduce.summary import as_json, as_markdown
+def _present(report: ReproductionReport, to: Path) -> None:
+    from bertology.reproduce.render.page import reproduction_page
+    from bertology.reproduce.render.summary import as_json, as_markdown
 
     say("Drawing the page …")
     before = _command_before(to)
     texts = {
-        "index.html": reproduction_page(account),
-        "summary.json": as_json(account),
-        "summary.md": as_markdown(account),
+        "index.html": reproduction_page(report),
+        "summary.json": as_json(report),
+        "summary.md": as_markdown(report),
     }
     for name, text in texts.items():
         part = to / f".{name}.part"
         part.write_text(text, encoding="utf-8")
         part.replace(to / name)  # whole or not at all
-    counts = ", ".join(f"{n} {name}" for name, n in account.counts.items())
-    say(f"{len(account.judged)} claims: {counts}", style="bold")
-    for step, _ in account.not_run():
+    counts = ", ".join(f"{n} {name}" for name, n in report.counts.items())
+    say(f"{len(report.judged)} claims: {counts}", style="bold")
+    for step, _ in report.not_run():
         warn(f"{step.key} was not run; the page says why.")
-    if before not in (None, account.command):
+    if before not in (None, report.command):
         say(f"The page that was here, of another command, is replaced. To have it again: {before}")
     say(f"Page:    {to / 'index.html'}")
     say(f"Summary: {to / 'summary.md'}, {to / 'summary.json'}")
     say("Next:")
-    say(f"  bertology list --store {shlex.quote(account.store)}")
+    say(f"  bertology list --store {shlex.quote(report.store)}")
 
 
 def _command_before(to: Path) -> str | None:

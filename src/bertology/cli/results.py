@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from bertology.cli.command import Command
-from bertology.cli.console import VERDICT_STYLES, columns_that_fit, say, show_table
+from bertology.cli.console import columns_that_fit, say, show_table
 from bertology.cli.option_groups import StoreOptions
 from bertology.cli.typer_options import argument, required
 from bertology.errors import UnknownNameError
@@ -176,11 +176,13 @@ def show_result(result: Result, *, rows: int = _ROWS) -> None:
             say(f"Table {name}: {len(result.tables[name])} rows; see it with bertology export")
     verdicts = result.verdicts()
     if verdicts:
+        from bertology.results.verdict_view import TERMINAL_STYLES
+
         show_table(
             ("verdict", "claim", "statement", "measured"),
             ((v.outcome.in_words, v.claim.id, v.claim.statement, v.measured) for v in verdicts),
             title="What the literature says, judged on this result",
-            styles=VERDICT_STYLES,
+            styles=TERMINAL_STYLES,
         )
 
 

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from bertology.cli.command import Command, command_line
-from bertology.cli.console import VERDICT_STYLES, say, show_table, warn
+from bertology.cli.console import say, show_table, warn
 from bertology.cli.option_groups import MODEL_HELP
 from bertology.cli.plans import (
     PlanOptions,
     StepLog,
     check_folder,
     load_encoder,
+    reproduction_options,
     session_of,
     show_missing,
     show_plan,
-    wishes_of,
 )
 from bertology.cli.typer_options import argument
 from bertology.errors import BertologyError, ParameterError, StoreError
@@ -29,9 +29,14 @@ from bertology.parameters import parameter
 
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
-    from bertology.reproduce.account import Judged
-    from bertology.reproduce.plan import Wishes
-    from bertology.reproduce.verifying import Chosen, Part, Taught, Verification
+    from bertology.reproduce.judged import JudgedClaim
+    from bertology.reproduce.plan import ReproductionOptions
+    from bertology.reproduce.verify import (
+        ChosenClaims,
+        FineTunedModel,
+        Verification,
+        VerificationPart,
+    )
 
 __all__ = ["VerifyOptions", "add_to"]
 
@@ -95,25 +100,25 @@ def verify(options: VerifyOptions) -> None:
 
 def _verify(options: VerifyOptions) -> Verification | None:
     """The verification that was carried out; None after a dry run."""
-    from bertology.reproduce.verifying import Verification, choose_claims, plan_parts
+    from bertology.reproduce.verify import Verification, choose_claims, plan_parts
 
     chosen = choose_claims(options.claims)
     _check_files(options)
-    wishes, taught, encoder = _begin(options)
-    parts = plan_parts(chosen.claims, wishes, encoder.shape)
-    _tell_choice(chosen, options.model, taught)
+    asked, fine_tuned, encoder = _begin(options)
+    parts = plan_parts(chosen.claims, asked, encoder.shape)
+    _tell_choice(chosen, options.model, fine_tuned)
     for part in parts:
         show_missing(part.plan)
     if options.dry_run:
         for part in parts:
-            show_plan(part.plan, wishes.model, title=f"{part.title}: what the claims need")
+            show_plan(part.plan, asked.model, title=f"{part.title}: what the claims need")
         return None
     to = Path(options.to or ".")
     check_folder(to)
     found = Verification(chosen, parts)
-    store = _carry_out(found, options, wishes, taught)
+    store = _carry_out(found, options, asked, fine_tuned)
     _show_verdicts(found, options.model)
-    _write(found, options, _told(options.model, encoder, taught))
+    _write(found, options, _told(options.model, encoder, fine_tuned))
     say("Next:")
     say("  bertology claims show ID")
     say(f"  bertology show RESULT --store {shlex.quote(store)}")
@@ -121,43 +126,43 @@ def _verify(options: VerifyOptions) -> Verification | None:
     return found
 
 
-def _begin(options: VerifyOptions) -> tuple[Wishes, Taught | None, Encoder]:
+def _begin(options: VerifyOptions) -> tuple[ReproductionOptions, FineTunedModel | None, Encoder]:
     """What is asked of which model: for a classifier of ours, of the one it was made from."""
-    from bertology.reproduce.verifying import find_taught
+    from bertology.reproduce.verify import find_fine_tuned
 
-    wishes, taught = wishes_of(options), find_taught(options.model)
-    if taught is not None:
-        base = _base_of(taught, options)
+    asked, fine_tuned = reproduction_options(options), find_fine_tuned(options.model)
+    if fine_tuned is not None:
+        base = _base_of(fine_tuned, options)
         if base is not None:
-            if any(Path(task).name != Path(taught.task).name for task in wishes.tasks):
-                must = f"be {taught.task}, the task that the model was fine-tuned on"
-                raise ParameterError("tasks", options.model, must, list(wishes.tasks))
-            return replace(wishes, model=taught.base, tasks=(taught.task,)), taught, base
-    encoder = load_encoder(options, wishes.model, "base")
+            if any(Path(task).name != Path(fine_tuned.task).name for task in asked.tasks):
+                must = f"be {fine_tuned.task}, the task that the model was fine-tuned on"
+                raise ParameterError("tasks", options.model, must, list(asked.tasks))
+            return replace(asked, model=fine_tuned.base, tasks=(fine_tuned.task,)), fine_tuned, base
+    encoder = load_encoder(options, asked.model, "base")
     encoder.require_tokenizer()
-    return wishes, None, encoder
+    return asked, None, encoder
 
 
-def _base_of(taught: Taught, options: VerifyOptions) -> Encoder | None:
+def _base_of(fine_tuned: FineTunedModel, options: VerifyOptions) -> Encoder | None:
     """The model before fine-tuning, if it is still what it was."""
     try:
-        base = load_encoder(options, taught.base, "base")
+        base = load_encoder(options, fine_tuned.base, "base")
     except BertologyError as error:
         why = error.problem
     else:
-        if base.fingerprint == taught.fingerprint:
+        if base.fingerprint == fine_tuned.fingerprint:
             return base
-        why = f"{taught.base} is no longer the model that it was made from."
+        why = f"{fine_tuned.base} is no longer the model that it was made from."
     warn(f"{options.model} is fine-tuned, but what it was before is not here: {why}")
     return None
 
 
-def _tell_choice(chosen: Chosen, model: str, taught: Taught | None) -> None:
+def _tell_choice(chosen: ChosenClaims, model: str, fine_tuned: FineTunedModel | None) -> None:
     say(f"{model}: {_claims(len(chosen.claims))}", style="bold")
-    if taught is not None:
+    if fine_tuned is not None:
         say(
-            f"It was fine-tuned on {taught.task} from {taught.base}: it is not taught again, and "
-            f"what claims ask of the model before that is asked of {taught.base}."
+            f"It was fine-tuned on {fine_tuned.task} from {fine_tuned.base}, and is not fine-tuned "
+            f"again. Claims about the model before fine-tuning are judged on {fine_tuned.base}."
         )
     reasons: dict[str, list[str]] = {}
     for claim, why in chosen.left_out:
@@ -167,28 +172,31 @@ def _tell_choice(chosen: Chosen, model: str, taught: Taught | None) -> None:
 
 
 def _carry_out(
-    found: Verification, options: VerifyOptions, wishes: Wishes, taught: Taught | None
+    found: Verification,
+    options: VerifyOptions,
+    asked: ReproductionOptions,
+    fine_tuned: FineTunedModel | None,
 ) -> str:
     """Do the steps of all parts; gives the address of the store."""
-    from bertology.reproduce.carrying import Carrying
+    from bertology.reproduce.execute import PlanExecutor
 
     to = Path(options.to or ".")
     session = session_of(options, to)
     for part in found.parts:
         say(f"{part.title}: {_counted(part)}")
-        carrying = Carrying(
-            wishes.model,
+        executor = PlanExecutor(
+            asked.model,
             to,
             session,
             load=lambda where, head: load_encoder(options, where, head),
-            tell=StepLog(part.plan).log,
-            taught=part.given(taught),
+            log=StepLog(part.plan).log,
+            fine_tuned=part.given(fine_tuned),
         )
-        found.carried.append(carrying.carry_out(part.plan))
+        found.done.append(executor.execute(part.plan))
     return session.store.url
 
 
-def _counted(part: Part) -> str:
+def _counted(part: VerificationPart) -> str:
     steps = len(part.plan.steps)
     return f"{steps} step{'' if steps == 1 else 's'} for {_claims(len(part.claims))}"
 
@@ -207,7 +215,9 @@ def _show_verdicts(found: Verification, model: str) -> None:
     longest = max(len(judged.claim.id) for judged in found.judged)
     columns = ("claim", "published", "here", "verdict", "result")
     widths = {"claim": longest, "verdict": 14, "result": 8}
-    show_table(columns, rows[:-1], styles=VERDICT_STYLES, widths=widths)
+    from bertology.results.verdict_view import TERMINAL_STYLES
+
+    show_table(columns, rows[:-1], styles=TERMINAL_STYLES, widths=widths)
     counts = ", ".join(f"{n} {name}" for name, n in found.counts.items())
     say(f"{_claims(len(found.judged))}: {counts}", style="bold")
     reasons: dict[str, list[str]] = {}
@@ -219,10 +229,10 @@ def _show_verdicts(found: Verification, model: str) -> None:
         warn(f"Failed: {key} ({why}). The same command tries it again.")
 
 
-def _rows(found: Verification, judged: Judged, model: str) -> Iterator[tuple[str, ...]]:
+def _rows(found: Verification, judged: JudgedClaim, model: str) -> Iterator[tuple[str, ...]]:
     """A row for each corpus; the claim stands in the first."""
-    from bertology.reproduce.account import short_name
-    from bertology.reproduce.numbers import with_interval
+    from bertology.reproduce.report import short_name
+    from bertology.results.verdict_view import estimate_text, reason_text
 
     claim = judged.claim
     about = (
@@ -230,11 +240,10 @@ def _rows(found: Verification, judged: Judged, model: str) -> Iterator[tuple[str
         " ".join(claim.published.text.split()),
     )
     for title, verdict in judged.verdicts:
-        e = verdict.estimate
-        here = verdict.measured.removeprefix("not judged: ")
-        if e is not None:
+        here = reason_text(verdict)
+        if verdict.estimate is not None:
             quantity = claim.rule.quantity.replace("_", " ")
-            here = f"{quantity} {with_interval(e.value, e.low, e.high)}, n = {verdict.n}"
+            here = f"{quantity} {estimate_text(verdict.estimate)}"
         result = found.result_of(claim, title)
         of = short_name(str(result.provenance.model.get("name")))
         where = title if of == short_name(model) else f"{title} ({of})"
@@ -258,16 +267,20 @@ def _check_files(options: VerifyOptions) -> None:
             )
 
 
-def _told(model: str, encoder: Encoder, taught: Taught | None) -> dict[str, Any]:
+def _told(model: str, encoder: Encoder, fine_tuned: FineTunedModel | None) -> dict[str, Any]:
     """The model that was given; of a classifier, also the one that it was made from."""
     from bertology.run.describing import described
 
     about = described(encoder)
-    return about if taught is None else {"name": model, "task": taught.task, "tuned_from": about}
+    return (
+        about
+        if fine_tuned is None
+        else {"name": model, "task": fine_tuned.task, "tuned_from": about}
+    )
 
 
 def _write(found: Verification, options: VerifyOptions, model: dict[str, Any]) -> None:
-    from bertology.reproduce.verdict_files import as_csv, as_json
+    from bertology.reproduce.render.verdict_files import as_csv, as_json
 
     texts = {}
     if options.json is not None:

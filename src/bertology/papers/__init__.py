@@ -1,1 +1,1 @@
-"""One file for each paper; the file name is the reproduction's name."""
+"""Papers that can be reproduced: a folder for each, which holds `paper.yaml` and its functions."""

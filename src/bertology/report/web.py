@@ -9,6 +9,7 @@ from string import Template
 
 from bertology.report.slim import as_address, slim
 from bertology.results.claims import Outcome
+from bertology.results.verdict_view import look_of
 
 __all__ = [
     "Html",
@@ -26,13 +27,6 @@ __all__ = [
     "preformatted",
     "table",
 ]
-
-_SIGNS = {
-    Outcome.HOLDS: "✓",
-    Outcome.FAILS: "✗",
-    Outcome.INCONCLUSIVE: "?",
-    Outcome.NOT_APPLICABLE: "–",
-}
 
 
 class Html(str):
@@ -66,9 +60,8 @@ def anchor(address: str, text: str) -> Html:
 
 def chip(outcome: Outcome | None, label: str) -> Html:
     """A verdict as a small label with a sign; None stands for what was not run."""
-    if outcome is None:
-        return element("span", f"○ {label}", kind="chip")
-    return element("span", f"{_SIGNS[outcome]} {label}", kind=f"chip {outcome.value}")
+    kind = "chip" if outcome is None else f"chip {outcome.value}"
+    return element("span", f"{look_of(outcome).sign} {label}", kind=kind)
 
 
 def table(

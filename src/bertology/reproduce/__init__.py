@@ -1,27 +1,29 @@
-"""Papers done again: what is run, in which order, and the page that lays it beside the paper."""
+"""Papers reproduced: what is run, in which order, and the page that shows it beside the paper."""
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Mapping
+from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from bertology import papers
 from bertology.registry import Registry
 
 if TYPE_CHECKING:
-    from bertology.reproduce.paper import Reproduction
+    from bertology.reproduce.paper import Paper
 
-__all__ = ["REPRODUCTIONS"]
+__all__ = ["PAPERS"]
 
 
 def _built_in() -> Mapping[str, str]:
-    return {
-        m.name.replace("_", "-"): f"{papers.__name__}.{m.name}:REPRODUCTION"
-        for m in pkgutil.iter_modules(papers.__path__)
-    }
+    folders = [f for f in files(papers.__name__).iterdir() if (f / "paper.yaml").is_file()]
+    return {f.name.replace("_", "-"): f"{papers.__name__}.{f.name}" for f in folders}
 
 
-REPRODUCTIONS: Registry[Reproduction] = Registry(
-    "reproduction", group="bertology.papers", builtin=_built_in
-)
+def _load(package: str) -> Paper:
+    from bertology.reproduce.paper_files import read_paper
+
+    return read_paper(package)
+
+
+PAPERS: Registry[Paper] = Registry("paper", group="bertology.papers", builtin=_built_in, load=_load)

@@ -1,4 +1,4 @@
-"""What a reproduction is: a paper's sections, its tables and figures, and the plan to redo them."""
+"""A paper: its sections, its tables and figures, and the plan of what is run to reproduce it."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bertology.reproduce.plan import Plan, Wishes
+from bertology.reproduce.paper_plan import Note, PaperPlan
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from bertology.model.shape import Shape
     from bertology.results.result import Result
 
-__all__ = ["Exhibit", "Found", "Numbers", "Reproduction", "Section", "Unjudged"]
+__all__ = ["Exhibit", "Paper", "PaperSection", "ResultsByData", "TextTable", "Unjudged"]
 
 
 @dataclass(frozen=True)
-class Numbers:
+class TextTable:
     """A table for readers: cells are text, ready to be shown."""
 
     columns: tuple[str, ...]
@@ -26,35 +25,35 @@ class Numbers:
     note: str = ""
 
 
-Found = Mapping[str, "Result"]
-"""Results of one study by the title of the data they are over."""
+ResultsByData = Mapping[str, "Result"]
+"""Results of one study by the title of the data that they are over."""
 
 
 @dataclass(frozen=True)
 class Exhibit:
     """A table or figure of the paper, and the study that makes ours."""
 
-    label: str  # "Figure 2"; "" for what the paper tells in words
     study: str
     caption: str  # what ours shows, with its units
     published: str  # what the paper's shows, in our words
-    numbers: Numbers | None = None  # the paper's, where it gives any
-    ours: Callable[[Found], Numbers] | None = None  # the evidence of all results if None
-    joint: Callable[[Found], Figure | None] | None = None  # one figure of all results, if any
+    label: str = ""  # "Figure 2"; empty for what the paper says in its text only
+    published_table: TextTable | None = None
+    our_table: Callable[[ResultsByData], TextTable] | None = None  # None: the evidence of claims
+    joint_figure: Callable[[ResultsByData], Figure | None] | None = None  # of all results together
     figures: tuple[str, ...] = ()  # of each result
-    more: tuple[str, ...] = ()  # figures that are shown folded
+    more_figures: tuple[str, ...] = ()  # shown when the reader unfolds them
 
 
 @dataclass(frozen=True)
-class Section:
-    """A section of the paper's results."""
+class PaperSection:
+    """A section of the paper: what was done and found, and how ours differs from it."""
 
     number: str
     title: str
     did: str
     found: str
     exhibits: tuple[Exhibit, ...]
-    differs: tuple[str, ...] = ()
+    differs: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -67,15 +66,14 @@ class Unjudged:
 
 
 @dataclass(frozen=True)
-class Reproduction:
-    """A paper to be done again. Its claims are those whose ids open with its name."""
+class Paper:
+    """A paper that can be reproduced. Its claims are those whose ids begin with its name."""
 
     name: str
     title: str
     citation: str
     address: str
     about: str
-    tasks: tuple[str, ...]  # without a wish
-    sections: tuple[Section, ...]
-    plan: Callable[[Wishes, Shape], Plan]
+    sections: tuple[PaperSection, ...]
+    plan: PaperPlan
     unjudged: tuple[Unjudged, ...] = ()

@@ -1,4 +1,4 @@
-"""What a reproduction runs: on which model and data, in which order, and what needs what."""
+"""What is run for a paper: on which model and data, in which order, and what needs what."""
 
 from __future__ import annotations
 
@@ -8,12 +8,21 @@ from typing import Any
 
 from bertology.errors import ParameterError
 
-__all__ = ["Ask", "Data", "Join", "Missing", "Note", "Plan", "Step", "Teach", "Wishes"]
+__all__ = [
+    "Combine",
+    "Data",
+    "FineTune",
+    "MissingData",
+    "PlanStep",
+    "ReproductionOptions",
+    "RunStudy",
+    "StepPlan",
+]
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """What the reader asks for. None: as the reproduction thinks best for the data at hand."""
+class ReproductionOptions:
+    """What the reader asks for. None: what the paper's plan has for the data."""
 
     model: str
     tasks: tuple[str, ...] = ()
@@ -34,7 +43,7 @@ class Wishes:
 
 @dataclass(frozen=True)
 class Data:
-    """A corpus, and how it is loaded. `sample`: only a part of the original is here."""
+    """A corpus, and how it is loaded. `sample`: only a part of the original is on this machine."""
 
     name: str
     split: str = "validation"
@@ -46,13 +55,13 @@ class Data:
 
     @property
     def title(self) -> str:
-        """What it is called before readers."""
+        """The name that readers see."""
         return f"{self.name} (sample)" if self.sample else self.name
 
 
 @dataclass(frozen=True)
-class Teach:
-    """Fine-tune the model on a task; it is kept and used by later steps."""
+class FineTune:
+    """Fine-tune the model on a task; later steps use the model that it makes."""
 
     data: Data
     epochs: int = 3
@@ -62,85 +71,77 @@ class Teach:
 
     @property
     def key(self) -> str:
-        """Names the step."""
+        """The name of the step."""
         return f"finetune@{self.data.name}"
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Keys of steps that come before."""
+        """Keys of steps that must be done before; there are none."""
         return ()
 
 
 @dataclass(frozen=True)
-class Ask:
-    """Run a study: on the model itself, or on what a `Teach` made of it (`of` is its key).
+class RunStudy:
+    """Run a study: on the model itself, or on the model that a `FineTune` made (by its key).
 
-    `compared` is the study's parameter that names the model itself, where it compares two.
+    A study that compares two models is given the model itself as its parameter `base_model_as`.
     """
 
     study: str
     data: Data
-    of: str | None = None
+    fine_tuned_by: str | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    compared: str | None = None
+    base_model_as: str | None = None
 
     @property
     def key(self) -> str:
-        """Names the step."""
+        """The name of the step."""
         return f"{self.study}@{self.data.name}"
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Keys of steps that come before."""
-        return () if self.of is None else (self.of,)
+        """Keys of steps that must be done before."""
+        return () if self.fine_tuned_by is None else (self.fine_tuned_by,)
 
 
 @dataclass(frozen=True)
-class Join:
-    """Lay results side by side, by head or by task; those that are missing are left out."""
+class Combine:
+    """Make one result of several. Those that were not made are left out, except for `needs`."""
 
+    study: str
     data: Data
     results: tuple[str, ...]
-    study: str = "head-profile"
+    needs: tuple[str, ...] = ()
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
-        """Names the step."""
+        """The name of the step."""
         return f"{self.study}@{self.data.name}"
 
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """The first of the results, which a profile is about; of tasks, any two will do."""
-        return self.results[:1] if self.study == "head-profile" else ()
 
-
-Step = Teach | Ask | Join
+PlanStep = FineTune | RunStudy | Combine
 
 
 @dataclass(frozen=True)
-class Missing:
-    """Data that were asked for and are not here."""
+class MissingData:
+    """Data that the plan would use, and that are not on this machine."""
 
     name: str
     reason: str
 
 
 @dataclass(frozen=True)
-class Note:
-    """Something that differs from the paper because of the data or the wishes."""
+class StepPlan:
+    """Steps in an order in which they can be done, and what is known before they are.
 
-    section: str
-    text: str
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Steps in an order in which they can be done, and what is known before they are."""
+    `notes` say what differs from the paper, by the number of its section.
+    """
 
     tasks: tuple[Data, ...]
-    steps: tuple[Step, ...]
-    missing: tuple[Missing, ...] = ()
-    notes: tuple[Note, ...] = ()
+    steps: tuple[PlanStep, ...]
+    missing: tuple[MissingData, ...] = ()
+    notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         done: set[str] = set()
@@ -151,12 +152,8 @@ class Plan:
                 raise ParameterError("steps", "a plan", "come after what they need", step.key)
             done.add(step.key)
 
-    def asked(self, study: str) -> Iterator[Ask | Join]:
-        """The steps of a study."""
+    def steps_of(self, study: str) -> Iterator[RunStudy | Combine]:
+        """The steps that run a study, or combine results into one of that name."""
         for step in self.steps:
-            if not isinstance(step, Teach) and step.study == study:
+            if not isinstance(step, FineTune) and step.study == study:
                 yield step
-
-    def notes_of(self, section: str) -> list[str]:
-        """What is known to differ in a section."""
-        return [note.text for note in self.notes if note.section == section]

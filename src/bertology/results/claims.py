@@ -24,6 +24,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from bertology.errors import ParameterError, UnknownNameError
+from bertology.results.verdict_view import look_of, measured
 
 if TYPE_CHECKING:
     from bertology.stats import Estimate
@@ -53,7 +54,7 @@ class Outcome(StrEnum):
     @property
     def in_words(self) -> str:
         """As readers see it; files keep the value."""
-        return "not judged" if self is Outcome.NOT_APPLICABLE else self.value
+        return look_of(self).words
 
 
 class Relation(StrEnum):
@@ -182,14 +183,11 @@ class Verdict:
 
     @property
     def measured(self) -> str:
-        """The evidence in short: value, interval and number of examples."""
-        quantity, e = self.claim.rule.quantity, self.estimate
-        if e is None:
-            return self.reason or f"{quantity} was not measured"
-        return f"{quantity} = {e.value:.4g} [{e.low:.4g}, {e.high:.4g}], n = {self.n}"
+        """What it rests on: value, interval and number of examples; or why it was not judged."""
+        return measured(self)
 
     def __str__(self) -> str:
-        return f"{self.outcome}: {self.claim.statement} ({self.measured})"
+        return f"{self.outcome.in_words}: {self.claim.statement} ({self.measured})"
 
 
 def judge(

@@ -7,7 +7,8 @@ from base64 import b64encode
 from html import escape
 from typing import TYPE_CHECKING
 
-from bertology.results.claims import Outcome, Verdict
+from bertology.results.claims import Verdict
+from bertology.results.verdict_view import look_of
 
 if TYPE_CHECKING:
     from bertology.results.result import Result
@@ -16,12 +17,6 @@ __all__ = ["fragment"]
 
 _log = logging.getLogger(__name__)
 _ROWS = 10
-_SIGN = {
-    Outcome.HOLDS: ("✓", "#00664f"),
-    Outcome.FAILS: ("✗", "#a8430a"),
-    Outcome.INCONCLUSIVE: ("?", "#6b6b6b"),
-    Outcome.NOT_APPLICABLE: ("–", "#6b6b6b"),
-}
 
 
 def fragment(result: Result) -> str:
@@ -86,11 +81,11 @@ def _other_figures(result: Result) -> str:
 def _verdicts(verdicts: list[Verdict]) -> str:
     rows = []
     for verdict in verdicts:
-        sign, colour = _SIGN[verdict.outcome]
+        look = look_of(verdict.outcome)
         source = verdict.claim.source
         rows.append(
-            f'<li style="list-style:none"><b style="color:{colour}">{sign} '
-            f"{verdict.outcome.in_words}</b> "
+            f'<li style="list-style:none"><b style="color:{look.colour}">{look.sign} '
+            f"{look.words}</b> "
             f"{escape(verdict.claim.statement)} <small>({escape(verdict.measured)}; "
             f"{escape(str(source))})</small></li>"
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -11,16 +10,12 @@ from dataclasses import dataclass
 from bertology.report.atlas.naming import Entry, in_words
 from bertology.report.web import Html, anchor, chip, element, folded, option
 from bertology.results.claims import Claim, Outcome, Verdict, load_claims
+from bertology.results.verdict_view import EXPLAINED, NOT_RUN
 
-__all__ = ["Judged", "claims_piece", "judged_on", "measured", "tally"]
+__all__ = ["Judged", "claims_piece", "judged_on", "tally"]
 
-NOT_RUN = "not run"
 _OUTCOMES = {outcome.in_words: outcome for outcome in Outcome}
-_EXPLAINED = (
-    "A claim holds if the whole interval of what was measured agrees with it, fails if all of it "
-    "disagrees, and is inconclusive in between. Not judged: the result cannot tell. A claim "
-    "with different verdicts on different data counts in each."
-)
+_EXPLAINED = f"{EXPLAINED} A claim with different verdicts on different data counts in each."
 
 
 @dataclass(frozen=True)
@@ -131,21 +126,9 @@ def _found(entry: Entry, verdict: Verdict) -> Html:
         chip(verdict.outcome, verdict.outcome.in_words),
         " ",
         anchor(f"#{entry.anchor}", entry.label),
-        element("div", measured(verdict), kind="soft"),
+        element("div", verdict.measured, kind="soft"),
         kind="found",
     )
-
-
-def measured(verdict: Verdict) -> str:
-    """The evidence in words: value, interval, level and number of examples."""
-    e = verdict.estimate
-    if e is None:
-        return verdict.measured.removeprefix("not judged: ").replace("_", " ")
-    quantity = verdict.claim.rule.quantity.replace("_", " ")
-    shown = f"{quantity} = {e.value:.4g}"
-    if math.isnan(e.low) or math.isnan(e.high):
-        return f"{shown} (no interval), n = {verdict.n}"
-    return f"{shown}, {100 * e.level:g} % interval [{e.low:.4g}, {e.high:.4g}], n = {verdict.n}"
 
 
 def _chip(name: str, label: str) -> Html:

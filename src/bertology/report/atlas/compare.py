@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bertology.report.atlas.claims import Judged, judged_on, measured
+from bertology.report.atlas.claims import Judged, judged_on
 from bertology.report.atlas.gathering import Subject
 from bertology.report.atlas.grid import numbers
 from bertology.report.atlas.naming import Entry, portable_name
@@ -223,7 +223,7 @@ def _side(judged: Judged) -> Html:
             "div",
             chip(v.outcome, v.outcome.value),
             f" {entry.label}",
-            element("div", measured(v), kind="soft"),
+            element("div", v.measured, kind="soft"),
         )
         for entry, v in _telling(judged)
     )

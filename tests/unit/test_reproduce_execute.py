@@ -1,4 +1,4 @@
-"""A plan carried out: what cannot be had is left out, with what needs it; the rest goes on."""
+"""A plan done out: what cannot be had is left out, with what needs it; the rest goes on."""
 
 from __future__ import annotations
 
@@ -9,57 +9,57 @@ import pytest
 
 from bertology.errors import CapabilityError, JobError, StoreError
 from bertology.model.encoder import Encoder
-from bertology.reproduce.carrying import FAILED, NOT_RUN, Carrying
-from bertology.reproduce.plan import Ask, Data, Join, Plan, Teach
+from bertology.reproduce.execute import FAILED, NOT_RUN, PlanExecutor
+from bertology.reproduce.plan import Combine, Data, FineTune, RunStudy, StepPlan
 from bertology.results.store import Store
 from bertology.run.session import Session
 
 DATA = Data("grammar-paraphrase", limit=4, train_limit=4)
-TAUGHT = Teach(DATA)
-PLAN = Plan(
+TUNING = FineTune(DATA)
+PLAN = StepPlan(
     (DATA,),
     (
-        TAUGHT,
-        Ask("head-ablation", DATA, of=TAUGHT.key),
-        Join(DATA, ("head-ablation@grammar-paraphrase",)),
+        TUNING,
+        RunStudy("head-ablation", DATA, fine_tuned_by=TUNING.key),
+        Combine("head-profile", DATA, *[("head-ablation@grammar-paraphrase",)] * 2),
     ),
 )
 
 
-def carry(folder: Path, error: Exception) -> tuple[Any, list[tuple[str, str]]]:
+def execute(folder: Path, error: Exception) -> tuple[Any, list[tuple[str, str]]]:
     def load(where: str, head: str) -> Encoder:
         raise error
 
     said: list[tuple[str, str]] = []
-    carrying = Carrying(
+    executor = PlanExecutor(
         "some-model",
         folder,
         Session(Store(folder / "results")),
         load=load,
-        tell=lambda step, status, more: said.append((step.key, status)),
+        log=lambda step, status, more: said.append((step.key, status)),
     )
-    return carrying.carry_out(PLAN), said
+    return executor.execute(PLAN), said
 
 
 def test_what_cannot_be_had_is_left_out_with_what_needs_it(tmp_path: Path) -> None:
-    carried, said = carry(tmp_path, CapabilityError("has no classifier"))
+    done, said = execute(tmp_path, CapabilityError("has no classifier"))
     assert [status for _, status in said] == [NOT_RUN] * 3
-    assert carried.reasons == {
+    assert done.reasons == {
         "finetune@grammar-paraphrase": "has no classifier",
         "head-ablation@grammar-paraphrase": "needs finetune@grammar-paraphrase, which was not run",
         "head-profile@grammar-paraphrase": (
             "needs head-ablation@grammar-paraphrase, which was not run"
         ),
     }
-    assert not carried.results
+    assert not done.results
 
 
 def test_a_step_that_fails_does_not_end_the_rest(tmp_path: Path) -> None:
-    carried, said = carry(tmp_path, JobError("1 of 1 parts failed"))
-    assert carried.failed == ["finetune@grammar-paraphrase"]
+    done, said = execute(tmp_path, JobError("1 of 1 parts failed"))
+    assert done.failed == ["finetune@grammar-paraphrase"]
     assert [status for _, status in said] == [FAILED, NOT_RUN, NOT_RUN]
 
 
 def test_trouble_with_the_store_ends_the_run(tmp_path: Path) -> None:
     with pytest.raises(StoreError):
-        carry(tmp_path, StoreError("the disk is full"))
+        execute(tmp_path, StoreError("the disk is full"))

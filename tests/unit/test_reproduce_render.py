@@ -13,17 +13,25 @@ import pytest
 import xarray as xr
 from matplotlib.figure import Figure
 
-from bertology.reproduce import account as account_module
-from bertology.reproduce import page as page_module
-from bertology.reproduce.account import Account
-from bertology.reproduce.carrying import Carried
-from bertology.reproduce.numbers import with_interval
-from bertology.reproduce.page import reproduction_page
-from bertology.reproduce.paper import Exhibit, Numbers, Reproduction, Section, Unjudged
-from bertology.reproduce.plan import Ask, Data, Missing, Note, Plan, Teach, Wishes
-from bertology.reproduce.summary import as_json, as_markdown
+from bertology.reproduce import report as report_module
+from bertology.reproduce.execute import PlanResults
+from bertology.reproduce.paper import Exhibit, Paper, PaperSection, TextTable, Unjudged
+from bertology.reproduce.paper_plan import PaperPlan
+from bertology.reproduce.plan import (
+    Data,
+    FineTune,
+    MissingData,
+    ReproductionOptions,
+    RunStudy,
+    StepPlan,
+)
+from bertology.reproduce.render import page as page_module
+from bertology.reproduce.render.page import reproduction_page
+from bertology.reproduce.render.summary import as_json, as_markdown
+from bertology.reproduce.report import ReproductionReport
 from bertology.results.claims import Claim, Outcome, Published, Relation, Rule, Source, judge
 from bertology.results.result import Provenance, Result
+from bertology.results.verdict_view import with_interval
 from bertology.stats import Estimate
 
 EVIL = '<script>alert("x")</script> & | co'
@@ -71,30 +79,35 @@ def result(task: str, low: float) -> Made:
 
 
 @pytest.fixture
-def account(monkeypatch: pytest.MonkeyPatch) -> Account:
-    monkeypatch.setattr(account_module, "load_claims", lambda: CLAIMS)
-    published = Numbers(("data", "gain"), (("MRPC", f"1.2 {EVIL}"),))
+def report(monkeypatch: pytest.MonkeyPatch) -> ReproductionReport:
+    monkeypatch.setattr(report_module, "load_claims", lambda: CLAIMS)
+    published = TextTable(("data", "gain"), (("MRPC", f"1.2 {EVIL}"),))
     exhibits = (
         Exhibit(
-            "Figure 8", "head-ablation", "Ours.", "Theirs.", published, figures=("heads", "broken")
+            "head-ablation", "Ours.", "Theirs.", "Figure 8", published, figures=("heads", "broken")
         ),
-        Exhibit("Figure 2", "map-types", "Types.", "Types.", figures=("heads",)),
+        Exhibit("map-types", "Types.", "Types.", "Figure 2", figures=("heads",)),
     )
-    paper = Reproduction(
+    paper = Paper(
         name="paper", title=f"A paper {EVIL}", citation="A 2020.", address="https://example.org",
-        about="About.", tasks=("some-task",),
-        sections=(Section("4.1", "Heads", "Did.", "Found.", exhibits, (f"Differs {EVIL}.",)),),
-        plan=lambda wishes, shape: plan, unjudged=(Unjudged("Said.", "5", "No study."),),
+        about="About.",
+        sections=(PaperSection("4.1", "Heads", "Did.", "Found.", exhibits),),
+        plan=PaperPlan(()), unjudged=(Unjudged("Said.", "5", "No study."),),
     )  # fmt: skip
     steps = (
-        Teach(TASK),
-        Ask("head-ablation", TASK, of="finetune@some-task", parameters={"sets": ("0.1", "0.2")}),
-        Ask("head-ablation", OTHER),
-        Ask("map-types", TASK),
+        FineTune(TASK),
+        RunStudy(
+            "head-ablation",
+            TASK,
+            fine_tuned_by="finetune@some-task",
+            parameters={"sets": ("0.1", "0.2")},
+        ),
+        RunStudy("head-ablation", OTHER),
+        RunStudy("map-types", TASK),
     )
-    notes = (Note("4.1", "A sample only."),)
-    plan = Plan((TASK, OTHER), steps, (Missing("mrpc", f"no folder {EVIL}"),), notes)
-    carried = Carried(
+    notes = {"4.1": (f"Differs {EVIL}.", "A sample only.")}
+    plan = StepPlan((TASK, OTHER), steps, (MissingData("mrpc", f"no folder {EVIL}"),), notes)
+    done = PlanResults(
         results={steps[1].key: result("some-task", 0.1), steps[2].key: result("other-task", -0.1)},
         models={
             "finetune@some-task": {
@@ -105,33 +118,35 @@ def account(monkeypatch: pytest.MonkeyPatch) -> Account:
         reasons={"map-types@some-task": f"no patterns {EVIL}"},
     )  # fmt: skip
     model = {"name": "/some/where/model", "fingerprint": "m", "family": "bert", "shape": {}}
-    wishes = Wishes("/some/where/model", tasks=("some-task", "other-task"), examples=20)
-    return Account(paper, wishes, plan, carried, model)
+    options = ReproductionOptions(
+        "/some/where/model", tasks=("some-task", "other-task"), examples=20
+    )
+    return ReproductionReport(paper, options, plan, done, model)
 
 
-def test_texts_that_were_cut_are_told_once_for_all_steps(account: Account) -> None:
-    assert "Texts that were cut" not in reproduction_page(account)
-    for made in account.carried.results.values():
+def test_texts_that_were_cut_are_told_once_for_all_steps(report: ReproductionReport) -> None:
+    assert "Texts that were cut" not in reproduction_page(report)
+    for made in report.done.results.values():
         cut = {"texts": 2, "of": 7, "tokens": 64, "asked": False}
         made.provenance = replace(made.provenance, cut=cut)
-    page = reproduction_page(account)
-    steps = ", ".join(account.carried.results)
+    page = reproduction_page(report)
+    steps = ", ".join(report.done.results)
     assert f"{steps}: 2 of 7 texts were cut to 64 tokens, the most that the model takes." in page
 
 
-def test_claims_are_judged_by_data(account: Account) -> None:
-    first, second = account.judged
-    assert [(t, v.outcome) for t, v in first.telling] == [
+def test_claims_are_judged_by_data(report: ReproductionReport) -> None:
+    first, second = report.judged
+    assert [(t, v.outcome) for t, v in first.decided] == [
         ("some-task (sample)", Outcome.HOLDS),
         ("other-task", Outcome.INCONCLUSIVE),
     ]
     assert first.in_short == "holds 1, inconclusive 1"
     assert second.in_short == "not run"
-    assert account.counts == {"mixed": 1, "not run": 1}
+    assert report.counts == {"mixed": 1, "not run": 1}
 
 
-def test_the_page_needs_nothing_but_itself_and_escapes(account: Account) -> None:
-    page = reproduction_page(account)
+def test_the_page_needs_nothing_but_itself_and_escapes(report: ReproductionReport) -> None:
+    page = reproduction_page(report)
     assert "<script" not in page
     assert page.count("&lt;script&gt;") >= 8
     assert not re.search(r'(?:src|href)="(?!data:|#|https://example\.org)', page)
@@ -147,8 +162,8 @@ def test_the_page_needs_nothing_but_itself_and_escapes(account: Account) -> None
         assert words in page
 
 
-def test_summaries_hold_no_paths(account: Account) -> None:
-    record, text = json.loads(as_json(account)), as_markdown(account)
+def test_summaries_hold_no_paths(report: ReproductionReport) -> None:
+    record, text = json.loads(as_json(report)), as_markdown(report)
     assert "/some/where" not in text + json.dumps(record)
     assert record["command"] == (
         "bertology reproduce paper --model model --tasks some-task,other-task --examples 20"
@@ -165,8 +180,8 @@ def test_summaries_hold_no_paths(account: Account) -> None:
     assert "Here: not run." in text
 
 
-def test_a_claim_without_a_verdict_says_why(account: Account) -> None:
-    assert "not run (no patterns" in as_markdown(account)
+def test_a_claim_without_a_verdict_says_why(report: ReproductionReport) -> None:
+    assert "not run (no patterns" in as_markdown(report)
 
 
 def test_what_rounding_leaves_of_zero_is_zero() -> None:
@@ -176,14 +191,14 @@ def test_what_rounding_leaves_of_zero_is_zero() -> None:
 
 def test_commands_switch_off_what_is_false() -> None:
     given = [("every", False), ("force", True), ("sets", ("0.1", "0.2"))]
-    assert account_module._command("run", given) == "run --no-every --force --sets 0.1,0.2"
+    assert report_module._command("run", given) == "run --no-every --force --sets 0.1,0.2"
 
 
 def test_one_figure_of_all_data_is_left_out_where_there_is_nothing_to_draw() -> None:
     found = {"some-task": result("some-task", 0.1)}
 
     def shown(draw: Callable[[Any], Figure | None]) -> list[str]:
-        exhibit = Exhibit("Figure 1", "map-types", "Ours.", "Theirs.", joint=draw)
+        exhibit = Exhibit("map-types", "Ours.", "Theirs.", "Figure 1", joint_figure=draw)
         return [str(piece) for piece in page_module._joint(found, exhibit)]
 
     assert shown(lambda given: None) == []

@@ -1,6 +1,6 @@
-"""A reproduction in small: numbers and verdicts as JSON and as Markdown, fit to be kept with code.
+"""The summary of a reproduction: numbers and verdicts, as JSON and as Markdown.
 
-No paths, no durations and no figures: what is the same wherever it was run.
+It has no paths, durations or figures, so that it is the same wherever it was run.
 """
 
 from __future__ import annotations
@@ -10,45 +10,47 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from bertology.reproduce.account import NOT_RUN, Account, Judged, short_name
-from bertology.reproduce.numbers import evidence_numbers, with_interval
-from bertology.reproduce.paper import Exhibit, Numbers
+from bertology.reproduce.judged import JudgedClaim
+from bertology.reproduce.paper import Exhibit, TextTable
+from bertology.reproduce.report import ReproductionReport, short_name
+from bertology.reproduce.tables import our_table
 from bertology.results.claims import Verdict
 from bertology.results.provenance import library_versions
+from bertology.results.verdict_view import MIXED, NOT_RUN, estimate_text, reason_text
 
 __all__ = ["as_json", "as_markdown", "verdict_record"]
 
 SCHEMA_VERSION = 1
 
 
-def as_json(account: Account) -> str:
+def as_json(report: ReproductionReport) -> str:
     """For other programs; NaN is null."""
-    paper = account.reproduction
+    paper = report.paper
     record = {
         "schema_version": SCHEMA_VERSION,
         "reproduction": paper.name,
         "paper": paper.citation,
-        "command": account.command,
-        "created": account.created,
+        "command": report.command,
+        "created": report.created,
         "versions": library_versions(),
-        "model": {**account.model, "name": short_name(str(account.model.get("name", "")))},
-        "tasks": [{"name": d.name, "sample": d.sample} for d in account.plan.tasks],
-        "counts": account.counts,
-        "claims": [_claim(judged) for judged in account.judged],
+        "model": {**report.model, "name": short_name(str(report.model.get("name", "")))},
+        "tasks": [{"name": d.name, "sample": d.sample} for d in report.plan.tasks],
+        "counts": report.counts,
+        "claims": [_claim(judged) for judged in report.judged],
         "exhibits": [
             {"label": e.label, "study": e.study, "columns": n.columns, "rows": n.rows}
             for s in paper.sections
             for e in s.exhibits
-            if (n := _ours(account, e)) is not None
+            if (n := _ours(report, e)) is not None
         ],
-        "missing": [m.name for m in account.plan.missing],
-        "not_run": sorted(account.carried.reasons),
-        "results": {key: r.identity for key, r in account.carried.results.items()},
+        "missing": [m.name for m in report.plan.missing],
+        "not_run": sorted(report.done.reasons),
+        "results": {key: r.identity for key, r in report.done.results.items()},
     }
     return json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _claim(judged: Judged) -> dict[str, Any]:
+def _claim(judged: JudgedClaim) -> dict[str, Any]:
     claim = judged.claim
     return {
         "id": claim.id,
@@ -70,61 +72,62 @@ def verdict_record(title: str, verdict: Verdict) -> dict[str, Any]:
     return {"data": title, "outcome": verdict.outcome.value, "n": verdict.n, **plain}
 
 
-def _ours(account: Account, exhibit: Exhibit) -> Numbers | None:
-    found = account.found(exhibit.study)
-    return (exhibit.ours or evidence_numbers)(found) if found else None
+def _ours(report: ReproductionReport, exhibit: Exhibit) -> TextTable | None:
+    return our_table(exhibit, report.results_of(exhibit.study))
 
 
 # Markdown ----------------------------------------------------------------------------------------
 
 
-def as_markdown(account: Account) -> str:
-    """For readers; a page of a few hundred lines at most."""
-    return "\n".join(_lines(account)).rstrip() + "\n"
+def as_markdown(report: ReproductionReport) -> str:
+    """For readers: a few hundred lines at most."""
+    return "\n".join(_lines(report)).rstrip() + "\n"
 
 
-def _lines(account: Account) -> Iterator[str]:
-    paper, model = account.reproduction, account.model
+def _lines(report: ReproductionReport) -> Iterator[str]:
+    paper, model = report.paper, report.model
     name = short_name(str(model.get("name", "")))
     yield f"# {paper.title}: {name}"
     yield ""
-    yield f"{paper.citation} Done again on {account.created} with:"
+    yield f"{paper.citation} Reproduced on {report.created} with:"
     yield ""
     yield "```sh"
-    yield account.command
+    yield report.command
     yield "```"
     yield ""
     yield (
         f"Model: `{name}`, fingerprint `{model.get('fingerprint')}`. Tasks: "
-        + ", ".join(d.title for d in account.plan.tasks)
+        + ", ".join(d.title for d in report.plan.tasks)
         + "."
     )
     yield ""
-    yield from _verdict_lines(account)
+    yield from _verdict_lines(report)
     for section in paper.sections:
         yield f"## {section.number} {section.title}"
         yield ""
         for exhibit in section.exhibits:
-            yield from _exhibit_lines(account, exhibit)
-        differs = [*section.differs, *account.plan.notes_of(section.number)]
-        yield from [f"- {text}" for text in differs]
+            yield from _exhibit_lines(report, exhibit)
+        yield from [f"- {text}" for text in report.differs_in(section)]
         yield ""
-    yield from _rest_lines(account)
+    yield from _rest_lines(report)
 
 
-def _verdict_lines(account: Account) -> Iterator[str]:
+def _verdict_lines(report: ReproductionReport) -> Iterator[str]:
     yield "## Verdicts"
     yield ""
-    yield ", ".join(f"{n} {name}" for name, n in account.counts.items()) + "."
-    if "mixed" in account.counts:
+    yield ", ".join(f"{n} {name}" for name, n in report.counts.items()) + "."
+    if MIXED in report.counts:
         yield "Mixed: not the same on all tasks."
-    yield "A claim holds if all of the interval is as it must be, and fails if none of it is."
-    yield "What is measured: `bertology claims show ID`; `bertology claims` lists the ids."
+    yield "A claim holds if the whole interval agrees with it, and fails if the whole interval does"
+    yield "not. What is measured: `bertology claims show ID`; `bertology claims` lists the ids."
     yield ""
     rows = []
-    for judged in account.judged:
-        told = [f"{title}: {v.outcome.value} ({_short(v)})" for title, v in judged.telling]
-        rest = [title for title, v in judged.verdicts if (title, v) not in judged.telling]
+    for judged in report.judged:
+        told = [
+            f"{title}: {v.outcome.value} ({estimate_text(v.estimate)})"
+            for title, v in judged.decided
+        ]
+        rest = [title for title, v in judged.verdicts if (title, v) not in judged.decided]
         if told and rest:
             told.append(f"not judged: {', '.join(rest)}")
         rows.append(
@@ -132,19 +135,18 @@ def _verdict_lines(account: Account) -> Iterator[str]:
                 judged.claim.statement,
                 judged.claim.source.section,
                 judged.claim.rule.bound,
-                "; ".join(told) or _untold(judged),
+                "; ".join(told) or _not_judged(judged),
             )
         )
     yield from _table(("claim", "section", "holds if", "verdict"), rows)
     yield ""
 
 
-def _untold(judged: Judged) -> str:
+def _not_judged(judged: JudgedClaim) -> str:
     """Why there is no verdict."""
     said: dict[str, list[str]] = {}
     for title, verdict in judged.verdicts:
-        why = verdict.measured.removeprefix(f"{judged.in_short}: ")
-        said.setdefault(why, []).append(title)
+        said.setdefault(reason_text(verdict), []).append(title)
     told = list(said) or [judged.reason]
     if len(said) > 1:
         told = [f"{', '.join(titles)}: {why}" for why, titles in said.items()]
@@ -152,41 +154,36 @@ def _untold(judged: Judged) -> str:
     return f"{judged.in_short} ({reasons})" if reasons else judged.in_short
 
 
-def _short(verdict: Verdict) -> str:
-    e = verdict.estimate
-    return "" if e is None else f"{with_interval(e.value, e.low, e.high)}, n = {verdict.n}"
-
-
-def _exhibit_lines(account: Account, exhibit: Exhibit) -> Iterator[str]:
+def _exhibit_lines(report: ReproductionReport, exhibit: Exhibit) -> Iterator[str]:
     yield f"### {exhibit.label or exhibit.study}"
     yield ""
     yield exhibit.caption
     yield ""
-    for title, numbers in (("Published", exhibit.numbers), ("Here", _ours(account, exhibit))):
-        if numbers is not None:
+    for title, shown in (("Published", exhibit.published_table), ("Here", _ours(report, exhibit))):
+        if shown is not None:
             yield f"{title}:"
             yield ""
-            yield from _table(numbers.columns, numbers.rows)
+            yield from _table(shown.columns, shown.rows)
             yield ""
-            if numbers.note:
-                yield numbers.note
+            if shown.note:
+                yield shown.note
                 yield ""
         elif title == "Here":
             yield f"Here: {NOT_RUN}."
             yield ""
 
 
-def _rest_lines(account: Account) -> Iterator[str]:
-    missing = [m.name for m in account.plan.missing] + sorted(account.carried.reasons)
+def _rest_lines(report: ReproductionReport) -> Iterator[str]:
+    missing = [m.name for m in report.plan.missing] + sorted(report.done.reasons)
     if missing:
         yield "## Not run"
         yield ""
         yield from [f"- {name}" for name in missing]
         yield ""
-    if account.reproduction.unjudged:
+    if report.paper.unjudged:
         yield "## Statements without a verdict"
         yield ""
-        rows = [(u.statement, u.section, u.why) for u in account.reproduction.unjudged]
+        rows = [(u.statement, u.section, u.why) for u in report.paper.unjudged]
         yield from _table(("statement", "section", "why"), rows)
 
 

@@ -1,4 +1,4 @@
-"""The page of a reproduction: verdicts first, then section by section as the paper has them."""
+"""The page of a reproduction: first the verdicts, then the sections of the paper."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ from bertology.report.web import (
     preformatted,
     table,
 )
-from bertology.reproduce.account import NOT_RUN, Account, Judged
-from bertology.reproduce.numbers import evidence_numbers
-from bertology.reproduce.paper import Exhibit, Found, Numbers, Section
-from bertology.results.claims import Outcome, Verdict
+from bertology.reproduce.judged import JudgedClaim
+from bertology.reproduce.paper import Exhibit, PaperSection, ResultsByData, TextTable
+from bertology.reproduce.report import ReproductionReport
+from bertology.reproduce.tables import our_table
+from bertology.results.claims import Outcome
 from bertology.results.provenance import library_versions
 from bertology.results.rendering import render, rendered
 from bertology.results.result import Result
+from bertology.results.verdict_view import EXPLAINED, NOT_RUN, reason_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,35 +39,35 @@ _log = logging.getLogger(__name__)
 _NARROW = 4  # columns of a table that fits into a third of the page
 
 
-def reproduction_page(account: Account) -> str:
-    """One HTML page that needs nothing but itself; drawn from results alone."""
-    paper = account.reproduction
-    pieces = [_header(account), _verdicts(account)]
-    pieces += [_section(account, section) for section in paper.sections]
-    pieces.append(_rest(account))
-    return page(f"{paper.title}, done again", joined(pieces))
+def reproduction_page(report: ReproductionReport) -> str:
+    """One HTML page, complete in itself; made from results alone."""
+    paper = report.paper
+    pieces = [_header(report), _verdicts(report)]
+    pieces += [_section(report, section) for section in paper.sections]
+    pieces.append(_rest(report))
+    return page(f"{paper.title}, reproduced", joined(pieces))
 
 
-def _header(account: Account) -> Html:
-    paper, model = account.reproduction, account.model
+def _header(report: ReproductionReport) -> Html:
+    paper, model = report.paper, report.model
     shape = model.get("shape", {})
     built = ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in shape.items() if value)
     versions = ", ".join(f"{name} {v}" for name, v in library_versions().items())
     links = [("#verdicts", "Verdicts")]
     links += [(f"#s{s.number}", f"{s.number} {s.title}") for s in paper.sections]
-    links.append(("#rest", "What is left"))
+    links.append(("#rest", "The rest"))
     return element(
         "header",
-        element("h1", f"{paper.title}, done again"),
+        element("h1", f"{paper.title}, reproduced"),
         element("p", paper.about),
         facts(
             [
                 ("Paper", joined([paper.citation, anchor(paper.address, paper.address)])),
                 ("Model", f"{model.get('name')} ({model.get('family')}; {built})"),
                 ("Fingerprint", model.get("fingerprint", "")),
-                ("Tasks", ", ".join(d.title for d in account.plan.tasks)),
-                ("Date", account.created),
-                ("Command", element("code", account.command)),
+                ("Tasks", ", ".join(d.title for d in report.plan.tasks)),
+                ("Date", report.created),
+                ("Command", element("code", report.command)),
                 ("Made with", versions),
             ]
         ),
@@ -76,20 +78,19 @@ def _header(account: Account) -> Html:
 # Verdicts ----------------------------------------------------------------------------------------
 
 
-def _verdicts(account: Account) -> Html:
+def _verdicts(report: ReproductionReport) -> Html:
     counts = element(
-        "ul", *(element("li", _tally(name, n)) for name, n in account.counts.items()), kind="counts"
+        "ul", *(element("li", _tally(name, n)) for name, n in report.counts.items()), kind="counts"
     )
     rows = [(_statement(judged), judged.claim.published.text, _chips(judged))
-            for judged in account.judged]  # fmt: skip
+            for judged in report.judged]  # fmt: skip
     return element(
         "section",
-        element("h2", "What the paper says, and what we find"),
+        element("h2", "What the paper says, and what we found"),
         counts,
         element(
             "p",
-            "A claim holds if the whole interval of what was measured agrees with it, fails if all "
-            "of it disagrees, and stays open (inconclusive) in between.",
+            EXPLAINED,
             kind="soft",
         ),
         table(("statement", "published", "here"), rows, kind="verdicts"),
@@ -103,30 +104,30 @@ def _tally(name: str, n: int) -> Html:
     return chip(outcome, label) if outcome else element("span", label, kind="chip")
 
 
-def _statement(judged: Judged) -> Html:
+def _statement(judged: JudgedClaim) -> Html:
     where = judged.claim.source
     shown = f"section {where.section}" + (f", Figure {where.figure}" if where.figure else "")
     return joined([judged.claim.statement, element("div", shown, kind="soft")])
 
 
-def _chips(judged: Judged) -> Html:
+def _chips(judged: JudgedClaim) -> Html:
     if not judged.verdicts:
         return chip(None, NOT_RUN)
-    told = judged.telling
-    if not told:
-        return chip(Outcome.NOT_APPLICABLE, "not judged")
-    chips = (chip(v.outcome, f"{v.outcome.value}: {title}") for title, v in told)
+    decided = judged.decided
+    if not decided:
+        return chip(Outcome.NOT_APPLICABLE, Outcome.NOT_APPLICABLE.in_words)
+    chips = (chip(v.outcome, f"{v.outcome.value}: {title}") for title, v in decided)
     return element("div", *chips, kind="chips")
 
 
-def _claim(judged: Judged) -> Html:
+def _claim(judged: JudgedClaim) -> Html:
     claim = judged.claim
-    rows = [(title, chip(v.outcome, v.outcome.value), _measured(v)) for title, v in judged.telling]
+    rows = [(title, chip(v.outcome, v.outcome.value), v.measured) for title, v in judged.decided]
     below: Html = table(("data", "verdict", f"measured (must be {claim.rule.bound})"), rows)
     if not judged.verdicts:
         below = element("p", chip(None, NOT_RUN), f" {judged.reason}", kind="soft")
     elif not rows:
-        reasons = dict.fromkeys(v.measured for _, v in judged.verdicts)
+        reasons = dict.fromkeys(reason_text(v) for _, v in judged.verdicts)
         below = element("p", "; ".join(reasons), kind="soft")
     why = folded(
         "What is tested",
@@ -138,18 +139,12 @@ def _claim(judged: Judged) -> Html:
     )
 
 
-def _measured(verdict: Verdict) -> str:
-    level = "" if verdict.estimate is None else f", {100 * verdict.estimate.level:g} % interval"
-    shown = verdict.measured.replace("_", " ").replace("[nan, nan]", "(no interval)")
-    return shown + ("" if "no interval" in shown else level)
-
-
 # Sections ----------------------------------------------------------------------------------------
 
 
-def _section(account: Account, section: Section) -> Html:
-    judged = account.judged_in(section)
-    differs = [*section.differs, *account.plan.notes_of(section.number)]
+def _section(report: ReproductionReport, section: PaperSection) -> Html:
+    judged = report.judged_in(section)
+    differs = report.differs_in(section)
     pieces: list[object] = [
         element("h2", f"{section.number} {section.title}"),
         element(
@@ -158,7 +153,7 @@ def _section(account: Account, section: Section) -> Html:
             element("div", element("h4", "What was found"), element("p", section.found)),
             kind="beside",
         ),
-        *(_exhibit(account, exhibit) for exhibit in section.exhibits),
+        *(_exhibit(report, exhibit) for exhibit in section.exhibits),
     ]
     if judged:
         pieces += [element("h3", "Verdicts"), *(_claim(j) for j in judged)]
@@ -167,50 +162,53 @@ def _section(account: Account, section: Section) -> Html:
     return element("section", joined(pieces), id=f"s{section.number}")
 
 
-def _exhibit(account: Account, exhibit: Exhibit) -> Html:
-    found = account.found(exhibit.study)
+def _exhibit(report: ReproductionReport, exhibit: Exhibit) -> Html:
+    results = report.results_of(exhibit.study)
     paper: list[object] = [element("h4", "In the paper"), element("p", exhibit.published)]
-    if exhibit.numbers is not None:
-        paper.append(_numbers(exhibit.numbers))
+    if exhibit.published_table is not None:
+        paper.append(_table(exhibit.published_table))
     ours: list[object] = [element("h4", "Here"), element("p", exhibit.caption)]
-    if found:
-        ours.append(_numbers((exhibit.ours or evidence_numbers)(found)))
+    made = our_table(exhibit, results)
+    if made is not None:
+        ours.append(_table(made))
     else:
-        why = account.why_not(exhibit.study)
+        why = report.why_not_run(exhibit.study)
         ours.append(element("p", chip(None, NOT_RUN), f" {why}"))
-    # A table of many columns wants the whole width; else the paper stands beside ours.
-    wide = exhibit.numbers is not None and len(exhibit.numbers.columns) > _NARROW
+    # A table of many columns takes the whole width; else the paper stands beside ours.
+    published = exhibit.published_table
+    wide = published is not None and len(published.columns) > _NARROW
     beside = "" if wide else "beside ours"
+    shown = _figures(results, exhibit.figures)
     pieces: list[object] = [
         element("h3", exhibit.label or exhibit.study),
         element("div", element("div", *paper), element("div", *ours), kind=beside),
-        element("div", *_joint(found, exhibit), *_figures(found, exhibit.figures), kind="figures"),
+        element("div", *_joint(results, exhibit), *shown, kind="figures"),
     ]
-    more = list(_figures(found, exhibit.more))
+    more = list(_figures(results, exhibit.more_figures))
     if more:
         pieces.append(folded("More figures", element("div", *more, kind="figures")))
-    commands = account.commands(exhibit)
-    if commands and found:
+    commands = report.commands(exhibit)
+    if commands and results:
         pieces.append(folded("Commands", preformatted("\n".join(commands))))
     return joined(pieces)
 
 
-def _numbers(numbers: Numbers) -> Html:
-    return table(numbers.columns, numbers.rows, note=numbers.note)
+def _table(made: TextTable) -> Html:
+    return table(made.columns, made.rows, note=made.note)
 
 
-def _joint(found: Found, exhibit: Exhibit) -> Iterator[Html]:
-    if exhibit.joint is not None and found:
-        draw = exhibit.joint
-        drawn = _tried(lambda: _rendered(draw(found)), f"all of {exhibit.study}")
+def _joint(results: ResultsByData, exhibit: Exhibit) -> Iterator[Html]:
+    if exhibit.joint_figure is not None and results:
+        draw = exhibit.joint_figure
+        drawn = _tried(lambda: _rendered(draw(results)), f"all of {exhibit.study}")
         if drawn is not None:
             what = f"{exhibit.label} {exhibit.study.replace('-', ' ')}".strip()
             yield figure(drawn, caption=f"All data: {what}")
 
 
-def _figures(found: Found, names: tuple[str, ...]) -> Iterator[Html]:
+def _figures(results: ResultsByData, names: tuple[str, ...]) -> Iterator[Html]:
     for name in names:
-        for title, result in found.items():
+        for title, result in results.items():
             drawn = _drawn(result, name)
             if drawn is not None:
                 yield figure(drawn, caption=f"{title}: {name.replace('-', ' ')}{_size(result)}")
@@ -240,16 +238,16 @@ def _size(result: Result) -> str:
     return "" if n is None else f", n = {n}"
 
 
-# What is left ------------------------------------------------------------------------------------
+# The rest ----------------------------------------------------------------------------------------
 
 
-def _rest(account: Account) -> Html:
-    pieces: list[object] = [element("h2", "What is left")]
-    missing = [f"{m.name}: {m.reason}" for m in account.plan.missing]
-    missing += [f"{step.key}: {reason}" for step, reason in account.not_run()]
+def _rest(report: ReproductionReport) -> Html:
+    pieces: list[object] = [element("h2", "The rest")]
+    missing = [f"{m.name}: {m.reason}" for m in report.plan.missing]
+    missing += [f"{step.key}: {reason}" for step, reason in report.not_run()]
     if missing:
         pieces += [element("h3", "Not run"), items(missing)]
-    unjudged = account.reproduction.unjudged
+    unjudged = report.paper.unjudged
     if unjudged:
         rows = [(u.statement, u.section, u.why) for u in unjudged]
         pieces += [
@@ -263,17 +261,17 @@ def _rest(account: Account) -> Html:
             _scores(r["baseline"]),
             f"{r['train']['size']:,}",
         )
-        for key, r in account.carried.models.items()
+        for key, r in report.done.models.items()
     ]
     if models:
-        columns = ("task", "score in points", "always the same answer", "examples learnt from")
-        pieces += [element("h3", "The models that were fine-tuned"), table(columns, models)]
-    cut = _cut(account)
+        columns = ("task", "score in points", "majority baseline", "training examples")
+        pieces += [element("h3", "Fine-tuned models"), table(columns, models)]
+    cut = _cut(report)
     if cut:
         pieces += [element("h3", "Texts that were cut"), items(cut)]
     rows = [
         (key, r.identity, f"{r.provenance.duration:.0f} s")
-        for key, r in account.carried.results.items()
+        for key, r in report.done.results.items()
     ]
     if rows:
         listed = table(("step", "result in the store", "computed in"), rows)
@@ -281,10 +279,10 @@ def _rest(account: Account) -> Html:
     return element("section", joined(pieces), id="rest")
 
 
-def _cut(account: Account) -> list[str]:
-    """What was too long for the model, and the steps that read it."""
+def _cut(report: ReproductionReport) -> list[str]:
+    """Texts that were too long for the model, and the steps that read them."""
     steps: dict[str, list[str]] = {}
-    for key, result in account.carried.results.items():
+    for key, result in report.done.results.items():
         note = result.provenance.cut_note("the model")
         if note:
             steps.setdefault(note, []).append(key)

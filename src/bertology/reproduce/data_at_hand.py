@@ -1,18 +1,19 @@
-"""Which data a task has on this machine, told before any work."""
+"""Which data are on this machine; known before any work begins."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
+from bertology.data import catalog
 from bertology.data.loading import load_corpus
 from bertology.errors import CapabilityError, DataError, UnknownNameError
-from bertology.reproduce.plan import Data, Missing
+from bertology.reproduce.plan import Data, MissingData
 
-__all__ = ["BUNDLED_TASKS", "find_or_take", "find_task", "find_tasks"]
+__all__ = ["BUNDLED_TASKS", "find_first", "find_task", "find_tasks", "is_made"]
 
 BUNDLED_TASKS = ("grammar-entailment", "grammar-acceptability")
-"""What is used where nobody names tasks: a pair and a single sentence that small models learn."""
+"""Used where nobody names tasks: one of pairs, one of single sentences; small models learn both."""
 
 _SAMPLES = {"train": "train_sample", "validation": "train_sample_validation"}
 _PROBE = 2  # examples that show whether a split is there
@@ -20,10 +21,10 @@ _PROBE = 2  # examples that show whether a split is there
 
 def find_tasks(
     names: Sequence[str], *, root: str | None = None
-) -> tuple[list[Data], list[Missing]]:
+) -> tuple[list[Data], list[MissingData]]:
     """The tasks that are here, and those that are not; an error if none is."""
     found = [find_task(name, root=root) for name in names]
-    missing = [f for f in found if isinstance(f, Missing)]
+    missing = [f for f in found if isinstance(f, MissingData)]
     tasks = [f for f in found if isinstance(f, Data)]
     if not tasks:
         reasons = " ".join(m.reason for m in missing)
@@ -35,22 +36,22 @@ def find_tasks(
     return tasks, missing
 
 
-def find_task(name: str, *, root: str | None = None) -> Data | Missing:
-    """Where a task's two splits are; a sample of a split counts where the whole is not here.
+def find_task(name: str, *, root: str | None = None) -> Data | MissingData:
+    """The splits of a task that are here; a sample of a split is taken where the whole is missing.
 
-    Names that nobody knows and corpora that pose no task are errors; files that are not on this
-    machine are not.
+    Unknown names are errors, and so are corpora without a task. Files that are not on this machine
+    are no error.
     """
     whole = Data(name, root=root)
     train, validation = (_split_of(whole, split) for split in _SAMPLES)
     for found in (train, validation):
-        if isinstance(found, Missing):
+        if isinstance(found, MissingData):
             return found
     sample = (train, validation) != tuple(_SAMPLES)
     return replace(whole, train_split=str(train), split=str(validation), sample=sample)
 
 
-def _split_of(data: Data, split: str) -> str | Missing:
+def _split_of(data: Data, split: str) -> str | MissingData:
     try:
         _check_poses_task(data, split)
     except DataError as error:
@@ -58,7 +59,7 @@ def _split_of(data: Data, split: str) -> str | Missing:
         try:
             _check_poses_task(data, sample)
         except (DataError, UnknownNameError):
-            return Missing(data.name, error.problem)
+            return MissingData(data.name, error.problem)
         return sample
     return split
 
@@ -68,14 +69,24 @@ def _check_poses_task(data: Data, split: str) -> None:
     if corpus.task is None or corpus.task.kind not in ("classification", "regression"):
         raise CapabilityError(
             f"{data.name!r} poses no task of classification or regression.",
-            hint="See which corpora do with: bertology datasets",
+            hint="List the corpora and their tasks with: bertology datasets",
         )
 
 
-def find_or_take(wanted: Data, instead: Data) -> Data:
-    """The corpus if it is here, else another."""
+def find_first(choices: Sequence[Data]) -> int:
+    """Which of several corpora is the first that is here; the last one needs no looking."""
+    for i, data in enumerate(choices[:-1]):
+        try:
+            load_corpus(data.name, split=data.split, root=data.root, limit=_PROBE)
+        except DataError:
+            continue
+        return i
+    return len(choices) - 1
+
+
+def is_made(name: str) -> bool:
+    """Whether the bundled grammar makes the corpus, so that there are no files of it."""
     try:
-        load_corpus(wanted.name, split=wanted.split, root=wanted.root, limit=_PROBE)
-    except DataError:
-        return instead
-    return wanted
+        return not catalog.get(name).folder
+    except UnknownNameError:
+        return False

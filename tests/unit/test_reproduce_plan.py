@@ -17,31 +17,39 @@ from bertology.errors import (
     UnknownNameError,
 )
 from bertology.model.shape import Shape
-from bertology.reproduce import REPRODUCTIONS, finding
-from bertology.reproduce.plan import Ask, Data, Join, Plan, Teach, Wishes
+from bertology.reproduce import PAPERS, data_at_hand
+from bertology.reproduce.plan import (
+    Combine,
+    Data,
+    FineTune,
+    ReproductionOptions,
+    RunStudy,
+    StepPlan,
+)
+from bertology.reproduce.planner import plan_paper
 from bertology.results.claims import load_claims
 from bertology.studies import STUDIES
 
 SHAPE = Shape(layers=12, heads=12, hidden=192, head_size=16, mlp=768)
 
 
-def plan(shape: Shape = SHAPE, **wishes: Any) -> Plan:
-    paper = REPRODUCTIONS.get("dark-secrets")
-    return paper.plan(Wishes("some-model", **wishes), shape)
+def plan(shape: Shape = SHAPE, **options: Any) -> StepPlan:
+    paper = PAPERS.get("dark-secrets")
+    return plan_paper(paper, ReproductionOptions("some-model", **options), shape)
 
 
-def test_without_wishes_all_is_made_on_the_spot() -> None:
+def test_without_options_all_is_made_on_the_spot() -> None:
     made = plan()
     assert [d.name for d in made.tasks] == ["grammar-entailment", "grammar-acceptability"]
     assert not made.missing
-    used = {s.data.name for s in made.steps if not isinstance(s, Join)}
+    used = {s.data.name for s in made.steps if not isinstance(s, Combine)}
     assert all(name.startswith("grammar") for name in used)
-    assert any("FrameNet was not used" in text for text in made.notes_of("4.2"))
+    assert any("FrameNet was not used" in text for text in made.notes["4.2"])
 
 
 def test_two_tasks_are_compared_whichever_results_are_missing() -> None:
     last = plan().steps[-1]
-    assert isinstance(last, Join)
+    assert isinstance(last, Combine)
     assert last.key == "task-comparison@all tasks"
     assert last.needs == ()
     assert set(last.results) <= {step.key for step in plan().steps}
@@ -51,18 +59,20 @@ def test_two_tasks_are_compared_whichever_results_are_missing() -> None:
 
 def test_every_study_takes_what_it_is_given() -> None:
     for step in plan().steps:
-        if isinstance(step, Ask):
+        if isinstance(step, RunStudy):
             kind = STUDIES.get(step.study)
-            given = dict(step.parameters) | ({step.compared: "m"} if step.compared else {})
+            given = dict(step.parameters) | (
+                {step.base_model_as: "m"} if step.base_model_as else {}
+            )
             kind(**given)
             # A study that needs a trained head is run on a model that has one.
-            assert step.of is not None or kind.needs.head == "base"
+            assert step.fine_tuned_by is not None or kind.needs.head == "base"
 
 
 def test_every_claim_and_section_has_its_step() -> None:
-    paper, made = REPRODUCTIONS.get("dark-secrets"), plan()
+    paper, made = PAPERS.get("dark-secrets"), plan()
     asked = {e.study for s in paper.sections for e in s.exhibits}
-    assert asked == {s.study for s in made.steps if not isinstance(s, Teach)}
+    assert asked == {s.study for s in made.steps if not isinstance(s, FineTune)}
     numbers = tuple(s.number for s in paper.sections)
     for claim in load_claims():
         if claim.id.startswith("dark-secrets."):
@@ -70,12 +80,12 @@ def test_every_claim_and_section_has_its_step() -> None:
             assert claim.source.section.startswith(numbers), claim.id
 
 
-def test_wishes_reach_the_steps() -> None:
+def test_options_reach_the_steps() -> None:
     steps = plan(examples=30, train_examples=40, epochs=2, seeds=5).steps
     starts = next(s for s in steps if s.key == "fine-tuning-starts@grammar-entailment")
-    assert isinstance(starts, Ask)
+    assert isinstance(starts, RunStudy)
     assert (starts.parameters["seeds"], starts.parameters["examples"]) == (5, 40)
-    taught = next(s for s in steps if isinstance(s, Teach))
+    taught = next(s for s in steps if isinstance(s, FineTune))
     assert (taught.epochs, taught.data.limit, taught.data.train_limit) == (2, 30, 40)
     assert all((s.data.limit or 0) <= 30 for s in steps if s.data.name != "grammar")
 
@@ -87,8 +97,8 @@ def test_small_models_have_small_sets_and_wide_ones_their_own_rate() -> None:
     ):
         steps = {s.key: s for s in plan(shape).steps}
         sets, taught = steps["head-sets@grammar-entailment"], steps["finetune@grammar-entailment"]
-        assert isinstance(sets, Ask)
-        assert isinstance(taught, Teach)
+        assert isinstance(sets, RunStudy)
+        assert isinstance(taught, FineTune)
         assert sets.parameters["sizes"] == sizes
         assert taught.learning_rate == rate
 
@@ -102,7 +112,7 @@ def test_what_is_not_here_is_told_and_left_out(tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wishes", "error"),
+    ("options", "error"),
     [
         ({"tasks": ("mrpx",)}, UnknownNameError),
         ({"tasks": ("grammar",)}, CapabilityError),
@@ -111,9 +121,9 @@ def test_what_is_not_here_is_told_and_left_out(tmp_path: Any) -> None:
         ({"seeds": 0}, ParameterError),
     ],
 )
-def test_bad_wishes_are_refused(wishes: dict[str, Any], error: type[BertologyError]) -> None:
+def test_bad_options_are_refused(options: dict[str, Any], error: type[BertologyError]) -> None:
     with pytest.raises(error):
-        plan(**wishes)
+        plan(**options)
 
 
 def test_samples_stand_in_and_are_called_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,8 +132,8 @@ def test_samples_stand_in_and_are_called_so(monkeypatch: pytest.MonkeyPatch) -> 
             raise DataError("no such file")
         return load_corpus("grammar-paraphrase", limit=2)
 
-    monkeypatch.setattr(finding, "load_corpus", load)
-    found = finding.find_task("qnli")
+    monkeypatch.setattr(data_at_hand, "load_corpus", load)
+    found = data_at_hand.find_task("qnli")
     assert isinstance(found, Data)
     assert (found.train_split, found.split) == ("train_sample", "validation")
     assert found.title == "qnli (sample)"
@@ -131,10 +141,10 @@ def test_samples_stand_in_and_are_called_so(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_plan_is_in_order() -> None:
     data = Data("x")
-    taught, asked = Teach(data), Ask("head-ablation", data, of="finetune@x")
-    joined = Join(data, (asked.key, "relation-heads@y"))
-    assert list(Plan((data,), (taught, asked, joined)).asked("head-ablation")) == [asked]
+    taught, asked = FineTune(data), RunStudy("head-ablation", data, fine_tuned_by="finetune@x")
+    joined = Combine("head-profile", data, (asked.key, "relation-heads@y"))
+    assert list(StepPlan((data,), (taught, asked, joined)).steps_of("head-ablation")) == [asked]
     with pytest.raises(ParameterError, match="come after what they need"):
-        Plan((data,), (asked, taught))
+        StepPlan((data,), (asked, taught))
     with pytest.raises(ParameterError, match="different keys"):
-        Plan((data,), (taught, replace(taught, epochs=1)))
+        StepPlan((data,), (taught, replace(taught, epochs=1)))

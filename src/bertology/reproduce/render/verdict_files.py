@@ -8,10 +8,11 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from bertology.reproduce.account import Judged
-from bertology.reproduce.summary import verdict_record
-from bertology.reproduce.verifying import Verification
+from bertology.reproduce.judged import JudgedClaim
+from bertology.reproduce.render.summary import verdict_record
+from bertology.reproduce.verify import Verification
 from bertology.results.provenance import library_versions
+from bertology.results.verdict_view import NOT_RUN, reason_text
 
 __all__ = ["as_csv", "as_json"]
 
@@ -23,7 +24,7 @@ _COLUMNS = (
 
 
 def as_json(found: Verification, *, model: dict[str, Any], command: str | None) -> str:
-    """Claims with all their verdicts, what was left out, and what is needed to do it again."""
+    """Claims with all their verdicts, what was left out, and the command and versions used."""
     record = {
         "schema_version": SCHEMA_VERSION,
         "command": command,
@@ -54,12 +55,12 @@ def as_csv(found: Verification) -> str:
             "published": " ".join(claim.published.text.split()),
         }
         verdicts = _verdicts(found, judged)
-        for verdict in verdicts or [{"outcome": "not run", "reason": found.why_open(judged)}]:
+        for verdict in verdicts or [{"outcome": NOT_RUN, "reason": found.why_open(judged)}]:
             writer.writerow(about | verdict)
     return text.getvalue()
 
 
-def _claim(found: Verification, judged: Judged) -> dict[str, Any]:
+def _claim(found: Verification, judged: JudgedClaim) -> dict[str, Any]:
     claim = judged.claim
     return {
         "id": claim.id,
@@ -72,16 +73,16 @@ def _claim(found: Verification, judged: Judged) -> dict[str, Any]:
             "values": dict(claim.published.values),
         },
         "in_short": judged.in_short,
-        "reason": None if judged.telling else found.why_open(judged),
+        "reason": None if judged.decided else found.why_open(judged),
         "verdicts": _verdicts(found, judged),
     }
 
 
-def _verdicts(found: Verification, judged: Judged) -> list[dict[str, Any]]:
+def _verdicts(found: Verification, judged: JudgedClaim) -> list[dict[str, Any]]:
     rows = []
     for title, verdict in judged.verdicts:
         result = found.result_of(judged.claim, title)
-        why = verdict.measured if verdict.estimate is None else None
+        why = reason_text(verdict) if verdict.estimate is None else None
         about = {"model": result.provenance.model.get("name"), "result": result.identity}
         rows.append({**verdict_record(title, verdict), **about, "reason": why})
     return rows

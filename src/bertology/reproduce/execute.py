@@ -1,4 +1,4 @@
-"""Carries out a plan, step after step. What is there already is not done again."""
+"""Executes a plan, step after step. What was done before is not done again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bertology.errors import (
     ModelError,
     ParameterError,
 )
-from bertology.reproduce.plan import Ask, Data, Join, Plan, Step, Teach
+from bertology.reproduce.plan import Combine, Data, FineTune, PlanStep, RunStudy, StepPlan
 from bertology.studies import STUDIES
 
 if TYPE_CHECKING:
@@ -37,23 +37,23 @@ __all__ = [
     "GIVEN",
     "NOT_RUN",
     "RUNNING",
-    "Carried",
-    "Carrying",
-    "Tell",
+    "LogStep",
+    "PlanExecutor",
+    "PlanResults",
 ]
 
 CACHED, RUNNING, DONE, GIVEN = "cached", "running", "done", "given"
 NOT_RUN, FAILED = "not run", "failed"
-Tell = Callable[[Step, str, str], None]
-"""Hears of a step: what became of it, and a word more."""
+LogStep = Callable[[PlanStep, str, str], None]
+"""Is told the status of a step, and a detail such as the seconds or the reason."""
 
-# What a step cannot have, another may do without; trouble with the store ends the run.
+# Where a step lacks something, others may still work. Problems with the store end the run.
 _LEFT_OUT = (CapabilityError, DataError, MissingExtraError, ModelError, ParameterError)
 LoadEncoder = Callable[[str, str], "Encoder"]  # name or folder, head
 
 
 @dataclass
-class Carried:
+class PlanResults:
     """What came out: results by step, the records of models, and why steps were not run."""
 
     results: dict[str, Result] = field(default_factory=dict)
@@ -67,10 +67,10 @@ class Carried:
         return key in self.results or key in self.models
 
 
-class Carrying:
-    """The hands of a reproduction: a session for studies, and a folder for models.
+class PlanExecutor:
+    """Executes plans with a session for studies and a folder for models.
 
-    `taught` has models that are there already, by the key of the step that would make them.
+    `fine_tuned`: models that exist already, by the key of the step that would make them.
     """
 
     def __init__(
@@ -80,80 +80,82 @@ class Carrying:
         session: Session,
         *,
         load: LoadEncoder,
-        tell: Tell,
-        taught: Mapping[str, Path] | None = None,
+        log: LogStep,
+        fine_tuned: Mapping[str, Path] | None = None,
     ) -> None:
         self._model, self._folder, self._session = model, folder, session
-        self._load, self._tell, self._taught = load, tell, taught or {}
+        self._load, self._log, self._fine_tuned = load, log, fine_tuned or {}
         self._encoders: dict[tuple[str, str], Encoder] = {}
         self._corpora: dict[tuple[Any, ...], Corpus] = {}
-        self._work: Mapping[type, Callable[[Any, Carried], str]] = {
-            Teach: self._teach, Ask: self._ask, Join: self._join,
-        }  # fmt: skip
+        self._work: Mapping[type, Callable[[Any, PlanResults], str]] = {
+            FineTune: self._fine_tune,
+            RunStudy: self._run_study,
+            Combine: self._combine,
+        }
 
-    def carry_out(self, plan: Plan) -> Carried:
-        """Do all steps; one that the model or the data cannot give is told and left out."""
-        carried = Carried()
+    def execute(self, plan: StepPlan) -> PlanResults:
+        """Do all steps; those that the model or the data do not allow are logged and left out."""
+        done = PlanResults()
         for step in plan.steps:
-            lacking = [key for key in step.needs if not carried.has(key)]
+            lacking = [key for key in step.needs if not done.has(key)]
             if lacking:
-                self._leave(step, carried, f"needs {', '.join(lacking)}, which was not run")
+                self._leave(step, done, f"needs {', '.join(lacking)}, which was not run")
                 continue
             started = time.monotonic()
             try:
-                status = self._work[type(step)](step, carried)
+                status = self._work[type(step)](step, done)
             except _LEFT_OUT as error:
-                self._leave(step, carried, error.problem)
+                self._leave(step, done, error.problem)
                 continue
             except JobError as error:
-                carried.failed.append(step.key)
-                self._leave(step, carried, error.problem, FAILED)
+                done.failed.append(step.key)
+                self._leave(step, done, error.problem, FAILED)
                 continue
             except (InterruptedRunError, KeyboardInterrupt) as stopped:
-                raise self._interrupted(stopped, carried, plan) from None
+                raise self._interrupted(stopped, done, plan) from None
             spent = f"{time.monotonic() - started:.0f} s" if status == DONE else ""
-            self._tell(step, status, spent)
-        return carried
+            self._log(step, status, spent)
+        return done
 
-    def _leave(self, step: Step, carried: Carried, reason: str, status: str = NOT_RUN) -> None:
-        carried.reasons[step.key] = reason
-        self._tell(step, status, reason)
+    def _leave(self, step: PlanStep, done: PlanResults, reason: str, status: str = NOT_RUN) -> None:
+        done.reasons[step.key] = reason
+        self._log(step, status, reason)
 
     def _interrupted(
-        self, stopped: BaseException, carried: Carried, plan: Plan
+        self, stopped: BaseException, done: PlanResults, plan: StepPlan
     ) -> InterruptedRunError:
-        finished = len(carried.results) + len(carried.models)
+        finished = len(done.results) + len(done.models)
         problem = getattr(stopped, "problem", "Interrupted.")
         again = self._session.command
         return InterruptedRunError(
             f"{problem} {finished} of {len(plan.steps)} steps are finished and kept.",
-            hint=f"Go on with: {again}" if again else "The same call again does only the rest.",
+            hint=f"Go on with: {again}" if again else "The same call does only the rest.",
         )
 
     # Steps -------------------------------------------------------------------------------------
 
-    def _teach(self, step: Teach, carried: Carried) -> str:
+    def _fine_tune(self, step: FineTune, done: PlanResults) -> str:
         from bertology.train.checkpoint import read_record
         from bertology.train.tuning import make_tuned
 
-        if (there := self._taught.get(step.key)) is not None:
-            carried.models[step.key] = read_record(there) or {}
-            carried.folders[step.key] = str(there.resolve())
+        if (given := self._fine_tuned.get(step.key)) is not None:
+            done.models[step.key] = read_record(given) or {}
+            done.folders[step.key] = str(given.resolve())
             return GIVEN
-        job = self._tuning(step)
+        job = self._tuning_job(step)
         short = Path(self._model.rstrip("/")).name
-        # A folder for each way of teaching: other wishes do not meet the models of these.
+        # A folder for each way of fine-tuning: models of other options stay apart.
         place = self._folder / "models" / f"{step.data.name}-{job.identity[:8]}" / f"{short}-tuned"
-        heard = _Heard(self._session.progress, lambda: self._tell(step, RUNNING, ""))
+        watched = _WatchedProgress(self._session.progress, lambda: self._log(step, RUNNING, ""))
         try:
-            record = make_tuned(place, job, progress=lambda s: heard.training(step.key, s))
+            record = make_tuned(place, job, progress=lambda s: watched.training(step.key, s))
         finally:
-            heard.stop()
-        carried.models[step.key] = record
-        carried.folders[step.key] = str(place.resolve())
-        return DONE if heard.started else CACHED
+            watched.stop()
+        done.models[step.key] = record
+        done.folders[step.key] = str(place.resolve())
+        return DONE if watched.started else CACHED
 
-    def _tuning(self, step: Teach) -> TuningJob:
+    def _tuning_job(self, step: FineTune) -> TuningJob:
         from bertology.train.finetune import FinetuneSettings
         from bertology.train.starts import default_rate, find_start
         from bertology.train.tuning import TuningJob, check_apart
@@ -167,32 +169,31 @@ class Carrying:
         )
         return TuningJob(encoder, train, validation, start, settings)
 
-    def _ask(self, step: Ask, carried: Carried) -> str:
+    def _run_study(self, step: RunStudy, done: PlanResults) -> str:
         kind = STUDIES.get(step.study)
         head, where = kind.needs.head, self._model
-        if step.of is not None:
-            where = carried.folders[step.of]
+        if step.fine_tuned_by is not None:
+            where = done.folders[step.fine_tuned_by]
         encoder, others = self._encoder(where, head), {}
         parameters = dict(step.parameters)
-        if step.compared is not None:
-            parameters[step.compared] = self._model
-            others[step.compared] = self._encoder(self._model, head)
-        heard = _Heard(self._session.progress, lambda: self._tell(step, RUNNING, ""))
-        session = replace(self._session, progress=heard)
-        carried.results[step.key] = session.run(
+        if step.base_model_as is not None:
+            parameters[step.base_model_as] = self._model
+            others[step.base_model_as] = self._encoder(self._model, head)
+        watched = _WatchedProgress(self._session.progress, lambda: self._log(step, RUNNING, ""))
+        session = replace(self._session, progress=watched)
+        done.results[step.key] = session.run(
             step.study, kind(**parameters), encoder, self._corpus(step.data), others=others
         )
-        return DONE if heard.started else CACHED
+        return DONE if watched.started else CACHED
 
-    def _join(self, step: Join, carried: Carried) -> str:
+    def _combine(self, step: Combine, done: PlanResults) -> str:
         from bertology.studies.joins.head_profile import head_profile
         from bertology.studies.joins.task_comparison import task_comparison
 
-        there = [carried.results[k] for k in step.results if k in carried.results]
-        result: Result = (
-            task_comparison(there) if step.study == "task-comparison" else head_profile(there)
-        )
-        carried.results[step.key] = result
+        sources = [done.results[key] for key in step.results if key in done.results]
+        combined = {"task-comparison": task_comparison, "head-profile": head_profile}
+        result: Result = combined[step.study](sources)
+        done.results[step.key] = result
         if self._session.store.has(result.provenance):
             return CACHED
         self._session.store.save(result)
@@ -202,7 +203,7 @@ class Carrying:
 
     def _encoder(self, where: str, head: str) -> Encoder:
         if (where, head) not in self._encoders:
-            # The model itself stays; of those that were taught, only the one in use.
+            # The model itself stays in memory; of the fine-tuned ones, only the one in use.
             stale = [k for k in self._encoders if k[0] not in (where, self._model)]
             for key in stale:
                 del self._encoders[key]
@@ -224,8 +225,8 @@ class Carrying:
         return self._corpora[key]
 
 
-class _Heard:
-    """Passes progress on, and knows whether there was any: a cached step makes none."""
+class _WatchedProgress:
+    """Passes progress on, and knows whether there was any: a cached step has none."""
 
     def __init__(self, progress: Progress, begin: Callable[[], None]) -> None:
         self._progress, self._begin = progress, begin
@@ -243,7 +244,7 @@ class _Heard:
         self._progress.stop()
 
     def training(self, title: str, step: TrainingStep) -> None:
-        """The same for a training, which tells how far it is."""
+        """The same for fine-tuning, which reports how many updates are done."""
         if not self.started:
             self.start(title, step.total)
         self.advance(step.done - self._done)

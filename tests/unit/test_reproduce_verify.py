@@ -11,16 +11,17 @@ import pytest
 
 from bertology.errors import UnknownNameError
 from bertology.model.shape import Shape
-from bertology.reproduce import REPRODUCTIONS, verifying
-from bertology.reproduce.carrying import Carried
-from bertology.reproduce.plan import Ask, Plan, Teach, Wishes
-from bertology.reproduce.verdict_files import as_csv, as_json
-from bertology.reproduce.verifying import (
-    Chosen,
-    Part,
+from bertology.reproduce import PAPERS, verify
+from bertology.reproduce.execute import PlanResults
+from bertology.reproduce.plan import FineTune, ReproductionOptions, RunStudy, StepPlan
+from bertology.reproduce.planner import plan_paper
+from bertology.reproduce.render.verdict_files import as_csv, as_json
+from bertology.reproduce.verify import (
+    ChosenClaims,
     Verification,
+    VerificationPart,
     choose_claims,
-    find_taught,
+    find_fine_tuned,
     needed_steps,
     plan_parts,
 )
@@ -28,18 +29,18 @@ from bertology.results.claims import Claim, load_claims
 from bertology.studies import STUDIES
 
 SHAPE = Shape(layers=12, heads=12, hidden=192, head_size=16, mlp=768)
-WISHES = Wishes("some-model", tasks=("grammar-paraphrase",), examples=20)
+OPTIONS = ReproductionOptions("some-model", tasks=("grammar-paraphrase",), examples=20)
 
 
-def whole_plan() -> Plan:
-    return REPRODUCTIONS.get("dark-secrets").plan(WISHES, SHAPE)
+def whole_plan() -> StepPlan:
+    return plan_paper(PAPERS.get("dark-secrets"), OPTIONS, SHAPE)
 
 
 def claim(name: str) -> Claim:
     return next(c for c in load_claims() if c.id == name)
 
 
-def keys(plan: Plan) -> list[str]:
+def keys(plan: StepPlan) -> list[str]:
     return [step.key.partition("@")[0] for step in plan.steps]
 
 
@@ -72,18 +73,18 @@ def test_only_what_is_needed_is_left_of_a_plan() -> None:
     joined = ["relation-heads", "finetune", "map-types", "attention-change", "head-ablation"]
     assert keys(needed_steps(plan, {"head-profile"})) == [*joined, "head-profile"]
     assert not needed_steps(plan, {"relation-heads"}).tasks
-    every = {s.study for s in plan.steps if not isinstance(s, Teach)}
+    every = {s.study for s in plan.steps if not isinstance(s, FineTune)}
     assert needed_steps(plan, every).steps == plan.steps
 
 
 def test_claims_of_a_paper_without_a_plan_have_the_steps_of_their_studies() -> None:
     names = ("primer-training.sentence-order", "primer-training.width-task")
     chosen = [claim(n) for n in (*names, "dark-secrets.some-heads-hurt")]
-    paper, rest = plan_parts(chosen, replace(WISHES, seeds=2), SHAPE)
+    paper, rest = plan_parts(chosen, replace(OPTIONS, seeds=2), SHAPE)
     assert keys(paper.plan) == ["finetune", "head-ablation"]
     objectives, sweep = rest.plan.steps
-    assert isinstance(objectives, Ask)
-    assert isinstance(sweep, Ask)
+    assert isinstance(objectives, RunStudy)
+    assert isinstance(sweep, RunStudy)
     assert objectives.parameters["objectives"] == ("mlm-nsp", "sop")
     assert objectives.parameters["seeds"] == 2
     assert sweep.parameters["vary_layers"] == sweep.parameters["extras"] == ()
@@ -95,12 +96,12 @@ def test_claims_of_a_paper_without_a_plan_have_the_steps_of_their_studies() -> N
 def test_a_plugins_claims_are_judged_on_a_classifier_where_they_need_one() -> None:
     ablation = replace(claim("dark-secrets.some-heads-hurt"), id="other-paper.ablation")
     types = replace(claim("dark-secrets.plain-maps-are-common"), id="other-paper.maps")
-    (part,) = plan_parts([ablation, types], replace(WISHES, epochs=2), SHAPE)
+    (part,) = plan_parts([ablation, types], replace(OPTIONS, epochs=2), SHAPE)
     taught, asked, maps = part.plan.steps
-    assert isinstance(taught, Teach)
+    assert isinstance(taught, FineTune)
     assert taught.epochs == 2
-    assert isinstance(asked, Ask)
-    assert asked.of == taught.key
+    assert isinstance(asked, RunStudy)
+    assert asked.fine_tuned_by == taught.key
     assert maps.data.name == "grammar"
 
 
@@ -110,9 +111,12 @@ def test_what_could_not_be_judged_is_told_with_the_reason(
     strange = replace(claim("dark-secrets.some-heads-hurt"), id="x.y", study="no-such-study")
     hurt = claim("dark-secrets.some-heads-hurt")
     plan = needed_steps(whole_plan(), {"head-ablation"})
-    carried = Carried(reasons={"head-ablation@grammar-paraphrase": "it has no heads"})
-    parts = [Part("paper", (hurt,), plan), Part("rest", (strange,), Plan((), ()))]
-    found = Verification(Chosen((hurt, strange)), parts, [carried, Carried()])
+    done = PlanResults(reasons={"head-ablation@grammar-paraphrase": "it has no heads"})
+    parts = [
+        VerificationPart("paper", (hurt,), plan),
+        VerificationPart("rest", (strange,), StepPlan((), ())),
+    ]
+    found = Verification(ChosenClaims((hurt, strange)), parts, [done, PlanResults()])
     assert found.counts == {"not run": 2}
     assert [found.why_open(j) for j in found.open] == [
         "it has no heads",
@@ -123,7 +127,7 @@ def test_what_could_not_be_judged_is_told_with_the_reason(
     lines = as_csv(found).splitlines()
     assert len(lines) == 3
     assert lines[1].endswith("not run,,,,,,,it has no heads")
-    monkeypatch.setattr(verifying, "load_claims", lambda: [strange])
+    monkeypatch.setattr(verify, "load_claims", lambda: [strange])
     ((_, why),) = choose_claims(()).left_out
     assert "not installed" in why
 
@@ -131,10 +135,12 @@ def test_what_could_not_be_judged_is_told_with_the_reason(
 def test_a_step_that_failed_is_told_though_its_claim_was_judged_elsewhere() -> None:
     hurt = claim("dark-secrets.some-heads-hurt")
     key = "head-ablation@grammar-paraphrase"
-    part = Part("paper", (hurt,), needed_steps(whole_plan(), {"head-ablation"}))
+    part = VerificationPart("paper", (hurt,), needed_steps(whole_plan(), {"head-ablation"}))
     left, broke = ({"reasons": {key: "killed"}, "failed": failed} for failed in ([], [key]))
-    assert Verification(Chosen((hurt,)), [part], [Carried(**left)]).failed == {}
-    assert Verification(Chosen((hurt,)), [part], [Carried(**broke)]).failed == {key: "killed"}
+    assert Verification(ChosenClaims((hurt,)), [part], [PlanResults(**left)]).failed == {}
+    assert Verification(ChosenClaims((hurt,)), [part], [PlanResults(**broke)]).failed == {
+        key: "killed"
+    }
 
 
 @pytest.mark.parametrize(
@@ -150,14 +156,14 @@ def test_what_a_classifier_was_is_read_beside_it(
     record: dict[str, Any], known: bool, tmp_path: Path
 ) -> None:
     (tmp_path / "bertology.json").write_text(json.dumps({"schema": 1, **record}))
-    found = find_taught(str(tmp_path))
+    found = find_fine_tuned(str(tmp_path))
     assert (found is not None) == known
     if found is not None:
         assert (found.task, found.base, found.fingerprint) == ("t", "b", "f")
 
 
 def test_a_record_that_cannot_be_read_makes_no_classifier(tmp_path: Path) -> None:
-    assert find_taught(str(tmp_path)) is None
-    assert find_taught("user/model") is None
+    assert find_fine_tuned(str(tmp_path)) is None
+    assert find_fine_tuned("user/model") is None
     (tmp_path / "bertology.json").write_text("{")
-    assert find_taught(str(tmp_path)) is None
+    assert find_fine_tuned(str(tmp_path)) is None

@@ -1,0 +1,191 @@
+"""From the plan of a paper to steps: for the reader's options, the data at hand and the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatch
+from typing import TYPE_CHECKING, Any
+
+from bertology.reproduce.data_at_hand import find_first, find_tasks, is_made
+from bertology.reproduce.paper_plan import (
+    TRAIN_SPLIT,
+    CombineData,
+    Condition,
+    CorpusData,
+    FineTuneData,
+    Note,
+    StepData,
+    StudyData,
+    TaskSteps,
+    Use,
+)
+from bertology.reproduce.plan import (
+    Combine,
+    Data,
+    FineTune,
+    MissingData,
+    PlanStep,
+    ReproductionOptions,
+    RunStudy,
+    StepPlan,
+)
+
+if TYPE_CHECKING:
+    from bertology.model.shape import Shape
+    from bertology.reproduce.paper import Paper
+
+__all__ = ["plan_paper"]
+
+
+def plan_paper(paper: Paper, options: ReproductionOptions, shape: Shape) -> StepPlan:
+    """The steps for a paper, for what the reader asks, the data at hand and the model."""
+    return _Planner(paper, options, shape).plan()
+
+
+class _Planner:
+    def __init__(self, paper: Paper, options: ReproductionOptions, shape: Shape) -> None:
+        self._sections, self._data = paper.sections, paper.plan
+        self._options, self._shape = options, shape
+        self._tasks: list[Data] = []
+        self._missing: list[MissingData] = []
+        self._corpora: dict[str, tuple[Data, CorpusData]] = {}
+        self._steps: list[PlanStep] = []
+
+    def plan(self) -> StepPlan:
+        names = self._options.tasks or self._data.tasks
+        if any(isinstance(step, TaskSteps) for step in self._data.steps):
+            self._tasks, self._missing = find_tasks(names, root=self._options.root)
+        self._find_corpora()
+        for step in self._data.steps:
+            if isinstance(step, TaskSteps):
+                for task in self._tasks:
+                    self._add_task(task, step)
+            else:
+                self._add(step)
+        notes = {s.number: tuple(self._notes(s.differs)) for s in self._sections}
+        tasks, steps, missing = tuple(self._tasks), tuple(self._steps), tuple(self._missing)
+        return StepPlan(tasks, steps, missing, notes)
+
+    # Values ------------------------------------------------------------------------------------
+
+    def _settings(self, corpus: str) -> dict[str, object]:
+        small = fnmatch(corpus, self._data.small_for)
+        chosen = self._data.settings.items()
+        return {k: setting.value(small, self._options, self._shape) for k, setting in chosen}
+
+    def _resolved(self, value: object, data: Data) -> Any:
+        """The value, or the setting that it refers to."""
+        if isinstance(value, str) and value.startswith("$"):
+            name = value[1:]
+            return data.train_split if name == TRAIN_SPLIT else self._settings(data.name)[name]
+        return tuple(value) if isinstance(value, list) else value
+
+    def _parameters(self, given: Mapping[str, object], data: Data) -> dict[str, Any]:
+        return {name: self._resolved(value, data) for name, value in given.items()}
+
+    def _used(self, data: Data, use: Use) -> Data:
+        limits = (self._resolved(value, data) for value in (use.limit, use.train_limit))
+        return replace(data, **dict(zip(("limit", "train_limit"), limits, strict=True)))
+
+    # Corpora -----------------------------------------------------------------------------------
+
+    def _find_corpora(self) -> None:
+        # The default run is the same on every machine, whatever lies there.
+        look = bool(self._options.tasks) or self._options.root is not None
+        wanted: list[str] = []
+        for name, choices in self._data.corpora.items():
+            loaded = [self._corpus(choice) for choice in choices]
+            at = find_first(loaded) if look else len(loaded) - 1
+            self._corpora[name] = loaded[at], choices[at]
+            wanted += [data.name for data in loaded[:at]] if look else []
+        used = {data.name for data, _ in self._corpora.values()}
+        for name in dict.fromkeys(wanted):
+            if name not in used:
+                self._missing.append(MissingData(name, "It is not on this machine."))
+
+    def _corpus(self, choice: CorpusData) -> Data:
+        data = Data(choice.corpus, choice.split)
+        limit, few = self._resolved(choice.limit, data), self._options.examples
+        if limit is not None and choice.per_example is not None and few is not None:
+            limit = min(limit, choice.per_example * few)
+        root = None if is_made(choice.corpus) else self._options.root
+        return replace(data, limit=limit, root=root)
+
+    # Steps -------------------------------------------------------------------------------------
+
+    def _add(self, step: StepData) -> None:
+        """A step that is about no single task."""
+        if isinstance(step, StudyData):
+            data, choice = self._corpora[str(step.over)]
+            given = {**step.parameters, **choice.parameters}
+            self._steps.append(RunStudy(step.study, data, parameters=self._parameters(given, data)))
+        elif isinstance(step, CombineData) and len(self._tasks) >= step.min_tasks:
+            self._combine(step, Data(step.over), self._steps)
+
+    def _add_task(self, task: Data, group: TaskSteps) -> None:
+        own: list[PlanStep] = []
+        for step in group.steps:
+            data = self._used(task, getattr(step, "use", None) or group.use)
+            if isinstance(step, FineTuneData):
+                self._steps.append(FineTune(data, **self._parameters(vars(step.finetune), data)))
+            elif isinstance(step, StudyData):
+                made = f"finetune@{data.name}" if step.fine_tuned else None
+                parameters = self._parameters(step.parameters, data)
+                self._steps.append(RunStudy(step.study, data, made, parameters, step.base_model_as))
+            elif isinstance(step, CombineData):
+                self._combine(step, data, own)
+            own.append(self._steps[-1])
+
+    def _combine(self, step: CombineData, data: Data, first: Sequence[PlanStep]) -> None:
+        """`first`: the steps whose results are taken where they are of the right study."""
+        keys = [key for study in step.of for key in self._keys(study, first)]
+        needs = [key for study in step.needs for key in self._keys(study, first)]
+        parameters = self._parameters(step.parameters, data)
+        self._steps.append(Combine(step.combine, data, tuple(keys), tuple(needs), parameters))
+
+    def _keys(self, study: str, first: Sequence[PlanStep]) -> list[str]:
+        for steps in (first, self._steps):
+            if found := [s.key for s in steps if getattr(s, "study", "") == study]:
+                return found
+        return []
+
+    # Notes -------------------------------------------------------------------------------------
+
+    def _notes(self, notes: Sequence[Note]) -> Iterator[str]:
+        for note in notes:
+            if note.when is None:
+                yield note.text
+            elif note.when.corpus is not None:
+                if self._corpora[note.when.corpus][0].name == note.when.named:
+                    yield note.text
+            else:
+                yield from self._task_notes(note, note.when)
+
+    def _task_notes(self, note: Note, when: Condition) -> Iterator[str]:
+        """One note for all tasks that have the same to say."""
+        said: dict[str, list[str]] = {}
+        for task in self._tasks:
+            settings = self._settings(task.name)
+            if _meets(task, settings, when):
+                values = {name: _shown(value) for name, value in settings.items()}
+                text = note.text.format_map({**values, "tasks": "{tasks}"})
+                said.setdefault(text, []).append(task.title)
+        for text, titles in said.items():
+            yield text.replace("{tasks}", ", ".join(titles))
+
+
+def _meets(task: Data, settings: Mapping[str, object], when: Condition) -> bool:
+    value = None if when.setting is None else settings[when.setting]
+    return (
+        (when.task is None or fnmatch(task.name, when.task))
+        and (task.sample or not when.sample)
+        and (when.below is None or (isinstance(value, int | float) and value < when.below))
+        and (when.unlike is None or value != settings[when.unlike])
+    )
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "all"
+    return f"{value:,}" if isinstance(value, int | float) else str(value)

@@ -1,0 +1,128 @@
+"""All that the page and the summaries of a reproduction show: paper, plan, results, verdicts."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from bertology.reproduce.execute import PlanResults
+from bertology.reproduce.judged import (
+    JudgedClaim,
+    count_outcomes,
+    judge_claims,
+    results_by_data,
+    why_not_run,
+)
+from bertology.reproduce.paper import Exhibit, Paper, PaperSection, ResultsByData
+from bertology.reproduce.plan import Data, PlanStep, ReproductionOptions, RunStudy, StepPlan
+from bertology.results.claims import load_claims
+from bertology.studies import STUDIES
+
+__all__ = ["ReproductionReport", "short_name"]
+
+_Option = tuple[str, object]  # name, value
+
+
+@dataclass(frozen=True)
+class ReproductionReport:
+    """A paper, what was run for it, and what came out."""
+
+    paper: Paper
+    options: ReproductionOptions
+    plan: StepPlan
+    done: PlanResults
+    model: dict[str, Any]  # name, fingerprint, family, shape
+    store: str = "results"
+    created: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
+
+    def results_of(self, study: str) -> ResultsByData:
+        """Results of a study by the title of their data."""
+        return results_by_data(study, self.plan, self.done)
+
+    def why_not_run(self, study: str) -> str:
+        """Why a study has no result, as far as is known."""
+        return why_not_run(study, self.plan, self.done)
+
+    @cached_property
+    def judged(self) -> tuple[JudgedClaim, ...]:
+        """Every claim of the paper, in the order of its file."""
+        prefix = f"{self.paper.name}."
+        claims = [claim for claim in load_claims() if claim.id.startswith(prefix)]
+        return judge_claims(claims, self.plan, self.done)
+
+    def judged_in(self, section: PaperSection) -> list[JudgedClaim]:
+        """The claims whose source begins with the section's number."""
+        return [j for j in self.judged if j.claim.source.section.startswith(section.number)]
+
+    def differs_in(self, section: PaperSection) -> tuple[str, ...]:
+        """What differs from the paper in a section."""
+        return self.plan.notes.get(section.number, ())
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """How many claims have which outcome."""
+        return count_outcomes(self.judged)
+
+    def commands(self, exhibit: Exhibit) -> list[str]:
+        """The commands that make the results of an exhibit again, one by one."""
+        steps = self.plan.steps_of(exhibit.study)
+        return [self._study_command(step) for step in steps if isinstance(step, RunStudy)]
+
+    @property
+    def command(self) -> str:
+        """The command that makes all of it, on any machine."""
+        names = ("examples", "train_examples", "epochs", "seeds")
+        given: list[_Option] = [
+            ("model", short_name(self.options.model)),
+            ("tasks", ",".join(self.options.tasks)),
+            *((name.replace("_", "-"), getattr(self.options, name)) for name in names),
+        ]
+        if self.options.root is not None:
+            given.append(("root", "DATA"))  # the folder's name means nothing elsewhere
+        return _command(f"bertology reproduce {self.paper.name}", given)
+
+    def not_run(self) -> Iterator[tuple[PlanStep, str]]:
+        """Steps of the plan that were left out, and why."""
+        for step in self.plan.steps:
+            if step.key in self.done.reasons:
+                yield step, self.done.reasons[step.key]
+
+    def _study_command(self, step: RunStudy) -> str:
+        model = self.options.model
+        if step.fine_tuned_by is not None:
+            model = self.done.folders.get(step.fine_tuned_by, "…")
+        given = [("model", model), *_data_options(step), ("store", self.store)]
+        given += [(name.replace("_", "-"), value) for name, value in step.parameters.items()]
+        if step.base_model_as is not None:
+            given.append((step.base_model_as, self.options.model))
+        return _command(f"bertology run {step.study}", given)
+
+
+def short_name(model: str) -> str:
+    """A model's name without the folders that it is in."""
+    return Path(model.rstrip("/")).name if model.startswith(("/", ".", "~")) else model
+
+
+def _data_options(step: RunStudy) -> list[_Option]:
+    data, default = step.data, Data(step.data.name)
+    kind = "task" if STUDIES.get(step.study).needs.task else "corpus"
+    split = None if data.split == default.split else data.split
+    return [(kind, data.name), ("split", split), ("limit", data.limit), ("root", data.root)]
+
+
+def _command(verb: str, given: list[_Option]) -> str:
+    words = [verb]
+    for name, value in given:
+        if value is None or value in ((), ""):
+            continue
+        if isinstance(value, bool):
+            words.append(f"--{name}" if value else f"--no-{name}")
+            continue
+        shown = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        words.append(f"--{name} {shlex.quote(shown)}")
+    return " ".join(words)

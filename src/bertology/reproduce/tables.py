@@ -1,0 +1,29 @@
+"""The table of an exhibit that has no function of its own: what its claims are judged on."""
+
+from __future__ import annotations
+
+from bertology.reproduce.paper import Exhibit, ResultsByData, TextTable
+from bertology.results.verdict_view import estimate_text
+
+__all__ = ["evidence_table", "our_table"]
+
+
+def our_table(exhibit: Exhibit, results: ResultsByData) -> TextTable | None:
+    """Our numbers for an exhibit; None where nothing was run."""
+    return (exhibit.our_table or evidence_table)(results) if results else None
+
+
+def evidence_table(results: ResultsByData) -> TextTable:
+    """What claims are judged on, a column for each corpus."""
+    evidence = {title: result.evidence() for title, result in results.items()}
+    quantities = list(dict.fromkeys(q for entry in evidence.values() for q in entry))
+    rows = [
+        (q.replace("_", " "), *(estimate_text(evidence[title].get(q)) for title in results))
+        for q in quantities
+    ]
+    return TextTable(
+        ("quantity", *results),
+        tuple(rows),
+        note="In brackets: the intervals that claims are judged on; "
+        "n: number of examples, heads, layers, links or seeds.",
+    )

@@ -1,0 +1,247 @@
+"""Verification: the claims that are chosen, the steps of the plans that they need, the verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bertology.errors import ModelError, ParameterError, UnknownNameError
+from bertology.reproduce import PAPERS
+from bertology.reproduce.data_at_hand import BUNDLED_TASKS, find_tasks
+from bertology.reproduce.execute import PlanResults
+from bertology.reproduce.judged import JudgedClaim, count_outcomes, judge_claims, results_by_data
+from bertology.reproduce.plan import (
+    Combine,
+    Data,
+    FineTune,
+    MissingData,
+    PlanStep,
+    ReproductionOptions,
+    RunStudy,
+    StepPlan,
+)
+from bertology.reproduce.planner import plan_paper
+from bertology.results.claims import Claim, find_claims, load_claims
+from bertology.results.verdict_view import reason_text
+from bertology.studies import JOINED, STUDIES
+from bertology.studies.designs.trials import Trials
+
+if TYPE_CHECKING:
+    from bertology.model.shape import Shape
+    from bertology.results.result import Result
+    from bertology.studies.study import Study
+
+__all__ = [
+    "ChosenClaims",
+    "FineTunedModel",
+    "Verification",
+    "VerificationPart",
+    "choose_claims",
+    "find_fine_tuned",
+    "needed_steps",
+    "plan_parts",
+]
+
+_TEXT = "grammar"  # read by studies without a task, where no paper has a plan for them
+_TEXTS, _TRAINING_TEXTS = 1000, 20_000
+_OWN_MODELS = "its study trains models of its own, which takes long; name the claim to judge it"
+_NO_STUDY = "its study {!r} is not installed here"
+
+
+@dataclass(frozen=True)
+class ChosenClaims:
+    """Claims to be judged, and those that were not taken, each with the reason."""
+
+    claims: tuple[Claim, ...]
+    left_out: tuple[tuple[Claim, str], ...] = ()
+
+
+def choose_claims(wanted: Sequence[str]) -> ChosenClaims:
+    """Claims by id or by words in them; if none are wanted, all that are about a given model."""
+    if not wanted:
+        claims = load_claims()
+        reasons = {c.id: why for c in claims if (why := _why_left_out(c.study))}
+        return ChosenClaims(
+            tuple(c for c in claims if c.id not in reasons),
+            tuple((c, reasons[c.id]) for c in claims if c.id in reasons),
+        )
+    every = {c.id: c for c in load_claims()}
+    found: dict[str, Claim] = {}
+    for text in wanted:
+        some = [every[text]] if text in every else find_claims(text)
+        if not some or not text.strip():
+            hint = "Search with: bertology claims --search WORDS"
+            raise UnknownNameError("claim", text, every, hint=hint)
+        found |= {c.id: c for c in some}
+    return ChosenClaims(tuple(c for c in every.values() if c.id in found))
+
+
+def _why_left_out(study: str) -> str | None:
+    if study not in STUDIES:
+        # What combines results is no study, but the plan of a paper may have it.
+        return None if study in JOINED else _NO_STUDY.format(study)
+    return _OWN_MODELS if issubclass(STUDIES.get(study), Trials) else None
+
+
+@dataclass(frozen=True)
+class FineTunedModel:
+    """A classifier that bertology fine-tuned: its folder, its task, and what it was made from."""
+
+    folder: Path
+    task: str
+    base: str
+    fingerprint: str  # of the base
+
+
+def find_fine_tuned(model: str) -> FineTunedModel | None:
+    """What the record of a fine-tuned model says; None for any other model."""
+    from bertology.train.checkpoint import read_record
+
+    folder = Path(model).expanduser()
+    try:
+        record = read_record(folder) or {}
+    except ModelError:
+        return None  # a record that cannot be read is no reason to refuse the model
+    base, train = record.get("base"), record.get("train", {})
+    if record.get("start") != "pretrained" or not isinstance(base, dict):
+        return None
+    task = train.get("origin", {}).get("name_or_path") or record.get("task")
+    return FineTunedModel(folder, str(task), str(base.get("name")), str(base.get("fingerprint")))
+
+
+@dataclass(frozen=True)
+class VerificationPart:
+    """Claims of one paper, and the steps that they need."""
+
+    title: str
+    claims: tuple[Claim, ...]
+    plan: StepPlan
+
+    def given(self, fine_tuned: FineTunedModel | None) -> dict[str, Path]:
+        """Fine-tuning steps that need no work, since the model was given."""
+        steps = [s for s in self.plan.steps if isinstance(s, FineTune)]
+        return {} if fine_tuned is None else {s.key: fine_tuned.folder for s in steps}
+
+
+def plan_parts(
+    claims: Sequence[Claim], options: ReproductionOptions, shape: Shape
+) -> list[VerificationPart]:
+    """One part for each paper that has a plan, then one for the studies of all other claims."""
+    by_paper: dict[str, list[Claim]] = {}
+    for claim in claims:
+        opening = claim.id.partition(".")[0]
+        by_paper.setdefault(opening if opening in PAPERS else "", []).append(claim)
+    parts = []
+    for name in sorted(by_paper, key=lambda name: name == ""):
+        own = tuple(by_paper[name])
+        if name:
+            paper = PAPERS.get(name)
+            whole = plan_paper(paper, options, shape)
+            parts.append(
+                VerificationPart(paper.title, own, needed_steps(whole, {c.study for c in own}))
+            )
+        else:
+            parts.append(
+                VerificationPart("Claims of papers without a plan", own, _plain_plan(own, options))
+            )
+    return parts
+
+
+def needed_steps(plan: StepPlan, studies: Iterable[str]) -> StepPlan:
+    """Only those steps of the plan that these studies need, and the studies themselves."""
+    wanted = {step.key for study in studies for step in plan.steps_of(study)}
+    for step in reversed(plan.steps):  # what is needed comes before what needs it
+        if step.key in wanted:
+            wanted |= {*step.needs, *(step.results if isinstance(step, Combine) else ())}
+    steps = tuple(step for step in plan.steps if step.key in wanted)
+    used = {step.data.name for step in steps}
+    return replace(plan, tasks=tuple(d for d in plan.tasks if d.name in used), steps=steps)
+
+
+def _plain_plan(claims: Sequence[Claim], options: ReproductionOptions) -> StepPlan:
+    """Each study with its default parameters, on the tasks or on text of the bundled grammar."""
+    known = [s for s in dict.fromkeys(c.study for c in claims) if s in STUDIES]
+    kinds = {study: STUDIES.get(study) for study in known}
+    tasks: list[Data] = []
+    missing: list[MissingData] = []
+    if any(kind.needs.task for kind in kinds.values()):
+        tasks, missing = find_tasks(options.tasks or BUNDLED_TASKS, root=options.root)
+    steps: dict[str, PlanStep] = {}
+    for study, kind in kinds.items():
+        data = [_text(kind, options)]
+        if kind.needs.task:
+            few, train = options.examples, options.train_examples
+            data = [replace(task, limit=few, train_limit=train) for task in tasks]
+        for one in data:
+            for step in _plain_steps(study, one, claims, options):
+                steps.setdefault(step.key, step)
+    return StepPlan(tuple(tasks), tuple(steps.values()), tuple(missing))
+
+
+def _text(kind: type[Study[Any]], options: ReproductionOptions) -> Data:
+    """What a study without a task reads; those that train models need more of it."""
+    if issubclass(kind, Trials):
+        return Data(_TEXT, split="train", limit=options.examples or _TRAINING_TEXTS)
+    return Data(_TEXT, limit=options.examples or _TEXTS)
+
+
+def _plain_steps(
+    study: str, data: Data, claims: Sequence[Claim], options: ReproductionOptions
+) -> Iterator[PlanStep]:
+    kind, parameters, tuned = STUDIES.get(study), dict[str, Any](), None
+    if issubclass(kind, Trials):
+        quantities = [c.rule.quantity for c in claims if c.study == study]
+        parameters = {**kind.enough_for(quantities), "seeds": options.seeds or 3}
+    if kind.needs.head == "classification":
+        tuning = FineTune(data, **({} if options.epochs is None else {"epochs": options.epochs}))
+        tuned = tuning.key
+        yield tuning
+    yield RunStudy(study, data, fine_tuned_by=tuned, parameters=parameters)
+
+
+@dataclass
+class Verification:
+    """All parts, with the results of those that were executed, in the same order."""
+
+    chosen: ChosenClaims
+    parts: Sequence[VerificationPart]
+    done: list[PlanResults] = field(default_factory=list)
+
+    @property
+    def judged(self) -> tuple[JudgedClaim, ...]:
+        """Every chosen claim with its verdicts."""
+        found: list[JudgedClaim] = []
+        for part, done in zip(self.parts, self.done, strict=True):
+            found += judge_claims(part.claims, part.plan, done)
+        return tuple(found)
+
+    def result_of(self, claim: Claim, data: str) -> Result:
+        """The result that a claim was judged on, by the title of its data."""
+        for part, done in zip(self.parts, self.done, strict=True):
+            if claim in part.claims:
+                return results_by_data(claim.study, part.plan, done)[data]
+        raise ParameterError("claim", "a verification", "be one that was chosen", claim.id)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many claims have which outcome."""
+        return count_outcomes(self.judged)
+
+    @property
+    def open(self) -> tuple[JudgedClaim, ...]:
+        """Claims that could not be judged at all."""
+        return tuple(j for j in self.judged if not j.decided)
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """Steps that failed, and why: claims were judged without them."""
+        return {key: done.reasons[key] for done in self.done for key in done.failed}
+
+    def why_open(self, judged: JudgedClaim) -> str:
+        """Why a claim could not be judged: what its results say, or why there are none."""
+        told = [reason_text(v) for _, v in judged.verdicts]
+        if judged.claim.study not in STUDIES and judged.claim.study not in JOINED:
+            told = [_NO_STUDY.format(judged.claim.study)]
+        return "; ".join(dict.fromkeys(told)) or judged.reason

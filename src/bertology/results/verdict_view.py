@@ -1,0 +1,107 @@
+"""How verdicts are shown: one wording for pages, summaries, the terminal, the atlas and notebooks.
+
+`look_of` gives word, sign and colours of an outcome; `measured` and `estimate_text` say what it
+rests on, in full and in short; `reason_text` says why a claim was not judged.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bertology.results.claims import Outcome, Verdict
+    from bertology.stats import Estimate
+
+__all__ = [
+    "EXPLAINED",
+    "LOOKS",
+    "MIXED",
+    "NOT_RUN",
+    "TERMINAL_STYLES",
+    "Look",
+    "estimate_text",
+    "look_of",
+    "measured",
+    "reason_text",
+    "with_interval",
+]
+
+NOT_RUN = "not run"
+MIXED = "mixed"  # not the same on all data
+EXPLAINED = (
+    "A claim holds if the whole interval of what was measured agrees with it, fails if the whole "
+    "interval disagrees, and is inconclusive in between. Not judged: the result cannot tell."
+)
+
+
+@dataclass(frozen=True)
+class Look:
+    """An outcome as readers see it."""
+
+    words: str
+    sign: str
+    colour: str  # on a white page
+    style: str  # in the terminal
+
+
+LOOKS = {
+    "holds": Look("holds", "✓", "#00664f", "green"),
+    "fails": Look("fails", "✗", "#a8430a", "red"),
+    "inconclusive": Look("inconclusive", "?", "#6b6b6b", "yellow"),
+    "not-applicable": Look("not judged", "–", "#6b6b6b", "dim"),
+    NOT_RUN: Look(NOT_RUN, "○", "#6b6b6b", "dim"),
+}
+"""By the value of the outcome; `not run` stands for no verdict at all."""
+TERMINAL_STYLES = {look.words: look.style for look in LOOKS.values()}
+
+
+def look_of(outcome: Outcome | None) -> Look:
+    """How an outcome looks; None: its study was not run."""
+    return LOOKS[NOT_RUN if outcome is None else outcome.value]
+
+
+def measured(verdict: Verdict) -> str:
+    """What a verdict rests on, in full; for a claim that was not judged, the reason."""
+    e = verdict.estimate
+    if e is None:
+        return reason_text(verdict)
+    shown = f"{_quantity(verdict)} = {e.value:.4g}"
+    if _has_no_interval(e):
+        return f"{shown} (no interval), n = {verdict.n}"
+    return f"{shown}, {100 * e.level:g} % interval [{e.low:.4g}, {e.high:.4g}], n = {verdict.n}"
+
+
+def estimate_text(estimate: Estimate | None) -> str:
+    """In short, for tables: `0.31 [0.28, 0.34], n = 200`."""
+    if estimate is None:
+        return "–"
+    return f"{with_interval(estimate.value, estimate.low, estimate.high)}, n = {estimate.n}"
+
+
+def reason_text(verdict: Verdict) -> str:
+    """Why a claim was not judged."""
+    reason = verdict.reason or f"{_quantity(verdict)} was not measured"
+    return reason.removeprefix("not judged: ")
+
+
+def with_interval(value: float, low: float, high: float, *, scale: float = 1.0) -> str:
+    """`0.31 [0.28, 0.34]`; the bare value where there is no interval."""
+    shown = _short(scale * value)
+    if math.isnan(low) or math.isnan(high):
+        return shown
+    return f"{shown} [{_short(scale * low)}, {_short(scale * high)}]"
+
+
+def _quantity(verdict: Verdict) -> str:
+    return verdict.claim.rule.quantity.replace("_", " ")
+
+
+def _has_no_interval(estimate: Estimate) -> bool:
+    return math.isnan(estimate.low) or math.isnan(estimate.high)
+
+
+def _short(value: float) -> str:
+    # What rounding leaves of a zero is shown as one, and without a sign.
+    return "–" if math.isnan(value) else f"{round(value, 9) + 0.0:.3g}"
