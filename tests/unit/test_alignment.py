@@ -134,7 +134,7 @@ def test_truncation_and_padding() -> None:
 def test_pieces_across_words_belong_to_the_larger_share() -> None:
     class Fixed:
         offsets = ((0, 0), (0, 3), (3, 5), (0, 0))
-        word_ids = (None, 0, 1, None)
+        ids, tokens = (2, 5, 6, 3), ("[CLS]", "don", "'t", "[SEP]")
         sequence_ids = (None, 0, 0, None)
 
     made = align(Fixed(), "don't", words=[[(0, 2), (2, 5)]])

@@ -28,7 +28,7 @@ def encoder(*, side: str = "right", length: int = 64) -> Encoder:
 
 def spelt(read: PieceWords) -> dict[str, list[str]]:
     """The pieces of each word, both as text; words that occur once only."""
-    made, tokens = read.alignment, getattr(read.encoding, "tokens")  # noqa: B009
+    made, tokens = read.alignment, read.encoding.tokens
     texts = [read.example.texts[made.sequence_of(w)] for w in range(len(made))]
     return {
         text[slice(*made.word_spans[w])]: [tokens[p] for p in made.pieces_of(w)]
@@ -84,7 +84,7 @@ def test_a_batch_knows_the_pieces_of_each_example(side: str) -> None:
             read.batch.indices, read.examples, read.batch.tokens, strict=True
         ):
             assert one.example is corpus[index]
-            assert getattr(one.encoding, "tokens") == tokens  # noqa: B009
+            assert one.encoding.tokens == tokens
             seen.append((one.example.id, len(one.special)))
     assert dict(seen) == {"keys": 8, "one": 4, "long": 8}
     assert len(seen) == 3

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from bertology.data.words.alignment import Alignment, align, units
-from bertology.data.words.piece_words import Pieces
+from bertology.data.words.alignment import Alignment, Encoding, align, units
 from bertology.data.words.treebank_words import treebank_words
 from bertology.errors import BertologyError, CapabilityError, DataError
 
@@ -31,7 +30,7 @@ class Sentence:
     pieces: tuple[str, ...]  # what the model saw: hidden ones are the mask
     sides: tuple[int | None, ...]  # 0 or 1: of which text; None for special tokens
     masked: tuple[int, ...]  # hidden by the reader, or written as the mask token
-    encoding: Pieces | None  # None where the tokenizer does not say what its pieces spell
+    encoding: Encoding | None  # None where the tokenizer does not say what its pieces spell
     alignment: Alignment | None  # with the words of treebanks
 
     def __len__(self) -> int:
@@ -129,7 +128,7 @@ def _check_length(encoder: Encoder, texts: tuple[str, ...], batch: Batch) -> Non
         raise DataError(f"The text has {size:,} tokens; {whose} takes {limit}.", hint="Shorten it.")
 
 
-def _sides(encoder: Encoder, batch: Batch, encoding: Pieces | None) -> tuple[int | None, ...]:
+def _sides(encoder: Encoder, batch: Batch, encoding: Encoding | None) -> tuple[int | None, ...]:
     if encoding is not None:
         return tuple(encoding.sequence_ids)
     row = batch.inputs["input_ids"][0].tolist()

@@ -33,7 +33,15 @@ Span = tuple[int, int]
 
 
 class Encoding(Protocol):
-    """What alignment needs of a fast tokenizer's encoding (`batch.encodings[i]`)."""
+    """What is needed of a fast tokenizer's encoding (`batch.encodings[i]`)."""
+
+    @property
+    def ids(self) -> Sequence[int]:
+        """The vocabulary's number of each piece."""
+
+    @property
+    def tokens(self) -> Sequence[str]:
+        """The text of each piece, as the vocabulary has it."""
 
     @property
     def offsets(self) -> Sequence[Span]:

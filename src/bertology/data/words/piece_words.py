@@ -6,10 +6,9 @@ text counts on after the first text and one more character.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,6 @@ from bertology.errors import DataError
 __all__ = [
     "FindWords",
     "PieceWords",
-    "Pieces",
     "known_words",
     "word_spans",
     "words_of_first_text",
@@ -29,14 +27,6 @@ __all__ = [
 
 FindWords = Callable[[Example], list[list[Span]]]
 """Where the words of an example stand in each of its texts."""
-
-
-class Pieces(Encoding, Protocol):
-    """An encoding that also tells the ids of its pieces."""
-
-    @property
-    def ids(self) -> Sequence[int]:
-        """The vocabulary's number of each piece."""
 
 
 def word_spans(example: Example) -> list[list[Span]]:
@@ -78,11 +68,11 @@ class PieceWords:
     """The pieces of an example, special tokens counted and padding not, and their words."""
 
     example: Example
-    encoding: Pieces
+    encoding: Encoding
     alignment: Alignment
 
     @classmethod
-    def of(cls, example: Example, encoding: Pieces, words: FindWords = known_words) -> PieceWords:
+    def of(cls, example: Example, encoding: Encoding, words: FindWords = known_words) -> PieceWords:
         """The example, its words aligned with an encoding of its texts."""
         return cls(example, encoding, align(encoding, *example.texts, words=words(example)))
 
