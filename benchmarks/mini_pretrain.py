@@ -19,7 +19,7 @@ from typing import Any
 
 from bertology.train.pretrain.config import Phase, Pretraining
 from bertology.train.pretrain.config_files import read_recipe
-from bertology.train.pretrain.loop import Report, pretrain
+from bertology.train.pretrain.loop import StepReport, pretrain
 from bertology.train.pretrain.shards import Shards, open_shards
 
 PROBE = 250  # updates
@@ -101,7 +101,7 @@ def _speed(recipe: Pretraining, shards: Shards, tokenizer: Any) -> dict[int, flo
     return found
 
 
-def _tell(report: Report, started: float) -> None:
+def _tell(report: StepReport, started: float) -> None:
     if report.scores is None and report.step % 1000:
         return
     losses = {k: round(v, 3) for k, v in report.losses.items()}

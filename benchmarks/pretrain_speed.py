@@ -34,7 +34,7 @@ from bertology.quiet import hush
 from bertology.train.fresh import Architecture
 from bertology.train.pretrain.config import Phase, Pretraining
 from bertology.train.pretrain.cost import training_flops
-from bertology.train.pretrain.loop import Report, pretrain
+from bertology.train.pretrain.loop import StepReport, pretrain
 from bertology.train.pretrain.shards import Dealing, Shards, prepare
 from bertology.train.pretrain.text import Document
 from bertology.train.vocabulary import SPECIAL
@@ -168,7 +168,7 @@ def measured(
     theirs: list[float] = []
     heard = 0
 
-    def take_turns(report: Report) -> None:
+    def take_turns(report: StepReport) -> None:
         nonlocal heard
         heard += 1
         if heard > WARM_UP:

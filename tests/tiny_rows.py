@@ -12,8 +12,8 @@ from torch import Tensor
 from bertology.train.fresh import Architecture
 from bertology.train.pretrain.chance import Chance
 from bertology.train.pretrain.config import Masking, Objective
-from bertology.train.pretrain.losses import Loss, Outcome, View, make_loss
-from bertology.train.pretrain.masking import Pieces, hide
+from bertology.train.pretrain.losses import Loss, LossInput, LossOutcome, make_loss
+from bertology.train.pretrain.masking import MaskableVocabulary, hide
 from bertology.train.pretrain.rows import Rows
 
 PAD, UNK, CLS, SEP, MASK = range(5)
@@ -43,15 +43,19 @@ def rows(batch: int = 4, length: int = 16, *, seed: int = 0) -> Rows:
     )
 
 
-def pieces() -> Pieces:
+def pieces() -> MaskableVocabulary:
     """All but the special ones are ordinary."""
-    return Pieces(torch.arange(MASK + 1, VOCAB), MASK, UNK, torch.full((VOCAB,), 1 / VOCAB))
+    return MaskableVocabulary(
+        torch.arange(MASK + 1, VOCAB), MASK, UNK, torch.full((VOCAB,), 1 / VOCAB)
+    )
 
 
-def view(of: Rows, *, units: str = "tokens", share: float = 0.3, seed: int = 0) -> View:
+def view(of: Rows, *, units: str = "tokens", share: float = 0.3, seed: int = 0) -> LossInput:
     """The rows with some tokens hidden."""
     some = pieces()
-    return View.masked(of, hide(of, Masking(units=units, share=share), some, Chance(seed)), some)
+    return LossInput.masked(
+        of, hide(of, Masking(units=units, share=share), some, Chance(seed)), some
+    )
 
 
 def model(*, seed: int = 0, spread: float = 0.02, attention: str = "sdpa") -> Any:
@@ -84,12 +88,12 @@ def loss(name: str, *, seed: int = 0, shuffled: float = 0.2) -> Loss:
 class Ran:
     """One loss on one batch, and what was seen on the way."""
 
-    view: View
+    view: LossInput
     states: Tensor
-    outcome: Outcome
+    outcome: LossOutcome
 
 
-def run(judge: Loss, body: Any, seen: View, *, seed: int = 0) -> Ran:
+def run(judge: Loss, body: Any, seen: LossInput, *, seed: int = 0) -> Ran:
     """What a network does, for one loss."""
     ready = judge.prepare(seen, body, Chance(seed))
     states = body.bert(**ready.inputs).last_hidden_state

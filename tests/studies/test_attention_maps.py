@@ -12,9 +12,9 @@ import torch
 import bertology as bt
 import planted
 from bertology.model.encoder import Encoder
-from bertology.model.place import Place
 from bertology.model.reducers.mean_maps import RelativeMaps
 from bertology.model.shape import Shape
+from bertology.model.site_context import SiteContext
 from bertology.model.sites import Kind
 from bertology.report.intervals import with_intervals
 from bertology.results.store import Store
@@ -84,7 +84,7 @@ def test_a_head_that_looks_back_has_a_diagonal_in_its_mean_map() -> None:
         for row, first in enumerate((0, 48 - length)):
             before = [first, *range(first, first + length - 1)]
             weights[row, 0, range(first, first + length), before] = 1.0
-        maps.update(weights, Place("encoder", 0, Kind.PATTERN, real, 2))
+        maps.update(weights, SiteContext("encoder", 0, Kind.PATTERN, real, 2))
     back, even = maps.mean[0]
     assert torch.allclose(maps.mean.sum(-1), torch.ones(1, 2, 16).double(), atol=1e-6)
     near = back.diagonal() + torch.cat([torch.zeros(1), back.diagonal(-1)])

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 import planted_links
-from bertology.annotated.map_types.examples import Kept, add_kept, choose, kept_in, merge
+from bertology.annotated.map_types.examples import ExampleMap, add_kept, choose, kept_in, merge
 from bertology.data.corpus import Corpus, Example, Field
 from bertology.data.map_labels import MAP_TYPES
 from bertology.papers.dark_secrets.exhibits import example_table, examples_by_type
@@ -91,11 +91,15 @@ def test_blocks_of_any_size_keep_the_same_maps(monkeypatch: pytest.MonkeyPatch) 
     assert np.allclose(cut.arrays["example_map"], whole.arrays["example_map"], atol=1e-6)
 
 
-def parts(types: NDArray[np.int64], lengths: NDArray[np.int64], size: int) -> Iterator[list[Kept]]:
+def parts(
+    types: NDArray[np.int64], lengths: NDArray[np.int64], size: int
+) -> Iterator[list[ExampleMap]]:
     for start in range(0, len(types), size):
         own, short = types[start : start + size], lengths[start : start + size]
         yield [
-            Kept(str(start + t), layer, head, int(own[t, layer, head]), [], None, np.zeros((0, 0)))
+            ExampleMap(
+                str(start + t), layer, head, int(own[t, layer, head]), [], None, np.zeros((0, 0))
+            )
             for t, layer, head in choose(own, short)
         ]
 

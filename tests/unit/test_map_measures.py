@@ -10,7 +10,7 @@ from torch import Tensor
 
 import tiny
 from bertology.model.batch import Batch
-from bertology.model.reducers.map_measures import MEASURES, map_measures, own_segment
+from bertology.model.reducers.map_measures import MAP_MEASURES, map_measures, own_segment
 from bertology.model.segments import segments_of
 
 LENGTH = 12
@@ -25,7 +25,7 @@ def measured(one: Tensor, segments: Tensor | None = None) -> dict[str, float]:
     if segments is None:
         segments = torch.zeros(1, one.shape[-1], dtype=torch.long)
     found = map_measures(one[None, None], segments)[:, 0, 0]
-    return dict(zip(MEASURES, found.tolist(), strict=True))
+    return dict(zip(MAP_MEASURES, found.tolist(), strict=True))
 
 
 def test_even_attention_has_full_entropy_and_no_form() -> None:

@@ -13,7 +13,7 @@ from bertology.errors import BertologyError, ParameterError
 from bertology.model.batch import Batch, by_length
 from bertology.model.encoder import Encoder
 from bertology.model.families import FAMILIES, Capability
-from bertology.model.sweeps.replay import METHODS, Sweep, Variant
+from bertology.model.sweeps.replay import ABLATIONS, Sweep, Variant
 
 FAST = [
     n for n in tiny.ROWS if n in FAMILIES and Capability.FAST_REPLAY in FAMILIES.get(n).capabilities
@@ -39,7 +39,7 @@ def test_the_families_of_the_papers_are_fast() -> None:
 
 
 @pytest.mark.parametrize("name", FAST)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ABLATIONS)
 @pytest.mark.parametrize("padded", [True, False])
 def test_replay_equals_the_loop(name: str, method: str, padded: bool) -> None:
     encoder = Encoder(tiny.model(name, "classification"), head="classification")

@@ -18,7 +18,7 @@ from bertology.parameters import parameter
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.results.store import Store
-from bertology.run.engine import Outcome
+from bertology.run.engine import JobOutcome
 from bertology.run.plan import Job
 from bertology.run.ray import _on_given_gpu
 from bertology.run.worker import attempt
@@ -132,7 +132,7 @@ def test_the_other_model_is_loaded_by_workers(world: ToyWorld, other: Path, tmp_
                 seen.append(job)
                 job.check_shippable()
                 assert job.resources.memory is not None
-                yield Outcome.from_message(job, attempt(Job.from_json(job.to_json()), advance))
+                yield JobOutcome.from_message(job, attempt(Job.from_json(job.to_json()), advance))
 
     result = gap(world, tmp_path / "results", str(other), engine=Posted())
     assert result.table()["gap"][0] == pytest.approx(1)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from bertology.errors import CapabilityError, StoreError
-from bertology.run.engine import Outcome, Status, message_of
+from bertology.run.engine import JobOutcome, Status, message_of
 from bertology.run.plan import Job, Resources, target_of
 from toy.study import ToyLengths
 
@@ -80,10 +80,10 @@ def test_what_cannot_travel_is_refused(job: Job, change: dict[str, object], text
 
 def test_an_error_keeps_its_kind_and_words_between_processes(job: Job) -> None:
     message = message_of(StoreError("The disk is full.", hint="Free some space."))
-    outcome = Outcome.from_message(job, message)
+    outcome = JobOutcome.from_message(job, message)
     assert outcome.status is Status.FAILED
     assert isinstance(outcome.cause, StoreError)
     assert (outcome.cause.problem, outcome.cause.hint) == ("The disk is full.", "Free some space.")
     assert pickle.loads(pickle.dumps(outcome.cause)).hint == "Free some space."
-    bug = Outcome.from_message(job, message_of(ValueError("no"), trace="Traceback …"))
+    bug = JobOutcome.from_message(job, message_of(ValueError("no"), trace="Traceback …"))
     assert (bug.error, bug.cause, bug.trace) == ("ValueError: no", None, "Traceback …")

@@ -19,8 +19,8 @@ from bertology.errors import BertologyError, InterruptedRunError, ParameterError
 from bertology.parameters import flag, parameter
 
 if TYPE_CHECKING:
-    from bertology.train.pretrain.loop import Report
-    from bertology.train.pretrain.project import Plan
+    from bertology.train.pretrain.loop import StepReport
+    from bertology.train.pretrain.project import PretrainingPlan
     from bertology.train.pretrain.recipe import Recipe
 
 __all__ = ["EXAMPLE", "PretrainOptions", "add_to", "pretrain"]
@@ -185,7 +185,7 @@ class _Line:
         self._began: tuple[int, float] | None = None
         self._said = time.monotonic()
 
-    def show(self, report: Report) -> None:
+    def show(self, report: StepReport) -> None:
         """Hear a report."""
         # The first report of this process: what came before it took another one's time.
         self._began = self._began or (report.step, report.seconds)
@@ -198,7 +198,7 @@ class _Line:
             say(f"step {report.step:,} of {report.total:,}: {text}  left {self._left(report)}")
             self._said = time.monotonic()
 
-    def _move(self, report: Report, text: str) -> None:
+    def _move(self, report: StepReport, text: str) -> None:
         if self._bar is None:
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -224,7 +224,7 @@ class _Line:
         else:
             say(text)
 
-    def _left(self, report: Report) -> str:
+    def _left(self, report: StepReport) -> str:
         step, seconds = self._began or (0, 0.0)
         if report.step > step:
             each = (report.seconds - seconds) / (report.step - step)
@@ -239,7 +239,7 @@ class _Line:
             self._bar.stop()
 
 
-def _numbers(report: Report) -> str:
+def _numbers(report: StepReport) -> str:
     return "  ".join(
         f"{name} {loss:.3f} ({100 * report.accuracies[name]:.1f} %)"
         if name in report.accuracies
@@ -269,7 +269,7 @@ def _show_plan(recipe: Recipe, to: Path | None) -> None:
     show_table(("", ""), _plan_rows(found), title="What it would take; nothing was done")
 
 
-def _plan_rows(found: Plan) -> list[tuple[str, str]]:
+def _plan_rows(found: PretrainingPlan) -> list[tuple[str, str]]:
     unknown = "known once the text is prepared"
     prepared = found.text_tokens is not None
     return [

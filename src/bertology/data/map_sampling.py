@@ -14,12 +14,12 @@ __all__ = ["in_order_of", "sample_maps"]
 
 _LENGTHS = 5  # groups of examples, from short to long, that get the same number of maps
 
-Place = tuple[int, int]
+HeadAddress = tuple[int, int]
 """A layer and a head, from 0."""
 
 
 def sample_maps(
-    model: str, corpus: Corpus, places: Sequence[Place], count: int, *, seed: int = 0
+    model: str, corpus: Corpus, places: Sequence[HeadAddress], count: int, *, seed: int = 0
 ) -> list[MapRecipe]:
     """`count` different maps of `model`, the same ones for the same arguments.
 
@@ -39,7 +39,7 @@ def sample_maps(
     # Seeded by text, since Random takes that the same way in every process and version.
     chance = random.Random(f"maps {seed}")
     heads, examples = _heads(sorted(set(places)), chance), _examples(corpus, chance)
-    chosen: dict[tuple[int, Place], MapRecipe] = {}
+    chosen: dict[tuple[int, HeadAddress], MapRecipe] = {}
     while len(chosen) < count:
         place, at = next(heads), next(examples)
         first = at
@@ -58,7 +58,7 @@ def in_order_of(recipes: Sequence[MapRecipe], *, seed: int, turn: int) -> list[M
     return order
 
 
-def _heads(places: Sequence[Place], chance: random.Random) -> Iterator[Place]:
+def _heads(places: Sequence[HeadAddress], chance: random.Random) -> Iterator[HeadAddress]:
     """All places again and again; each run of as many as there are layers has every layer."""
     layers = sorted({layer for layer, _ in places})
     order = sorted({head for _, head in places})
@@ -97,7 +97,7 @@ def _words(example: Example) -> int:
     return sum(len(text.split()) for text in example.texts)
 
 
-def _recipe(model: str, corpus: Corpus, example: Example, place: Place) -> MapRecipe:
+def _recipe(model: str, corpus: Corpus, example: Example, place: HeadAddress) -> MapRecipe:
     layer, head = place
     return MapRecipe(
         model=model,

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from bertology.errors import BertologyError, CapabilityError, ParameterError, UnknownNameError
-from bertology.model.place import Place
+from bertology.model.site_context import SiteContext
 from bertology.model.sites import HEAD_KINDS, Kind, Sites, parse_sites
 
 if TYPE_CHECKING:
@@ -55,26 +55,26 @@ class Intervention(ABC):
         """Where it acts; checked against the model before anything runs."""
 
     @abstractmethod
-    def __call__(self, value: Tensor, place: Place) -> Tensor:
+    def __call__(self, value: Tensor, at: SiteContext) -> Tensor:
         """The new value."""
 
-    def apply(self, value: Tensor, place: Place) -> Tensor:
+    def apply(self, value: Tensor, at: SiteContext) -> Tensor:
         """The new value, in the chosen examples only."""
-        changed = self(value, place)
+        changed = self(value, at)
         if self.examples is None:
             return changed
-        chosen = torch.zeros(place.examples, dtype=torch.bool, device=value.device)
+        chosen = torch.zeros(at.examples, dtype=torch.bool, device=value.device)
         try:
             chosen[list(self.examples)] = True
         except IndexError:
             raise ParameterError(
                 "examples",
                 type(self).__name__,
-                f"name positions in a batch of {place.examples}",
+                f"name positions in a batch of {at.examples}",
                 list(self.examples),
             ) from None
         # The choices of a multiple-choice example are rows of their own.
-        chosen = chosen.repeat_interleave(value.shape[0] // place.examples)
+        chosen = chosen.repeat_interleave(value.shape[0] // at.examples)
         return torch.where(chosen.view(-1, *[1] * (value.dim() - 1)), changed, value)
 
 
@@ -113,8 +113,8 @@ def _at_heads(heads: Heads, encoder: Encoder, stack: str | None, kind: Kind) -> 
     return [Sites(name, kind, (layer,), tuple(hs)) for layer, hs in by_layer.items()]
 
 
-def _in_layer(heads: Heads, place: Place) -> list[int]:
-    return [h for layer, h in heads if layer == place.layer]
+def _in_layer(heads: Heads, at: SiteContext) -> list[int]:
+    return [h for layer, h in heads if layer == at.layer]
 
 
 def _check_layers(layers: Sequence[int], encoder: Encoder, stack: str | None) -> tuple[int, ...]:
@@ -145,10 +145,10 @@ class UniformAttention(Intervention):
     def sites(self, encoder: Encoder) -> list[Sites]:
         return _at_heads(self.heads, encoder, self.stack, Kind.PATTERN)
 
-    def __call__(self, value: Tensor, place: Place) -> Tensor:
+    def __call__(self, value: Tensor, at: SiteContext) -> Tensor:
         changed = value.clone()
-        heads = _in_layer(self.heads, place)
-        changed[:, heads] = place.uniform(value.dtype).expand(-1, 1, value.shape[2], -1)
+        heads = _in_layer(self.heads, at)
+        changed[:, heads] = at.uniform(value.dtype).expand(-1, 1, value.shape[2], -1)
         return changed
 
 
@@ -161,9 +161,9 @@ class ZeroHead(Intervention):
     def sites(self, encoder: Encoder) -> list[Sites]:
         return _at_heads(self.heads, encoder, self.stack, Kind.OUTPUT)
 
-    def __call__(self, value: Tensor, place: Place) -> Tensor:
+    def __call__(self, value: Tensor, at: SiteContext) -> Tensor:
         changed = value.clone()
-        changed[:, _in_layer(self.heads, place)] = 0
+        changed[:, _in_layer(self.heads, at)] = 0
         return changed
 
 
@@ -178,13 +178,13 @@ class MeanHead(Intervention):
     def sites(self, encoder: Encoder) -> list[Sites]:
         return _at_heads(self.heads, encoder, self.stack, Kind.OUTPUT)
 
-    def __call__(self, value: Tensor, place: Place) -> Tensor:
-        heads = _in_layer(self.heads, place)
+    def __call__(self, value: Tensor, at: SiteContext) -> Tensor:
+        heads = _in_layer(self.heads, at)
         if self.means is None:
-            weights = place.real.to(value.dtype)[:, None, :, None]  # (B, 1, T, 1)
+            weights = at.real.to(value.dtype)[:, None, :, None]  # (B, 1, T, 1)
             mean = (value * weights).sum((0, 2)) / weights.sum()  # (H, D)
         else:
-            mean = self.means[place.layer].to(value)
+            mean = self.means[at.layer].to(value)
         changed = value.clone()
         changed[:, heads] = mean[heads][None, :, None, :]
         return changed
@@ -221,16 +221,16 @@ class GateHead(Intervention):
         every = tuple(range(shape.layers))
         return [Sites(name, Kind.OUTPUT, every, tuple(range(shape.heads)))]
 
-    def __call__(self, value: Tensor, place: Place) -> Tensor:
+    def __call__(self, value: Tensor, at: SiteContext) -> Tensor:
         _check_rows(self.xi, 3, "xi", "GateHead", value)
-        xi = self.xi[..., place.layer, :].to(value)  # (H,) or (B, H)
+        xi = self.xi[..., at.layer, :].to(value)  # (H,) or (B, H)
         gate = xi.view(-1, value.shape[1], 1, 1)  # (1 or B, H, 1, 1)
         if self.toward == "zero":
             return value * gate
         if self.toward == "mean" and self.means is not None:
-            closed = self.means[place.layer].to(value)[None, :, None]  # (1, H, 1, D)
+            closed = self.means[at.layer].to(value)[None, :, None]  # (1, H, 1, D)
         else:
-            closed = place.uniform_output()
+            closed = at.uniform_output()
         return closed + (value - closed) * gate
 
 
@@ -250,9 +250,9 @@ class GateMLP(Intervention):
             )  # fmt: skip
         return [Sites(name, Kind.MLP, tuple(range(layers)))]
 
-    def __call__(self, value: Tensor, place: Place) -> Tensor:
+    def __call__(self, value: Tensor, at: SiteContext) -> Tensor:
         _check_rows(self.nu, 2, "nu", "GateMLP", value)
-        return value * self.nu[..., place.layer].to(value).view(-1, 1, 1)
+        return value * self.nu[..., at.layer].to(value).view(-1, 1, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,8 +265,8 @@ class SkipLayer(Intervention):
         name = encoder.stack_name(self.stack)
         return [Sites(name, Kind.RESIDUAL, _check_layers(self.layers, encoder, self.stack))]
 
-    def __call__(self, value: Tensor, place: Place) -> Tensor:
-        return value if place.entry is None else place.entry
+    def __call__(self, value: Tensor, at: SiteContext) -> Tensor:
+        return value if at.entry is None else at.entry
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,7 +287,7 @@ class KnockOutEdges(Intervention):
         shape = encoder.shapes[name]
         return [Sites(name, Kind.SCORES, tuple(range(shape.layers)), tuple(range(shape.heads)))]
 
-    def __call__(self, value: Tensor, place: Place) -> Tensor:
+    def __call__(self, value: Tensor, at: SiteContext) -> Tensor:
         length, width = value.shape[2:]
         for q, k in self.edges:
             if not (0 <= q < length and 0 <= k < width):
@@ -296,7 +296,7 @@ class KnockOutEdges(Intervention):
                 )
         cut = torch.zeros(value.shape[1:], dtype=torch.bool, device=value.device)  # (H, T, S)
         queries, keys = [q for q, _ in self.edges], [k for _, k in self.edges]
-        for head in range(value.shape[1]) if self.heads is None else _in_layer(self.heads, place):
+        for head in range(value.shape[1]) if self.heads is None else _in_layer(self.heads, at):
             cut[head, queries, keys] = True
         return value.masked_fill(cut, float("-inf"))
 
@@ -327,7 +327,7 @@ class SetDimensions(Intervention):
         places = [Sites(name, Kind.RESIDUAL, chosen)]
         return places + ([Sites(name, Kind.EMBEDDINGS, (0,))] if self.embeddings else [])
 
-    def __call__(self, value: Tensor, place: Place) -> Tensor:
+    def __call__(self, value: Tensor, at: SiteContext) -> Tensor:
         changed = value.clone()
         new = self.value
         changed[..., list(self.dimensions)] = new.to(value) if isinstance(new, Tensor) else new
@@ -357,22 +357,22 @@ class Patch(Intervention):
             )
         return found
 
-    def __call__(self, value: Tensor, place: Place) -> Tensor:
+    def __call__(self, value: Tensor, at: SiteContext) -> Tensor:
         changed = value.clone()
         new = self.value.to(value)
-        at = slice(None) if self.positions is None else list(self.positions)
+        chosen = slice(None) if self.positions is None else list(self.positions)
         name = self.site
-        least = value.dim() - (place.kind in HEAD_KINDS)  # one head may be given without its axis
+        least = value.dim() - (at.kind in HEAD_KINDS)  # one head may be given without its axis
         try:
             if not least <= new.dim() <= value.dim():
                 raise IndexError("too few or too many axes")
-            if place.kind in HEAD_KINDS:
+            if at.kind in HEAD_KINDS:
                 heads = self._heads(name, value.shape[1])
                 target = changed[:, heads]  # a copy when heads is a list
-                target[:, :, at] = new if new.dim() == value.dim() else new[:, None]
+                target[:, :, chosen] = new if new.dim() == value.dim() else new[:, None]
                 changed[:, heads] = target
             else:
-                changed[:, at] = new
+                changed[:, chosen] = new
         except (RuntimeError, IndexError) as error:
             raise BertologyError(
                 f"A patch of shape {tuple(new.shape)} does not fit {name!r}, "

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.results.store import Store
 
-__all__ = ["Advance", "Engine", "Materials", "Outcome", "Status", "message_of"]
+__all__ = ["Advance", "Engine", "JobOutcome", "Materials", "Status", "message_of"]
 
 Advance = Callable[[int], None]
 
@@ -30,7 +30,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class JobOutcome:
     """How one job ended and, when it failed, why."""
 
     job: Job
@@ -41,7 +41,7 @@ class Outcome:
     trace: str | None = None  # the traceback, for those who run with -v
 
     @classmethod
-    def from_message(cls, job: Job, message: Mapping[str, Any], *, attempts: int = 1) -> Outcome:
+    def from_message(cls, job: Job, message: Mapping[str, Any], *, attempts: int = 1) -> JobOutcome:
         """Read what a worker reported in plain data."""
         kind, problem = message.get("kind"), message.get("error")
         cause = None
@@ -71,13 +71,13 @@ class Engine(Protocol):
 
     def run(
         self, jobs: Sequence[Job], materials: Materials, advance: Advance
-    ) -> Generator[Outcome, None, None]:
+    ) -> Generator[JobOutcome, None, None]:
         """Carry out the jobs; `advance` hears of steps done (or, after a death, undone)."""
         ...
 
 
 def message_of(error: BaseException, *, trace: str | None = None) -> dict[str, Any]:
-    """A failure as plain data that `Outcome.from_message` reads on the other side."""
+    """A failure as plain data that `JobOutcome.from_message` reads on the other side."""
     if isinstance(error, BertologyError):
         return {
             "status": Status.FAILED.value,

@@ -8,7 +8,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
 from bertology.errors import ParameterError
-from bertology.run.engine import Advance, Materials, Outcome, Status, message_of
+from bertology.run.engine import Advance, JobOutcome, Materials, Status, message_of
 from bertology.run.plan import Job
 from bertology.run.pool import Pool
 from bertology.run.worker import perform
@@ -35,7 +35,7 @@ class LocalEngine:
 
     def run(
         self, jobs: Sequence[Job], materials: Materials, advance: Advance
-    ) -> Generator[Outcome, None, None]:
+    ) -> Generator[JobOutcome, None, None]:
         """Carry out the jobs; see `Engine.run`."""
         if self.workers <= 1:
             for job in jobs:
@@ -47,7 +47,7 @@ class LocalEngine:
         threads = max(1, cores() // max(1, workers))
         yield from Pool(workers, retries=self.retries, threads=threads).run(jobs, advance)
 
-    def _run_here(self, job: Job, materials: Materials, advance: Advance) -> Outcome:
+    def _run_here(self, job: Job, materials: Materials, advance: Advance) -> JobOutcome:
         for attempts in range(1, self.retries + 2):
             counted = _Counted(advance)
             try:
@@ -60,9 +60,9 @@ class LocalEngine:
                 break
             else:
                 advance(job.steps - counted.steps)
-                return Outcome(job, status, attempts=attempts)
+                return JobOutcome(job, status, attempts=attempts)
         message = message_of(failure, trace="".join(traceback.format_exception(failure)))
-        return Outcome(
+        return JobOutcome(
             job, Status.FAILED, message["error"], failure, attempts, message.get("trace")
         )
 

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import IO, Any
 
 from bertology.quiet import is_verbose
-from bertology.run.engine import Advance, Outcome, Status
+from bertology.run.engine import Advance, JobOutcome, Status
 from bertology.run.plan import Job
 
 __all__ = ["Pool"]
@@ -107,7 +107,7 @@ class Pool:
         self._retired: list[_Worker] = []
         self._attempts: dict[str, int] = {}
 
-    def run(self, jobs: Sequence[Job], advance: Advance) -> Generator[Outcome, None, None]:
+    def run(self, jobs: Sequence[Job], advance: Advance) -> Generator[JobOutcome, None, None]:
         """Yield outcomes as jobs end; stop all workers when done, closed or interrupted."""
         waiting = deque(jobs)
         try:
@@ -146,7 +146,7 @@ class Pool:
 
     def _conclude(
         self, worker: _Worker, message: Mapping[str, Any], waiting: deque[Job], advance: Advance
-    ) -> Iterator[Outcome]:
+    ) -> Iterator[JobOutcome]:
         job = worker.job
         assert job is not None  # a worker speaks only about a job it was given
         attempts = self._attempts[job.part]
@@ -154,7 +154,7 @@ class Pool:
             advance(-worker.steps)
             self._give(worker, job)
             return
-        outcome = Outcome.from_message(job, message, attempts=attempts)
+        outcome = JobOutcome.from_message(job, message, attempts=attempts)
         if outcome.status is not Status.FAILED:
             advance(job.steps - worker.steps)
         if waiting:
@@ -163,7 +163,9 @@ class Pool:
             self._retire(worker)
         yield outcome
 
-    def _mourn(self, worker: _Worker, waiting: deque[Job], advance: Advance) -> Iterator[Outcome]:
+    def _mourn(
+        self, worker: _Worker, waiting: deque[Job], advance: Advance
+    ) -> Iterator[JobOutcome]:
         job, words = worker.job, worker.last_words()
         self._retire(worker)
         assert job is not None  # workers are retired as soon as there is no job for them
@@ -174,7 +176,7 @@ class Pool:
             return
         if waiting:
             self._start(waiting.popleft())
-        yield Outcome(job, Status.FAILED, f"its worker process died ({words})", None, attempts)
+        yield JobOutcome(job, Status.FAILED, f"its worker process died ({words})", None, attempts)
 
     def _retire(self, worker: _Worker) -> None:
         self._workers.discard(worker)

@@ -11,7 +11,7 @@ from typing import Any
 
 from bertology.errors import CapabilityError, MissingExtraError
 from bertology.quiet import hush, is_verbose
-from bertology.run.engine import Advance, Materials, Outcome, Status
+from bertology.run.engine import Advance, JobOutcome, Materials, Status
 from bertology.run.plan import Job
 from bertology.run.worker import attempt
 
@@ -33,7 +33,7 @@ class RayEngine:
 
     def run(
         self, jobs: Sequence[Job], materials: Materials, advance: Advance
-    ) -> Generator[Outcome, None, None]:
+    ) -> Generator[JobOutcome, None, None]:
         """Carry out the jobs; see `Engine.run`."""
         for job in jobs:
             job.check_shippable()
@@ -74,7 +74,7 @@ class RayEngine:
 
     def _follow(
         self, ray: Any, jobs: Sequence[Job], advance: Advance
-    ) -> Generator[Outcome, None, None]:
+    ) -> Generator[JobOutcome, None, None]:
         task = ray.remote(_do)
         _check_feasible(ray, jobs)
         running = {
@@ -97,14 +97,14 @@ class RayEngine:
             for reference in running:
                 ray.cancel(reference, force=True)
 
-    def _outcome(self, ray: Any, job: Job, reference: Any) -> Outcome:
+    def _outcome(self, ray: Any, job: Job, reference: Any) -> JobOutcome:
         try:
             message = ray.get(reference)
-            return Outcome.from_message(job, message, attempts=message["attempts"])
+            return JobOutcome.from_message(job, message, attempts=message["attempts"])
         except ray.exceptions.RayError as error:
             # Ray has tried again by itself; what reaches us is the end of it.
             text = f"its Ray worker died ({type(error).__name__})"
-            return Outcome(job, Status.FAILED, text, None, self.retries + 1, str(error))
+            return JobOutcome(job, Status.FAILED, text, None, self.retries + 1, str(error))
 
 
 def _do(text: str, retries: int, folder: str, path: Sequence[str]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from bertology.errors import (
 from bertology.quiet import is_verbose
 from bertology.run.cut_texts import cut_texts
 from bertology.run.describing import described
-from bertology.run.engine import Engine, Materials, Outcome, Status
+from bertology.run.engine import Engine, JobOutcome, Materials, Status
 from bertology.run.kept_parts import DoneElsewhereError, KeptParts
 from bertology.run.local import LocalEngine
 from bertology.run.others import check_others, resolve_others
@@ -175,7 +175,7 @@ class Session:
     def _carry_out(self, name: str, jobs: Sequence[Job], materials: Materials) -> None:
         if not jobs:
             return
-        failed: list[Outcome] = []
+        failed: list[JobOutcome] = []
         self.progress.start(name, sum(job.steps for job in jobs))
         try:
             outcomes = self.engine.run(jobs, materials, self.progress.advance)
@@ -205,7 +205,7 @@ class Session:
         )
 
 
-def _job_error(name: str, failed: Sequence[Outcome], total: int) -> JobError:
+def _job_error(name: str, failed: Sequence[JobOutcome], total: int) -> JobError:
     first = failed[0]
     times = "once" if first.attempts == 1 else f"{first.attempts} times"
     problem = (

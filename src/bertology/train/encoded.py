@@ -19,7 +19,7 @@ from bertology.model.batch import by_length, tokenize
 
 __all__ = ["Encoded", "Targets", "encode", "task_of"]
 
-KINDS = ("classification", "regression")
+TARGET_KINDS = ("classification", "regression")
 _CHUNK = 50  # batches that are sorted by length together: little padding, still well mixed
 
 Targets = list[int] | list[float]
@@ -134,10 +134,10 @@ def task_of(corpus: Corpus) -> Task:
             f"Corpus {corpus.name!r} poses no task, so there is nothing to learn from it.",
             hint="`bertology datasets` shows which corpora pose one.",
         )
-    if corpus.task.kind not in KINDS:
+    if corpus.task.kind not in TARGET_KINDS:
         raise CapabilityError(
             f"{corpus.task.name!r} is a {corpus.task.kind} task; fine-tuning is for "
-            f"{' and '.join(KINDS)}."
+            f"{' and '.join(TARGET_KINDS)}."
         )
     return corpus.task
 

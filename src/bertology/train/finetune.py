@@ -23,7 +23,7 @@ from bertology.errors import InterruptedRunError, JobError, ModelError, Paramete
 from bertology.model.encoder import Encoder
 from bertology.train.encoded import Encoded, encode, task_of
 from bertology.train.evaluate import predict, scores
-from bertology.train.history import Epoch, History, Progress, Step
+from bertology.train.history import Epoch, History, OnStep, Step
 from bertology.train.memory import Course, Memory
 from bertology.train.optimizers import learning_rate_factor, make_optimizer, set_rate
 from bertology.train.recorded import Recorded
@@ -94,7 +94,7 @@ def finetune(
     validation: Corpus,
     *,
     settings: FinetuneSettings | None = None,
-    progress: Progress = lambda step: None,
+    progress: OnStep = lambda step: None,
     memory: Memory | None = None,
 ) -> History:
     """Teach `model`, in place and on its device, the task of `train`.
@@ -168,7 +168,7 @@ class _Teacher:
         unseen: Encoded,
         *,
         order: torch.Generator,
-        progress: Progress,
+        progress: OnStep,
     ) -> Epoch:
         """One epoch. Its last step is told together with the validation scores."""
         started = time.monotonic()

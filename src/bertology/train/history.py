@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["Epoch", "History", "Progress", "Step"]
+__all__ = ["Epoch", "History", "OnStep", "Step"]
 
 
 @dataclass(frozen=True)
@@ -48,4 +48,4 @@ class History:
         return self.kept.scores
 
 
-Progress = Callable[[Step], None]
+OnStep = Callable[[Step], None]

@@ -25,7 +25,7 @@ from bertology.train.finetune import (
     name_labels,
     row_limit,
 )
-from bertology.train.history import Epoch, History, Progress
+from bertology.train.history import Epoch, History, OnStep
 from bertology.train.memory import Memory
 from bertology.train.recorded import gains_by_recording
 from bertology.train.starts import Start, begin
@@ -71,7 +71,7 @@ def check_apart(train: Corpus, validation: Corpus) -> None:
 
 
 def tune(
-    job: TuningJob, *, progress: Progress = lambda step: None, memory: Memory | None = None
+    job: TuningJob, *, progress: OnStep = lambda step: None, memory: Memory | None = None
 ) -> tuple[Any, History]:
     """The model, and how it came to be. A model that learns nothing has an epoch 0 only."""
     model = begin(job.encoder, task_of(job.train), job.start, seed=job.settings.seed)
@@ -107,7 +107,7 @@ def make_tuned(
     job: TuningJob,
     *,
     force: bool = False,
-    progress: Progress = lambda step: None,
+    progress: OnStep = lambda step: None,
     tell: Callable[[str], None] = lambda line: None,
 ) -> dict[str, Any]:
     """Fine-tune into `folder`, or go on doing so, or find that it was done; the model's record.

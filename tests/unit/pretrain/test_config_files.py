@@ -21,7 +21,7 @@ from bertology.train.pretrain.config import (
     Vocabulary,
 )
 from bertology.train.pretrain.config_files import parse_recipe, read_recipe, write_recipe
-from bertology.train.pretrain.recipe import Card, Recipe, Source, TextSource
+from bertology.train.pretrain.recipe import Card, Recipe, TextCredit, TextSource
 
 WHOLE = """\
 text:
@@ -60,7 +60,7 @@ def refused(text: str) -> str:
 
 def test_every_section_is_read() -> None:
     recipe = parse(WHOLE)
-    source = Source("Wikipedia", "CC BY-SA 3.0", 30_000_000)
+    source = TextCredit("Wikipedia", "CC BY-SA 3.0", 30_000_000)
     files = ("corpus/*.txt.xz", "more.txt")
     assert recipe.text == TextSource(files, held_out=0.01, shards=2, sources=(source,))
     assert recipe.vocabulary == Vocabulary(8192, lowercase=False)

@@ -13,7 +13,7 @@ from bertology.train.fresh import Architecture, fresh_bert
 from bertology.train.pretrain.chance import Chance
 from bertology.train.pretrain.config import Masking, Objective, Stage
 from bertology.train.pretrain.evaluate import _batches, evaluate_mlm, held_out
-from bertology.train.pretrain.masking import Pieces, hide
+from bertology.train.pretrain.masking import MaskableVocabulary, hide
 from bertology.train.pretrain.network import Network
 from bertology.train.pretrain.shards import Dealing, prepare
 from bertology.train.pretrain.text import Document
@@ -33,7 +33,7 @@ def network(model: Any, *stages: Stage) -> Network:
 
 def plainly(net: Network, shards: Any, stage: int = 0, seed: int = 0) -> dict[str, float]:
     """One row at a time through the whole model, one prediction at a time."""
-    chance, pieces = Chance(seed)("held-out"), Pieces.of(shards, "cpu")
+    chance, pieces = Chance(seed)("held-out"), MaskableVocabulary.of(shards, "cpu")
     masking = net.stages[stage].objective.masking
     losses: list[float] = []
     right: list[bool] = []

@@ -13,8 +13,8 @@ import torch
 from bertology.errors import DataError
 from bertology.train.pretrain.chance import Chance
 from bertology.train.pretrain.config import Masking
-from bertology.train.pretrain.feed import Batch, Feed, Library, Place
-from bertology.train.pretrain.masking import Pieces, hide
+from bertology.train.pretrain.feed import Feed, FeedPosition, Library, RowBatch
+from bertology.train.pretrain.masking import MaskableVocabulary, hide
 from bertology.train.pretrain.pairings import find_pairing
 from bertology.train.pretrain.shards import Dealing, Shards, prepare
 
@@ -37,12 +37,12 @@ def feed(shards: Shards, pairing: str = "nsp", *, seed: int = 0, **options: Any)
     return Feed(Library(shards, CPU), find_pairing(pairing), Chance(seed)("feed", 0), **options)
 
 
-def batches(shards: Shards, count: int, pairing: str = "nsp", **options: Any) -> list[Batch]:
+def batches(shards: Shards, count: int, pairing: str = "nsp", **options: Any) -> list[RowBatch]:
     with closing(feed(shards, pairing, **options)) as made:
         return [made.next(ROWS, LENGTH) for _ in range(count)]
 
 
-def turn(source: Feed, number: int) -> Iterator[tuple[str, Batch]]:
+def turn(source: Feed, number: int) -> Iterator[tuple[str, RowBatch]]:
     """The batches of one pass over all shards, each with the name of its shard."""
     while True:
         batch = source.next(ROWS, LENGTH)
@@ -51,11 +51,11 @@ def turn(source: Feed, number: int) -> Iterator[tuple[str, Batch]]:
         yield source._shard(source.place), batch
 
 
-def masks(shards: Shards, batch: Batch) -> torch.Tensor:
-    return hide(batch.rows, Masking(), Pieces.of(shards, CPU), batch.chance("hide")).ids
+def masks(shards: Shards, batch: RowBatch) -> torch.Tensor:
+    return hide(batch.rows, Masking(), MaskableVocabulary.of(shards, CPU), batch.chance("hide")).ids
 
 
-def assert_same(one: Batch, other: Batch) -> None:
+def assert_same(one: RowBatch, other: RowBatch) -> None:
     assert torch.equal(one.rows.ids, other.rows.ids)
     assert torch.equal(one.rows.index, other.rows.index)
     assert one.chance == other.chance
@@ -116,7 +116,7 @@ def test_a_feed_goes_on_from_a_place(three, after, copies):
         kept = source.place.as_dict()
         expected = [source.next(ROWS, LENGTH) for _ in range(12)]
     with closing(feed(three, copies=copies)) as other:
-        other.place = Place(**kept)
+        other.place = FeedPosition(**kept)
         for batch in expected:
             assert_same(other.next(ROWS, LENGTH), batch)
 
@@ -127,7 +127,7 @@ def test_another_length_begins_another_pass(shards):
         source.next(ROWS, LENGTH)
         batch = source.next(ROWS, 16)
         assert batch.rows.ids.shape == (ROWS, 16)
-        assert source.place == Place(turn=1, shard=0, row=ROWS, length=16)
+        assert source.place == FeedPosition(turn=1, shard=0, row=ROWS, length=16)
 
 
 def hidden_by_turn(shards: Shards, turns: int, **options: Any) -> list[Counter[Any]]:
@@ -141,7 +141,7 @@ def hidden_by_turn(shards: Shards, turns: int, **options: Any) -> list[Counter[A
                 for index, row in zip(batch.rows.index.tolist(), ids.tolist(), strict=True):
                     rows[name, index, tuple(row)] += 1
             found.append(rows)
-            source.place = Place(turn=number + 1, length=LENGTH)
+            source.place = FeedPosition(turn=number + 1, length=LENGTH)
     return found
 
 

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 import tiny_rows
 from bertology.train.pretrain.chance import Chance
-from bertology.train.pretrain.losses import View
+from bertology.train.pretrain.losses import LossInput
 from bertology.train.pretrain.losses.boundary import span_ends
 from bertology.train.pretrain.losses.order import NgramOrder
 from bertology.train.pretrain.losses.replaced import _drawn
@@ -20,7 +20,7 @@ from bertology.train.pretrain.losses.replaced import _drawn
 # -- boundary
 
 
-def _span(view: View, row: int, at: int) -> tuple[int, int]:
+def _span(view: LossInput, row: int, at: int) -> tuple[int, int]:
     """The span a chosen token is in, by walking left and right."""
     chosen, unit = view.hidden.chosen[row].tolist(), view.hidden.unit[row].tolist()
     first = last = at
@@ -70,13 +70,13 @@ def test_boundary_tells_tokens_from_both_sides_and_the_place() -> None:
 # -- order
 
 
-def _told_apart(view: View) -> View:
+def _told_apart(view: LossInput) -> LossInput:
     """Every token another one, so that it is clear where each came from."""
     batch, length = view.rows.ids.shape
     ids = torch.arange(batch * length).view(batch, length) + 1000
     rows = replace(view.rows, ids=torch.where(view.rows.fixed, view.rows.ids, ids))
     seen = torch.where(view.hidden.chosen, tiny_rows.MASK, rows.ids)
-    return View.masked(rows, replace(view.hidden, ids=seen), view.pieces)
+    return LossInput.masked(rows, replace(view.hidden, ids=seen), view.pieces)
 
 
 def test_order_shuffles_trigrams_of_what_is_seen() -> None:
@@ -126,11 +126,11 @@ def test_order_with_nothing_to_shuffle() -> None:
 # -- permutation
 
 
-def _when(view: View, seed: int = 0) -> Tensor:
+def _when(view: LossInput, seed: int = 0) -> Tensor:
     return Chance(seed)("order").uniform(*view.rows.at)
 
 
-def _may_see(view: View, row: int, one: int, other: int) -> bool:
+def _may_see(view: LossInput, row: int, one: int, other: int) -> bool:
     """Whether `one` attends to `other`; numbers from T on are queries."""
     length = view.rows.ids.shape[1]
     hidden, when = view.hidden, _when(view)[row]
@@ -173,7 +173,7 @@ def test_permutation_does_not_leak(attention: str) -> None:
     view = tiny_rows.view(tiny_rows.rows(2), share=0.4)
     judge, body = tiny_rows.loss("permutation"), tiny_rows.model(spread=0.4, attention=attention)
 
-    def queries(of: View) -> Tensor:
+    def queries(of: LossInput) -> Tensor:
         return tiny_rows.run(judge, body, of).states[:, 16:]
 
     before = queries(view)
@@ -183,7 +183,7 @@ def test_permutation_does_not_leak(attention: str) -> None:
         for turn, slot in enumerate(order):
             ids = view.rows.ids.clone()
             ids[row, asked[slot]] = (ids[row, asked[slot]] + 1) % 30 + 5
-            after = queries(View.masked(replace(view.rows, ids=ids), view.hidden, view.pieces))
+            after = queries(LossInput.masked(replace(view.rows, ids=ids), view.hidden, view.pieces))
             differs = (after[row] - before[row]).abs().amax(-1)
             assert differs[order[: turn + 1]].max() < 1e-6
             assert (differs[order[turn + 1 :]] > 1e-4).all()

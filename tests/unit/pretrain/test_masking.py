@@ -18,9 +18,9 @@ from scipy import stats
 from bertology.errors import DataError
 from bertology.train.pretrain.chance import Chance
 from bertology.train.pretrain.config import UNITS, Masking
-from bertology.train.pretrain.masking import Hidden, Pieces, gathered, hide
+from bertology.train.pretrain.masking import Hidden, MaskableVocabulary, gathered, hide
 from bertology.train.pretrain.pairings import find_pairing
-from bertology.train.pretrain.rows import Plan, Rows, Text, fill
+from bertology.train.pretrain.rows import RowPlan, Rows, ShardText, fill
 from bertology.train.pretrain.shards import Shards
 
 NAME = "shard-00000"
@@ -33,8 +33,8 @@ def _rows(shards: Shards, pairing: str, *, passes: int = 1, length: int = LENGTH
     make = find_pairing(pairing).plan
     plans = [make(shard, length, np.random.default_rng(k)) for k in range(passes)]
     names = ("first", "first_length", "second", "second_length")
-    joined = Plan(*(np.concatenate([getattr(p, n) for p in plans]) for n in names))
-    return fill(Text.of(shard, shards, "cpu"), joined, np.arange(len(joined)), length)
+    joined = RowPlan(*(np.concatenate([getattr(p, n) for p in plans]) for n in names))
+    return fill(ShardText.of(shard, shards, "cpu"), joined, np.arange(len(joined)), length)
 
 
 def _every(rows: Rows, times: int) -> Rows:
@@ -63,8 +63,8 @@ def padded(shards: Shards) -> Rows:
 
 
 @pytest.fixture(scope="module")
-def pieces(shards: Shards) -> Pieces:
-    return Pieces.of(shards, "cpu")
+def pieces(shards: Shards) -> MaskableVocabulary:
+    return MaskableVocabulary.of(shards, "cpu")
 
 
 def _budget(fixed: list[bool], share: float) -> int:
@@ -181,7 +181,11 @@ def _expected(rows: Rows, masking: Masking) -> tuple[list[list[list[int]]], list
     + [("entities", "entity_rows")],
 )
 def test_exactly_these_tokens_are_hidden(
-    units: str, source: str, share: float, pieces: Pieces, request: pytest.FixtureRequest
+    units: str,
+    source: str,
+    share: float,
+    pieces: MaskableVocabulary,
+    request: pytest.FixtureRequest,
 ) -> None:
     rows: Rows = request.getfixturevalue(source)
     masking = Masking(units=units, share=share)
@@ -212,13 +216,17 @@ def _check(hidden: Hidden, rows: Rows) -> None:
 
 
 @pytest.mark.parametrize("units", UNITS)
-def test_positions_targets_and_weights_agree(units: str, entity_rows: Rows, pieces: Pieces) -> None:
+def test_positions_targets_and_weights_agree(
+    units: str, entity_rows: Rows, pieces: MaskableVocabulary
+) -> None:
     hidden = hide(entity_rows, Masking(units=units), pieces, CHANCE)
     assert hidden.positions.shape == (len(entity_rows), math.ceil(0.15 * LENGTH))
     _check(hidden, entity_rows)
 
 
-def test_padding_and_marks_are_never_hidden(padded: Rows, shards: Shards, pieces: Pieces) -> None:
+def test_padding_and_marks_are_never_hidden(
+    padded: Rows, shards: Shards, pieces: MaskableVocabulary
+) -> None:
     assert padded.real is not None
     assert not bool(padded.real.all())
     special = {shards.special[n] for n in ("cls", "sep", "pad")}
@@ -229,7 +237,9 @@ def test_padding_and_marks_are_never_hidden(padded: Rows, shards: Shards, pieces
         assert bool(padded.real[hidden.chosen].all())
 
 
-def test_eight_tenths_are_masked_one_is_random_one_is_left(rows: Rows, pieces: Pieces) -> None:
+def test_eight_tenths_are_masked_one_is_random_one_is_left(
+    rows: Rows, pieces: MaskableVocabulary
+) -> None:
     many = _every(rows, 20)
     hidden = hide(many, Masking(), pieces, CHANCE)
     seen, true = hidden.ids[hidden.chosen], many.ids[hidden.chosen]
@@ -250,7 +260,9 @@ def test_eight_tenths_are_masked_one_is_random_one_is_left(rows: Rows, pieces: P
 
 
 @pytest.mark.parametrize("share", [0.15, 0.3])
-def test_the_number_of_hidden_tokens_is_not_rounded_up(pieces: Pieces, share: float) -> None:
+def test_the_number_of_hidden_tokens_is_not_rounded_up(
+    pieces: MaskableVocabulary, share: float
+) -> None:
     # 0.15 × 100 may be a little above 15; row n has n tokens that may be hidden.
     fixed = torch.ones(200, 200).triu().bool()
     ids = torch.full((200, 200), 9)
@@ -262,7 +274,9 @@ def test_the_number_of_hidden_tokens_is_not_rounded_up(pieces: Pieces, share: fl
 
 
 @pytest.mark.parametrize(("masked", "random"), [(1.0, 0.0), (0.0, 1.0), (0.0, 0.0)])
-def test_other_shares_of_masks(rows: Rows, pieces: Pieces, masked: float, random: float) -> None:
+def test_other_shares_of_masks(
+    rows: Rows, pieces: MaskableVocabulary, masked: float, random: float
+) -> None:
     hidden = hide(rows, Masking(masked=masked, random=random), pieces, CHANCE)
     seen, true = hidden.ids[hidden.chosen], rows.ids[hidden.chosen]
     kept = float((seen == true).float().mean())
@@ -270,7 +284,7 @@ def test_other_shares_of_masks(rows: Rows, pieces: Pieces, masked: float, random
     assert kept < 0.05 if masked or random else kept == 1
 
 
-def test_unknown_in_the_place_of_the_mask(rows: Rows, pieces: Pieces) -> None:
+def test_unknown_in_the_place_of_the_mask(rows: Rows, pieces: MaskableVocabulary) -> None:
     usual = hide(rows, Masking(), pieces, CHANCE)
     unknown = hide(rows, Masking(token="unk"), pieces, CHANCE)
     assert torch.equal(usual.chosen, unknown.chosen)
@@ -279,7 +293,9 @@ def test_unknown_in_the_place_of_the_mask(rows: Rows, pieces: Pieces) -> None:
     assert not bool((unknown.ids == pieces.mask).any())
 
 
-def test_a_span_is_replaced_as_one_and_words_piece_by_piece(rows: Rows, pieces: Pieces) -> None:
+def test_a_span_is_replaced_as_one_and_words_piece_by_piece(
+    rows: Rows, pieces: MaskableVocabulary
+) -> None:
     def kinds(units: str) -> list[set[str]]:
         masking = Masking(units=units, masked=0.5, random=0.0)
         hidden = hide(_every(rows, 5), masking, pieces, CHANCE)
@@ -319,7 +335,9 @@ def _units_of(hidden: Hidden, rows: Rows) -> list[list[list[int]]]:
 
 
 @pytest.mark.parametrize(("ends", "longest"), [(0.2, 10), (0.5, 4), (1.0, 10), (0.2, 1)])
-def test_span_lengths_are_geometric(rows: Rows, pieces: Pieces, ends: float, longest: int) -> None:
+def test_span_lengths_are_geometric(
+    rows: Rows, pieces: MaskableVocabulary, ends: float, longest: int
+) -> None:
     many = _every(rows, 4)
     hidden = hide(many, Masking(units="spans", ends=ends, longest=longest), pieces, CHANCE)
     counts = _lengths(many, _units_of(hidden, many), longest)
@@ -335,7 +353,7 @@ def test_span_lengths_are_geometric(rows: Rows, pieces: Pieces, ends: float, lon
         assert counts == {1: n}
 
 
-def test_ngrams_have_one_to_three_words(rows: Rows, pieces: Pieces) -> None:
+def test_ngrams_have_one_to_three_words(rows: Rows, pieces: MaskableVocabulary) -> None:
     many = _every(rows, 8)
     hidden = hide(many, Masking(units="ngrams"), pieces, CHANCE)
     counts = _lengths(many, _units_of(hidden, many), 3)
@@ -343,7 +361,7 @@ def test_ngrams_have_one_to_three_words(rows: Rows, pieces: Pieces) -> None:
     assert stats.chisquare(list(counts.values())).pvalue > 1e-3
 
 
-def test_only_the_last_span_is_trimmed(rows: Rows, pieces: Pieces) -> None:
+def test_only_the_last_span_is_trimmed(rows: Rows, pieces: MaskableVocabulary) -> None:
     hidden = hide(rows, Masking(units="spans", share=0.3), pieces, CHANCE)
     for i, units in enumerate(_units_of(hidden, rows)):
         chosen = hidden.chosen[i].tolist()
@@ -354,7 +372,7 @@ def test_only_the_last_span_is_trimmed(rows: Rows, pieces: Pieces) -> None:
             assert part == sorted(part, reverse=True)
 
 
-def test_entities_go_first_and_whole(entity_rows: Rows, pieces: Pieces) -> None:
+def test_entities_go_first_and_whole(entity_rows: Rows, pieces: MaskableVocabulary) -> None:
     assert entity_rows.entities is not None
     hidden = hide(entity_rows, Masking(units="entities", share=0.4), pieces, CHANCE)
     beside = 0
@@ -370,12 +388,14 @@ def test_entities_go_first_and_whole(entity_rows: Rows, pieces: Pieces) -> None:
     assert beside > 0
 
 
-def test_without_entities_there_is_an_error(rows: Rows, pieces: Pieces) -> None:
+def test_without_entities_there_is_an_error(rows: Rows, pieces: MaskableVocabulary) -> None:
     with pytest.raises(DataError, match="needs text with entities"):
         hide(rows, Masking(units="entities"), pieces, CHANCE)
 
 
-def test_the_rest_of_a_word_after_a_cut_can_be_hidden(shards: Shards, pieces: Pieces) -> None:
+def test_the_rest_of_a_word_after_a_cut_can_be_hidden(
+    shards: Shards, pieces: MaskableVocabulary
+) -> None:
     many = _every(_rows(shards, "stream", passes=4), 10)
     cut = torch.isin(many.ids[:, 1], torch.tensor(shards.continues))
     hidden = hide(many, Masking(units="words"), pieces, CHANCE)
@@ -383,7 +403,7 @@ def test_the_rest_of_a_word_after_a_cut_can_be_hidden(shards: Shards, pieces: Pi
 
 
 def test_frequent_pieces_are_hidden_less_often_by_the_root_of_their_share(
-    rows: Rows, pieces: Pieces
+    rows: Rows, pieces: MaskableVocabulary
 ) -> None:
     threshold = 0.004
     many = _every(rows, 40)
@@ -415,7 +435,7 @@ def test_frequent_pieces_are_hidden_less_often_by_the_root_of_their_share(
 
 @pytest.mark.parametrize("units", UNITS)
 def test_a_row_is_masked_alike_in_every_batch(
-    units: str, entity_rows: Rows, pieces: Pieces
+    units: str, entity_rows: Rows, pieces: MaskableVocabulary
 ) -> None:
     masking = Masking(units=units, subsample=0.01)
     whole = hide(entity_rows, masking, pieces, CHANCE)
@@ -429,7 +449,7 @@ def test_a_row_is_masked_alike_in_every_batch(
             assert torch.equal(getattr(some, name), getattr(whole, name)[order]), name
 
 
-def test_the_chance_decides_which_and_by_what(rows: Rows, pieces: Pieces) -> None:
+def test_the_chance_decides_which_and_by_what(rows: Rows, pieces: MaskableVocabulary) -> None:
     first, again, other = (hide(rows, Masking(units="spans"), pieces, Chance(k)) for k in (0, 0, 1))
     assert torch.equal(first.ids, again.ids)
     assert torch.equal(first.chosen, again.chosen)

@@ -9,7 +9,7 @@ import pytest
 
 from bertology.errors import DataError, UnknownNameError
 from bertology.train.pretrain.pairings import PAIRINGS, find_pairing
-from bertology.train.pretrain.rows import Plan
+from bertology.train.pretrain.rows import RowPlan
 from bertology.train.pretrain.shards import Shard, Shards
 
 NAME = "shard-00000"
@@ -45,7 +45,7 @@ class Pair:
     relation: int
 
 
-def _pairs(plan: Plan) -> list[Pair]:
+def _pairs(plan: RowPlan) -> list[Pair]:
     relation = plan.relation if plan.relation is not None else np.zeros(len(plan), np.int64)
     columns = (plan.first, plan.first_length, plan.second, plan.second_length, relation)
     return [

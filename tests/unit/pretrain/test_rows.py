@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from bertology.train.pretrain.pairings import find_pairing
-from bertology.train.pretrain.rows import Plan, Rows, Text, fill
+from bertology.train.pretrain.rows import RowPlan, Rows, ShardText, fill
 from bertology.train.pretrain.shards import Shards
 
 SHARD = "shard-00000"
@@ -26,7 +26,7 @@ FORMS = [
 ]
 
 
-def _reference(shards: Shards, plan: Plan, i: int, length: int) -> dict[str, list[int]]:
+def _reference(shards: Shards, plan: RowPlan, i: int, length: int) -> dict[str, list[int]]:
     """One row, token by token."""
     special, shard = shards.special, shards.open(SHARD)
     parts = [range(plan.first[i], plan.first[i] + plan.first_length[i])]
@@ -65,7 +65,7 @@ def test_rows_are_what_the_plan_says(
     shards: Shards = request.getfixturevalue(source)
     shard, length = shards.open(SHARD), 40
     plan = find_pairing(pairing).plan(shard, length, np.random.default_rng(3))
-    rows = fill(Text.of(shard, shards, "cpu"), plan, np.arange(len(plan)), length)
+    rows = fill(ShardText.of(shard, shards, "cpu"), plan, np.arange(len(plan)), length)
     assert len(rows) == len(plan) > 20
     given: dict[str, Any] = {
         "real": torch.ones_like(rows.fixed) if rows.real is None else rows.real,
@@ -93,7 +93,7 @@ def test_nothing_is_padded_where_nothing_need_be(shards: Shards, pairing: str) -
     shard = shards.open(SHARD)
     for length in (8, 16, 33, 64):
         plan = find_pairing(pairing).plan(shard, length, np.random.default_rng(0))
-        rows = fill(Text.of(shard, shards, "cpu"), plan, np.arange(len(plan)), length)
+        rows = fill(ShardText.of(shard, shards, "cpu"), plan, np.arange(len(plan)), length)
         assert rows.real is None
         assert not bool((rows.ids == shards.special["pad"]).any())
         assert bool((rows.ids[:, -1] == shards.special["sep"]).all())
@@ -101,7 +101,7 @@ def test_nothing_is_padded_where_nothing_need_be(shards: Shards, pairing: str) -
 
 def test_a_chosen_part_of_a_plan_is_the_same_rows(entity_shards: Shards) -> None:
     shard = entity_shards.open(SHARD)
-    text = Text.of(shard, entity_shards, "cpu")
+    text = ShardText.of(shard, entity_shards, "cpu")
     plan = find_pairing("sop").plan(shard, 48, np.random.default_rng(0))
     chosen = np.array([7, 2, 11])
     some, every = (
@@ -120,6 +120,6 @@ def test_a_word_that_a_row_begins_inside_begins_there(shards: Shards) -> None:
     shard = shards.open(SHARD)
     inside = next(i for i, t in enumerate(shard.tokens.tolist()) if t in shards.continues)
     one = np.array([inside])
-    plan = Plan(one, np.array([6]), np.array([0]), np.array([0]))
-    rows: Rows = fill(Text.of(shard, shards, "cpu"), plan, np.array([0]), 8)
+    plan = RowPlan(one, np.array([6]), np.array([0]), np.array([0]))
+    rows: Rows = fill(ShardText.of(shard, shards, "cpu"), plan, np.array([0]), 8)
     assert rows.starts[0, :2].tolist() == [True, True]

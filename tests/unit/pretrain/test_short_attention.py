@@ -12,7 +12,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from bertology.train.fresh import Architecture, fresh_bert
 from bertology.train.pretrain.short_attention import (
-    LONGEST,
+    LONGEST_ROW,
     WIDTHS,
     _attend,
     short_attention,
@@ -55,7 +55,7 @@ class TestOnAGpu:
     pytestmark = on_a_gpu
 
     @pytest.mark.parametrize("width", WIDTHS)
-    @pytest.mark.parametrize("length", [1, 37, 100, LONGEST])
+    @pytest.mark.parametrize("length", [1, 37, 100, LONGEST_ROW])
     def test_kernels_compute_attention_and_its_gradients(self, length, width):
         given = [heads(length, width, seed=s).to("cuda", torch.bfloat16) for s in range(3)]
         grad = heads(length, width, seed=3).transpose(1, 2).to("cuda", torch.bfloat16)
@@ -68,7 +68,7 @@ class TestOnAGpu:
         for one, other in zip((out.detach(), *found), (expected, *gradients), strict=True):
             assert apart(one, other) < 0.02  # bfloat16 has 8 bits
 
-    @pytest.mark.parametrize("length", [37, LONGEST])
+    @pytest.mark.parametrize("length", [37, LONGEST_ROW])
     def test_it_is_as_good_as_torchs_own_in_bfloat16(self, length):
         given = [heads(length, 16, seed=s).to("cuda", torch.bfloat16) for s in range(3)]
         expected, _ = exact(*given, torch.zeros_like(given[0].transpose(1, 2)))
@@ -144,7 +144,7 @@ def test_with_a_mask_it_is_torchs_own(boolean, scaling):
     torch.testing.assert_close(expected, by_hand.transpose(1, 2))
 
 
-@pytest.mark.parametrize(("length", "width"), [(LONGEST + 1, 16), (9, 24), (9, 128)])
+@pytest.mark.parametrize(("length", "width"), [(LONGEST_ROW + 1, 16), (9, 24), (9, 128)])
 def test_what_does_not_fit_goes_to_torchs_own(length, width):
     expected = called(ALL_ATTENTION_FUNCTIONS["sdpa"], length, width, None)
     assert torch.equal(called(_attend, length, width, None), expected)

@@ -24,7 +24,7 @@ __all__ = [
     "LONGEST",
     "SHORTEST",
     "VARIABLE",
-    "Kept",
+    "ExampleMap",
     "add_kept",
     "choose",
     "kept_in",
@@ -38,11 +38,11 @@ LONGEST = 40  # of a text whose map can still be labelled
 VARIABLE = "example_map"
 _DIMS = (VARIABLE, "query", "key")
 Ints = NDArray[np.integer[Any]]
-Place = tuple[int, int, int]  # text, layer, head
+MapAddress = tuple[int, int, int]  # text, layer, head
 
 
 @dataclass(frozen=True)
-class Kept:
+class ExampleMap:
     """One map, with what it takes to label it and to make it again."""
 
     example: str  # its id in the corpus
@@ -59,7 +59,9 @@ class Kept:
         return f"{self.layer}.{self.head}"
 
 
-def choose(types: Ints, lengths: Ints, *, each: int = EACH, longest: int = LONGEST) -> list[Place]:
+def choose(
+    types: Ints, lengths: Ints, *, each: int = EACH, longest: int = LONGEST
+) -> list[MapAddress]:
     """The first maps of each type among texts that are short enough, in order.
 
     Args:
@@ -70,7 +72,7 @@ def choose(types: Ints, lengths: Ints, *, each: int = EACH, longest: int = LONGE
     """
     tokens = np.asarray(lengths)
     short = np.flatnonzero((tokens >= SHORTEST) & (tokens <= longest))
-    chosen: list[Place] = []
+    chosen: list[MapAddress] = []
     for kind in np.unique(types[short]):
         shown = types[short] == kind
         firsts = shown.argmax(0)  # the text in which each head first shows it
@@ -80,15 +82,20 @@ def choose(types: Ints, lengths: Ints, *, each: int = EACH, longest: int = LONGE
 
 
 def record(
-    encoder: Encoder, corpus: Corpus, types: Ints, places: Sequence[Place], *, batch_tokens: int
-) -> list[Kept]:
+    encoder: Encoder,
+    corpus: Corpus,
+    types: Ints,
+    places: Sequence[MapAddress],
+    *,
+    batch_tokens: int,
+) -> list[ExampleMap]:
     """The maps of these texts and heads, by running these texts once more."""
     from bertology.model.segments import segments_of
 
     texts = sorted({text for text, _, _ in places})
     given = [corpus.texts[i] for i in texts]
     sites = sorted({_site(*place) for place in places})
-    found: dict[Place, Kept] = {}
+    found: dict[MapAddress, ExampleMap] = {}
     # Padding on the left moves the positions of some families.
     equal = getattr(encoder.tokenizer, "padding_side", "right") == "left"
     batches = encoder.batches(given, tokens_per_batch=batch_tokens, equal_length=equal)
@@ -101,7 +108,7 @@ def record(
             text, second = texts[index], np.flatnonzero(segments[row, own] == 1)
             for place in (p for p in places if p[0] == text):
                 weights = trace[_site(*place)][row].float().cpu().numpy()
-                found[place] = Kept(
+                found[place] = ExampleMap(
                     example=corpus[text].id,
                     layer=place[1],
                     head=place[2],
@@ -117,9 +124,9 @@ def _site(text: int, layer: int, head: int) -> str:
     return f"layer.{layer}.head.{head}.pattern"
 
 
-def merge(parts: Iterable[Sequence[Kept]], *, each: int = EACH) -> list[Kept]:
+def merge(parts: Iterable[Sequence[ExampleMap]], *, each: int = EACH) -> list[ExampleMap]:
     """The first of each type in all parts, as if they had been one; sorted by type."""
-    by_type: dict[int, dict[tuple[int, int], Kept]] = {}
+    by_type: dict[int, dict[tuple[int, int], ExampleMap]] = {}
     for kept in (one for part in parts for one in part):
         own = by_type.setdefault(kept.type, {})
         if len(own) < each:
@@ -127,7 +134,7 @@ def merge(parts: Iterable[Sequence[Kept]], *, each: int = EACH) -> list[Kept]:
     return [one for kind in sorted(by_type) for one in by_type[kind].values()]
 
 
-def add_kept(arrays: xr.Dataset, kept: Sequence[Kept]) -> xr.Dataset:
+def add_kept(arrays: xr.Dataset, kept: Sequence[ExampleMap]) -> xr.Dataset:
     """`arrays` with these maps, padded to one size; unchanged where there are none."""
     import xarray as xr
 
@@ -142,12 +149,12 @@ def add_kept(arrays: xr.Dataset, kept: Sequence[Kept]) -> xr.Dataset:
     return arrays.assign({VARIABLE: xr.DataArray(maps, dims=_DIMS, attrs={"recipes": recipes})})
 
 
-def kept_in(arrays: xr.Dataset) -> list[Kept]:
+def kept_in(arrays: xr.Dataset) -> list[ExampleMap]:
     """What `add_kept` put there."""
     if VARIABLE not in arrays:
         return []
     stored, found = arrays[VARIABLE], []
     for weights, recipe in zip(stored.to_numpy(), stored.attrs["recipes"], strict=True):
         size = len(recipe["tokens"])
-        found.append(Kept(**recipe, weights=weights[:size, :size]))
+        found.append(ExampleMap(**recipe, weights=weights[:size, :size]))
     return found

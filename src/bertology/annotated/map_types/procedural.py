@@ -18,7 +18,6 @@ from bertology.errors import UnknownNameError
 __all__ = ["MadeMap", "make_map", "make_maps"]
 
 Floats = NDArray[np.float64]
-Chance = np.random.Generator
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ def make_maps(count: int, *, seed: int, shortest: int = 8, longest: int = 128) -
     return [make_map(k, int(n), chance) for k, n in zip(kinds, lengths, strict=True)]
 
 
-def make_map(label: str, length: int, chance: Chance) -> MadeMap:
+def make_map(label: str, length: int, chance: np.random.Generator) -> MadeMap:
     """One map of the type `label` over `length` tokens."""
     if label not in _MAKERS:
         raise UnknownNameError("map type", label, _MAKERS)
@@ -55,7 +54,7 @@ def make_map(label: str, length: int, chance: Chance) -> MadeMap:
 # The types --------------------------------------------------------------------------------------
 
 
-def _vertical(length: int, segments: NDArray[np.int64], chance: Chance) -> Floats:
+def _vertical(length: int, segments: NDArray[np.int64], chance: np.random.Generator) -> Floats:
     stripes = _stripes(length, segments, chance)
     if segments.any() and chance.random() < 0.2:  # each sentence looks at its own last token
         ends = np.array([np.flatnonzero(segments == s)[-1] for s in (0, 1)])
@@ -70,7 +69,7 @@ def _vertical(length: int, segments: NDArray[np.int64], chance: Chance) -> Float
     return _mix(chance, stripes + faint, least=0.45)
 
 
-def _diagonal(length: int, segments: NDArray[np.int64], chance: Chance) -> Floats:
+def _diagonal(length: int, segments: NDArray[np.int64], chance: np.random.Generator) -> Floats:
     lines = _diagonal_part(length, segments, chance)
     if segments.any() and chance.random() < 0.25:  # the same words in the other sentence
         lines = lines + _parallel_lines(length, segments, chance)
@@ -78,7 +77,7 @@ def _diagonal(length: int, segments: NDArray[np.int64], chance: Chance) -> Float
     return _mix(chance, lines + faint, least=0.5)
 
 
-def _both(length: int, segments: NDArray[np.int64], chance: Chance) -> Floats:
+def _both(length: int, segments: NDArray[np.int64], chance: np.random.Generator) -> Floats:
     share = chance.uniform(0.35, 0.65)
     lines = _diagonal_part(length, segments, chance, narrow=True)
     if segments.any() and chance.random() < 0.25:
@@ -90,7 +89,7 @@ def _both(length: int, segments: NDArray[np.int64], chance: Chance) -> Floats:
     return _mix(chance, tilt * stripes + (1 - tilt) * lines, least=0.65)
 
 
-def _block(length: int, segments: NDArray[np.int64], chance: Chance) -> Floats:
+def _block(length: int, segments: NDArray[np.int64], chance: np.random.Generator) -> Floats:
     same = (segments[:, None] == segments).astype(float)
     columns = chance.gamma(chance.uniform(0.5, 4), size=length) + 0.05
     if chance.random() < 0.25:  # several words of each sentence take what there is
@@ -106,7 +105,7 @@ def _block(length: int, segments: NDArray[np.int64], chance: Chance) -> Floats:
     return np.asarray((1 - leak) * (inside + near) + leak * _texture(length, chance))
 
 
-def _heterogeneous(length: int, segments: NDArray[np.int64], chance: Chance) -> Floats:
+def _heterogeneous(length: int, segments: NDArray[np.int64], chance: np.random.Generator) -> Floats:
     kind = chance.integers(5)
     if kind == 0:  # even, with a texture
         return _texture(length, chance) + 0.2 / length
@@ -125,7 +124,7 @@ def _heterogeneous(length: int, segments: NDArray[np.int64], chance: Chance) -> 
     return np.asarray(wide / wide.sum(-1, keepdims=True))
 
 
-_MAKERS: dict[str, Callable[[int, NDArray[np.int64], Chance], Floats]] = {
+_MAKERS: dict[str, Callable[[int, NDArray[np.int64], np.random.Generator], Floats]] = {
     "vertical": _vertical,
     "diagonal": _diagonal,
     "vertical+diagonal": _both,
@@ -137,7 +136,9 @@ _MAKERS: dict[str, Callable[[int, NDArray[np.int64], Chance], Floats]] = {
 # What they are made of --------------------------------------------------------------------------
 
 
-def _stripes(length: int, segments: NDArray[np.int64], chance: Chance, *, most: int = 8) -> Floats:
+def _stripes(
+    length: int, segments: NDArray[np.int64], chance: np.random.Generator, *, most: int = 8
+) -> Floats:
     """Columns that take the same share of every row, up to a jitter."""
     special = [0, length - 1, length - 2, int((segments == 0).sum()) - 1]
     count = int(chance.integers(1, 1 + min(most, max(2, length // 3))))
@@ -155,7 +156,7 @@ def _stripes(length: int, segments: NDArray[np.int64], chance: Chance, *, most: 
 
 
 def _diagonal_part(
-    length: int, segments: NDArray[np.int64], chance: Chance, *, narrow: bool = False
+    length: int, segments: NDArray[np.int64], chance: np.random.Generator, *, narrow: bool = False
 ) -> Floats:
     """One line or a narrow band around an offset of up to three tokens."""
     offset = int(
@@ -176,7 +177,9 @@ def _diagonal_part(
     return np.asarray(line / line.sum(-1, keepdims=True))
 
 
-def _parallel_lines(length: int, segments: NDArray[np.int64], chance: Chance) -> Floats:
+def _parallel_lines(
+    length: int, segments: NDArray[np.int64], chance: np.random.Generator
+) -> Floats:
     """Fainter diagonals between the sentences, as of words that occur in both."""
     boundary = int((segments == 0).sum())
     away = np.subtract.outer(np.arange(length), np.arange(length))
@@ -184,12 +187,12 @@ def _parallel_lines(length: int, segments: NDArray[np.int64], chance: Chance) ->
     return np.asarray(lines * chance.uniform(0.1, 0.6))
 
 
-def _band(length: int, chance: Chance) -> Floats:
+def _band(length: int, chance: np.random.Generator) -> Floats:
     away = np.abs(np.subtract.outer(np.arange(length), np.arange(length)))
     return np.asarray((away <= chance.integers(1, 4)) / 3.0)
 
 
-def _clouds(length: int, chance: Chance) -> Floats:
+def _clouds(length: int, chance: np.random.Generator) -> Floats:
     """Smooth hills at random places."""
     rows, columns = np.mgrid[0:length, 0:length] / length
     hills = np.full((length, length), 1e-3)
@@ -202,23 +205,23 @@ def _clouds(length: int, chance: Chance) -> Floats:
     return np.asarray(hills / hills.sum(-1, keepdims=True))
 
 
-def _texture(length: int, chance: Chance) -> Floats:
+def _texture(length: int, chance: np.random.Generator) -> Floats:
     """Even attention, more or less rough."""
     rough = chance.gamma(chance.uniform(0.7, 20), size=(length, length)) + 1e-6
     return np.asarray(rough / rough.sum(-1, keepdims=True))
 
 
-def _even(chance: Chance, length: int, concentration: float) -> Floats:
+def _even(chance: np.random.Generator, length: int, concentration: float) -> Floats:
     draw = chance.gamma(concentration, size=length) + 1e-6
     return np.asarray(draw / draw.sum())
 
 
-def _jitter(chance: Chance, weights: Floats, spread: float) -> Floats:
+def _jitter(chance: np.random.Generator, weights: Floats, spread: float) -> Floats:
     shaken = weights * np.exp(chance.normal(0, spread, weights.shape))
     return np.asarray(shaken / shaken.sum(-1, keepdims=True))
 
 
-def _mix(chance: Chance, form: Floats, *, least: float) -> Floats:
+def _mix(chance: np.random.Generator, form: Floats, *, least: float) -> Floats:
     """The form with noise, which gets at most 1 - `least` of the attention."""
     share = chance.uniform(least, 1)
     return np.asarray(share * form + (1 - share) * _texture(len(form), chance))

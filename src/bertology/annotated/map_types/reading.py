@@ -18,8 +18,8 @@ from bertology.annotated.map_types.network import bundled_network, types_of
 from bertology.annotated.map_types.scanning import Scanner, can_scan
 from bertology.model.batch import Batch
 from bertology.model.encoder import Encoder
-from bertology.model.place import Place
 from bertology.model.segments import segments_of
+from bertology.model.site_context import SiteContext
 
 __all__ = ["MapReading", "read_batches", "read_maps"]
 
@@ -129,7 +129,7 @@ class _Watcher:
         self._scanned: bool | None = None
         self._looks: list[Look] = []  # of layers that were not scanned
 
-    def update(self, value: Tensor, place: Place) -> None:
+    def update(self, value: Tensor, at: SiteContext) -> None:
         """Take one layer."""
         if self._scanned is None:  # asked once a batch
             self._scanned = can_scan(value)

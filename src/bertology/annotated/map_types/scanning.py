@@ -15,7 +15,7 @@ from torch import Tensor
 
 from bertology.annotated.map_types.facts import FACTS
 from bertology.annotated.map_types.looks import GRID, Cells, Look
-from bertology.model.reducers.map_measures import MEASURES
+from bertology.model.reducers.map_measures import MAP_MEASURES
 
 __all__ = ["Scanner", "can_scan"]
 
@@ -94,7 +94,7 @@ class Scanner:
         size, maps = self._vectors.shape[-1], batch * heads
         facts = self._small.new_empty(layers, batch, heads, FACTS)
         numbers = self._small.new_empty(
-            len(MEASURES) if self._measured else 0, layers, batch, heads
+            len(MAP_MEASURES) if self._measured else 0, layers, batch, heads
         )
         width = _width(size)
         many = max(1, _SUMMED // width)

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 __all__ = ["SeenMap", "vary"]
 
 Floats = NDArray[np.float64]
-Chance = np.random.Generator
 _SHORTEST = 6  # tokens; shorter maps have no form
 _UNSEEN = 0.12  # attention that tokens may receive in all and yet be left out
 
@@ -28,7 +27,7 @@ class SeenMap:
     seen: tuple[float, ...]  # a share for each type, in the order of MAP_TYPES
 
 
-def vary(seen: SeenMap, chance: Chance) -> SeenMap:
+def vary(seen: SeenMap, chance: np.random.Generator) -> SeenMap:
     """The map changed by chance, with the same label."""
     weights, segments = _leave_out(seen.weights, seen.segments, chance)
     if chance.random() < 0.5:
@@ -42,7 +41,7 @@ def vary(seen: SeenMap, chance: Chance) -> SeenMap:
 
 
 def _leave_out(
-    weights: Floats, segments: NDArray[np.int64], chance: Chance
+    weights: Floats, segments: NDArray[np.int64], chance: np.random.Generator
 ) -> tuple[Floats, NDArray[np.int64]]:
     """Without a run of tokens within a sentence, if little attention goes there."""
     length = len(segments)

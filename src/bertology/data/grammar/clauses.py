@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bertology.data.grammar.lexicon import LEXICON, Verb
-from bertology.data.grammar.meaning import Entity, Event, Place
-from bertology.data.grammar.phrases import adverb, noun_phrase, place_phrase, time_phrase
+from bertology.data.grammar.meaning import Adjunct, Entity, Event
+from bertology.data.grammar.phrases import adjunct_phrase, adverb, noun_phrase, time_phrase
 from bertology.data.grammar.tree import Clause, Node, Role
 
 __all__ = [
@@ -138,7 +138,7 @@ def _adjuncts(event: Event, root: Node, roles: dict[str, Role]) -> list[Node]:
         root.right.append(adverb(event.manner))
         roles["manner"] = root.right[-1]
     if event.place is not None:
-        node = place_phrase(event.place)
+        node = adjunct_phrase(event.place)
         roles[event.place.role] = node
         (opening if event.front == "place" else root.right).append(node)
     if event.time:
@@ -173,7 +173,7 @@ def _complements(event: Event, verb: Node, roles: dict[str, Role]) -> Node | Non
             other = noun_phrase(event.recipient, "iobj", "accusative")
             verb.right += [other, direct]
         else:
-            other = place_phrase(Place(event.verb.preposition, event.recipient))
+            other = adjunct_phrase(Adjunct(event.verb.preposition, event.recipient))
             verb.right += [direct, other]
         roles[names[2]] = other
     elif direct is not None:
@@ -251,11 +251,11 @@ def _patient_first(event: Event, rel: str, voice: str, subject: Node | None) -> 
         verb.right.append(direct)
         roles[names[1]] = direct
     elif event.recipient is not None:
-        other = place_phrase(Place(event.verb.preposition, event.recipient))
+        other = adjunct_phrase(Adjunct(event.verb.preposition, event.recipient))
         verb.right.append(other)
         roles[names[2]] = other
     if voice != "short":
-        agent = place_phrase(Place("by", event.subject), "obl:agent")
+        agent = adjunct_phrase(Adjunct("by", event.subject), "obl:agent")
         verb.right.append(agent)
         roles[names[0]] = agent
     verb.left[:0] = _adjuncts(event.but(manner=""), verb, roles)
@@ -273,8 +273,8 @@ def _predication(event: Event, rel: str, subject: Node | None, invert: bool) -> 
     if isinstance(predicate, Entity):
         root, role = noun_phrase(predicate, rel), "attribute"
         root.ref = None  # a description, not a further mention
-    elif isinstance(predicate, Place):
-        root, role = place_phrase(predicate, rel), predicate.role
+    elif isinstance(predicate, Adjunct):
+        root, role = adjunct_phrase(predicate, rel), predicate.role
         root.ref = None
     else:
         root, role = Node(str(predicate), str(predicate), "ADJ", rel), "attribute"
@@ -287,7 +287,7 @@ def _predication(event: Event, rel: str, subject: Node | None, invert: bool) -> 
     root.left[:0] = [group[0], subject, *group[1:]] if invert else [subject, *group]
     roles: dict[str, Role] = {"theme": subject, role: (first, last)}
     root.left[:0] = _adjuncts(event, root, roles)
-    frame = "Being_located" if isinstance(predicate, Place) else "Being"
+    frame = "Being_located" if isinstance(predicate, Adjunct) else "Being"
     done = _finish(event, Clause(root, subject, copula, None, roles, plural=agreement == "pl"))
     done.frame = frame
     return done

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from bertology.data.grammar.clauses import Relative, clause, close, comma, mark
 from bertology.data.grammar.lexicon import LEXICON
-from bertology.data.grammar.meaning import Entity, Event, Place
+from bertology.data.grammar.meaning import Adjunct, Entity, Event
 from bertology.data.grammar.paraphrase import write
 from bertology.data.grammar.phrases import Prepositional, adverb
 from bertology.data.grammar.sentences import SentenceDraw
@@ -40,7 +40,7 @@ class Inference(NamedTuple):
     case: str
 
 
-Drawn = tuple[str, str, str]
+DrawnPair = tuple[str, str, str]
 
 
 class EntailmentDraw(SentenceDraw):
@@ -56,7 +56,7 @@ class EntailmentDraw(SentenceDraw):
             premise, hypothesis, case = self._unrelated(heuristic)
         return Inference(premise, hypothesis, label, heuristic, case)
 
-    def _right(self, heuristic: str) -> tuple[Callable[[], Drawn], ...]:
+    def _right(self, heuristic: str) -> tuple[Callable[[], DrawnPair], ...]:
         return {
             "lexical_overlap": (self._passive_right, self._around_relative, self._around_place),
             "subsequence": (
@@ -68,7 +68,7 @@ class EntailmentDraw(SentenceDraw):
             "constituent": (self._factive, self._because, self._and, self._surely),
         }[heuristic]
 
-    def _wrong(self, heuristic: str) -> tuple[Callable[[], Drawn], ...]:
+    def _wrong(self, heuristic: str) -> tuple[Callable[[], DrawnPair], ...]:
         return {
             "lexical_overlap": (
                 self._swap,
@@ -118,30 +118,30 @@ class EntailmentDraw(SentenceDraw):
 
     # Lexical overlap.
 
-    def _swap(self) -> Drawn:
+    def _swap(self) -> DrawnPair:
         a, b = self._people(2)
         event = self._deed(a, b)
         return self._say(event), self._say(event.but(subject=b, object=a)), "subject and object"
 
-    def _passive_wrong(self) -> Drawn:
+    def _passive_wrong(self) -> DrawnPair:
         a, b = self._people(2)
         event = self._passive_deed(a, b)
         return self._say(event, "passive"), self._say(event.but(subject=b, object=a)), "passive"
 
-    def _passive_right(self) -> Drawn:
+    def _passive_right(self) -> DrawnPair:
         a, b = self._people(2)
         event = self._passive_deed(a, b)
         if self.chance(0.5):
             return self._say(event, "passive"), self._say(event), "passive"
         return self._say(event, "passive"), self._say(event, "short"), "passive without agent"
 
-    def _relative_swap(self) -> Drawn:
+    def _relative_swap(self) -> DrawnPair:
         a, b, c = self._people(3)
         inner = self._deed(a, b)
         main = self._either(self._with(a, Relative(inner, "subject", "who")), c)
         return self._say(main), self._say(inner.but(subject=b, object=a)), "relative clause"
 
-    def _around_relative(self) -> Drawn:
+    def _around_relative(self) -> DrawnPair:
         a, b, c = self._people(3)
         if self.chance(0.5):
             inner = self._deed(a, b)
@@ -153,37 +153,37 @@ class EntailmentDraw(SentenceDraw):
         hypothesis = inner if self.chance(0.4) else main.but(subject=a)
         return self._say(main), self._say(hypothesis), "relative clause"
 
-    def _around_place(self) -> Drawn:
+    def _around_place(self) -> DrawnPair:
         a, b, c = self._people(3)
-        near = a.but(modifiers=(Prepositional(Place(self.pick(_NEAR), b)),))
+        near = a.but(modifiers=(Prepositional(Adjunct(self.pick(_NEAR), b)),))
         main = self._either(near, c)
         return self._say(main), self._say(main.but(subject=a)), "prepositional phrase"
 
-    def _and_swap(self) -> Drawn:
+    def _and_swap(self) -> DrawnPair:
         a, b, c = self._people(3)
         event = self._deed(a, b.but(partners=(c,)))
         return self._say(event), self._say(event.but(subject=b, object=c)), "conjunction"
 
     # Subsequence.
 
-    def _near_subject(self) -> Drawn:
+    def _near_subject(self) -> DrawnPair:
         a, b, c = self._people(3)
-        near = a.but(modifiers=(Prepositional(Place(self.pick(_NEAR), b)),))
+        near = a.but(modifiers=(Prepositional(Adjunct(self.pick(_NEAR), b)),))
         main = self._either(near, c)
         return self._say(main), self._say(main.but(subject=b)), "prepositional phrase"
 
-    def _inside_relative(self) -> Drawn:
+    def _inside_relative(self) -> DrawnPair:
         a, b, c = self._people(3)
         main = self._either(self._with(a, Relative(self._deed(a, b), "subject", "who")), c)
         return self._say(main), self._say(main.but(subject=b)), "relative clause"
 
-    def _garden_path(self) -> Drawn:
+    def _garden_path(self) -> DrawnPair:
         a, b, c = self._people(3)
         verb = LEXICON.believing[self.pick(_GARDEN_PATH)]
         premise = Event(verb, a, content=self._either(b, c), bare_that=True)
         return self._say(premise), self._say(Event(verb, a, b)), "noun phrase or clause"
 
-    def _object_zero(self) -> Drawn:
+    def _object_zero(self) -> DrawnPair:
         first = Event(self.pick(LEXICON.optional), self._people(1)[0])
         things = [n for n in first.verb.objects if n.predicates]
         thing = self.plain(self.pick(things))
@@ -195,26 +195,26 @@ class EntailmentDraw(SentenceDraw):
         whole.root.left.insert(0, dependent)
         return write(close(whole)), self._say(first.but(object=thing)), "noun phrase or nothing"
 
-    def _conjunct_right(self) -> Drawn:
+    def _conjunct_right(self) -> DrawnPair:
         a, b, c = self._people(3)
         main = self._either(a.but(partners=(b,)), c)
         return self._say(main), self._say(main.but(subject=b)), "conjunction"
 
-    def _adjective(self) -> Drawn:
+    def _adjective(self) -> DrawnPair:
         a, b = self._people(2)
         a, b = a.but(plural=True, determiner=""), b.but(adjectives=())
         main = self._either(a.but(adjectives=(self.pick(a.noun.adjectives),)), b)
         return self._say(main), self._say(main.but(subject=a.but(adjectives=()))), "adjective"
 
-    def _object_place(self) -> Drawn:
+    def _object_place(self) -> DrawnPair:
         a, b, c = self._people(3)
         event = self._deed(a, b)
-        near = b.but(modifiers=(Prepositional(Place(self.pick(_NEAR), c)),))
+        near = b.but(modifiers=(Prepositional(Adjunct(self.pick(_NEAR), c)),))
         if self.chance(0.5):
             near = self._with(b, Relative(self._either(b, c), "subject", "who"))
         return self._say(event.but(object=near)), self._say(event), "modifier of the object"
 
-    def _adverbial(self) -> Drawn:
+    def _adverbial(self) -> DrawnPair:
         a, b = self._people(2)
         event = self._either(a, b)
         while "s" in event.verb.flags:
@@ -224,19 +224,19 @@ class EntailmentDraw(SentenceDraw):
 
     # Constituent.
 
-    def _told(self, verbs: tuple[str, ...], case: str) -> Drawn:
+    def _told(self, verbs: tuple[str, ...], case: str) -> DrawnPair:
         a, b, c = self._people(3)
         inner = self._either(b, c)
         premise = Event(LEXICON.believing[self.pick(verbs)], a, content=inner)
         return self._say(premise), self._say(inner), case
 
-    def _nonfactive(self) -> Drawn:
+    def _nonfactive(self) -> DrawnPair:
         return self._told(_NONFACTIVE, "believed, said or doubted")
 
-    def _factive(self) -> Drawn:
+    def _factive(self) -> DrawnPair:
         return self._told(_FACTIVE, "known")
 
-    def _clauses(self, word: str, *, aside: bool) -> Drawn:
+    def _clauses(self, word: str, *, aside: bool) -> DrawnPair:
         a, b, c, d = self._people(4)
         main, other = self._either(a, b), self._either(c, d)
         whole = clause(main)
@@ -248,14 +248,14 @@ class EntailmentDraw(SentenceDraw):
             whole.root.right.append(dependent)
         return write(close(whole)), self._say(other if aside else main), word
 
-    def _if(self) -> Drawn:
+    def _if(self) -> DrawnPair:
         return self._clauses(self.pick(("if", "unless")), aside=True)
 
-    def _because(self) -> Drawn:
+    def _because(self) -> DrawnPair:
         word = self.pick(("because", "since", "although"))
         return self._clauses(word, aside=self.chance(0.5))
 
-    def _conjoined(self, word: str) -> Drawn:
+    def _conjoined(self, word: str) -> DrawnPair:
         a, b, c, d = self._people(4)
         first, second = self._either(a, b), self._either(c, d)
         whole = clause(first)
@@ -264,28 +264,28 @@ class EntailmentDraw(SentenceDraw):
         whole.root.right.append(other)
         return write(close(whole)), self._say(self.pick((first, second))), word
 
-    def _and(self) -> Drawn:
+    def _and(self) -> DrawnPair:
         return self._conjoined("and")
 
-    def _or(self) -> Drawn:
+    def _or(self) -> DrawnPair:
         return self._conjoined("or")
 
-    def _hedged(self, words: tuple[str, ...], case: str) -> Drawn:
+    def _hedged(self, words: tuple[str, ...], case: str) -> DrawnPair:
         a, b = self._people(2)
         event = self._either(a, b)
         whole = clause(event)
         whole.root.left[:0] = [adverb(self.pick(words)), comma()]
         return write(close(whole)), self._say(event), case
 
-    def _probably(self) -> Drawn:
+    def _probably(self) -> DrawnPair:
         return self._hedged(("probably", "supposedly", "perhaps", "hopefully"), "doubtful")
 
-    def _surely(self) -> Drawn:
+    def _surely(self) -> DrawnPair:
         return self._hedged(("certainly", "definitely", "clearly", "undoubtedly"), "certain")
 
     # Hypotheses that no heuristic would take.
 
-    def _unrelated(self, heuristic: str) -> Drawn:
+    def _unrelated(self, heuristic: str) -> DrawnPair:
         """A premise of the heuristic's own kind with a hypothesis about somebody else."""
         premise, _, case = self.pick((*self._right(heuristic), *self._wrong(heuristic)))()
         words = set(premise.lower().rstrip(".").replace(",", "").split())

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from bertology.data.grammar.lexicon import LEXICON, Noun
-from bertology.data.grammar.meaning import Entity, Modifier, Place
+from bertology.data.grammar.meaning import Adjunct, Entity, Modifier
 from bertology.data.grammar.nouns import UNIQUE
 from bertology.data.grammar.phrases import Prepositional
 
@@ -89,7 +89,7 @@ class EntityDraw:
             if plural or self.chance(0.6):
                 return self._under("from", _ORIGINS)
             worn = self.pick(_WORN)
-            return Prepositional(Place("with", self.plain(worn, adjective=0.7)))
+            return Prepositional(Adjunct("with", self.plain(worn, adjective=0.7)))
         if lemma in _ABOUT:
             return self._under("about", _TOPICS, article=True)
         if sort == "picture" or lemma == "photograph":
@@ -110,11 +110,11 @@ class EntityDraw:
         entity = self.plain(self.pick(pool), adjective=0.2)
         if article and self.chance(0.4):
             entity.determiner = "a"
-        return Prepositional(Place(word, entity, "attribute"))
+        return Prepositional(Adjunct(word, entity, "attribute"))
 
     def _contents(self, sort: str) -> Prepositional:
         noun = self.pick(LEXICON.sorts[sort])
-        return Prepositional(Place("of", Entity(noun, not noun.mass, ""), "attribute"))
+        return Prepositional(Adjunct("of", Entity(noun, not noun.mass, ""), "attribute"))
 
     def kin(self, owner: Entity | None = None) -> Entity:
         """A relative or friend: of the given owner by pronoun, of somebody by name, or mine."""
@@ -175,7 +175,7 @@ class EntityDraw:
         entity.partners = (other,)
         return entity
 
-    def place(self, pool: Sequence[Noun]) -> Place:
+    def place(self, pool: Sequence[Noun]) -> Adjunct:
         """Where something happens."""
         noun = self.pick(pool)
-        return Place(LEXICON.locative[noun.lemma], self.plain(noun, adjective=0.2))
+        return Adjunct(LEXICON.locative[noun.lemma], self.plain(noun, adjective=0.2))

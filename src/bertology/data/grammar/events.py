@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from bertology.data.grammar.clauses import Relative
 from bertology.data.grammar.entities import EntityDraw
 from bertology.data.grammar.lexicon import LEXICON, Noun, Verb
-from bertology.data.grammar.meaning import Entity, Event, Place
+from bertology.data.grammar.meaning import Adjunct, Entity, Event
 from bertology.data.grammar.modifiers import ABSOLUTE
 
 __all__ = ["EventDraw"]
@@ -186,7 +186,9 @@ class EventDraw(EntityDraw):
         """Somebody goes to a place."""
         verb = self.pick(LEXICON.motion)
         goal = self.plain(self.pick(_GOALS), adjective=0.2)
-        event = Event(verb, subject or self.subject(verb.subjects), place=Place("to", goal, "goal"))
+        event = Event(
+            verb, subject or self.subject(verb.subjects), place=Adjunct("to", goal, "goal")
+        )
         return self.circumstances(event)
 
     def ditransitive(self, subject: Entity | None = None) -> Event:

@@ -149,7 +149,7 @@ class Lexicon:
         self.nouns = {n.lemma: n for pool in self.sorts.values() for n in pool}
         self.names = [
             Noun(name, name, "name", gender, proper=True)
-            for gender, names in _lists(nouns.NAMES).items()
+            for gender, names in _lists(nouns.PERSON_NAMES).items()
             for name in names
         ]
         self.locative = {

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 from bertology.data.grammar.lexicon import Noun, Verb
 from bertology.data.grammar.tree import Node
 
-__all__ = ["Entity", "Event", "Modifier", "Place"]
+__all__ = ["Adjunct", "Entity", "Event", "Modifier"]
 
 
 T = TypeVar("T", "Entity", "Event")
@@ -84,7 +84,7 @@ class Entity:
 
 
 @dataclass(slots=True, eq=False)
-class Place:
+class Adjunct:
     """A preposition and what stands under it, in its role for the event."""
 
     preposition: str
@@ -107,10 +107,10 @@ class Event:
     manner: str = ""
     manner_first: bool = False
     frequency: str = ""
-    place: Place | None = None
+    place: Adjunct | None = None
     time: str = ""
     front: str = ""  # "", "time" or "place": what opens the sentence
-    predicate: str | Entity | Place | None = None
+    predicate: str | Entity | Adjunct | None = None
     degree: str = ""
     double_object: bool = False
     content: Event | None = None

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from bertology.data.grammar.clauses import Relative, clause, close, finite
 from bertology.data.grammar.lexicon import LEXICON, Noun
-from bertology.data.grammar.meaning import Entity, Event, Modifier, Place
+from bertology.data.grammar.meaning import Adjunct, Entity, Event, Modifier
 from bertology.data.grammar.phrases import Prepositional
 from bertology.data.grammar.sentences import SentenceDraw
 from bertology.data.grammar.tree import Clause, Node, annotate, detokenise
@@ -130,7 +130,7 @@ class MinimalPairDraw(SentenceDraw):
         if subject.noun.sort == "picture":
             seen = self._fresh(_VIEWS, used, plural)
             seen.modifiers = self._chain(count - 1, plural, used)
-            return (Prepositional(Place("of", seen)),)
+            return (Prepositional(Adjunct("of", seen)),)
         return self._chain(count, plural, used, human=subject.noun.human)
 
     def _chain(
@@ -143,7 +143,7 @@ class MinimalPairDraw(SentenceDraw):
         words = [w for w in _SPATIAL if w != after]
         word = self.pick(words)
         entity.modifiers = self._chain(count - 1, plural, used, after=word)
-        return (Prepositional(Place(word, entity)),)
+        return (Prepositional(Adjunct(word, entity)),)
 
     def _fresh(self, pool: tuple[Noun, ...], used: list[Noun], plural: bool) -> Entity:
         noun = self.pick(pool)

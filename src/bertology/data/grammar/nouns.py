@@ -9,9 +9,9 @@ from __future__ import annotations
 __all__ = [
     "LOCATIVES",
     "MASS_SORTS",
-    "NAMES",
     "NOUNS",
     "NOUN_SYNONYMS",
+    "PERSON_NAMES",
     "SCENES",
     "UNEMPLOYED",
     "UNIQUE",
@@ -61,7 +61,7 @@ land: river lake forest beach hill village field harbor mountain valley farm mea
 building: house barn cottage castle tower cabin tent
 """
 
-NAMES = """
+PERSON_NAMES = """
 m: Adam Ben Carlos Daniel Edward Felix George Henry Isaac James Kevin Leo Martin Nathan Oscar Peter
     Robert Samuel Thomas Victor Walter Simon Paul David Michael Arthur Oliver Hugo Lucas Jacob
 f: Alice Bella Clara Diana Emma Fiona Grace Helen Irene Julia Karen Laura Maria Nora Olivia Paula

@@ -18,13 +18,13 @@ from bertology.data.grammar.meaning import Entity, Event
 from bertology.data.grammar.sentences import SentenceDraw
 from bertology.data.grammar.tree import Clause, detokenise, spell
 
-__all__ = ["Pair", "ParaphraseDraw", "write"]
+__all__ = ["ParaphraseDraw", "ParaphrasePair", "write"]
 
 _CHANGED_SHARE = 0.2  # of the hard non-paraphrases, how many differ by a word rather than by order
 _VERBS = {v.lemma: v for v in reversed(LEXICON.transitive)}
 
 
-class Pair(NamedTuple):
+class ParaphrasePair(NamedTuple):
     """Two sentences, what they are to each other, and how the pair was made."""
 
     first: str
@@ -70,9 +70,9 @@ class ParaphraseDraw(SentenceDraw):
 
     hard: bool = True
 
-    def pair(self, label: int) -> Pair:
+    def pair(self, label: int) -> ParaphrasePair:
         """A pair with this label: 1 for a paraphrase, 0 for none."""
-        makers: tuple[Callable[[int], Pair], ...] = (
+        makers: tuple[Callable[[int], ParaphrasePair], ...] = (
             self._acting,
             self._acting,
             self._giving,
@@ -99,7 +99,7 @@ class ParaphraseDraw(SentenceDraw):
     def _changed(self, label: int) -> bool:
         return not label and (not self.hard or self.chance(_CHANGED_SHARE))
 
-    def _acting(self, label: int) -> Pair:
+    def _acting(self, label: int) -> ParaphrasePair:
         """One person acts on another: active, passive, clefts, fronted time."""
         verb = self.pick(LEXICON.reversible)
         agent = self._person()
@@ -125,7 +125,7 @@ class ParaphraseDraw(SentenceDraw):
         elif self.chance(0.15):
             event.negation = "not"
 
-    def _giving(self, label: int) -> Pair:
+    def _giving(self, label: int) -> ParaphrasePair:
         """Somebody gives somebody something: both orders, both passives."""
         verb = self.pick(LEXICON.ditransitive)
         agent = self._person()
@@ -148,7 +148,7 @@ class ParaphraseDraw(SentenceDraw):
 
     def _forms(
         self, event: Event, forms: tuple[tuple[str, Callable[[Event], Clause]], ...], label: int
-    ) -> Pair:
+    ) -> ParaphrasePair:
         """Two forms of the event, the second of another event where the label says so."""
         i, j = self.rng.sample(range(len(forms)), 2)
         if event.time and not event.time.startswith("adv") and self.chance(0.4):
@@ -162,7 +162,9 @@ class ParaphraseDraw(SentenceDraw):
             other, kind = self._altered(other), f"{kind}, changed word"
         elif not label:
             other, kind = self._swapped(other), f"{kind}, exchanged"
-        return Pair(write(close(forms[i][1](event))), write(close(forms[j][1](other))), label, kind)
+        return ParaphrasePair(
+            write(close(forms[i][1](event))), write(close(forms[j][1](other))), label, kind
+        )
 
     def _swapped(self, event: Event) -> Event:
         """The same words in other roles."""
@@ -201,7 +203,7 @@ class ParaphraseDraw(SentenceDraw):
             return event.but(recipient=other)
         return event.but(subject=self._person(event.subject, event.recipient))
 
-    def _ordered(self, label: int) -> Pair:
+    def _ordered(self, label: int) -> ParaphrasePair:
         """Two events in time: "A before B", "before B, A", "B after A"."""
         first, second = self._brief(), self._brief()
         while second.verb.lemma == first.verb.lemma or second.subject.noun is first.subject.noun:
@@ -228,7 +230,7 @@ class ParaphraseDraw(SentenceDraw):
             text = self._joined(first, word, second, fronted=self.chance(0.5))
             if text == base:
                 text = self._joined(second, opposite, first, fronted=self.chance(0.5))
-        return Pair(base, text, label, kind)
+        return ParaphrasePair(base, text, label, kind)
 
     def _brief(self) -> Event:
         event = self.action(self._person())
@@ -250,7 +252,7 @@ class ParaphraseDraw(SentenceDraw):
             whole.root.right.append(dependent)
         return write(close(whole))
 
-    def _surprised(self, label: int) -> Pair:
+    def _surprised(self, label: int) -> ParaphrasePair:
         """It surprised X that Y …; that Y … surprised X."""
         verb: Verb = self.pick(LEXICON.surprise)
         event = self._brief()
@@ -268,4 +270,6 @@ class ParaphraseDraw(SentenceDraw):
             kind = "extraposition, changed word"
         elif not label:
             event, kind = self._swapped(event), "extraposition, exchanged"
-        return Pair(base, write(close(extraposed(event, verb, initial=not initial))), label, kind)
+        return ParaphrasePair(
+            base, write(close(extraposed(event, verb, initial=not initial))), label, kind
+        )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bertology.data.grammar.lexicon import article
-from bertology.data.grammar.meaning import Entity, Place
+from bertology.data.grammar.meaning import Adjunct, Entity
 from bertology.data.grammar.tree import Node
 
-__all__ = ["Prepositional", "adverb", "noun_phrase", "place_phrase", "pronoun", "time_phrase"]
+__all__ = ["Prepositional", "adjunct_phrase", "adverb", "noun_phrase", "pronoun", "time_phrase"]
 
 # nominative, accusative, possessive, reflexive
 _PRONOUNS = {
@@ -94,7 +94,7 @@ def noun_phrase(entity: Entity, rel: str, case: str = "nominative") -> Node:
     return node
 
 
-def place_phrase(place: Place, rel: str = "obl") -> Node:
+def adjunct_phrase(place: Adjunct, rel: str = "obl") -> Node:
     """A preposition with its noun phrase."""
     node = noun_phrase(place.entity, rel, "accusative")
     node.left.insert(0, Node(place.preposition, place.preposition, "ADP", "case"))
@@ -105,11 +105,11 @@ def place_phrase(place: Place, rel: str = "obl") -> Node:
 class Prepositional:
     """A prepositional phrase that modifies a noun."""
 
-    place: Place
+    place: Adjunct
 
     def node(self) -> Node:
         """The tree, hung on a noun."""
-        return place_phrase(self.place, "nmod")
+        return adjunct_phrase(self.place, "nmod")
 
 
 _TIME_LEMMAS = {"Sundays": "Sunday", "days": "day", "weeks": "week"}

@@ -16,7 +16,7 @@ from bertology.data.grammar.constructions import cleft, extraposed
 from bertology.data.grammar.events import EventDraw
 from bertology.data.grammar.lexicon import LEXICON
 from bertology.data.grammar.meaning import Entity, Event
-from bertology.data.grammar.phrases import noun_phrase, place_phrase
+from bertology.data.grammar.phrases import adjunct_phrase, noun_phrase
 from bertology.data.grammar.tree import Clause, Node
 
 __all__ = ["SentenceDraw", "draw_sentences"]
@@ -281,7 +281,7 @@ class SentenceDraw(EventDraw):
         node = noun_phrase(thing, "nsubj")
         form = {"past": ("was", "were"), "present": ("is", "are")}[tense][thing.plural]
         verb = Node(form, "be", "VERB", "root")
-        where = place_phrase(place)
+        where = adjunct_phrase(place)
         verb.left = [Node("there", "there", "PRON", "expl")]
         verb.right = [node, where]
         roles = {"theme": node, "location": where}

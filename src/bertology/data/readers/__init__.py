@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bertology.data.readers.request import Reader, Request
+from bertology.data.readers.request import ReadFunction, Request
 from bertology.registry import Registry
 
-__all__ = ["READERS", "Reader", "Request"]
+__all__ = ["READERS", "ReadFunction", "Request"]
 
 _NAMES = (
     "conllu", "csv", "framenet", "glue", "grammar", "hub", "jsonl", "lama", "minimal-pairs",
@@ -23,4 +23,4 @@ def _built_in() -> Mapping[str, str]:
     return {name: f"{__name__}.{name.replace('-', '_')}:read" for name in _NAMES}
 
 
-READERS: Registry[Reader] = Registry("reader", group="bertology.readers", builtin=_built_in)
+READERS: Registry[ReadFunction] = Registry("reader", group="bertology.readers", builtin=_built_in)

@@ -10,7 +10,7 @@ from typing import Any
 from bertology.data.corpus import Corpus, Task
 from bertology.errors import DataError
 
-__all__ = ["OPTIONS", "MissingSplitError", "Reader", "Request"]
+__all__ = ["OPTIONS", "MissingSplitError", "ReadFunction", "Request"]
 
 OPTIONS: dict[str, str] = {
     "header": "CSV: false when the first row is data (columns are then '0', '1', …), or the names",
@@ -45,4 +45,4 @@ class MissingSplitError(DataError):
     """The folder is there and of the right layout, and the files of one split are not in it."""
 
 
-Reader = Callable[[str | Path, Request | None], Corpus]
+ReadFunction = Callable[[str | Path, Request | None], Corpus]

@@ -20,7 +20,7 @@ from bertology.errors import CapabilityError
 from bertology.model.hooks.attention import IMPLEMENTATION, KEYWORD
 from bertology.model.hooks.walking import every_module
 from bertology.model.interventions import Intervention
-from bertology.model.place import Place
+from bertology.model.site_context import SiteContext
 from bertology.model.sites import HEAD_KINDS, Kind, Sites
 from bertology.model.trace import Trace
 
@@ -40,7 +40,7 @@ __all__ = [
 class Reducer(Protocol):
     """Takes values as they pass and keeps only what it needs of them."""
 
-    def update(self, value: Tensor, place: Place) -> None:
+    def update(self, value: Tensor, at: SiteContext) -> None:
         """See one layer's value of one batch: (B, H, T, …) or (B, T, width)."""
         ...
 
@@ -121,13 +121,13 @@ class Instrument:
             value = numbering.spread(value, tap.stack, layer, kind)
             if "values" in facts:
                 facts["values"] = numbering.spread(facts["values"], tap.stack, layer, Kind.OUTPUT)
-        place = self._place(tap, kind, value, **facts)
+        at = self._context(tap, kind, value, **facts)
         for edit in self.edits_at(tap.stack, kind, layer):
-            value = edit.apply(value, place)
-        value = self.see(place, value)
+            value = edit.apply(value, at)
+        value = self.see(at, value)
         return numbering.gather(value, tap.stack, layer) if by_head else value
 
-    def _place(self, tap: _Tap, kind: Kind, value: Tensor, **facts: Any) -> Place:
+    def _context(self, tap: _Tap, kind: Kind, value: Tensor, **facts: Any) -> SiteContext:
         batch = self.trace.batch
         real = batch.real
         if tap.stack != self.encoder.family.main_stack:
@@ -137,35 +137,35 @@ class Instrument:
             whole = real.new_ones((value.shape[0], length))
             real = whole if given is None else given.bool()
         entry = tap.counter.entry
-        return Place(tap.stack, tap.counter.layer, kind, real, len(batch), entry, **facts)
+        return SiteContext(tap.stack, tap.counter.layer, kind, real, len(batch), entry, **facts)
 
-    def see(self, place: Place, value: Tensor) -> Tensor:
+    def see(self, at: SiteContext, value: Tensor) -> Tensor:
         """Record and reduce; in a run with gradients the value becomes a node to ask them of."""
-        wanted = [s for s in self.records if self._is_at(s, place)]
+        wanted = [s for s in self.records if self._is_at(s, at)]
         if self.gradients and wanted and not value.requires_grad:
             value = value.detach().requires_grad_()
         for sites in wanted:
-            self.trace.keep(sites, place.layer, value)
+            self.trace.keep(sites, at.layer, value)
         for sites, reducer in self.reducers:
-            if self._is_at(sites, place):
-                partial = place.kind in HEAD_KINDS and len(sites.heads) != value.shape[1]
+            if self._is_at(sites, at):
+                partial = at.kind in HEAD_KINDS and len(sites.heads) != value.shape[1]
                 seen = value[:, list(sites.heads)] if partial else value
-                reducer.update(seen, place)
+                reducer.update(seen, at)
         return value
 
     @staticmethod
-    def _is_at(sites: Sites, place: Place) -> bool:
-        same = sites.stack == place.stack and sites.kind is place.kind
-        return same and place.layer in sites.layers
+    def _is_at(sites: Sites, at: SiteContext) -> bool:
+        same = sites.stack == at.stack and sites.kind is at.kind
+        return same and at.layer in sites.layers
 
     def contribute(self, tap: _Tap, output: Tensor) -> None:
         """Each head's output through its own slice of the output projection."""
         layer = tap.counter.layer
         weight = self.encoder.projection_weight(layer, tap.stack)  # (H, D, M)
         value = torch.einsum("bhtd,hdm->bhtm", output, weight)
-        place = self._place(tap, Kind.CONTRIBUTION, value)
+        at = self._context(tap, Kind.CONTRIBUTION, value)
         value = self.encoder.numbering.spread(value, tap.stack, layer, Kind.CONTRIBUTION)
-        value = self.see(place, value)
+        value = self.see(at, value)
         if self.gradients:
             self._projected[tap.stack] = value.sum(1)
 

@@ -20,7 +20,7 @@ from bertology.model.families import Capability
 from bertology.model.masked_lm.masking import (
     Copies,
     Masked,
-    Progress,
+    OnScored,
     Sequences,
     log_probabilities,
     tokenize,
@@ -78,7 +78,7 @@ def cloze(
     candidates: Sequence[str] | Sequence[Sequence[str]] | None = None,
     top_k: int = 10,
     tokens_per_batch: int = 4096,
-    progress: Progress | None = None,
+    progress: OnScored | None = None,
 ) -> list[Cloze]:
     """Fill the blanks of texts.
 

@@ -27,7 +27,7 @@ __all__ = [
     "Copies",
     "Ints",
     "Masked",
-    "Progress",
+    "OnScored",
     "Sequences",
     "beginnings",
     "flat",
@@ -37,7 +37,7 @@ __all__ = [
 
 Ints = NDArray[np.int64]
 
-Progress = Callable[[int, int], None]  # masked sequences done, and in all
+OnScored = Callable[[int, int], None]  # masked sequences done, and in all
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def log_probabilities(
     copies: Copies,
     *,
     tokens_per_batch: int = 4096,
-    progress: Progress | None = None,
+    progress: OnScored | None = None,
 ) -> Iterator[tuple[list[int], Tensor]]:
     """For each batch: which copies are in it, and (B, V) log-probabilities at their masks."""
     done = 0

@@ -25,7 +25,7 @@ from bertology.model.masked_lm.cloze import Cloze, Prediction, cloze
 from bertology.model.masked_lm.masking import (
     Copies,
     Ints,
-    Progress,
+    OnScored,
     Sequences,
     beginnings,
     flat,
@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 Method = Literal["within-word-l2r", "original"]
-METHODS = ("within-word-l2r", "original")
+SCORING_METHODS = ("within-word-l2r", "original")
 
 
 @dataclass(frozen=True)
@@ -73,15 +73,15 @@ def pseudo_log_likelihood(
     *,
     method: Method = "within-word-l2r",
     tokens_per_batch: int = 4096,
-    progress: Progress | None = None,
+    progress: OnScored | None = None,
 ) -> list[Likelihood]:
     """Score texts, or pairs of texts, by masking one token at a time.
 
     All masked copies of all texts are batched together by length. `progress` is called with the
     number of copies done and their number in all.
     """
-    if method not in METHODS:
-        raise UnknownNameError("scoring method", method, METHODS)
+    if method not in SCORING_METHODS:
+        raise UnknownNameError("scoring method", method, SCORING_METHODS)
     many: list[Any] = [texts] if isinstance(texts, str | tuple) else list(texts)
     rows = tokenize(encoder, many)
     copies = _copies(encoder, rows, method)
@@ -102,7 +102,7 @@ def compare_pairs(
     *,
     method: Method = "within-word-l2r",
     tokens_per_batch: int = 4096,
-    progress: Progress | None = None,
+    progress: OnScored | None = None,
 ) -> NDArray[np.float64]:
     """Minimal pairs: how much likelier each good sentence is than the bad one beside it.
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bertology.model.batch import Batch
-from bertology.model.place import Place
+from bertology.model.site_context import SiteContext
 
 if TYPE_CHECKING:
     from bertology.model.hooks.instrument import Reducer
@@ -75,9 +75,9 @@ class ClassAttention:
         self._groups, self._words, self._signs = groups, list(words), list(signs)
         self._found: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
 
-    def update(self, value: Tensor, place: Place) -> None:
+    def update(self, value: Tensor, at: SiteContext) -> None:
         """Take one layer: (B, H, T, S)."""
-        real = place.real.float()
+        real = at.real.float()
         weight = real / real.sum(-1, keepdim=True)
         received = torch.einsum("bhts,bt->bhs", value.float(), weight)
         masks = self._groups.masks
@@ -91,7 +91,7 @@ class ClassAttention:
                 places = self._groups.places.masked_fill(~among, -1)
                 expected[:, chosen] = expected_maximum(received, places, masks[:, chosen])
         found = (_largest(received, masks), expected.float(), share)
-        self._found[place.layer] = tuple(t.cpu() for t in found)  # type: ignore[assignment]
+        self._found[at.layer] = tuple(t.cpu() for t in found)  # type: ignore[assignment]
 
     def value(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Score, expected score and share, each (B, C, layers, H); NaN where a class is absent."""
@@ -107,13 +107,13 @@ class FirstTokenAttention:
         self._masks, self._first = masks, first  # (B, C, T), and (B, T) True at the first token
         self._found: dict[int, tuple[Tensor, Tensor]] = {}
 
-    def update(self, value: Tensor, place: Place) -> None:
+    def update(self, value: Tensor, at: SiteContext) -> None:
         """Take one layer: (B, H, T, S)."""
         row = torch.einsum("bhts,bt->bhs", value.float(), self._first.float())
         share = torch.einsum("bhs,bcs->bch", row, self._masks.float())
         there = self._first.any(-1)[:, None, None]  # a family without [CLS] has nothing to tell
         found = (_largest(row, self._masks), share)
-        self._found[place.layer] = tuple(  # type: ignore[assignment]
+        self._found[at.layer] = tuple(  # type: ignore[assignment]
             torch.where(there, t, torch.nan).cpu() for t in found
         )
 
@@ -130,10 +130,10 @@ class Several:
     def __init__(self, reducers: Sequence[Reducer]) -> None:
         self._reducers = list(reducers)
 
-    def update(self, value: Tensor, place: Place) -> None:
+    def update(self, value: Tensor, at: SiteContext) -> None:
         """Pass one layer on."""
         for reducer in self._reducers:
-            reducer.update(value, place)
+            reducer.update(value, at)
 
 
 def _largest(received: Tensor, masks: Tensor) -> Tensor:

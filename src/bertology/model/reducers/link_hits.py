@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bertology.model.batch import Batch
-from bertology.model.place import Place
+from bertology.model.site_context import SiteContext
 
 __all__ = ["LinkHits", "LinkedWords", "MostAttended"]
 
@@ -83,7 +83,7 @@ class MostAttended:
         self._linked = linked
         self._found: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
 
-    def update(self, value: Tensor, place: Place) -> None:
+    def update(self, value: Tensor, at: SiteContext) -> None:
         """Take one layer: (B, H, T, S)."""
         of = self._linked
         rows = of.queries[:, None].to(value.device) @ value.float()  # (B, H, K, S)
@@ -92,7 +92,7 @@ class MostAttended:
         everything = weights.masked_fill(barred, -1.0)
         words = everything.masked_fill(of.special[:, None, None], -1.0)
         elsewhere = self._elsewhere(value.float())
-        self._found[place.layer] = (self._share(words), self._share(everything), elsewhere)
+        self._found[at.layer] = (self._share(words), self._share(everything), elsewhere)
 
     def _elsewhere(self, value: Tensor) -> Tensor:
         """(B, H): the share of other words from which a link's target is attended to most."""

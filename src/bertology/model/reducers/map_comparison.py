@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from bertology.model.batch import Batch, Text
-from bertology.model.place import Place
+from bertology.model.site_context import SiteContext
 
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
@@ -74,8 +74,8 @@ class _Kept:
     def __init__(self) -> None:
         self.layers: dict[int, Tensor] = {}
 
-    def update(self, value: Tensor, place: Place) -> None:
-        self.layers[place.layer] = value
+    def update(self, value: Tensor, at: SiteContext) -> None:
+        self.layers[at.layer] = value
 
 
 class _Compared:
@@ -85,16 +85,16 @@ class _Compared:
         self._before = before
         self.layers: dict[int, Tensor] = {}
 
-    def update(self, value: Tensor, place: Place) -> None:
-        real = place.real
+    def update(self, value: Tensor, at: SiteContext) -> None:
+        real = at.real
         both = (real[:, :, None] & real[:, None, :])[:, None]  # (B, 1, T, T)
-        before = self._before.pop(place.layer).to(value.device)  # the other model may lie elsewhere
+        before = self._before.pop(at.layer).to(value.device)  # the other model may lie elsewhere
         one, two = (m.float().masked_fill(~both, 0.0) for m in (value, before))
         share = real / real.sum(-1, keepdim=True)  # (B, T)
         divergence = torch.einsum("bht,bt->bh", _divergences(one, two), share)
         one, two = (m / m.flatten(2).norm(dim=-1)[..., None, None] for m in (one, two))
         distances = [_half_square(one, t) for t in (two, two.roll(-1, dims=1))]
-        self.layers[place.layer] = torch.stack([distances[0], divergence, distances[1]])
+        self.layers[at.layer] = torch.stack([distances[0], divergence, distances[1]])
 
 
 def _half_square(one: Tensor, two: Tensor) -> Tensor:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["MEASURES", "REACH", "in_sentences", "map_measures", "offset_masses", "own_segment"]
+__all__ = ["MAP_MEASURES", "REACH", "in_sentences", "map_measures", "offset_masses", "own_segment"]
 
-MEASURES = (
+MAP_MEASURES = (
     "entropy",  # of a query's attention, 1 when it is even over all tokens, 0 when on one
     "near",  # attention to the token itself and its two neighbours
     "offset",  # attention to the one relative position that takes most, -REACH … REACH
@@ -27,7 +27,7 @@ _LEAST = 1e-30  # so that 0 · log 0 is 0
 
 
 def map_measures(maps: Tensor, segments: Tensor) -> Tensor:
-    """All measures of every map: (len(MEASURES), B, H).
+    """All measures of every map: (len(MAP_MEASURES), B, H).
 
     Args:
         maps: Attention (B, H, T, T).

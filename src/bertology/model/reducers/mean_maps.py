@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from bertology.errors import CapabilityError, ParameterError
-from bertology.model.place import Place
 from bertology.model.shape import Shape
+from bertology.model.site_context import SiteContext
 
 __all__ = ["RelativeMaps"]
 
@@ -28,7 +28,7 @@ class RelativeMaps:
         self._sum = torch.zeros(shape.layers, shape.heads, size, size, dtype=torch.float64)
         self._examples = torch.zeros(shape.layers, dtype=torch.float64)
 
-    def update(self, value: Tensor, place: Place) -> None:
+    def update(self, value: Tensor, at: SiteContext) -> None:
         """Add one layer of one batch: (B, H, T, S)."""
         heads = self._sum.shape[1]
         if value.shape[1] != heads:
@@ -36,12 +36,12 @@ class RelativeMaps:
                 f"RelativeMaps needs all {heads} heads of a layer and was given {value.shape[1]}.",
                 hint="Name the site with head.*",
             )
-        covered = _covered(place.real, self.size)  # (B, size, T)
+        covered = _covered(at.real, self.size)  # (B, size, T)
         rows = covered / covered.sum(-1, keepdim=True)
         shares = covered / covered.sum(1, keepdim=True).clamp_min(1e-12)
         laid = rows[:, None] @ value.float() @ shares[:, None].transpose(-1, -2)
-        self._sum[place.layer] += laid.sum(0).double().cpu()
-        self._examples[place.layer] += value.shape[0]
+        self._sum[at.layer] += laid.sum(0).double().cpu()
+        self._examples[at.layer] += value.shape[0]
 
     def sums(self) -> tuple[Tensor, int]:
         """Sums (layers, heads, size, size) over examples, and their number."""

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bertology.errors import CapabilityError
-from bertology.model.place import Place
 from bertology.model.shape import Shape
+from bertology.model.site_context import SiteContext
 
 __all__ = ["Aim", "PairMaxima"]
 
@@ -51,7 +51,7 @@ class PairMaxima:
         self._cell = torch.tensor([aim.cell for aim in aims], dtype=torch.long)
         self._count.index_add_(0, self._cell, torch.ones(len(aims), dtype=torch.float64))
 
-    def update(self, value: Tensor, place: Place) -> None:
+    def update(self, value: Tensor, at: SiteContext) -> None:
         """Add one layer of one batch: (B, H, T, S)."""
         heads = self._sum.shape[2]
         if value.shape[1] != heads:
@@ -65,12 +65,12 @@ class PairMaxima:
         rows, queries, keys, sets = (
             t.to(device) for t in (self._rows, self._queries, self._keys, self._set)
         )
-        start = place.real.long().argmax(-1).to(device)[rows]  # padding may be on the left
+        start = at.real.long().argmax(-1).to(device)[rows]  # padding may be on the left
         weights = value[rows, :, queries + start, keys + start].float()  # (P, H)
         maxima = torch.zeros(len(self._cell), heads, device=device)
         where = sets[:, None].expand(-1, heads)
         maxima.scatter_reduce_(0, where, weights, "amax")  # from 0: weights are not negative
-        self._sum[:, place.layer].index_add_(0, self._cell, maxima.double().cpu())
+        self._sum[:, at.layer].index_add_(0, self._cell, maxima.double().cpu())
 
     def means(self) -> NDArray[np.float32]:
         """(cells, layers, heads); NaN for cells that nothing was aimed at."""

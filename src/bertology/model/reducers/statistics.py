@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from bertology.errors import CapabilityError
-from bertology.model.place import Place
 from bertology.model.shape import Shape
+from bertology.model.site_context import SiteContext
 
 __all__ = ["AttentionStatistics", "MeanOutput"]
 
@@ -19,12 +19,12 @@ class MeanOutput:
         self._sum = torch.zeros(shape.layers, shape.heads, shape.head_size, dtype=torch.float64)
         self._count = torch.zeros(shape.layers, dtype=torch.float64)
 
-    def update(self, value: Tensor, place: Place) -> None:
+    def update(self, value: Tensor, at: SiteContext) -> None:
         """Add one layer of one batch: (B, H, T, D)."""
         _check_heads(value, self._sum.shape[1], "MeanOutput")
-        real = place.real.float()  # (B, T); sums in half precision would lose tokens
-        self._sum[place.layer] += torch.einsum("bhtd,bt->hd", value.float(), real).double().cpu()
-        self._count[place.layer] += float(real.sum())
+        real = at.real.float()  # (B, T); sums in half precision would lose tokens
+        self._sum[at.layer] += torch.einsum("bhtd,bt->hd", value.float(), real).double().cpu()
+        self._count[at.layer] += float(real.sum())
 
     @property
     def value(self) -> Tensor:
@@ -48,11 +48,11 @@ class AttentionStatistics:
         self._squares = torch.zeros_like(self._sum)
         self._examples = torch.zeros(shape.layers, dtype=torch.float64)
 
-    def update(self, value: Tensor, place: Place) -> None:
+    def update(self, value: Tensor, at: SiteContext) -> None:
         """Add one layer of one batch: (B, H, T, S)."""
         _check_heads(value, self._sum.shape[2], "AttentionStatistics")
         value = value.float()
-        real = place.real.float()  # (B, T)
+        real = at.real.float()  # (B, T)
         share = real / real.sum(-1, keepdim=True)  # each real query's weight in its example
         size = value.shape[-1]
         offsets = [
@@ -68,9 +68,9 @@ class AttentionStatistics:
         entropy = torch.einsum("bht,bt->bh", torch.special.entr(value).sum(-1), share)
         distance = torch.einsum("bhts,bts->bh", value, self._distances(size, value, share))
         found = torch.stack([*offsets, first, last, entropy, distance])  # (statistics, B, H)
-        self._sum[:, place.layer] += found.sum(1).double().cpu()
-        self._squares[:, place.layer] += found.square().sum(1).double().cpu()
-        self._examples[place.layer] += value.shape[0]
+        self._sum[:, at.layer] += found.sum(1).double().cpu()
+        self._squares[:, at.layer] += found.square().sum(1).double().cpu()
+        self._examples[at.layer] += value.shape[0]
 
     def _distances(self, size: int, like: Tensor, share: Tensor) -> Tensor:
         where = torch.arange(size, device=like.device, dtype=like.dtype)

@@ -31,9 +31,9 @@ from bertology.model.sweeps.post_norm import Disable, PostNormLayer, disabled_ou
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
-__all__ = ["METHODS", "Sweep", "Variant"]
+__all__ = ["ABLATIONS", "Sweep", "Variant"]
 
-METHODS = ("uniform", "zero", "mean")
+ABLATIONS = ("uniform", "zero", "mean")
 Heads = tuple[tuple[int, int], ...]
 # Not cuDNN's: it plans anew for every shape, and a sweep has hundreds of shapes.
 _BACKENDS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
@@ -66,8 +66,8 @@ class Sweep:
         means: Tensor | None = None,
         fast: bool | None = None,
     ) -> None:
-        if method not in METHODS:
-            raise ParameterError("method", "Sweep", f"be one of {', '.join(METHODS)}", method)
+        if method not in ABLATIONS:
+            raise ParameterError("method", "Sweep", f"be one of {', '.join(ABLATIONS)}", method)
         if method == "mean" and means is None:
             raise ParameterError("means", "Sweep", "be given for method 'mean'", means)
         if any(not v.heads for v in variants):

@@ -14,7 +14,7 @@ from bertology.annotated.map_types.examples import (
     LONGEST,
     SHORTEST,
     VARIABLE,
-    Kept,
+    ExampleMap,
     add_kept,
     choose,
     kept_in,
@@ -291,12 +291,12 @@ class MapTypes(SampledStudy[MapTypesResult]):
         import xarray as xr
 
         from bertology.annotated.map_types.reading import read_batches
-        from bertology.model.reducers.map_measures import MEASURES
+        from bertology.model.reducers.map_measures import MAP_MEASURES
 
         block, shape = self.of_block(part, corpus), encoder.shape
         texts, lengths = block.texts, np.zeros(len(block), np.int64)
         types = np.zeros((len(texts), shape.layers, shape.heads), np.uint8)
-        sums = np.zeros((len(MEASURES), shape.layers, shape.heads))
+        sums = np.zeros((len(MAP_MEASURES), shape.layers, shape.heads))
         batches = encoder.batches(texts, tokens_per_batch=context.batch_tokens)
         for reading in read_batches(encoder, batches, measures=self.measures):
             here = list(reading.batch.indices)
@@ -308,7 +308,7 @@ class MapTypes(SampledStudy[MapTypesResult]):
         data = xr.Dataset({"type": (dims, types)}, attrs=facts)
         if self.measures:
             data["measure"] = (("name", "layer", "head"), sums)
-            data = data.assign_coords(name=list(MEASURES))
+            data = data.assign_coords(name=list(MAP_MEASURES))
         places, batch_tokens = choose(types, lengths), context.batch_tokens
         return add_kept(data, record(encoder, block, types, places, batch_tokens=batch_tokens))
 
@@ -363,13 +363,13 @@ class _Seen:
     by_layer: Floats  # (example, layer, type): shares among the layer's heads
     by_head: Floats  # (layer, head, type): shares among examples
     measures: Any  # (name, layer, head), mean over examples; or None
-    kept: Sequence[Kept]  # the first maps of each type
+    kept: Sequence[ExampleMap]  # the first maps of each type
 
     @classmethod
     def of(cls, parts: Iterator[xr.Dataset]) -> _Seen:
         """Go through the parts once."""
         by_layer, counts, sums = [], [], []
-        kept: list[Kept] = []
+        kept: list[ExampleMap] = []
         for part in parts:
             types = part["type"].to_numpy()  # (example, layer, head)
             is_type = np.stack([types == i for i in range(len(MAP_TYPES))], -1)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
     from bertology.train.pretrain.config import Pretraining
-    from bertology.train.pretrain.loop import Report
+    from bertology.train.pretrain.loop import StepReport
     from bertology.train.pretrain.shards import Shards
     from bertology.train.pretrain.trial import Tuning
 
@@ -331,11 +331,11 @@ def split_part(part: str) -> tuple[str, int]:
     return variant, int(seed)
 
 
-def heard(context: Context) -> Callable[[Report], None]:
+def heard(context: Context) -> Callable[[StepReport], None]:
     """Tells the progress bar of each report what is new."""
     done = 0
 
-    def tell(report: Report) -> None:
+    def tell(report: StepReport) -> None:
         nonlocal done
         context.advance(report.step - done)
         done = report.step

@@ -15,10 +15,10 @@ from bertology.errors import DataError
 from bertology.train.fresh import Architecture
 from bertology.train.pretrain.chance import Chance
 from bertology.train.pretrain.config import Masking, Objective, Stage
-from bertology.train.pretrain.masking import Pieces
+from bertology.train.pretrain.masking import MaskableVocabulary
 from bertology.train.pretrain.network import Network
 from bertology.train.pretrain.pairings import find_pairing
-from bertology.train.pretrain.rows import Plan, Rows, Text, fill
+from bertology.train.pretrain.rows import RowPlan, Rows, ShardText, fill
 from bertology.train.pretrain.shards import HELD_OUT, Shard, Shards
 
 __all__ = ["check_held_out", "evaluate_mlm", "held_out"]
@@ -86,7 +86,7 @@ def _summed(
 ) -> dict[str, tuple[float, float, float]]:
     """Loss (summed over predictions), right predictions, and predictions, for each loss."""
     device = next(network.parameters()).device
-    pieces = Pieces.of(shards, device)
+    pieces = MaskableVocabulary.of(shards, device)
     chance = _chance(seed)
     sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     with _judging(network):
@@ -104,7 +104,7 @@ def _batches(
 ) -> Iterator[Rows]:
     device = next(network.parameters()).device
     shard = shards.open(HELD_OUT)
-    text = Text.of(shard, shards, device)
+    text = ShardText.of(shard, shards, device)
     draw = _draw(chance)
     plan = _plan(shard, network.stages[stage], length, draw)
     chosen = np.sort(draw.permutation(len(plan))[:_ROWS])
@@ -122,7 +122,7 @@ def _draw(chance: Chance) -> np.random.Generator:
     return np.random.default_rng(abs(chance("plan").key))
 
 
-def _plan(shard: Shard, stage: Stage, length: int, draw: np.random.Generator) -> Plan:
+def _plan(shard: Shard, stage: Stage, length: int, draw: np.random.Generator) -> RowPlan:
     pairing = find_pairing(stage.objective.pairing)
     try:
         plan = pairing.plan(shard, length, draw)

@@ -11,14 +11,14 @@ import torch
 from bertology.errors import DataError
 from bertology.train.pretrain.chance import Chance
 from bertology.train.pretrain.pairings import Pairing
-from bertology.train.pretrain.rows import Ints, Plan, Rows, Text, fill
+from bertology.train.pretrain.rows import Ints, RowPlan, Rows, ShardText, fill
 from bertology.train.pretrain.shards import Shards
 
-__all__ = ["Batch", "Feed", "Library", "Place"]
+__all__ = ["Feed", "FeedPosition", "Library", "RowBatch"]
 
 
 @dataclass(frozen=True)
-class Place:
+class FeedPosition:
     """Where a feed is; all it needs to go on from there."""
 
     turn: int = 0  # which pass over the shards
@@ -32,7 +32,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Batch:
+class RowBatch:
     """Rows, and the source of the random numbers for hiding some of their tokens."""
 
     rows: Rows
@@ -44,15 +44,15 @@ class Library:
 
     def __init__(self, shards: Shards, device: torch.device, *, keep: int = 1) -> None:
         self.shards, self.device, self.keep = shards, device, keep
-        self._kept: dict[str, Text] = {}  # the one that was asked for last is the last
+        self._kept: dict[str, ShardText] = {}  # the one that was asked for last is the last
 
-    def text(self, name: str) -> Text:
+    def text(self, name: str) -> ShardText:
         """The tokens of a shard."""
         text = self._kept.pop(name, None)
         if text is None:
             while len(self._kept) >= self.keep:
                 self._kept.pop(next(iter(self._kept)))  # the old one goes before the new one comes
-            text = Text.of(self.shards.open(name), self.shards, self.device)
+            text = ShardText.of(self.shards.open(name), self.shards, self.device)
         self._kept[name] = text
         return text
 
@@ -72,17 +72,17 @@ class Feed:
     ) -> None:
         self.library, self.pairing, self.chance = library, pairing, chance
         self.copies, self.cuts, self.share = copies, cuts or copies, share
-        self.place = Place()
-        self._pass: tuple[Place, Plan, Ints] | None = None
+        self.place = FeedPosition()
+        self._pass: tuple[FeedPosition, RowPlan, Ints] | None = None
         # Planning a pass takes about a second for 100 M tokens: done while the last one is used.
         self._planner = ThreadPoolExecutor(1)
-        self._ahead: tuple[Place, Future[tuple[Plan, Ints]]] | None = None
+        self._ahead: tuple[FeedPosition, Future[tuple[RowPlan, Ints]]] | None = None
 
-    def next(self, rows: int, length: int) -> Batch:
+    def next(self, rows: int, length: int) -> RowBatch:
         """`rows` rows of `length` tokens (of which this process gets its share)."""
         if self.place.length != length:
             started = self.place.turn + (1 if self.place.length else 0)
-            self.place = Place(turn=started, length=length)
+            self.place = FeedPosition(turn=started, length=length)
         plan, order = self._current()
         skipped = 0
         while self.place.row + rows > len(order):  # what is left of a pass is no whole batch
@@ -97,12 +97,12 @@ class Feed:
         name = self._shard(place)
         text = self.library.text(name)
         chance = self.chance("rows", _of(self.copies, place.turn), name, length)
-        return Batch(fill(text, plan.take(chosen), chosen, length), chance)
+        return RowBatch(fill(text, plan.take(chosen), chosen, length), chance)
 
     def check(self, rows: int, length: int) -> None:
         """Refuse, before any training, a length at which the text gives no batch."""
         names = range(len(self.library.shards.names))
-        most = max(len(self._planned(Place(shard=i, length=length))[0]) for i in names)
+        most = max(len(self._planned(FeedPosition(shard=i, length=length))[0]) for i in names)
         if most < rows:
             raise self._too_little(rows, length, most)
 
@@ -117,7 +117,7 @@ class Feed:
         """Stop planning ahead."""
         self._planner.shutdown(wait=True, cancel_futures=True)
 
-    def _shard(self, place: Place) -> str:
+    def _shard(self, place: FeedPosition) -> str:
         names = self.library.shards.names
         order = self._draw("shards", place.turn).permutation(len(names))
         return names[int(order[place.shard])]
@@ -125,7 +125,7 @@ class Feed:
     def _draw(self, *path: int | str) -> np.random.Generator:
         return np.random.default_rng(abs(self.chance(*path).key))
 
-    def _current(self) -> tuple[Plan, Ints]:
+    def _current(self) -> tuple[RowPlan, Ints]:
         here = replace(self.place, row=0)
         if self._pass is None or self._pass[0] != here:
             if self._ahead is not None and self._ahead[0] == here:
@@ -136,12 +136,12 @@ class Feed:
             self._ahead = after, self._planner.submit(self._planned, after)
         return self._pass[1], self._pass[2]
 
-    def _following(self, place: Place) -> Place:
+    def _following(self, place: FeedPosition) -> FeedPosition:
         last = place.shard + 1 == len(self.library.shards.names)
         turn, shard = (place.turn + 1, 0) if last else (place.turn, place.shard + 1)
-        return Place(turn=turn, shard=shard, length=place.length)
+        return FeedPosition(turn=turn, shard=shard, length=place.length)
 
-    def _planned(self, place: Place) -> tuple[Plan, Ints]:
+    def _planned(self, place: FeedPosition) -> tuple[RowPlan, Ints]:
         """The rows of a pass over one shard, and the order they are used in."""
         name = self._shard(place)
         version = _of(self.cuts, place.turn)

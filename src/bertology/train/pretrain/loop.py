@@ -19,9 +19,9 @@ from bertology.train.pretrain import state
 from bertology.train.pretrain.chance import Chance
 from bertology.train.pretrain.config import Phase, Pretraining
 from bertology.train.pretrain.evaluate import check_held_out, held_out
-from bertology.train.pretrain.feed import Feed, Library, Place
+from bertology.train.pretrain.feed import Feed, FeedPosition, Library
 from bertology.train.pretrain.keeping import bert_of, model_of, run_record, tokenizer_of
-from bertology.train.pretrain.masking import Pieces
+from bertology.train.pretrain.masking import MaskableVocabulary
 from bertology.train.pretrain.meter import Meter
 from bertology.train.pretrain.network import Network
 from bertology.train.pretrain.pairings import find_pairing
@@ -31,15 +31,15 @@ from bertology.train.pretrain.schedule import milestones, phase_at, stage_at
 from bertology.train.pretrain.shards import Shards
 from bertology.train.pretrain.stacking import grown
 from bertology.train.pretrain.start import start_from
-from bertology.train.pretrain.stopping import Agreement, stoppable
+from bertology.train.pretrain.stopping import StopVote, stoppable
 from bertology.train.pretrain.updates import Updates
 from bertology.train.pretrain.weights import Weights
 
-__all__ = ["Report", "Trained", "pretrain"]
+__all__ = ["StepReport", "Trained", "pretrain"]
 
 
 @dataclass(frozen=True)
-class Report:
+class StepReport:
     """What the progress callback hears now and then: means since it heard the last."""
 
     step: int
@@ -66,7 +66,7 @@ class Trained:
     seconds: float
 
 
-Progress = Callable[[Report], None]
+OnReport = Callable[[StepReport], None]
 
 
 def pretrain(
@@ -76,7 +76,7 @@ def pretrain(
     *,
     folder: str | Path | None = None,
     device: str = "auto",
-    progress: Progress = lambda report: None,
+    progress: OnReport = lambda report: None,
     origin: Mapping[str, Any] | None = None,
 ) -> Trained:
     """Train a BERT by the recipe on the shards.
@@ -105,7 +105,7 @@ class _Run:
         tokenizer: Any,
         folder: Path | None,
         processes: Processes,
-        progress: Progress,
+        progress: OnReport,
         origin: dict[str, Any],
     ) -> None:
         self.recipe, self.shards, self.tokenizer = recipe, shards, tokenizer
@@ -114,7 +114,7 @@ class _Run:
         self.identity = state.identity(recipe, shards.fingerprint, processes.count)
         self.chance = Chance(recipe.seed)
         library = Library(shards, processes.device, keep=len(recipe.stages))
-        self.pieces = Pieces.of(shards, processes.device)
+        self.pieces = MaskableVocabulary.of(shards, processes.device)
         self.feeds = [
             Feed(
                 library,
@@ -181,7 +181,7 @@ class _Run:
                 for feed in self.feeds:
                     feed.check(self._rows(late), late)
         with stoppable() as stopped:
-            stop = Agreement(self.processes, stopped)
+            stop = StopVote(self.processes, stopped)
             self.meter.start(self.processes.device)
             while self.step < recipe.steps:
                 phase = phase_at(recipe, self.step)
@@ -249,7 +249,7 @@ class _Run:
         self.progress(report)
         self.meter.start(self.processes.device)
 
-    def _report(self) -> Report:
+    def _report(self) -> StepReport:
         seconds, speed, losses, accuracies, norm = self.meter.read(self.processes.device)
         self.seconds += seconds
         total = sum(losses.values())
@@ -259,7 +259,7 @@ class _Run:
                 f"loss {total}, gradient {norm}.",
                 hint=f"Try a learning rate below {self.recipe.learning_rate:g}, or more warm-up.",
             )
-        return Report(
+        return StepReport(
             step=self.step,
             total=self.recipe.steps,
             tokens=self.tokens,
@@ -283,7 +283,7 @@ class _Run:
 
     # -- what is kept --------------------------------------------------------------------------
 
-    def _note(self, report: Report) -> None:
+    def _note(self, report: StepReport) -> None:
         entry = {k: v for k, v in asdict(report).items() if v is not None}
         self.log.append(entry)
         if self.folder is None or not self.processes.first:
@@ -331,7 +331,7 @@ class _Run:
         self.weights.load(found.weights)
         state.remember(self.updates.optimizer, self.weights, found.memory)
         for feed, place in zip(self.feeds, found.numbers["places"], strict=True):
-            feed.place = Place(**place)
+            feed.place = FeedPosition(**place)
         torch.random.set_rng_state(found.chance["cpu"])
         if "cuda" in found.chance and self.processes.device.type == "cuda":
             torch.cuda.set_rng_state(found.chance["cuda"], self.processes.device)

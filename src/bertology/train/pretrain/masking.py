@@ -28,14 +28,14 @@ from bertology.train.pretrain.config import Masking
 from bertology.train.pretrain.rows import Rows
 from bertology.train.pretrain.shards import Shards
 
-__all__ = ["Hidden", "Pieces", "gathered", "hide"]
+__all__ = ["Hidden", "MaskableVocabulary", "gathered", "hide"]
 
 _NGRAM = 3
 _ROUNDING = 1e-4  # 0.15 × 100 is a little above 15 in float32, and would be 16 tokens
 
 
 @dataclass(frozen=True)
-class Pieces:
+class MaskableVocabulary:
     """What masking must know of the vocabulary, on the device."""
 
     ordinary: Tensor  # (V',) ids that may stand in for another: all but special ones
@@ -44,7 +44,7 @@ class Pieces:
     frequency: Tensor  # (V,) float32: share of the training tokens
 
     @classmethod
-    def of(cls, shards: Shards, device: torch.device | str) -> Pieces:
+    def of(cls, shards: Shards, device: torch.device | str) -> MaskableVocabulary:
         """From what the shards tell of their tokens."""
         special = set(shards.special.values())
         ordinary = [i for i in range(shards.vocab_size) if i not in special]
@@ -66,7 +66,7 @@ class Hidden:
     weights: Tensor  # (B, K) float32: 1, or 0 for room that is not used
 
 
-def hide(rows: Rows, masking: Masking, pieces: Pieces, chance: Chance) -> Hidden:
+def hide(rows: Rows, masking: Masking, pieces: MaskableVocabulary, chance: Chance) -> Hidden:
     """Choose units up to the share of tokens that may be hidden, and replace them."""
     unit = _units(rows, masking, chance("units"))
     room = math.ceil(masking.share * rows.ids.shape[1] - _ROUNDING)
@@ -147,7 +147,12 @@ def _beginnings(starts: Tensor) -> Tensor:
 
 
 def _chosen(
-    rows: Rows, unit: Tensor, masking: Masking, pieces: Pieces, chance: Chance, room: int
+    rows: Rows,
+    unit: Tensor,
+    masking: Masking,
+    pieces: MaskableVocabulary,
+    chance: Chance,
+    room: int,
 ) -> Tensor:
     """Units in random order as long as there is room.
 
@@ -177,7 +182,12 @@ def _chosen(
 
 
 def _replaced(
-    rows: Rows, chosen: Tensor, unit: Tensor, masking: Masking, pieces: Pieces, chance: Chance
+    rows: Rows,
+    chosen: Tensor,
+    unit: Tensor,
+    masking: Masking,
+    pieces: MaskableVocabulary,
+    chance: Chance,
 ) -> Tensor:
     row, column = rows.at
     # A span is replaced as one; tokens of a word each for themselves, as BERT does.

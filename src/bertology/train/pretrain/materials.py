@@ -25,7 +25,7 @@ from bertology.train.pretrain.recipe import Recipe
 from bertology.train.pretrain.shards import Shards, open_shards, prepare
 from bertology.train.vocabulary import wordpieces
 
-__all__ = ["Materials", "find_materials", "is_first", "most_pieces", "ready_materials"]
+__all__ = ["TrainingMaterials", "find_materials", "is_first", "most_pieces", "ready_materials"]
 
 TOKENIZER, SHARDS = "tokenizer", "shards"
 _MARK = "made.json"
@@ -36,7 +36,7 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Materials:
+class TrainingMaterials:
     """What training needs beside the recipe."""
 
     tokenizer: Any
@@ -48,7 +48,9 @@ def is_first() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
-def ready_materials(recipe: Recipe, folder: Path, *, tell: Tell = lambda line: None) -> Materials:
+def ready_materials(
+    recipe: Recipe, folder: Path, *, tell: Tell = lambda line: None
+) -> TrainingMaterials:
     """The tokenizer and the shards, in `folder`: made now, or those that were made before."""
     collection = Collection(recipe)
     tokenizer = _tokenizer(recipe, collection, folder / TOKENIZER, tell)
@@ -66,10 +68,10 @@ def ready_materials(recipe: Recipe, folder: Path, *, tell: Tell = lambda line: N
             _mark(place, wanted)
         else:
             _wait_for(place, wanted)
-    return Materials(tokenizer, open_shards(place))
+    return TrainingMaterials(tokenizer, open_shards(place))
 
 
-def find_materials(recipe: Recipe, folder: Path) -> Materials | None:
+def find_materials(recipe: Recipe, folder: Path) -> TrainingMaterials | None:
     """What `ready_materials` would give, if nothing had to be made for it."""
     collection = Collection(recipe)
     if isinstance(recipe.vocabulary, Vocabulary):
@@ -79,7 +81,7 @@ def find_materials(recipe: Recipe, folder: Path) -> Materials | None:
     tokenizer = _tokenizer(recipe, collection, folder / TOKENIZER, lambda line: None)
     if not _is_made(folder / SHARDS, _shards_wanted(recipe, collection, tokenizer)):
         return None
-    return Materials(tokenizer, open_shards(folder / SHARDS))
+    return TrainingMaterials(tokenizer, open_shards(folder / SHARDS))
 
 
 def most_pieces(recipe: Recipe) -> int:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from bertology.train.pretrain.losses import Outcome
+from bertology.train.pretrain.losses import LossOutcome
 
 __all__ = ["Meter"]
 
@@ -29,7 +29,7 @@ class Meter:
         _settle(device)
         self.began = time.perf_counter()
 
-    def add(self, outcomes: Mapping[str, Outcome], tokens: int) -> None:
+    def add(self, outcomes: Mapping[str, LossOutcome], tokens: int) -> None:
         """What came of one part of a batch."""
         self.tokens += tokens
         for name, o in outcomes.items():

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from bertology.train.fresh import Architecture
 from bertology.train.pretrain.chance import Chance
 from bertology.train.pretrain.config import Stage
-from bertology.train.pretrain.losses import Loss, Outcome, View, make_loss
+from bertology.train.pretrain.losses import Loss, LossInput, LossOutcome, make_loss
 from bertology.train.pretrain.losses.base import additive
-from bertology.train.pretrain.masking import Pieces, hide
+from bertology.train.pretrain.masking import MaskableVocabulary, hide
 from bertology.train.pretrain.rows import Rows
 from bertology.train.pretrain.short_attention import use_short_attention
 
@@ -32,20 +32,20 @@ class Network(nn.Module):
         )
 
     def forward(
-        self, rows: Rows, pieces: Pieces, chance: Chance, stage: int = 0
-    ) -> dict[str, Outcome]:
+        self, rows: Rows, pieces: MaskableVocabulary, chance: Chance, stage: int = 0
+    ) -> dict[str, LossOutcome]:
         """Hide, run the body once, and judge by every loss of the stage."""
         return self.judge(self.see(rows, pieces, chance, stage), stage)
 
-    def see(self, rows: Rows, pieces: Pieces, chance: Chance, stage: int) -> View:
+    def see(self, rows: Rows, pieces: MaskableVocabulary, chance: Chance, stage: int) -> LossInput:
         """What the body is going to see: all that is drawn by chance is drawn here."""
         hidden = hide(rows, self.stages[stage].objective.masking, pieces, chance("hide"))
-        view = View.masked(rows, hidden, pieces)
+        view = LossInput.masked(rows, hidden, pieces)
         for name, loss in self._losses(stage):
             view = loss.prepare(view, self.model, chance(name))
         return view
 
-    def judge(self, view: View, stage: int) -> dict[str, Outcome]:
+    def judge(self, view: LossInput, stage: int) -> dict[str, LossOutcome]:
         """Run the body, and every loss of the stage on its states."""
         states = self._states(**view.inputs)  # (B, T, hidden)
         return {name: loss(states, view, self.model) for name, loss in self._losses(stage)}

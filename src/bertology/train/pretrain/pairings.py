@@ -8,10 +8,10 @@
     translation      a sentence and its translation                        (XLM's TLM)
     labelled         a text whose label takes the place of segments        (conditional MLM)
 
-Every pairing makes a `Plan` for one pass over a shard: vectorised, and by the given generator only.
-Rows of the first three are full to the last token. In `sop` and `three-way` both parts are whole
-sentences of one document, or the cut end would give the order away; they are padded a little. Their
-parts are alike in length, too: which one is longer must not tell the order.
+Every pairing makes a `RowPlan` for one pass over a shard: vectorised, and by the given generator
+only. Rows of the first three are full to the last token. In `sop` and `three-way` both parts are
+whole sentences of one document, or the cut end would give the order away; they are padded a little.
+Their parts are alike in length, too: which one is longer must not tell the order.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.errors import DataError, UnknownNameError
-from bertology.train.pretrain.rows import Ints, Plan
+from bertology.train.pretrain.rows import Ints, RowPlan
 from bertology.train.pretrain.shards import Shard
 
 __all__ = ["PAIRINGS", "Pairing", "find_pairing"]
@@ -31,11 +31,11 @@ __all__ = ["PAIRINGS", "Pairing", "find_pairing"]
 
 @dataclass(frozen=True)
 class Pairing:
-    """A way to make rows; `relations` names the classes of `Plan.relation`."""
+    """A way to make rows; `relations` names the classes of `RowPlan.relation`."""
 
     name: str
     relations: tuple[str, ...]
-    plan: Callable[[Shard, int, np.random.Generator], Plan]
+    plan: Callable[[Shard, int, np.random.Generator], RowPlan]
 
 
 def find_pairing(name: str) -> Pairing:
@@ -56,24 +56,24 @@ class _Halves:
     document: Ints
 
 
-def _full_sentences(shard: Shard, length: int, draw: np.random.Generator) -> Plan:
+def _full_sentences(shard: Shard, length: int, draw: np.random.Generator) -> RowPlan:
     room = length - 2
     starts = _grid(shard, room, draw)
     snapped = shard.sentences[np.searchsorted(shard.sentences, starts, "right") - 1]
     return _single(_fitting(shard, np.unique(snapped), room), room)
 
 
-def _stream(shard: Shard, length: int, draw: np.random.Generator) -> Plan:
+def _stream(shard: Shard, length: int, draw: np.random.Generator) -> RowPlan:
     room = length - 2
     return _single(_fitting(shard, _grid(shard, room, draw), room), room)
 
 
-def _single(starts: Ints, room: int) -> Plan:
+def _single(starts: Ints, room: int) -> RowPlan:
     nothing = np.zeros_like(starts)
-    return Plan(starts, np.full_like(starts, room), nothing, nothing)
+    return RowPlan(starts, np.full_like(starts, room), nothing, nothing)
 
 
-def _nsp(shard: Shard, length: int, draw: np.random.Generator) -> Plan:
+def _nsp(shard: Shard, length: int, draw: np.random.Generator) -> RowPlan:
     room = length - 3
     start, middle, document = _cuts(shard, room, draw)
     a, b = middle - start, room - (middle - start)
@@ -85,16 +85,16 @@ def _nsp(shard: Shard, length: int, draw: np.random.Generator) -> Plan:
     # Left out whatever the class, or one of the two would become rarer.
     kept = apart & (np.maximum(unrelated, middle) + b <= len(shard.tokens))
     second = np.where(other, unrelated, middle)
-    return Plan(start, a, second, b, relation=other.astype(np.int64)).take(kept)
+    return RowPlan(start, a, second, b, relation=other.astype(np.int64)).take(kept)
 
 
-def _sop(shard: Shard, length: int, draw: np.random.Generator) -> Plan:
+def _sop(shard: Shard, length: int, draw: np.random.Generator) -> RowPlan:
     halves = _halves(shard, length - 3, draw, full=True)
     swapped = draw.random(len(halves.first)) < 0.5
     return _ordered(shard, halves, swapped, swapped.astype(np.int64))
 
 
-def _three_way(shard: Shard, length: int, draw: np.random.Generator) -> Plan:
+def _three_way(shard: Shard, length: int, draw: np.random.Generator) -> RowPlan:
     room = length - 3
     halves = _halves(shard, room, draw)
     kind = draw.integers(0, 3, len(halves.first))  # 0 next, 1 previous, 2 of another document
@@ -111,7 +111,7 @@ def _three_way(shard: Shard, length: int, draw: np.random.Generator) -> Plan:
     # Left out whatever the class, or one of the three would become rarer.
     one = shard.sentences[sentence + 1] - other
     kept = one <= room - np.maximum(plan.first_length, plan.second_length)
-    return Plan(
+    return RowPlan(
         plan.first,
         plan.first_length,
         np.where(unrelated, other, plan.second),
@@ -120,10 +120,10 @@ def _three_way(shard: Shard, length: int, draw: np.random.Generator) -> Plan:
     ).take(kept)
 
 
-def _ordered(shard: Shard, halves: _Halves, swapped: NDArray[np.bool_], relation: Ints) -> Plan:
+def _ordered(shard: Shard, halves: _Halves, swapped: NDArray[np.bool_], relation: Ints) -> RowPlan:
     start, middle = shard.sentences[halves.first], shard.sentences[halves.middle]
     a, b = middle - start, _unmarked(shard, halves.last) - middle
-    return Plan(
+    return RowPlan(
         np.where(swapped, middle, start),
         np.where(swapped, b, a),
         np.where(swapped, start, middle),
@@ -132,7 +132,7 @@ def _ordered(shard: Shard, halves: _Halves, swapped: NDArray[np.bool_], relation
     )
 
 
-def _translation(shard: Shard, length: int, draw: np.random.Generator) -> Plan:
+def _translation(shard: Shard, length: int, draw: np.random.Generator) -> RowPlan:
     if np.any(np.diff(shard.documents) != 2):
         raise DataError(
             "Translation LM needs documents of two sentences each, a text and its translation.",
@@ -144,7 +144,7 @@ def _translation(shard: Shard, length: int, draw: np.random.Generator) -> Plan:
     lengths = np.minimum(ends - starts, half)
     order = draw.integers(0, 2, len(starts))  # either language may come first
     rows = np.arange(len(starts))
-    return Plan(
+    return RowPlan(
         starts[rows, order],
         lengths[rows, order],
         starts[rows, 1 - order],
@@ -153,7 +153,7 @@ def _translation(shard: Shard, length: int, draw: np.random.Generator) -> Plan:
     )
 
 
-def _labelled(shard: Shard, length: int, draw: np.random.Generator) -> Plan:
+def _labelled(shard: Shard, length: int, draw: np.random.Generator) -> RowPlan:
     if shard.labels is None:
         raise DataError(
             "Conditional MLM needs labelled documents.",
@@ -163,7 +163,7 @@ def _labelled(shard: Shard, length: int, draw: np.random.Generator) -> Plan:
     lengths = np.minimum(np.diff(bounds) - 1, length - 2)  # without the [SEP] of the document
     kept = lengths > 0
     nothing = np.zeros(int(kept.sum()), np.int64)
-    return Plan(bounds[:-1][kept], lengths[kept], nothing, nothing, label=shard.labels[kept])
+    return RowPlan(bounds[:-1][kept], lengths[kept], nothing, nothing, label=shard.labels[kept])
 
 
 def _grid(shard: Shard, room: int, draw: np.random.Generator) -> Ints:

@@ -8,8 +8,8 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from bertology.train.pretrain.losses import Outcome, View
-from bertology.train.pretrain.masking import Hidden, Pieces
+from bertology.train.pretrain.losses import LossInput, LossOutcome
+from bertology.train.pretrain.masking import Hidden, MaskableVocabulary
 from bertology.train.pretrain.network import Network
 from bertology.train.pretrain.rows import Rows
 from bertology.train.pretrain.weights import Weights
@@ -20,7 +20,7 @@ __all__ = ["Passes"]
 _ROWS = tuple(f.name for f in fields(Rows))
 _HIDDEN = tuple(f.name for f in fields(Hidden))
 
-Found = dict[str, Outcome]
+LossOutcomes = dict[str, LossOutcome]
 
 
 class Passes:
@@ -28,9 +28,9 @@ class Passes:
 
     def __init__(self, network: Network, weights: Weights, *, record: bool) -> None:
         self.network, self.weights, self.record = network, weights, record
-        self._recorded: dict[tuple[int, float], Recorded[Found]] = {}
+        self._recorded: dict[tuple[int, float], Recorded[LossOutcomes]] = {}
 
-    def __call__(self, view: View, stage: int, share: float) -> Found:
+    def __call__(self, view: LossInput, stage: int, share: float) -> LossOutcomes:
         """What comes of a view; the gradients are those of `share` times the loss.
 
         The outcomes are good until the next call.
@@ -45,12 +45,14 @@ class Passes:
         tensors += [getattr(view.hidden, n) for n in _HIDDEN]
         return self._recorded[stage, share](*tensors)
 
-    def _from_tensors(self, pieces: Pieces, stage: int, share: float, *tensors: Tensor) -> Found:
+    def _from_tensors(
+        self, pieces: MaskableVocabulary, stage: int, share: float, *tensors: Tensor
+    ) -> LossOutcomes:
         rows = Rows(**dict(zip(_ROWS, tensors, strict=False)))
         hidden = Hidden(**dict(zip(_HIDDEN, tensors[len(_ROWS) :], strict=True)))
-        return self._judged(View.masked(rows, hidden, pieces), stage, share)
+        return self._judged(LossInput.masked(rows, hidden, pieces), stage, share)
 
-    def _judged(self, view: View, stage: int, share: float) -> Found:
+    def _judged(self, view: LossInput, stage: int, share: float) -> LossOutcomes:
         outcomes = self.network.judge(view, stage)
         loss = torch.stack([o.loss for o in outcomes.values()]).sum()
         (loss * share).backward()  # type: ignore[no-untyped-call]

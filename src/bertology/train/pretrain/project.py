@@ -24,7 +24,7 @@ from bertology.train.model_card import model_card
 from bertology.train.pretrain.config import Pretraining
 from bertology.train.pretrain.config_files import read_recipe, sections_of, write_recipe
 from bertology.train.pretrain.materials import (
-    Materials,
+    TrainingMaterials,
     find_materials,
     is_first,
     most_pieces,
@@ -35,9 +35,9 @@ from bertology.train.pretrain.recipe import Recipe
 from bertology.train.pretrain.state import identity, read_numbers
 
 if TYPE_CHECKING:
-    from bertology.train.pretrain.loop import Report
+    from bertology.train.pretrain.loop import StepReport
 
-__all__ = ["Plan", "check_place", "make", "plan"]
+__all__ = ["PretrainingPlan", "check_place", "make", "plan"]
 
 AS_RUN, MODEL, CARD = "as-run.yaml", "model", "README.md"
 _TRAINING = ("state", ".state.old", "checkpoints", "log.jsonl", MODEL)  # what --fresh forgets
@@ -52,7 +52,7 @@ def make(
     device: str = "auto",
     fresh: bool = False,
     tell: Tell = lambda line: None,
-    progress: Callable[[Report], None] = lambda report: None,
+    progress: Callable[[StepReport], None] = lambda report: None,
 ) -> dict[str, Any]:
     """Follow the recipe, or go on following it; the record of the model that came out.
 
@@ -129,12 +129,14 @@ def _same_training(path: Path, recipe: Recipe) -> bool:
     return identity(earlier, "", 1) == identity(recipe.resolved(), "", 1)
 
 
-def _fitted(training: Pretraining, materials: Materials) -> Pretraining:
+def _fitted(training: Pretraining, materials: TrainingMaterials) -> Pretraining:
     """With the size that the vocabulary really has."""
     return replace(training, model=replace(training.model, vocab_size=len(materials.tokenizer)))
 
 
-def _tell_where(place: Path, training: Pretraining, materials: Materials, tell: Tell) -> None:
+def _tell_where(
+    place: Path, training: Pretraining, materials: TrainingMaterials, tell: Tell
+) -> None:
     """Say at which step training goes on, or that it cannot."""
     numbers = read_numbers(place / "state")
     if numbers is None:
@@ -149,7 +151,9 @@ def _tell_where(place: Path, training: Pretraining, materials: Materials, tell: 
     tell(f"Going on from step {numbers['step']:,} of {training.steps:,} …")
 
 
-def _find_made(folder: Path, training: Pretraining, materials: Materials) -> dict[str, Any] | None:
+def _find_made(
+    folder: Path, training: Pretraining, materials: TrainingMaterials
+) -> dict[str, Any] | None:
     """The record of the finished model, if it is the one that the recipe would give."""
     try:
         record = read_record(folder)
@@ -160,11 +164,11 @@ def _find_made(folder: Path, training: Pretraining, materials: Materials) -> dic
     return record if record.get("identity") == _identity(training, materials) else None
 
 
-def _identity(training: Pretraining, materials: Materials) -> str:
+def _identity(training: Pretraining, materials: TrainingMaterials) -> str:
     return identity(training, materials.shards.fingerprint, 1)
 
 
-def _origin(recipe: Recipe, training: Pretraining, materials: Materials) -> dict[str, Any]:
+def _origin(recipe: Recipe, training: Pretraining, materials: TrainingMaterials) -> dict[str, Any]:
     """What the loop does not know and the record shall tell."""
     return {
         "identity": _identity(training, materials),
@@ -192,7 +196,7 @@ def _with_card(folder: Path, name: str, scores: dict[str, float]) -> dict[str, A
 
 
 @dataclass(frozen=True)
-class Plan:
+class PretrainingPlan:
     """What following a recipe would take."""
 
     parameters: int  # of the model; at most, where the vocabulary is yet to be made
@@ -204,7 +208,7 @@ class Plan:
     disk: dict[str, int]  # bytes: shards, state, milestones, model
 
 
-def plan(recipe: Recipe, to: Path | None = None) -> Plan:
+def plan(recipe: Recipe, to: Path | None = None) -> PretrainingPlan:
     """Parameters, tokens, passes and disk space of a run, without any work."""
     found = find_materials(recipe, to) if to is not None else None
     training = recipe.training
@@ -221,7 +225,7 @@ def plan(recipe: Recipe, to: Path | None = None) -> Plan:
         tokens = found.shards.tokens
         disk["shards"] = sum(f.stat().st_size for f in found.shards.folder.iterdir())
     seen = training.steps * training.batch_tokens
-    return Plan(
+    return PretrainingPlan(
         parameters=count,
         vocabulary=training.model.vocab_size,
         steps=training.steps,

@@ -10,13 +10,13 @@ from bertology.errors import ParameterError
 from bertology.train.pretrain.config import Pretraining, Vocabulary
 from bertology.train.pretrain.shards import Dealing
 
-__all__ = ["OF_CORPORA", "Card", "Recipe", "Source", "TextSource"]
+__all__ = ["OF_CORPORA", "Card", "Recipe", "TextCredit", "TextSource"]
 
 OF_CORPORA = ("corpus", "split", "examples", "together")  # fields that files have no use for
 
 
 @dataclass(frozen=True)
-class Source:
+class TextCredit:
     """Where text comes from, for the model card."""
 
     name: str
@@ -36,7 +36,7 @@ class TextSource:
     together: int = 1  # examples, one after the other, that make one document
     held_out: float = Dealing.held_out
     shards: int = Dealing.shards
-    sources: tuple[Source, ...] = ()
+    sources: tuple[TextCredit, ...] = ()
 
     def __post_init__(self) -> None:
         if bool(self.files) == (self.corpus is not None):

@@ -1,7 +1,7 @@
 """Rows of tokens: what a model sees before anything is hidden from it.
 
-A `Plan` says for a whole pass over a shard which stretches of text make up each row; `fill` turns
-some of its rows into tensors, on the device where the tokens are. `pairings` makes plans.
+A `RowPlan` says for a whole pass over a shard which stretches of text make up each row; `fill`
+turns some of its rows into tensors, on the device where the tokens are. `pairings` makes plans.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from torch import Tensor
 
 from bertology.train.pretrain.shards import Shard, Shards
 
-__all__ = ["Plan", "Rows", "Text", "fill"]
+__all__ = ["RowPlan", "Rows", "ShardText", "fill"]
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Plan:
+class RowPlan:
     """Where the text of every row comes from; all arrays have one entry per row.
 
     A row is `[CLS] first [SEP]`, or `[CLS] first [SEP] second [SEP]` where `second_length` is not
@@ -40,7 +40,7 @@ class Plan:
     def __len__(self) -> int:
         return len(self.first)
 
-    def take(self, chosen: Any) -> Plan:
+    def take(self, chosen: Any) -> RowPlan:
         """Some of the rows."""
         arrays = {
             f.name: getattr(self, f.name)[chosen]
@@ -51,7 +51,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Text:
+class ShardText:
     """A shard on a device, with what is needed to make rows of it."""
 
     tokens: Tensor  # (N,) int32
@@ -60,7 +60,7 @@ class Text:
     entities: Tensor | None = None  # (N,) uint8
 
     @classmethod
-    def of(cls, shard: Shard, shards: Shards, device: torch.device | str) -> Text:
+    def of(cls, shard: Shard, shards: Shards, device: torch.device | str) -> ShardText:
         """Read the shard's tokens onto the device."""
         starts = torch.ones(shards.vocab_size, dtype=torch.bool)
         starts[list(shards.continues)] = False
@@ -95,7 +95,7 @@ class Rows:
         return self.index[:, None], columns[None, :]
 
 
-def fill(text: Text, plan: Plan, index: Ints, length: int) -> Rows:
+def fill(text: ShardText, plan: RowPlan, index: Ints, length: int) -> Rows:
     """The rows of `plan` (already chosen), `length` long; `index` is their number in the pass."""
     device = text.tokens.device
 

@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["LONGEST", "WIDTHS", "short_attention", "use_short_attention"]
+__all__ = ["LONGEST_ROW", "WIDTHS", "short_attention", "use_short_attention"]
 
-LONGEST = 128
+LONGEST_ROW = 128
 WIDTHS = (16, 32, 64)
 _NAME = "bertology_short"
 
@@ -48,7 +48,7 @@ def _attend(
     """transformers' form of attention: (B, H, T, D) in, (B, T, H, D) out."""
     from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-    fits = query.shape[2] <= LONGEST and query.shape[3] in WIDTHS and query.shape == key.shape
+    fits = query.shape[2] <= LONGEST_ROW and query.shape[3] in WIDTHS and query.shape == key.shape
     fits = fits and query.dtype == torch.bfloat16
     if attention_mask is None and fits and not dropout:
         scale = query.shape[3] ** -0.5 if scaling is None else scaling

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from bertology.train.pretrain.processes import Processes
 
-__all__ = ["Agreement", "stoppable"]
+__all__ = ["StopVote", "stoppable"]
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def stoppable() -> Iterator[threading.Event]:
         signal.signal(signal.SIGINT, before)
 
 
-class Agreement:
+class StopVote:
     """Whether to stop; all processes say the same, or one would wait for others for ever."""
 
     def __init__(self, processes: Processes, stopped: threading.Event) -> None:

@@ -25,12 +25,12 @@ from bertology.train.finetune import FinetuneSettings, finetune
 from bertology.train.pretrain.config import Pretraining
 from bertology.train.pretrain.cost import body_parameters, training_flops
 from bertology.train.pretrain.evaluate import evaluate_mlm
-from bertology.train.pretrain.loop import Report, pretrain
+from bertology.train.pretrain.loop import StepReport, pretrain
 from bertology.train.pretrain.shards import Shards
 from bertology.train.recorded import gains_by_recording
 
 __all__ = [
-    "MEASURES",
+    "TRIAL_MEASURES",
     "Tuning",
     "classifier_on",
     "costs",
@@ -40,7 +40,7 @@ __all__ = [
     "task_score",
 ]
 
-MEASURES = ("mlm_loss", "mlm_accuracy", "pair_accuracy", "task_score")
+TRIAL_MEASURES = ("mlm_loss", "mlm_accuracy", "pair_accuracy", "task_score")
 _TELLS_TOKENS = {"mlm", "order", "permutation"}  # losses that train the output layer
 
 
@@ -61,13 +61,13 @@ def run_trial(
     device: str | torch.device = "auto",
     pairs: Corpus | None = None,
     task: Tuning | tuple[Corpus, Corpus] | None = None,
-    progress: Callable[[Report], None] = lambda report: None,
+    progress: Callable[[StepReport], None] = lambda report: None,
 ) -> dict[str, float]:
     """Pre-train by the recipe, judge the model, and say what it cost.
 
-    Gives the `MEASURES`, NaN for what was not asked for or cannot be told of such a model, and
-    `seconds` (of training), `parameters`, `body_parameters` and `flops_per_token` (`costs`). The
-    recipe's seed is also that of the fine-tuning.
+    Gives the `TRIAL_MEASURES` (NaN for what was not asked for or cannot be measured on such a
+    model), and `seconds` (of training), `parameters`, `body_parameters` and `flops_per_token`
+    (`costs`). The recipe's seed is also that of the fine-tuning.
     """
     trained = pretrain(recipe, shards, tokenizer, device=str(device), progress=progress)
     model = trained.model.to(find_device(str(device)))
@@ -84,8 +84,8 @@ def measure_model(
     pairs: Corpus | None = None,
     task: Tuning | tuple[Corpus, Corpus] | None = None,
 ) -> dict[str, float]:
-    """The `MEASURES` of a model that was trained by the recipe."""
-    found = dict.fromkeys(MEASURES, math.nan)
+    """The `TRIAL_MEASURES` of a model that was trained by the recipe."""
+    found = dict.fromkeys(TRIAL_MEASURES, math.nan)
     token = recipe.stages[0].objective.masking.token
     # A discriminator never learns to name a token; a number for it would be made up.
     if any(_TELLS_TOKENS & set(stage.objective.losses) for stage in recipe.stages):

@@ -11,26 +11,26 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from bertology.train.pretrain.chance import Chance
-from bertology.train.pretrain.masking import Hidden, Pieces
+from bertology.train.pretrain.masking import Hidden, MaskableVocabulary
 from bertology.train.pretrain.rows import Rows
 
-__all__ = ["Judge", "Loss", "Outcome", "TokenLoss", "View", "additive", "judged", "told"]
+__all__ = ["Judge", "Loss", "LossInput", "LossOutcome", "TokenLoss", "additive", "judged", "told"]
 
 Judge = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
 
 
 @dataclass(frozen=True)
-class View:
+class LossInput:
     """What the body of the model is about to see."""
 
     rows: Rows
     hidden: Hidden
-    pieces: Pieces
+    pieces: MaskableVocabulary
     inputs: dict[str, Tensor]  # of BertModel.forward
     notes: dict[str, Any] = field(default_factory=dict)  # from a loss's prepare to its forward
 
     @classmethod
-    def masked(cls, rows: Rows, hidden: Hidden, pieces: Pieces) -> View:
+    def masked(cls, rows: Rows, hidden: Hidden, pieces: MaskableVocabulary) -> LossInput:
         """The rows with their hidden tokens, as they are."""
         inputs = {"input_ids": hidden.ids, "token_type_ids": rows.segments}
         if rows.real is not None:
@@ -41,7 +41,7 @@ class View:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class LossOutcome:
     """A loss to go down, and how many of the predictions were right; scalars on the device."""
 
     loss: Tensor
@@ -54,11 +54,11 @@ class Loss(nn.Module):
 
     name = ""
 
-    def prepare(self, view: View, model: Any, chance: Chance) -> View:
+    def prepare(self, view: LossInput, model: Any, chance: Chance) -> LossInput:
         """Change what the body will see; most losses do not."""
         return view
 
-    def forward(self, states: Tensor, view: View, model: Any) -> Outcome:
+    def forward(self, states: Tensor, view: LossInput, model: Any) -> LossOutcome:
         """Judge the body's last states (B, T, hidden)."""
         raise NotImplementedError
 
@@ -82,10 +82,10 @@ def told(
     weights: Tensor | None = None,
     *,
     judge: Judge | None = None,
-) -> Outcome:
+) -> LossOutcome:
     """Cross-entropy of (N, classes) against (N,), in float32; entries of weight 0 do not count."""
     used = torch.ones(len(targets), device=logits.device) if weights is None else weights
-    return Outcome(*(judge or judged)(logits, targets, used))
+    return LossOutcome(*(judge or judged)(logits, targets, used))
 
 
 def judged(logits: Tensor, targets: Tensor, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:

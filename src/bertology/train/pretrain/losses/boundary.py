@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from bertology.train.pretrain.losses.base import Outcome, TokenLoss, View, told
+from bertology.train.pretrain.losses.base import LossInput, LossOutcome, TokenLoss, told
 from bertology.train.pretrain.losses.first_weights import draw
 from bertology.train.pretrain.losses.masked import at_positions
 from bertology.train.pretrain.masking import Hidden
@@ -36,7 +36,7 @@ class SpanBoundary(TokenLoss):
         )
         draw(self, spread)
 
-    def forward(self, states: Tensor, view: View, model: Any) -> Outcome:
+    def forward(self, states: Tensor, view: LossInput, model: Any) -> LossOutcome:
         """Cross-entropy over the vocabulary at the hidden positions."""
         hidden = view.hidden
         first, last = (ends.gather(1, hidden.positions) for ends in span_ends(hidden))  # (B, K)

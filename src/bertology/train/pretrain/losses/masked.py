@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from bertology.train.pretrain.losses.base import Loss, Outcome, TokenLoss, View, told
+from bertology.train.pretrain.losses.base import Loss, LossInput, LossOutcome, TokenLoss, told
 
 __all__ = ["MaskedTokens", "SentenceRelation", "at_positions"]
 
@@ -17,7 +17,7 @@ class MaskedTokens(TokenLoss):
 
     name = "mlm"
 
-    def forward(self, states: Tensor, view: View, model: Any) -> Outcome:
+    def forward(self, states: Tensor, view: LossInput, model: Any) -> LossOutcome:
         """Cross-entropy over the vocabulary at the hidden positions."""
         hidden = view.hidden
         logits = model.cls.predictions(at_positions(states, hidden.positions))  # (B·K, V)
@@ -35,7 +35,7 @@ class SentenceRelation(Loss):
         # Two classes are what BERT has a head for, and its checkpoint keeps it.
         self.head = None if classes == 2 else nn.Linear(hidden_size, classes)
 
-    def forward(self, states: Tensor, view: View, model: Any) -> Outcome:
+    def forward(self, states: Tensor, view: LossInput, model: Any) -> LossOutcome:
         """Cross-entropy over the relations of the pairing."""
         pooled = model.bert.pooler(states)  # (B, hidden)
         head = model.cls.seq_relationship if self.head is None else self.head

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from bertology.train.pretrain.chance import Chance
-from bertology.train.pretrain.losses.base import Outcome, TokenLoss, View, told
+from bertology.train.pretrain.losses.base import LossInput, LossOutcome, TokenLoss, told
 from bertology.train.pretrain.losses.masked import at_positions
 
 __all__ = ["NgramOrder"]
@@ -30,7 +30,7 @@ class NgramOrder(TokenLoss):
         super().__init__()
         self.share = share  # of a row's tokens
 
-    def prepare(self, view: View, model: Any, chance: Chance) -> View:
+    def prepare(self, view: LossInput, model: Any, chance: Chance) -> LossInput:
         """Shuffle the trigrams in what the body sees."""
         starts, used = self._chosen(view, chance)  # (B, N)
         row, _ = view.rows.at
@@ -50,13 +50,13 @@ class NgramOrder(TokenLoss):
             notes={**view.notes, self.name: told_at},
         )
 
-    def forward(self, states: Tensor, view: View, model: Any) -> Outcome:
+    def forward(self, states: Tensor, view: LossInput, model: Any) -> LossOutcome:
         """Cross-entropy over the vocabulary at the shuffled positions."""
         places, targets, weights = view.notes[self.name]
         logits = model.cls.predictions(at_positions(states, places))  # (B·3N, V)
         return told(logits, targets.flatten(), weights.flatten(), judge=self.judge)
 
-    def _chosen(self, view: View, chance: Chance) -> tuple[Tensor, Tensor]:
+    def _chosen(self, view: LossInput, chance: Chance) -> tuple[Tensor, Tensor]:
         """Where trigrams begin (B, N), and whether there is one (bool)."""
         rows = view.rows
         row, column = rows.at

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from bertology.train.pretrain.chance import Chance
-from bertology.train.pretrain.losses.base import Outcome, TokenLoss, View, additive, told
+from bertology.train.pretrain.losses.base import LossInput, LossOutcome, TokenLoss, additive, told
 
 __all__ = ["PermutationOrder"]
 
@@ -24,7 +24,7 @@ class PermutationOrder(TokenLoss):
 
     name = "permutation"
 
-    def prepare(self, view: View, model: Any, chance: Chance) -> View:
+    def prepare(self, view: LossInput, model: Any, chance: Chance) -> LossInput:
         """Put the queries behind the text, and say who attends to whom."""
         rows, asked = view.rows, view.hidden.positions
         row, column = rows.at
@@ -41,7 +41,7 @@ class PermutationOrder(TokenLoss):
         }
         return replace(view, inputs=inputs)
 
-    def forward(self, states: Tensor, view: View, model: Any) -> Outcome:
+    def forward(self, states: Tensor, view: LossInput, model: Any) -> LossOutcome:
         """Cross-entropy over the vocabulary at the queries."""
         hidden = view.hidden
         queries = states[:, view.rows.ids.shape[1] :]  # (B, K, hidden)

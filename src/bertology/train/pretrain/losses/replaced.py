@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from bertology.train.fresh import Architecture
 from bertology.train.pretrain.chance import Chance
-from bertology.train.pretrain.losses.base import Outcome, TokenLoss, View, told
+from bertology.train.pretrain.losses.base import LossInput, LossOutcome, TokenLoss, told
 from bertology.train.pretrain.losses.first_weights import draw
 from bertology.train.pretrain.losses.masked import at_positions
 
@@ -45,7 +45,7 @@ class ReplacedTokens(TokenLoss):
         for part in (body.embeddings, *body.encoder.layer, self.generator.cls.predictions):
             part.compile(dynamic=False)
 
-    def prepare(self, view: View, model: Any, chance: Chance) -> View:
+    def prepare(self, view: LossInput, model: Any, chance: Chance) -> LossInput:
         """Let the generator fill in what is hidden."""
         rows, hidden = view.rows, view.hidden
         inputs = dict(view.inputs)
@@ -62,7 +62,7 @@ class ReplacedTokens(TokenLoss):
             notes={**view.notes, self.name: logits},
         )
 
-    def forward(self, states: Tensor, view: View, model: Any) -> Outcome:
+    def forward(self, states: Tensor, view: LossInput, model: Any) -> LossOutcome:
         """The generator's cross-entropy, and that of every decision."""
         rows, hidden = view.rows, view.hidden
         logits = view.notes[self.name]
@@ -77,7 +77,7 @@ class ReplacedTokens(TokenLoss):
         )
         decisions = (each * judged).sum() / count.clamp(min=1)
         correct = (((score > 0) == replaced) * judged).sum().detach()
-        return Outcome(generator.loss + _WEIGHT * decisions, correct, count)
+        return LossOutcome(generator.loss + _WEIGHT * decisions, correct, count)
 
 
 def _generator(model: Architecture, vocab_size: int) -> Any:

@@ -11,11 +11,11 @@ from torch import Tensor
 from bertology.model.hooks.attention import uniform_over
 from bertology.model.sites import Kind
 
-__all__ = ["Place"]
+__all__ = ["SiteContext"]
 
 
 @dataclass
-class Place:
+class SiteContext:
     """Where a value was met. Values come batch first:
 
     head kinds (B, H, T, D) or (B, H, T, S); the others (B, T, width).
