@@ -54,10 +54,10 @@ def right_answers(views: Sequence[dict[str, Any]]) -> list[tuple[Any, bytes]]:
     from bertology.model.encoder import Encoder
     from bertology.server.map_answers import described, maps_at, pack
     from bertology.server.predictions import Predictions
-    from bertology.server.reading import Reader
+    from bertology.server.reading import ModelReader
     from bertology.server.views import View
 
-    reader = Reader(Encoder.load("bertology-mini", head="pretraining", device="cpu"))
+    reader = ModelReader(Encoder.load("bertology-mini", head="pretraining", device="cpu"))
     predictions = Predictions(reader)
     found = []
     for view in map(View.model_validate, views):

@@ -16,7 +16,7 @@ import pytest
 
 from bertology.server.explore import explore_app
 from bertology.server.mean_maps import MOST_MEANS
-from bertology.server.reading import Reader
+from bertology.server.reading import ModelReader
 from bertology.server.views import Changes, Shown
 from bertology.server.working import BusyError, Kept, Turnstile, Worker
 from explorer import PORT, answer, asking, encoder_of, maps_of, serving, view_of
@@ -66,7 +66,7 @@ def test_fifty_readers_do_not_disturb_each_other() -> None:
 
 def test_a_reading_is_made_once_for_all_who_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = encoder_of()
-    reader = Reader(encoder)
+    reader = ModelReader(encoder)
     runs: list[object] = []
     run = encoder.run
     monkeypatch.setattr(encoder, "run", lambda *a, **k: (runs.append(a), run(*a, **k))[1])

@@ -11,7 +11,8 @@ from fastapi.testclient import TestClient
 
 import bertology.server.searching as searching
 from bertology.data.corpus import Example, Field
-from bertology.server.relations import Annotated, tagged
+from bertology.data.words.guessed_links import has_tree
+from bertology.server.relations import AnnotatedText, tagged
 from explorer import answer, asking, encoder_of, maps_of, view_of
 
 TEXT = "The dog chased the keys, it is here."
@@ -33,7 +34,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A tagger that knows one text; what it was asked."""
     seen: list[str] = []
 
-    def tag(text: str, pair: str | None) -> Annotated:
+    def tag(text: str, pair: str | None) -> AnnotatedText:
         seen.append(text)
         about: dict[str, Any] = {
             Field.WORDS: [text[a:b] for a, b in SPANS],
@@ -41,7 +42,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             Field.POS: TAGS,
             Field.TAGS: ROLES,
         }
-        return Annotated(Example("here", text, pair, annotations=about), "somebody")
+        return AnnotatedText(Example("here", text, pair, annotations=about), "somebody")
 
     monkeypatch.setattr(searching, "tagged", tag)
     return seen
@@ -115,7 +116,7 @@ def test_annotation_of_the_corpus_is_preferred(client: TestClient, asked: list[s
 def test_the_bundled_tagger_finds_the_links_of_a_plain_sentence() -> None:
     known = tagged("The old farmer chased the dogs.", None)
     assert known.by == "the bundled tagger"
-    assert not known.has_tree
+    assert not has_tree(known.example)
     assert known.example.get(Field.POS)[3] == "VERB"
     pair = tagged("The farmer sleeps.", "He is tired.")
     assert len(pair.example.get(Field.POS)) == 8

@@ -23,7 +23,7 @@ from bertology.server.mean_maps import MOST_MEANS, mean_maps
 from bertology.server.outliers import outliers_of
 from bertology.server.predictions import Predictions
 from bertology.server.python_code import python_code
-from bertology.server.reading import NEXT, Reader
+from bertology.server.reading import NEXT, ModelReader
 from bertology.server.searching import Searching, offered
 from bertology.server.sentences import CHARACTERS, most_tokens
 from bertology.server.task_examples import TaskExamples, first_examples
@@ -71,7 +71,7 @@ def explore_app(
     labelling: Labelling | None = None,
 ) -> FastAPI:
     """The explorer of one model; with `labelling`, the labelling page is at /annotate."""
-    reader, examples = Reader(encoder), TaskExamples(root)
+    reader, examples = ModelReader(encoder), TaskExamples(root)
     # The first pass is slow, and the page opens with this very text.
     reader.begin(Shown(*first_examples(pairs=reader.takes_pairs)[0]))
     routers = [_routes(reader, examples, labels=labelling is not None)]
@@ -97,7 +97,7 @@ def _twin(encoder: Encoder) -> Encoder:
     return Encoder(encoder.model, own, head=encoder.head, name=encoder.name)
 
 
-def _routes(reader: Reader, examples: TaskExamples, *, labels: bool) -> APIRouter:
+def _routes(reader: ModelReader, examples: TaskExamples, *, labels: bool) -> APIRouter:
     """Plain functions wait in threads; what needs no model, or long, is kept out of them."""
     router = APIRouter(prefix="/api", dependencies=[Depends(Turnstile())])
     predictions, searching = Predictions(reader), Searching(reader, examples)
@@ -164,7 +164,7 @@ def _binary(content: bytes) -> Response:
     return Response(content, media_type="application/octet-stream")
 
 
-def _about(reader: Reader, examples: TaskExamples) -> dict[str, Any]:
+def _about(reader: ModelReader, examples: TaskExamples) -> dict[str, Any]:
     """The model, what can be asked of it, and what there is to begin with."""
     encoder = reader.encoder
     shape, main = encoder.shape, encoder.family.main_stack

@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 
 from bertology.errors import DataError
 from bertology.server.map_answers import pack
-from bertology.server.reading import MAPS, Reader
+from bertology.server.reading import MAPS, ModelReader
 from bertology.server.sentences import encode
 from bertology.server.task_examples import TaskExamples
 from bertology.server.views import MeanQuestion, Shown
@@ -27,7 +27,7 @@ MOST_MEANS = 4
 
 
 async def mean_maps(
-    reader: Reader,
+    reader: ModelReader,
     examples: TaskExamples,
     question: MeanQuestion,
     *,
@@ -56,7 +56,7 @@ async def mean_maps(
     return pack({**_grid(), "examples": used}, mean.mean.nan_to_num().float().numpy())
 
 
-def _add(reader: Reader, shown: Shown, mean: RelativeMaps) -> bool:
+def _add(reader: ModelReader, shown: Shown, mean: RelativeMaps) -> bool:
     changes = reader.interventions(shown.changes)
     try:
         _, batch = encode(reader.encoder, shown)

@@ -2,58 +2,37 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bertology.data.words.token_pairs import (
+    Mask,
+    at_offset,
+    between_texts,
+    punctuation_pieces,
+    same_token,
+    toward,
+)
+from bertology.server.rankings import Maps, Ranking
 from bertology.server.sentences import Sentence
 
-__all__ = ["PATTERNS", "Ranking", "ranked", "targets_score"]
+__all__ = ["PATTERNS", "Pattern"]
 
-Maps = NDArray[np.floating[Any]]
-Mask = NDArray[np.bool_]
-WEIGHT = "mean weight"
+_MOST_NAMED = 8  # tokens
 
 
-@dataclass(frozen=True)
-class Ranking:
-    """A score of every head (layers, heads), or none, and what was looked for."""
+class Pattern(Protocol):
+    """Something to look for in maps."""
 
-    scores: Maps | None
-    found: str
-    unit: str = WEIGHT
-    least_first: bool = False
+    @property
+    def title(self) -> str:
+        """As the page's menu has it."""
 
-    def as_json(self) -> dict[str, Any]:
-        """All heads, the best first; heads that were pruned are left out."""
-        return {
-            "heads": [] if self.scores is None else ranked(self.scores, self.least_first),
-            "found": self.found,
-            "unit": self.unit,
-        }
-
-
-def ranked(scores: Maps, least_first: bool = False) -> list[dict[str, Any]]:
-    """Heads in the order of their scores."""
-    order = np.argsort(scores if least_first else -scores, axis=None, kind="stable")
-    places = (np.unravel_index(int(i), scores.shape) for i in order)
-    return [
-        {"layer": int(layer), "head": int(head), "score": float(scores[layer, head])}
-        for layer, head in places
-        if np.isfinite(scores[layer, head])
-    ]
-
-
-def targets_score(maps: Maps, targets: Mask) -> Maps:
-    """The mean, over tokens that have a target, of the weight that they give to their targets."""
-    asking = targets.any(axis=1)
-    weights = (maps * targets).sum(axis=-1)[..., asking]  # (layers, heads, asking)
-    found: Maps = weights.mean(axis=-1)
-    return found
+    def __call__(self, sentence: Sentence, maps: Maps, tokenizer: Any) -> Ranking:
+        """How much each head does it in this sentence."""
 
 
 @dataclass(frozen=True)
@@ -66,14 +45,15 @@ class _Targets:
     missing: str
 
     def __call__(self, sentence: Sentence, maps: Maps, tokenizer: Any) -> Ranking:
+        from bertology.model.reducers.map_scores import attention_to
+
         targets = self.find(sentence, tokenizer)
         if not targets.any():
             return Ranking(None, self.missing)
-        asking, keys = int(targets.any(axis=1).sum()), np.flatnonzero(targets.any(axis=0))
+        queries, keys = int(targets.any(axis=1).sum()), np.flatnonzero(targets.any(axis=0))
         names = list(dict.fromkeys(sentence.pieces[k] for k in keys))
-        shown = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
-        found = self.said.format(n=asking, tokens=shown)
-        return Ranking(targets_score(maps, targets), found)
+        shown = ", ".join(names[:_MOST_NAMED]) + (" …" if len(names) > _MOST_NAMED else "")
+        return Ranking(attention_to(maps, targets), self.said.format(n=queries, tokens=shown))
 
 
 @dataclass(frozen=True)
@@ -82,12 +62,12 @@ class _Entropy:
     least_first: bool
 
     def __call__(self, sentence: Sentence, maps: Maps, tokenizer: Any) -> Ranking:
-        logs = np.log(maps, out=np.zeros_like(maps), where=maps > 0)
-        entropy = -(maps * logs).sum(axis=-1).mean(axis=-1)
+        from bertology.model.reducers.map_scores import map_statistics
+
         order = "lowest" if self.least_first else "highest"
         most = f"{np.log(len(sentence)):.2f}"
         found = f"mean entropy over {len(sentence)} tokens, {order} first; equal weights: {most}"
-        return Ranking(entropy, found, "nats", self.least_first)
+        return Ranking(map_statistics(maps)["entropy"], found, "nats", self.least_first)
 
 
 @dataclass(frozen=True)
@@ -95,97 +75,68 @@ class _Distance:
     title: str
 
     def __call__(self, sentence: Sentence, maps: Maps, tokenizer: Any) -> Ranking:
-        at = np.arange(len(sentence))
-        far = np.abs(at[:, None] - at)
-        score = (maps * far).sum(axis=-1).mean(axis=-1)
-        return Ranking(score, f"mean distance over {len(sentence)} tokens", "tokens")
+        from bertology.model.reducers.map_scores import map_statistics
+
+        found = f"mean distance over {len(sentence)} tokens"
+        return Ranking(map_statistics(maps)["distance"], found, "tokens")
 
 
 def _offset(by: int) -> Callable[[Sentence, Any], Mask]:
-    return lambda sentence, tokenizer: np.eye(len(sentence), k=by, dtype=bool)
+    return lambda sentence, tokenizer: at_offset(len(sentence), by)
 
 
-def _to(keys: Callable[[Sentence, Any], list[int]]) -> Callable[[Sentence, Any], Mask]:
-    """From every token but the target itself."""
+def _special(*names: str) -> Callable[[Sentence, Any], Mask]:
+    """To the special tokens that the tokenizer calls so, whatever they look like."""
 
     def find(sentence: Sentence, tokenizer: Any) -> Mask:
-        mask = np.zeros((len(sentence), len(sentence)), dtype=bool)
-        mask[:, keys(sentence, tokenizer)] = True
-        np.fill_diagonal(mask, False)
-        return mask
+        wanted = {getattr(tokenizer, name, None) for name in names} - {None}
+        pairs = zip(sentence.pieces, sentence.special, strict=True)
+        return toward(np.array([special and piece in wanted for piece, special in pairs]))
 
     return find
 
 
-def _special(*names: str) -> Callable[[Sentence, Any], list[int]]:
-    def keys(sentence: Sentence, tokenizer: Any) -> list[int]:
-        wanted = {getattr(tokenizer, name, None) for name in names} - {None}
-        pairs = enumerate(zip(sentence.pieces, sentence.special, strict=True))
-        return [i for i, (piece, special) in pairs if special and piece in wanted]
-
-    return keys
-
-
-def _signs(sentence: Sentence, tokenizer: Any) -> list[int]:
+def _punctuation(sentence: Sentence, tokenizer: Any) -> Mask:
     if sentence.alignment is None:
-        return []
-    found = []
-    rows = zip(sentence.alignment.piece_spans, sentence.sides, strict=True)
-    for piece, (span, side) in enumerate(rows):
-        text = "" if span is None or side is None else sentence.texts[side][slice(*span)]
-        if text and all(unicodedata.category(c)[0] == "P" for c in text):
-            found.append(piece)
-    return found
+        return np.zeros((len(sentence), len(sentence)), dtype=bool)
+    return toward(punctuation_pieces(sentence.alignment, sentence.texts, sentence.sides))
 
 
-def _again(sentence: Sentence, tokenizer: Any) -> Mask:
-    pieces = np.array(sentence.pieces)
-    words = ~np.array(sentence.special)
-    same: Mask = (pieces[:, None] == pieces) & words[:, None] & words
-    np.fill_diagonal(same, False)
-    return same
+def _hidden(sentence: Sentence, tokenizer: Any) -> Mask:
+    return toward(np.isin(np.arange(len(sentence)), sentence.masked))
 
 
-def _across(sentence: Sentence, tokenizer: Any) -> Mask:
-    sides = np.array([-1 if side is None else side for side in sentence.sides])
-    found: Mask = (sides[:, None] + sides == 1) & (sides[:, None] >= 0) & (sides >= 0)
-    return found
-
-
-PATTERNS: dict[str, Any] = {
+PATTERNS: dict[str, Pattern] = {
     "previous": _Targets("the token before", _offset(-1), "{n} tokens that have one before", ""),
     "next": _Targets("the token after", _offset(1), "{n} tokens that have one after", ""),
     "self": _Targets("the token itself", _offset(0), "{n} tokens", ""),
     "first": _Targets(
         "the token that opens the text, [CLS]",
-        _to(_special("cls_token", "bos_token")),
+        _special("cls_token", "bos_token"),
         "from {n} tokens to {tokens}",
         "No special token opens this model's texts.",
     ),
     "separator": _Targets(
         "the tokens that end texts, [SEP]",
-        _to(_special("sep_token", "eos_token")),
+        _special("sep_token", "eos_token"),
         "from {n} tokens to {tokens}",
         "No special token ends this model's texts.",
     ),
     "punctuation": _Targets(
-        "punctuation", _to(_signs), "from {n} tokens to {tokens}", "There is no punctuation here."
+        "punctuation", _punctuation, "from {n} tokens to {tokens}", "There is no punctuation here."
     ),
     "hidden": _Targets(
-        "hidden words",
-        _to(lambda sentence, tokenizer: list(sentence.masked)),
-        "from {n} tokens to {tokens}",
-        "Nothing is hidden here.",
+        "hidden words", _hidden, "from {n} tokens to {tokens}", "Nothing is hidden here."
     ),
     "again": _Targets(
         "the same token elsewhere",
-        _again,
+        lambda sentence, tokenizer: same_token(sentence.pieces, sentence.special),
         "{n} tokens that occur again: {tokens}",
         "No token occurs twice here.",
     ),
     "across": _Targets(
         "the other text of a pair",
-        _across,
+        lambda sentence, tokenizer: between_texts(sentence.sides),
         "from {n} tokens to the other text",
         "There is no second text.",
     ),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.server.reading import Reader, Reading
+from bertology.server.reading import ModelReader, Reading
 from bertology.server.views import Shown
 
 __all__ = ["Predictions"]
@@ -20,7 +20,7 @@ Row = NDArray[np.float32]
 class Predictions:
     """Answers of one model in words."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: ModelReader) -> None:
         self._reader = reader
 
     def of(self, shown: Shown, top: int) -> dict[str, Any]:

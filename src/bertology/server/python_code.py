@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from bertology.server.reading import MEANS_OVER, Reader
+from bertology.server.reading import MEANS_OVER, ModelReader
 from bertology.server.sentences import Sentence
 from bertology.server.views import Changes, View
 
 __all__ = ["python_code"]
 
 
-def python_code(reader: Reader, view: View, layer: int | None, head: int | None) -> str:
+def python_code(reader: ModelReader, view: View, layer: int | None, head: int | None) -> str:
     """Lines to paste. With a layer and a head `attention` is that map, else all of them."""
     sentence = reader.read(view.shown).sentence
     words = view.level == "words"
@@ -24,7 +24,7 @@ def python_code(reader: Reader, view: View, layer: int | None, head: int | None)
     return "\n".join([*lines, *_answers(reader, sentence)]) + "\n"
 
 
-def _model(reader: Reader) -> list[str]:
+def _model(reader: ModelReader) -> list[str]:
     encoder = reader.encoder
     return [f"encoder = bt.load({encoder.name!r}, head={encoder.head!r})"]
 
@@ -38,7 +38,7 @@ def _input(view: View) -> list[str]:
     return lines
 
 
-def _off(reader: Reader, changes: Changes) -> list[str]:
+def _off(reader: ModelReader, changes: Changes) -> list[str]:
     """`off`, where something is; and then the run."""
     record = ', record="layer.*.head.*.pattern"' if reader.shows_maps else ""
     if not changes:
@@ -77,7 +77,7 @@ def _words(view: View) -> list[str]:
     ]
 
 
-def _answers(reader: Reader, sentence: Sentence) -> list[str]:
+def _answers(reader: ModelReader, sentence: Sentence) -> list[str]:
     lines = []
     if reader.fills and sentence.masked:
         lines += [

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from concurrent.futures import Future
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -21,9 +19,8 @@ from bertology.server.working import Kept, Worker
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.interventions import Intervention
-    from bertology.model.trace import Trace
 
-__all__ = ["MEANS_OVER", "NEXT", "Reader", "Reading"]
+__all__ = ["MEANS_OVER", "NEXT", "ModelReader", "Reading"]
 
 Floats = NDArray[np.float32]
 MAPS = "layer.*.head.*.pattern"
@@ -52,7 +49,7 @@ class Reading:
         return 4096 + sum(0 if a is None else a.nbytes for a in arrays)
 
 
-class Reader:
+class ModelReader:
     """Reads for everybody: the model, the thread that runs it, and what it read last."""
 
     def __init__(self, encoder: Encoder) -> None:
@@ -145,18 +142,23 @@ class Reader:
     # One pass ------------------------------------------------------------------------------------
 
     def _read(self, shown: Shown) -> Reading:
-        from bertology.model.masked_lm.narrow_head import predicting_at
+        from bertology.model.masked_lm.narrow_head import run_predicting
 
         sentence, batch = encode(self.encoder, shown)
         record = [MAPS] if self.shows_maps else []
         changes = self.interventions(shown.changes)
-        with predicting_at(self.encoder, sentence.masked) if self.fills else nullcontext():
+        hidden = None
+        if self.fills:
+            where = [sentence.masked]
+            trace, logits = run_predicting(self.encoder, batch, where, record=record, do=changes)
+            hidden = self._finite(logits[0].float().softmax(-1))
+        else:
             trace = self.encoder.run(batch, record=record, do=changes)
         maps = trace[MAPS][:, 0].float().cpu().numpy() if self.shows_maps else None
         return Reading(
             sentence,
             maps,
-            self._filled(trace, sentence.masked) if self.fills else None,
+            hidden,
             self._classes(trace.output, len(sentence.texts)),
             self._value(trace),
         )
@@ -182,11 +184,6 @@ class Reader:
         if changes.dimensions:
             found.append(ZeroDimensions(changes.dimensions))
         return found
-
-    def _filled(self, trace: Trace, positions: Sequence[int]) -> Floats:
-        from bertology.model.masked_lm.narrow_head import logits_at
-
-        return self._finite(logits_at(trace, positions).float().softmax(-1))
 
     def _classes(self, output: Any, texts: int) -> tuple[float, ...] | None:
         if self.labels is None:

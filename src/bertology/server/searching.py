@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from bertology.data.corpus import Field
 from bertology.errors import UnknownNameError
-from bertology.server.patterns import PATTERNS, Ranking
-from bertology.server.reading import Reader
-from bertology.server.relations import RELATIONS, Annotated, tagged
+from bertology.server.patterns import PATTERNS
+from bertology.server.rankings import Maps, Ranking
+from bertology.server.reading import ModelReader
+from bertology.server.relations import RELATIONS, AnnotatedText, tagged
 from bertology.server.task_examples import TaskExamples
 from bertology.server.views import SearchQuestion
 from bertology.server.working import Kept
 
 __all__ = ["Searching", "offered"]
 
-Maps = NDArray[np.floating[Any]]
 Texts = tuple[str, str | None]
 _KEPT = 64  # tagged texts
 
@@ -34,9 +31,9 @@ def offered() -> dict[str, list[dict[str, str]]]:
 class Searching:
     """Searches among the heads of one model."""
 
-    def __init__(self, reader: Reader, examples: TaskExamples) -> None:
+    def __init__(self, reader: ModelReader, examples: TaskExamples) -> None:
         self._reader, self._examples = reader, examples
-        self._tagged: Kept[Texts, Annotated] = Kept(
+        self._tagged: Kept[Texts, AnnotatedText] = Kept(
             reader.worker, lambda texts: tagged(*texts), size=lambda _: 1, room=_KEPT
         )
 
@@ -60,22 +57,18 @@ class Searching:
             found = relation.rank(reading.sentence, maps, known_words, tokenizer)
         return found.as_json()
 
-    def _annotated(self, text: str, pair: str | None) -> Annotated:
+    def _annotated(self, text: str, pair: str | None) -> AnnotatedText:
         example = self._examples.find(text, pair)
         about = {} if example is None else example.annotations
         whole = all(f in about for f in (Field.POS, Field.HEADS, Field.RELATIONS))
         if example is not None and whole and (pair is None or Field.OFFSETS in about):
-            return Annotated(example, "the corpus's own annotation")
+            return AnnotatedText(example, "the corpus's own annotation")
         return self._tagged.get((text, pair))
 
 
 def _similar(maps: Maps, layer: int, head: int) -> Ranking:
-    """The cosine between maps; the head itself comes first, with 1."""
-    flat = maps.reshape(*maps.shape[:2], -1)
-    own = flat[layer, head]
-    lengths = np.linalg.norm(flat, axis=-1) * np.linalg.norm(own)
-    cosines = np.divide(flat @ own, lengths, out=np.full_like(lengths, np.nan), where=lengths > 0)
-    cosines[layer, head] = 1.0
-    return Ranking(
-        np.minimum(cosines, 1.0), f"maps like that of layer {layer}, head {head}", "cosine"
-    )
+    """Maps like that of one head; the head itself comes first, with 1."""
+    from bertology.model.reducers.map_scores import similarity_to
+
+    found = f"maps like that of layer {layer}, head {head}"
+    return Ranking(similarity_to(maps, layer, head), found, "cosine")

@@ -35,6 +35,7 @@ __all__ = [
     "class_masks",
     "classify",
     "has_classes",
+    "is_punctuation",
     "position_groups",
 ]
 
@@ -205,11 +206,12 @@ def _settle_punctuation(masks: Mask, order: Mapping[TokenClass, int], read: Piec
         said = masks[signs, piece] or read.alignment.word_of(piece) is None
         # The apostrophe of don't is part of a word.
         negated = masks[order[TokenClass.NEGATION], piece]
-        sign = said and not negated and _is_punctuation(read.example.texts[at][slice(*span)])
+        sign = said and not negated and is_punctuation(read.example.texts[at][slice(*span)])
         masks[signs, piece] = sign
         if sign:
             masks[words, piece] = False
 
 
-def _is_punctuation(text: str) -> bool:
+def is_punctuation(text: str) -> bool:
+    """Whether a text has characters, and all of them are punctuation."""
     return bool(text) and all(unicodedata.category(c)[0] == "P" for c in text)

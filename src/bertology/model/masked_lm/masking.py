@@ -6,9 +6,7 @@ model, is computed at the masked position only.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -18,10 +16,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bertology.errors import CapabilityError, DataError, ModelError
+from bertology.errors import DataError, ModelError
 from bertology.model.batch import Batch, Text, by_length
 from bertology.model.encoder import Encoder
 from bertology.model.families import Capability
+from bertology.model.masked_lm.narrow_head import run_predicting
 
 __all__ = [
     "Copies",
@@ -164,8 +163,9 @@ def log_probabilities(
     texts = [None if a is None else _moved(a, encoder) for a in (copies.ids, copies.types)]
     for chosen in by_length(copies.lengths, tokens_per_batch):
         inputs, positions = _padded(encoder, copies, texts, np.asarray(chosen))
-        logits = _logits_at(encoder, Batch(inputs, chosen, encoder.tokenizer), positions)
-        yield chosen, torch.log_softmax(logits.float(), dim=-1)
+        batch = Batch(inputs, chosen, encoder.tokenizer)
+        _, logits = run_predicting(encoder, batch, positions[:, None])
+        yield chosen, torch.log_softmax(logits[:, 0].float(), dim=-1)
         done += len(chosen)
         if progress is not None:
             progress(done, len(copies))
@@ -199,48 +199,3 @@ def _padded(
     if types is not None:
         inputs["token_type_ids"] = torch.where(inside, types[where], 0)
     return inputs, position[:, 0]
-
-
-def _logits_at(encoder: Encoder, batch: Batch, positions: Tensor) -> Tensor:
-    """(B, V) logits at one position of each example."""
-    with _projecting_only(encoder, batch.inputs["input_ids"].shape, positions) as narrowed:
-        logits = encoder.run(batch).logits
-    if logits.dim() != 3:
-        raise CapabilityError(
-            f"{encoder.name!r} ({type(encoder.model).__name__}) predicts no tokens.",
-            hint="Load it with head='mlm' (--head mlm).",
-        )
-    if narrowed:
-        return logits[:, 0]
-    return logits[torch.arange(len(positions), device=logits.device), positions]
-
-
-@contextmanager
-def _projecting_only(
-    encoder: Encoder, shape: torch.Size, positions: Tensor
-) -> Iterator[list[bool]]:
-    """Let only one position of each example through to the vocabulary.
-
-    Gives a list that is empty as long as the map was not met: families that reach for its weights
-    instead of calling it (MobileBERT) compute all positions.
-    """
-    narrowed: list[bool] = []
-    ours = threading.get_ident()  # another thread's run of the same encoder is left alone
-
-    def narrow(module: torch.nn.Module, args: tuple[Any, ...]) -> Any:
-        hidden = args[0]
-        if threading.get_ident() != ours or hidden.dim() != 3 or hidden.shape[:2] != shape:
-            return None
-        narrowed.append(True)
-        rows = torch.arange(len(positions), device=hidden.device)
-        return (hidden[rows, positions][:, None], *args[1:])  # (B, 1, M)
-
-    projection = encoder.model.get_output_embeddings()
-    if projection is None:
-        yield narrowed
-        return
-    handle = projection.register_forward_pre_hook(narrow)
-    try:
-        yield narrowed
-    finally:
-        handle.remove()

@@ -1,43 +1,66 @@
-"""Word predictions at some positions only: the whole vocabulary everywhere is a lot of work."""
+"""Word predictions at some positions only.
+
+The projection to the vocabulary is the widest product of a small model. Where only a few positions
+are read, it is computed for these alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor
 
+from bertology.errors import CapabilityError
+
 if TYPE_CHECKING:
+    from bertology.model.batch import Batch
     from bertology.model.encoder import Encoder
+    from bertology.model.interventions import Intervention
     from bertology.model.trace import Trace
 
-__all__ = ["logits_at", "predicting_at"]
+__all__ = ["run_predicting"]
 
 
-@contextmanager
-def predicting_at(encoder: Encoder, positions: Sequence[int]) -> Iterator[None]:
-    """Runs inside score the vocabulary at these positions alone, where the family allows it.
+def run_predicting(
+    encoder: Encoder,
+    batch: Batch,
+    positions: Tensor | Sequence[Sequence[int]],
+    *,
+    record: Iterable[str] = (),
+    do: Sequence[Intervention] = (),
+) -> tuple[Trace, Tensor]:
+    """A run, and its (B, K, V) logits at K positions (B, K) of each example.
 
-    The model is held for so long: nobody else's run may be cut short.
+    What the trace has as logits is not said: some families, which reach for the weights of the
+    projection instead of calling it (MobileBERT), compute all positions.
     """
-    decoder = encoder.model.get_output_embeddings()
+    at = torch.as_tensor(positions, dtype=torch.long, device=encoder.device)
+    rows = torch.arange(len(at), device=at.device)[:, None]
+    shape = batch.inputs["input_ids"].shape
+    narrowed = False
 
-    def narrow(module: Any, given: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        return (given[0][:, list(positions)], *given[1:])
+    def narrow(module: torch.nn.Module, given: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        nonlocal narrowed
+        states = given[0]
+        if states.shape[:-1] != shape:  # not the states of these tokens
+            return None
+        narrowed = True
+        return (states[rows, at], *given[1:])  # (B, K, M)
 
-    with encoder.turn():
-        if decoder is None:
-            yield
-            return
-        hook = decoder.register_forward_pre_hook(narrow)
+    projection = encoder.model.get_output_embeddings()
+    with encoder.turn():  # nobody else's run may be cut short by the hook
+        hook = None if projection is None else projection.register_forward_pre_hook(narrow)
         try:
-            yield
+            trace = encoder.run(batch, record=record, do=do)
         finally:
-            hook.remove()
-
-
-def logits_at(trace: Trace, positions: Sequence[int]) -> Tensor:
-    """The scores of the only example at these positions, whether or not it was narrowed."""
-    logits: Tensor = trace.logits[0]
-    return logits if len(logits) == len(positions) else logits[list(positions)]
+            if hook is not None:
+                hook.remove()
+    logits: Tensor = trace.logits
+    if logits.dim() != 3:
+        raise CapabilityError(
+            f"{encoder.name!r} ({type(encoder.model).__name__}) predicts no tokens.",
+            hint="Load it with head='mlm' (--head mlm).",
+        )
+    return trace, logits if narrowed else logits[rows, at]
