@@ -50,7 +50,7 @@ def map_statistics(maps: Maps) -> dict[str, Scores]:
     layers, heads, length, _ = maps.shape
     statistics = AttentionStatistics(Shape(layers, heads, hidden=0, head_size=0, mlp=0))
     real = torch.ones(1, length, dtype=torch.bool)
-    for layer, value in enumerate(torch.from_numpy(maps)):
+    for layer, value in enumerate(torch.from_numpy(maps).double()):
         statistics.update(value[None], SiteContext("encoder", layer, Kind.PATTERN, real, 1))
     return dict(zip(statistics.NAMES, statistics.mean.numpy(), strict=True))
 
@@ -62,4 +62,5 @@ def similarity_to(maps: Maps, layer: int, head: int) -> Scores:
     lengths = np.linalg.norm(flat, axis=-1) * np.linalg.norm(own)
     cosines = np.divide(flat @ own, lengths, out=np.full_like(lengths, np.nan), where=lengths > 0)
     cosines[layer, head] = 1.0
-    return np.minimum(cosines, 1.0)
+    found: Scores = np.minimum(cosines, 1.0)
+    return found

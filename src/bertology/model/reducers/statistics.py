@@ -51,8 +51,9 @@ class AttentionStatistics:
     def update(self, value: Tensor, at: SiteContext) -> None:
         """Add one layer of one batch: (B, H, T, S)."""
         _check_heads(value, self._sum.shape[2], "AttentionStatistics")
-        value = value.float()
-        real = at.real.float()  # (B, T)
+        if value.dtype is not torch.float64:  # half precision is too coarse for sums
+            value = value.float()
+        real = at.real.to(value.dtype)  # (B, T)
         share = real / real.sum(-1, keepdim=True)  # each real query's weight in its example
         size = value.shape[-1]
         offsets = [
