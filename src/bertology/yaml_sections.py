@@ -193,7 +193,7 @@ class Section:
         return found
 
     def build(self, kind: type[T], given: Mapping[str, Any], *also: Section) -> T:
-        """`kind(**given)`; an error of it is told with the line of the field that it is about.
+        """`kind(**given)`; its errors get the line of the field that they are about.
 
         `also`: other sections that may have that field.
         """
@@ -207,7 +207,7 @@ class Section:
             raise self.wrong(None, problem, hint=error.hint) from error
 
     def _blamed(self, error: BertologyError) -> str | None:
-        """The field that an error is about, as well as can be told."""
+        """The field that an error is about, if that can be found."""
         for key, node in self._values.items():
             if isinstance(error, UnknownNameError):
                 items = node.value if isinstance(node.value, list) else [node]

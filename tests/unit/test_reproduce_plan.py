@@ -47,6 +47,38 @@ def test_without_options_all_is_made_on_the_spot() -> None:
     assert any("FrameNet was not used" in text for text in made.notes["4.2"])
 
 
+def test_the_steps_of_a_task_are_those_of_the_paper() -> None:
+    """In order, with what they need; numbers that were published must not move."""
+    steps = plan(tasks=("grammar-paraphrase",)).steps
+    task = [step for step in steps if step.data.name == "grammar-paraphrase"]
+    assert [step.key.partition("@")[0] for step in task] == [
+        "finetune", "fine-tuning-starts", "map-types", "attention-change", "token-classes",
+        "token-to-token", "head-ablation", "head-sets", "head-profile",
+    ]  # fmt: skip
+    assert [step.needs for step in task] == [
+        *((), ()),
+        *[("finetune@grammar-paraphrase",)] * 6,
+        ("head-ablation@grammar-paraphrase",),
+    ]
+    starts, last = task[1], task[-1]
+    assert isinstance(starts, RunStudy)
+    assert starts.parameters == {
+        "seeds": 3, "examples": 1000, "epochs": 1, "batch_size": 16, "learning_rate": 1.5e-4,
+        "train_split": "train",
+    }  # fmt: skip
+    assert (starts.data.limit, starts.data.train_limit) == (200, None)
+    assert (last.data.limit, last.data.train_limit) == (200, 3000)
+    assert isinstance(last, Combine)
+    assert last.results == (
+        "head-ablation@grammar-paraphrase", "relation-heads@grammar",
+        "map-types@grammar-paraphrase", "attention-change@grammar-paraphrase",
+    )  # fmt: skip
+    relations, links = steps[:2]
+    assert isinstance(relations, RunStudy)
+    assert relations.parameters == {"relation": "frame", "every": False}
+    assert (relations.data.limit, links.data.limit) == (1100, 600)
+
+
 def test_two_tasks_are_compared_whichever_results_are_missing() -> None:
     last = plan().steps[-1]
     assert isinstance(last, Combine)

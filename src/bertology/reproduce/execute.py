@@ -45,7 +45,7 @@ __all__ = [
 CACHED, RUNNING, DONE, GIVEN = "cached", "running", "done", "given"
 NOT_RUN, FAILED = "not run", "failed"
 LogStep = Callable[[PlanStep, str, str], None]
-"""Is told the status of a step, and a detail such as the seconds or the reason."""
+"""Called with a step, its status, and a detail such as the seconds or the reason."""
 
 # Where a step lacks something, others may still work. Problems with the store end the run.
 _LEFT_OUT = (CapabilityError, DataError, MissingExtraError, ModelError, ParameterError)
@@ -60,7 +60,7 @@ class PlanResults:
     models: dict[str, dict[str, Any]] = field(default_factory=dict)
     folders: dict[str, str] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
-    failed: list[str] = field(default_factory=list)  # of those, the ones that should have worked
+    failed: list[str] = field(default_factory=list)  # steps that ended in an error while they ran
 
     def has(self, key: str) -> bool:
         """Whether the step was done."""
@@ -199,7 +199,7 @@ class PlanExecutor:
         self._session.store.save(result)
         return DONE
 
-    # Materials ---------------------------------------------------------------------------------
+    # Models and data ---------------------------------------------------------------------------
 
     def _encoder(self, where: str, head: str) -> Encoder:
         if (where, head) not in self._encoders:
@@ -219,7 +219,7 @@ class PlanExecutor:
     def _loaded(self, data: Data, split: str, limit: int | None) -> Corpus:
         key = (data.name, split, limit, data.root)
         if key not in self._corpora:
-            # Only the data at hand: the next step is mostly over the same.
+            # Only one corpus is held: the next step mostly reads the same.
             self._corpora = {k: c for k, c in self._corpora.items() if k[0] == data.name}
             self._corpora[key] = load_corpus(data.name, split=split, limit=limit, root=data.root)
         return self._corpora[key]

@@ -91,7 +91,7 @@ class _Planner:
     # Corpora -----------------------------------------------------------------------------------
 
     def _find_corpora(self) -> None:
-        # The default run is the same on every machine, whatever lies there.
+        # The default run is the same on every machine, whichever data it has.
         look = bool(self._options.tasks) or self._options.root is not None
         wanted: list[str] = []
         for name, choices in self._data.corpora.items():
@@ -106,9 +106,9 @@ class _Planner:
 
     def _corpus(self, choice: CorpusData) -> Data:
         data = Data(choice.corpus, choice.split)
-        limit, few = self._resolved(choice.limit, data), self._options.examples
-        if limit is not None and choice.per_example is not None and few is not None:
-            limit = min(limit, choice.per_example * few)
+        limit, examples = self._resolved(choice.limit, data), self._options.examples
+        if limit is not None and choice.per_example is not None and examples is not None:
+            limit = min(limit, choice.per_example * examples)
         root = None if is_made(choice.corpus) else self._options.root
         return replace(data, limit=limit, root=root)
 
@@ -164,15 +164,15 @@ class _Planner:
 
     def _task_notes(self, note: Note, when: Condition) -> Iterator[str]:
         """One note for all tasks that have the same to say."""
-        said: dict[str, list[str]] = {}
+        titles: dict[str, list[str]] = {}
         for task in self._tasks:
             settings = self._settings(task.name)
             if _meets(task, settings, when):
                 values = {name: _shown(value) for name, value in settings.items()}
                 text = note.text.format_map({**values, "tasks": "{tasks}"})
-                said.setdefault(text, []).append(task.title)
-        for text, titles in said.items():
-            yield text.replace("{tasks}", ", ".join(titles))
+                titles.setdefault(text, []).append(task.title)
+        for text, of in titles.items():
+            yield text.replace("{tasks}", ", ".join(of))
 
 
 def _meets(task: Data, settings: Mapping[str, object], when: Condition) -> bool:

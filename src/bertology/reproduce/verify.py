@@ -172,8 +172,8 @@ def _plain_plan(claims: Sequence[Claim], options: ReproductionOptions) -> StepPl
     for study, kind in kinds.items():
         data = [_text(kind, options)]
         if kind.needs.task:
-            few, train = options.examples, options.train_examples
-            data = [replace(task, limit=few, train_limit=train) for task in tasks]
+            examples, train = options.examples, options.train_examples
+            data = [replace(task, limit=examples, train_limit=train) for task in tasks]
         for one in data:
             for step in _plain_steps(study, one, claims, options):
                 steps.setdefault(step.key, step)
@@ -241,7 +241,7 @@ class Verification:
 
     def why_open(self, judged: JudgedClaim) -> str:
         """Why a claim could not be judged: what its results say, or why there are none."""
-        told = [reason_text(v) for _, v in judged.verdicts]
+        reasons = [reason_text(v) for _, v in judged.verdicts]
         if judged.claim.study not in STUDIES and judged.claim.study not in JOINED:
-            told = [_NO_STUDY.format(judged.claim.study)]
-        return "; ".join(dict.fromkeys(told)) or judged.reason
+            reasons = [_NO_STUDY.format(judged.claim.study)]
+        return "; ".join(dict.fromkeys(reasons)) or judged.reason

@@ -1,4 +1,4 @@
-"""One entry of the catalogue, and the check that its YAML says what an entry must say."""
+"""One entry of the catalogue, read from YAML and checked."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Entry:
-    """A dataset: what it is, whose it is, where it lies below the data root, how it is read."""
+    """A dataset: what it is, its source and licence, its folder below the data root, its reader."""
 
     name: str
     title: str

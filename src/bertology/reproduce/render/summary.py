@@ -123,19 +123,19 @@ def _verdict_lines(report: ReproductionReport) -> Iterator[str]:
     yield ""
     rows = []
     for judged in report.judged:
-        told = [
+        verdicts = [
             f"{title}: {v.outcome.value} ({estimate_text(v.estimate)})"
             for title, v in judged.decided
         ]
         rest = [title for title, v in judged.verdicts if (title, v) not in judged.decided]
-        if told and rest:
-            told.append(f"not judged: {', '.join(rest)}")
+        if verdicts and rest:
+            verdicts.append(f"not judged: {', '.join(rest)}")
         rows.append(
             (
                 judged.claim.statement,
                 judged.claim.source.section,
                 judged.claim.rule.bound,
-                "; ".join(told) or _not_judged(judged),
+                "; ".join(verdicts) or _not_judged(judged),
             )
         )
     yield from _table(("claim", "section", "holds if", "verdict"), rows)
@@ -144,14 +144,14 @@ def _verdict_lines(report: ReproductionReport) -> Iterator[str]:
 
 def _not_judged(judged: JudgedClaim) -> str:
     """Why there is no verdict."""
-    said: dict[str, list[str]] = {}
+    titles: dict[str, list[str]] = {}
     for title, verdict in judged.verdicts:
-        said.setdefault(reason_text(verdict), []).append(title)
-    told = list(said) or [judged.reason]
-    if len(said) > 1:
-        told = [f"{', '.join(titles)}: {why}" for why, titles in said.items()]
-    reasons = "; ".join(told)
-    return f"{judged.in_short} ({reasons})" if reasons else judged.in_short
+        titles.setdefault(reason_text(verdict), []).append(title)
+    reasons = list(titles) or [judged.reason]
+    if len(titles) > 1:
+        reasons = [f"{', '.join(of)}: {why}" for why, of in titles.items()]
+    why_not = "; ".join(reasons)
+    return f"{judged.in_short} ({why_not})" if why_not else judged.in_short
 
 
 def _exhibit_lines(report: ReproductionReport, exhibit: Exhibit) -> Iterator[str]:
