@@ -117,7 +117,7 @@ def _sentence(rng: random.Random) -> tuple[str, dict[str, Any]]:
     }
 
 
-def ask(study: Study[Any], encoder: Encoder, corpus: Corpus, **others: Encoder) -> Any:
+def ask(study: Study, encoder: Encoder, corpus: Corpus, **others: Encoder) -> Any:
     """Measured and concluded here and now: a store would draw every figure as well."""
     study.check(encoder, corpus)
     measured = {

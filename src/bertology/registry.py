@@ -23,8 +23,8 @@ class Registry(Generic[T]):
 
     `builtin` gives `name -> "package.module:attribute"`; installed packages add to it through
     the entry-point `group`. `register` adds one at run time (tests, notebooks). `elsewhere` says of
-    names that may be asked for, and are none of these, where they are found. `load` makes the
-    object of a target that is no attribute of a module.
+    a name that is none of these where it is found, or nothing. `load` makes the object of a
+    target that is no attribute of a module.
     """
 
     def __init__(
@@ -33,11 +33,11 @@ class Registry(Generic[T]):
         *,
         group: str,
         builtin: Callable[[], Mapping[str, str]],
-        elsewhere: Mapping[str, str] | None = None,
+        elsewhere: Callable[[str], str] = lambda name: "",
         load: Callable[[str], T] | None = None,
     ) -> None:
         self._load: Callable[[str], T] = load or _attribute
-        self.kind, self.group, self._elsewhere = kind, group, dict(elsewhere or {})
+        self.kind, self.group, self._elsewhere = kind, group, elsewhere
         self._builtin = builtin
         self._loaded: dict[str, T] = {}
         self._targets: dict[str, str] | None = None
@@ -63,8 +63,8 @@ class Registry(Generic[T]):
         """The thing called `name`; an UnknownNameError offers the nearest names."""
         if name not in self._loaded:
             known = self._known()
-            if name in self._elsewhere:
-                raise UnknownNameError(self.kind, name, (), hint=self._elsewhere[name])
+            if name not in known and (hint := self._elsewhere(name)):
+                raise UnknownNameError(self.kind, name, (), hint=hint)
             if name not in known:
                 raise UnknownNameError(self.kind, name, self.names())
             self._loaded[name] = self._load(known[name])

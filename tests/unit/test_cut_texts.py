@@ -172,7 +172,7 @@ def test_without_a_limit_a_tokenizer_or_a_corpus_nothing_is_counted(encoder: Enc
 
 
 @dataclass(frozen=True)
-class Sampled(SampledStudy[Any]):
+class Sampled(SampledStudy):
     """Looks at some examples."""
 
 

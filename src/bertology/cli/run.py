@@ -115,7 +115,7 @@ def _group() -> None:
     """
 
 
-def _typer_command(name: str, kind: type[Study[Any]]) -> Any:
+def _typer_command(name: str, kind: type[Study]) -> Any:
     # An app of its own: docstrings of studies are Markdown.
     app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
     Command(
@@ -138,7 +138,7 @@ def summary_line(kind: type[Any]) -> str:
     return (inspect.getdoc(kind) or "").partition("\n")[0]
 
 
-def _examples(name: str, kind: type[Study[Any]]) -> list[str]:
+def _examples(name: str, kind: type[Study]) -> list[str]:
     data = f" --task {_EXAMPLE_TASK}" if kind.needs.task else ""
     if kind.needs.fields and not data:
         data = " --corpus grammar"
@@ -151,7 +151,7 @@ def _examples(name: str, kind: type[Study[Any]]) -> list[str]:
     ]
 
 
-def _run(name: str, options: RunOptions, study: Study[Any]) -> None:
+def _run(name: str, options: RunOptions, study: Study) -> None:
     from bertology.run.api import make_session, run_study
 
     session = make_session(

@@ -136,10 +136,12 @@ def layer_bars(
     label: str,
     baseline: float | None = None,
     names: Sequence[str] | None = None,
+    filled: ArrayLike | None = None,
 ) -> Figure:
     """One bar for each layer, from the baseline (or 0) to its value, with its interval.
 
-    `names` replaces the layer numbers, for other things than layers.
+    `names` replaces the layer numbers, for other things than layers. `filled` says which bars are
+    sure; the others are drawn hollow.
     """
     value = _array(values, "values", "layer_bars", dimensions=1)
     bounds = [_array(b, n, "layer_bars", dimensions=1) for b, n in ((low, "low"), (high, "high"))]
@@ -152,7 +154,10 @@ def layer_bars(
         figure, axes = new_figure(max(4.0, 0.36 * count + 1.6), 3.1)
         axes.grid(axis="y")
         colours = [POSITIVE if v >= start else NEGATIVE for v in value]
-        axes.bar(place, value - start, bottom=start, width=0.68, color=colours, alpha=0.55)
+        drawn = axes.bar(place, value - start, bottom=start, width=0.68, color=colours, alpha=0.55)
+        sure = np.ones(count, dtype=bool) if filled is None else np.asarray(filled, dtype=bool)
+        for at in np.flatnonzero(~sure):
+            drawn.patches[at].set(facecolor="white", edgecolor=colours[at])
         axes.vlines(place, bounds[0], bounds[1], color=INK, linewidth=1.2)
         axes.plot(place, value, "o", color=INK, markersize=3.5)
         axes.axhline(start, color=GREY if baseline is None else ACCENT, linewidth=1.4, zorder=2.5)
@@ -171,7 +176,9 @@ def layer_bars(
         else:
             axes.set_xticks(place, names, rotation=0 if _short(names) else 40)
         _fit(axes, np.concatenate([value, *bounds, [start]]))
-        _note(figure, "Layers are numbered from 0." if names is None else "")
+        told = ["Layers are numbered from 0."] if names is None else []
+        told += [] if filled is None else ["Filled: surely different from 0, after correction."]
+        _note(figure, " ".join(told))
     return figure
 
 

@@ -24,6 +24,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from bertology.errors import ParameterError, UnknownNameError
+from bertology.results.evidence import ALL_OTHERS
 from bertology.results.verdict_view import look_of, measured
 
 if TYPE_CHECKING:
@@ -195,13 +196,11 @@ def judge(
     evidence: Mapping[str, Estimate],
     claims: Iterable[Claim] | None = None,
     *,
-    why_not: str | None = None,
     reasons: Mapping[str, str] | None = None,
 ) -> list[Verdict]:
     """Judge the claims about `study` (all known ones unless `claims` are given) on `evidence`.
 
-    `why_not` says why there is no evidence, where a study knows; `reasons` says it of single
-    quantities.
+    `reasons` says why a quantity has no estimate, by its name; under "" for all others.
     """
     verdicts = []
     for claim in load_claims() if claims is None else claims:
@@ -210,7 +209,8 @@ def judge(
             n = 0 if found is None else found.n
             reason = None
             if found is None:
-                reason = (reasons or {}).get(claim.rule.quantity, why_not)
+                known = reasons or {}
+                reason = known.get(claim.rule.quantity, known.get(ALL_OTHERS))
             verdicts.append(Verdict(claim, claim.rule.judge(found), found, n, reason))
     return verdicts
 

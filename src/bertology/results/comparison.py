@@ -22,7 +22,7 @@ __all__ = [
     "example_losses",
     "extreme",
     "mean_effect",
-    "race_table",
+    "share_of_harmless",
 ]
 
 Floats = NDArray[np.float64]
@@ -62,6 +62,13 @@ def extreme(table: pd.DataFrame, *, n: int, level: float, largest: bool = True) 
     low, high = ("simultaneous_low", "simultaneous_high")[::sign]
     value, below, above = (float((sign * table[c]).max()) for c in ("difference", low, high))
     return Estimate(value, below, above, n, level)
+
+
+def share_of_harmless(table: pd.DataFrame, margin: float, *, n: int, level: float) -> Estimate:
+    """The share of rows whose loss is smaller than `margin`, with bounds that hold for all rows."""
+    columns = ("difference", "simultaneous_low", "simultaneous_high")
+    value, low, high = (float((table[c] > -margin).mean()) for c in columns)
+    return Estimate(value, low, high, n, level)
 
 
 _FEWEST = 3  # examples, for a correlation to be more than a line through two points
@@ -104,37 +111,3 @@ def mean_effect(
     """The effect of a variant drawn at random: the mean over variants, over examples."""
     psi, _ = influences(metric, base, variants)
     return mean_interval(psi.mean(axis=0), level)
-
-
-def race_table(
-    names: Mapping[str, Sequence[Any]],
-    right: Floats,
-    *,
-    bounds: tuple[Floats, Floats],
-    decisions: NDArray[Any],
-    level: float,
-) -> pd.DataFrame:
-    """One row per variant of a race, in the words of `effects_table` where they mean the same.
-
-    `right` (1 + V, N) says which examples the intact model and each variant got right, NaN where
-    a variant had left the race; `bounds` hold for all variants together.
-    """
-    import pandas as pd
-
-    seen = ~np.isnan(right)
-    counts = np.maximum(seen.sum(-1), 1)
-    gain = (np.where(seen, right - right[0], 0.0).sum(-1) / counts)[1:]
-    sure = [mean_interval(row[ok], level) for row, ok in zip(right[1:], seen[1:], strict=True)]
-    columns = {
-        **names,
-        "score": (np.nansum(right, -1) / counts)[1:],
-        "score_low": [max(0.0, e.low) for e in sure],
-        "score_high": [min(1.0, e.high) for e in sure],
-        "difference": np.clip(gain, *bounds),
-        "simultaneous_low": bounds[0],
-        "simultaneous_high": bounds[1],
-        "decision": decisions,
-        "examples": seen.sum(-1)[1:],
-        "sure": np.isin(decisions, ["helps", "hurts"]),
-    }
-    return pd.DataFrame(columns)

@@ -47,30 +47,29 @@ def _figure(result: Result) -> str:
     drawings = result.figures()
     if not drawings:
         return ""
-    name = next(iter(drawings))
+    name, drawing = next(iter(drawings.items()))
     try:
         from bertology.results.rendering import render
 
-        svg = b64encode(render(drawings[name]())).decode()
+        svg = b64encode(render(drawing.draw())).decode()
     except Exception as error:
         # The numbers are worth showing even where the picture cannot be drawn.
         _log.warning("figure %s was not drawn: %s", name, error)
         return ""
     # As an image: inlined SVGs on one page would share and mix up their ids.
-    caption = escape(result.captions().get(name, ""))
+    caption = escape(drawing.caption)
     image = (
         f'<img alt="{escape(name)}" style="max-width:100%" src="data:image/svg+xml;base64,{svg}">'
     )
-    below = f"<figcaption><small>{caption}</small></figcaption>" if caption else ""
+    below = f"<figcaption><small>{caption}</small></figcaption>"
     return f'<figure style="margin:0">{image}{below}</figure>'
 
 
 def _other_figures(result: Result) -> str:
     """Names and captions of the figures that are not shown, and how to see them."""
-    captions = result.captions()
     rows = [
-        f"<li><code>.plot({escape(repr(name))})</code> {escape(captions.get(name, ''))}</li>"
-        for name in list(result.figures())[1:]
+        f"<li><code>.plot({escape(repr(drawing.name))})</code> {escape(drawing.caption)}</li>"
+        for drawing in result.drawings()[1:]
     ]
     if not rows:
         return ""

@@ -51,6 +51,34 @@ class Measure:
                     name, f"the measure {self.name!r}", f"be {self.values.shape}", given.shape
                 )
 
+    @classmethod
+    def of_column(
+        cls,
+        table: pd.DataFrame,
+        column: str,
+        *,
+        bounds: tuple[str, str] | None = None,
+        sure: str | None = None,
+        scale: float = 1.0,
+        **words: Any,
+    ) -> Measure:
+        """From a column of a table of heads or layers, and the columns of its bounds and tests.
+
+        `scale` multiplies values and bounds, 100 for shares in per cent; `words` are the other
+        fields, `name` and `title` among them.
+        """
+        low, high = (
+            None if name is None else scale * column_grid(table, name)
+            for name in (bounds or (None, None))
+        )
+        return cls(
+            values=scale * column_grid(table, column),
+            low=low,
+            high=high,
+            sure=None if sure is None else column_grid(table, sure).astype(bool),
+            **words,
+        )
+
     @property
     def of_heads(self) -> bool:
         """Whether it is told for every head rather than for every layer."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from bertology.errors import ParameterError
 
-__all__ = ["IDENTITY_LENGTH", "Provenance", "identity_of", "library_versions"]
+__all__ = ["IDENTITY_LENGTH", "Provenance", "identity_of", "library_versions", "short"]
 
 IDENTITY_LENGTH = 16
 
@@ -45,6 +45,11 @@ def identity_of(
         asked, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=_plain_scalar
     )
     return hashlib.sha256(text.encode()).hexdigest()[:IDENTITY_LENGTH]
+
+
+def short(name: str) -> str:
+    """A name without the folders that it lies in."""
+    return name.rstrip("/").rsplit("/", 1)[-1]
 
 
 def library_versions() -> dict[str, str]:
@@ -114,6 +119,21 @@ class Provenance:
     def key(self) -> str:
         """`study/identity`, the address of the result in a store."""
         return f"{self.study}/{self.identity}"
+
+    @property
+    def model_name(self) -> str:
+        """The model's name without the folders it lies in."""
+        return short(str(self.model.get("name")))
+
+    @property
+    def corpus_name(self) -> str:
+        """The corpus's name; empty where there is none."""
+        return str((self.corpus or {}).get("name") or "")
+
+    @property
+    def about(self) -> str:
+        """`bertology-mini on grammar`, for titles."""
+        return f"{self.model_name} on {self.corpus_name}" if self.corpus else self.model_name
 
     def cut_note(self, model: str | None = None) -> str:
         """A sentence for the reader where texts were cut, else nothing.

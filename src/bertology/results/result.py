@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bertology.errors import UnknownNameError
 from bertology.results.claims import Verdict, judge
+from bertology.results.drawing import Drawing
+from bertology.results.evidence import read_evidence, read_reasons
 from bertology.results.measures import Measure
 from bertology.results.provenance import Provenance
 
@@ -32,62 +34,76 @@ def _no_arrays() -> xr.Dataset:
 
 @dataclass(eq=False)
 class Result:
-    """Subclass it beside the study, overriding `figures` and `evidence`; add no fields.
+    """Subclass it beside the study: `measures`, `drawings` and `headline`; add no fields.
 
-    Both are computed from `tables` and `arrays` alone, so that a stored result is drawn and
-    judged again, also against claims that were written down after it was measured.
+    All are computed from `tables` and `arrays` alone, so that a stored result is drawn and judged
+    again on any machine. What claims are judged on was declared by the study's `conclude`.
     """
 
     provenance: Provenance
     tables: dict[str, pd.DataFrame] = field(default_factory=dict)
     arrays: xr.Dataset = field(default_factory=_no_arrays)
 
-    @property
-    def identity(self) -> str:
-        """The hash of what was asked; see `Provenance.identity`."""
-        return self.provenance.identity
-
-    def table(self, name: str | None = None) -> pd.DataFrame:
-        """The table called `name`; the main one, which comes first, when no name is given."""
-        return self.tables[_pick("table", name, self.tables)]
-
-    def figures(self) -> Mapping[str, Callable[[], Figure]]:
-        """Name to drawing function, the main figure first. Nothing is drawn until called."""
-        return {}
-
-    def plot(self, name: str | None = None) -> Figure:
-        """Draw the figure called `name`, or the main one."""
-        drawings = self.figures()
-        return drawings[_pick("figure", name, drawings)]()
-
-    def evidence(self) -> dict[str, Estimate]:
-        """The quantities that claims are judged on, each with its interval."""
-        return {}
+    # What a study's own class says ---------------------------------------------------------------
 
     def measures(self) -> Sequence[Measure]:
         """What it says of every head and of every layer, the main one first."""
         return ()
 
-    def captions(self) -> Mapping[str, str]:
-        """Figure to what it shows, in words for a newcomer: axes, units, colours, what to see."""
-        return {}
+    def drawings(self) -> Sequence[Drawing]:
+        """The figures, the main one first."""
+        return ()
 
     def headline(self) -> str:
         """The one line a reader needs to understand the tables; empty where there is none."""
         return ""
 
-    def why_not(self) -> str | None:
-        """Why claims cannot be judged on this result, where the study knows a reason."""
-        return None
+    # What follows from it ------------------------------------------------------------------------
 
-    def reasons(self) -> Mapping[str, str]:
-        """The same for single quantities, where it is another reason."""
-        return {}
+    @property
+    def identity(self) -> str:
+        """The hash of what was asked; see `Provenance.identity`."""
+        return self.provenance.identity
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Single numbers and words that `conclude` left, such as `level` and `examples`."""
+        return {str(name): value for name, value in self.arrays.attrs.items()}
+
+    @property
+    def about(self) -> str:
+        """`bertology-mini on grammar`, for titles."""
+        return self.provenance.about
+
+    def table(self, name: str | None = None) -> pd.DataFrame:
+        """The table called `name`; the main one, which comes first, when no name is given."""
+        return self.tables[_pick("table", name, self.tables)]
+
+    def measure(self, name: str) -> Measure:
+        """The measure called `name`."""
+        by_name = {m.name: m for m in self.measures()}
+        return by_name[_pick("measure", name, by_name)]
+
+    def figures(self) -> dict[str, Drawing]:
+        """The drawings by name."""
+        return {drawing.name: drawing for drawing in self.drawings()}
+
+    def plot(self, name: str | None = None) -> Figure:
+        """Draw the figure called `name`, or the main one."""
+        drawings = self.figures()
+        return drawings[_pick("figure", name, drawings)].draw()
+
+    def evidence(self) -> dict[str, Estimate]:
+        """The quantities that claims are judged on, each with its interval."""
+        return read_evidence(self.arrays)
+
+    def reasons(self) -> dict[str, str]:
+        """Why quantities have no estimate, by quantity; under "" for all others."""
+        return read_reasons(self.arrays)
 
     def verdicts(self) -> list[Verdict]:
         """What the literature claims about this study's question, judged on this result."""
-        study, why = self.provenance.study, self.why_not()
-        return judge(study, self.evidence(), why_not=why, reasons=self.reasons())
+        return judge(self.provenance.study, self.evidence(), reasons=self.reasons())
 
     def equals(self, other: Result) -> bool:
         """Whether provenance, tables and arrays are the same, NaN equal to NaN."""

@@ -34,7 +34,7 @@ ENGINES = ("local", "ray")
 
 
 def run(
-    study: str | type[Study[Any]] | Study[Any],
+    study: str | type[Study] | Study,
     encoder: Encoder | str = DEFAULT_MODEL,
     *,
     task: str | Corpus | None = None,
@@ -82,7 +82,7 @@ def run(
 
 def run_study(
     name: str,
-    study: Study[Any],
+    study: Study,
     session: Session,
     *,
     model: Encoder | ModelSource,
@@ -137,8 +137,8 @@ def _warn(note: str) -> None:
 
 
 def resolve_study(
-    study: str | type[Study[Any]] | Study[Any], parameters: dict[str, Any]
-) -> tuple[str, Study[Any], dict[str, Encoder]]:
+    study: str | type[Study] | Study, parameters: dict[str, Any]
+) -> tuple[str, Study, dict[str, Encoder]]:
     """The study's name, the study with its parameters checked, and the models among them."""
     if isinstance(study, Study):
         if parameters:
@@ -159,7 +159,7 @@ def resolve_study(
     return name, kind(**plain), others
 
 
-def _name_of(kind: type[Study[Any]]) -> str:
+def _name_of(kind: type[Study]) -> str:
     for name in STUDIES.names():
         if STUDIES.get(name) is kind:
             return name

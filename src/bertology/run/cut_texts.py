@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["cut_texts"]
 
 
-def cut_texts(study: Study[Any], encoder: Encoder, corpus: Corpus | None) -> dict[str, Any] | None:
+def cut_texts(study: Study, encoder: Encoder, corpus: Corpus | None) -> dict[str, Any] | None:
     """What `Provenance.cut` holds; it follows from what the identity stands for, and adds nothing.
 
     None where no text is read or where none can be too long.

@@ -45,7 +45,7 @@ class ModelSource:
         )
 
     def load_others(
-        self, study: Study[Any], encoder: Encoder, given: dict[str, Encoder]
+        self, study: Study, encoder: Encoder, given: dict[str, Encoder]
     ) -> dict[str, Encoder]:
         """The other models that the study's parameters name, loaded under the same permissions."""
         return resolve_others(
@@ -80,7 +80,7 @@ def resolve_corpus(given: str | Corpus, *, must_have_task: bool, **options: Any)
     return given
 
 
-def notes_on(study: Study[Any], encoder: Encoder, corpus: Corpus | None) -> Iterator[str]:
+def notes_on(study: Study, encoder: Encoder, corpus: Corpus | None) -> Iterator[str]:
     """What makes the numbers of this run say less than they seem to."""
     head = study.needs.head
     if encoder.new_weights and head != "base":

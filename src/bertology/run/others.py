@@ -21,7 +21,7 @@ _COMPARED_TEXTS = 32  # on which tokenizers must agree
 
 
 def resolve_others(
-    study: Study[Any],
+    study: Study,
     encoder: Encoder,
     given: Mapping[str, Encoder] | None = None,
     **options: Any,
@@ -44,7 +44,7 @@ def resolve_others(
 
 
 def names_instead(
-    kind: type[Study[Any]], parameters: Mapping[str, Any]
+    kind: type[Study], parameters: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Encoder]]:
     """Parameters with the name of each model that was given loaded, and those models."""
     named, models = dict(parameters), {}
@@ -57,7 +57,7 @@ def names_instead(
     return named, models
 
 
-def _loaded(value: Any, parameter: str, kind: type[Study[Any]]) -> str:
+def _loaded(value: Any, parameter: str, kind: type[Study]) -> str:
     """The name of an encoder."""
     from bertology.model.encoder import Encoder
 
@@ -66,13 +66,13 @@ def _loaded(value: Any, parameter: str, kind: type[Study[Any]]) -> str:
     return value.name
 
 
-def _parameters(kind: type[Study[Any]]) -> list[str]:
+def _parameters(kind: type[Study]) -> list[str]:
     return [f.name for f in fields(kind) if f.metadata.get("model")]
 
 
 def check_others(
     name: str,
-    study: Study[Any],
+    study: Study,
     encoder: Encoder,
     others: Mapping[str, Encoder],
     corpus: Corpus | None,

@@ -73,7 +73,7 @@ class Job:
         data = json.loads(text)
         return cls(**{**data, "resources": Resources(**data["resources"])})
 
-    def make_study(self) -> Study[Any]:
+    def make_study(self) -> Study:
         """The study with this job's parameters."""
         module, _, name = self.target.partition(":")
         return revive_study(getattr(import_module(module), name), self.parameters)
@@ -114,12 +114,12 @@ def _is_plain(origin: Mapping[str, Any] | None) -> bool:
     return bool(origin)
 
 
-def target_of(study: type[Study[Any]]) -> str:
+def target_of(study: type[Study]) -> str:
     """Where a study's class is found: `module:Class`."""
     return f"{study.__module__}:{study.__qualname__}"
 
 
-def revive_study(kind: type[Study[Any]], parameters: Mapping[str, Any]) -> Study[Any]:
+def revive_study(kind: type[Study], parameters: Mapping[str, Any]) -> Study:
     """A study from parameters that went through JSON, which knows lists but no tuples."""
     return kind(**{name: _tuples(value) for name, value in parameters.items()})
 

@@ -16,7 +16,7 @@ __all__ = ["check_corpus", "check_model", "check_needs"]
 _LABELLED_HEADS = {"classification", "token-classification"}
 
 
-def check_needs(name: str, study: Study[Any], encoder: Encoder, corpus: Corpus | None) -> None:
+def check_needs(name: str, study: Study, encoder: Encoder, corpus: Corpus | None) -> None:
     """Refuse, with the reason, what the study called `name` could not finish."""
     check_model(name, study, encoder)
     check_corpus(name, study, corpus)
@@ -27,7 +27,7 @@ def check_needs(name: str, study: Study[Any], encoder: Encoder, corpus: Corpus |
     study.check(encoder, corpus)
 
 
-def check_model(name: str, study: Study[Any], encoder: Encoder) -> None:
+def check_model(name: str, study: Study, encoder: Encoder) -> None:
     """The model's half of `check_needs`."""
     if encoder.standing:
         raise CapabilityError(
@@ -51,7 +51,7 @@ def check_model(name: str, study: Study[Any], encoder: Encoder) -> None:
         )
 
 
-def check_corpus(name: str, study: Study[Any], corpus: Corpus | None) -> None:
+def check_corpus(name: str, study: Study, corpus: Corpus | None) -> None:
     """The corpus's half of `check_needs`, for before the model is loaded."""
     needs = study.needs
     if corpus is None:

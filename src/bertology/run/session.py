@@ -57,7 +57,7 @@ class Session:
     def run(
         self,
         name: str,
-        study: Study[Any],
+        study: Study,
         encoder: Encoder,
         corpus: Corpus | None,
         *,
@@ -97,7 +97,7 @@ class Session:
         self.store.delete_parts(provenance)
         return result
 
-    def _stored(self, provenance: Provenance, study: Study[Any], materials: Materials) -> Result:
+    def _stored(self, provenance: Provenance, study: Study, materials: Materials) -> Result:
         result = self.store.load(provenance, study.result_type)
         if result.provenance.cut is None:  # a result from before texts were counted
             cut = cut_texts(study, materials.encoder, materials.corpus)
@@ -119,7 +119,7 @@ class Session:
             return False
         return bool(self.store.load_part(provenance, _MARK).attrs.get("forced"))
 
-    def _provenance(self, name: str, study: Study[Any], materials: Materials) -> Provenance:
+    def _provenance(self, name: str, study: Study, materials: Materials) -> Provenance:
         from bertology.results.provenance import Provenance
 
         parameters, corpus = study.parameters, materials.corpus
@@ -144,9 +144,7 @@ class Session:
             command=self.command,
         )
 
-    def _job(
-        self, provenance: Provenance, study: Study[Any], materials: Materials, part: str
-    ) -> Job:
+    def _job(self, provenance: Provenance, study: Study, materials: Materials, part: str) -> Job:
         encoder, others = materials.encoder, materials.others
         corpus: Any = materials.corpus  # a study of weights alone is given none
         return Job(
@@ -166,7 +164,7 @@ class Session:
             resources=_resources([encoder, *others.values()], self.cpus),
         )
 
-    def tokens_in_a_batch(self, study: Study[Any], encoder: Encoder) -> int:
+    def tokens_in_a_batch(self, study: Study, encoder: Encoder) -> int:
         """As many as were asked for, or as suit the study on the model's device."""
         on_cpu = encoder.device.type == "cpu"
         suits = Context.batch_tokens if on_cpu else study.tokens_on_gpu(encoder.shape)

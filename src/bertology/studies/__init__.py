@@ -9,19 +9,13 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import Any
 
 from bertology.registry import Registry
 from bertology.results.result import Result, find_kinds_with
-from bertology.studies.study import Study
+from bertology.studies.join import Join
+from bertology.studies.study import Question, Study
 
-__all__ = ["JOINED", "STUDIES", "topics"]
-
-# Results that join stored ones; nothing is run.
-JOINED = {
-    "head-profile": "bertology.studies.joins.head_profile:HeadProfileResult",
-    "task-comparison": "bertology.studies.joins.task_comparison:TaskComparisonResult",
-}
+__all__ = ["JOINS", "STUDIES", "find_question", "topics"]
 
 
 def topics() -> dict[str, str]:
@@ -39,28 +33,35 @@ def _modules_of(package: str) -> Iterator[tuple[str, str]]:
         yield module.name.replace("_", "-"), f"{home}.{module.name}:{kind}"
 
 
-def _built_in() -> Mapping[str, str]:
+def _studies() -> Mapping[str, str]:
     return {name: target for topic in topics() for name, target in _modules_of(topic)}
 
 
-STUDIES: Registry[type[Study[Any]]] = Registry(
-    "study",
-    group="bertology.studies",
-    builtin=_built_in,
-    elsewhere=dict.fromkeys(
-        JOINED,
-        "It joins results of other studies and is not run: `bertology reproduce dark-secrets` and "
-        "`bertology verify` make it.",
-    ),
+def _is_a_join(name: str) -> str:
+    if name not in JOINS:
+        return ""
+    sources = ", ".join(JOINS.get(name).sources)
+    return (
+        f"{name} is not run on a model: it combines stored results of {sources}. "
+        "`bertology reproduce` and `bertology verify` make it."
+    )
+
+
+STUDIES: Registry[type[Study]] = Registry(
+    "study", group="bertology.studies", builtin=_studies, elsewhere=_is_a_join
+)
+JOINS: Registry[type[Join]] = Registry(
+    "join", group="bertology.joins", builtin=lambda: dict(_modules_of("joins"))
 )
 
 
+def find_question(name: str) -> type[Question]:
+    """The study or the join called `name`."""
+    return JOINS.get(name) if name in JOINS else STUDIES.get(name)
+
+
 def _kind_of_result(name: str) -> type[Result]:
-    if name in JOINED:
-        module, _, kind = JOINED[name].partition(":")
-        found: type[Result] = getattr(import_module(module), kind)
-        return found
-    return STUDIES.get(name).result_type
+    return find_question(name).result_type
 
 
 # Stored results are read as what their study made them.

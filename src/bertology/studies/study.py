@@ -13,21 +13,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from bertology.parameters import check_parameters
 
 if TYPE_CHECKING:
+    import pandas as pd
     import xarray as xr
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
     from bertology.results.result import Provenance, Result
+    from bertology.stats import Estimate
 
-__all__ = ["Context", "Needs", "Study"]
-
-R = TypeVar("R", bound="Result")
+__all__ = ["Context", "Needs", "Question", "Study"]
 
 
 @dataclass(frozen=True)
@@ -52,17 +52,14 @@ class Context:
 
 
 @dataclass(frozen=True)
-class Study(Generic[R]):
-    """Subclass it in one file under `studies/`, decorated with nothing but @dataclass(frozen=True).
+class Question:
+    """Parameters that are checked, a version, and a kind of result: what studies and joins share.
 
-    The file name is the study's name (`head_ablation.py` is `head-ablation`) and the class is its
-    CamelCase form (`HeadAblation`).
+    The docstring of a subclass is what users read: the question in one line, then Method, Source
+    and Limits.
     """
 
     version: ClassVar[int] = 1
-    needs: ClassVar[Needs] = Needs()
-    help_options: ClassVar[tuple[str, str]] = ("", "")
-    """Options that the two examples of --help need: the bundled model, one of the hub."""
     result_type: ClassVar[type[Result]]
 
     def __post_init__(self) -> None:
@@ -70,8 +67,52 @@ class Study(Generic[R]):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Parameters as plain JSON values, the study's part of a job's identity."""
+        """Parameters as plain JSON values; part of the identity of a result."""
         return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
+
+    def result(
+        self,
+        provenance: Provenance,
+        tables: Mapping[str, pd.DataFrame],
+        *,
+        evidence: Mapping[str, Estimate | None] | None = None,
+        reasons: Mapping[str, str] | None = None,
+        facts: Mapping[str, object] | None = None,
+        arrays: xr.Dataset | None = None,
+    ) -> Result:
+        """The result of what was concluded; see `results/evidence.py` for `evidence` and `reasons`.
+
+        `facts` are single numbers and words that figures need; the parameter `level` is always
+        among them. Quantities that are None were not measured.
+        """
+        from bertology.results.evidence import evidence_array
+
+        found = {name: e for name, e in (evidence or {}).items() if e is not None}
+        kept = evidence_array(found, reasons)
+        kept = kept if arrays is None else arrays.merge(kept, combine_attrs="drop_conflicts")
+        level = {"level": level} if (level := getattr(self, "level", None)) is not None else {}
+        kept.attrs = {**level, **(facts or {})}
+        return self.result_type(provenance, dict(tables), kept)
+
+
+@dataclass(frozen=True)
+class Study(Question):
+    """Subclass it in one file of a topic folder, decorated with @dataclass(frozen=True).
+
+    The file name is the study's name (`head_ablation.py` is `head-ablation`) and the class is its
+    CamelCase form (`HeadAblation`). Shapes of experiments to build on are in `designs/`.
+    """
+
+    needs: ClassVar[Needs] = Needs()
+    help_options: ClassVar[tuple[str, str]] = ("", "")
+    """Options that the two examples of --help need: the bundled model, one of the hub."""
+    trains_models: ClassVar[bool] = False
+    """Whether it trains models of its own: `verify` then runs it only where its claim is named."""
+
+    @classmethod
+    def enough_for(cls, quantities: Sequence[str]) -> dict[str, Any]:
+        """Parameters with which no more is done than these quantities of the evidence need."""
+        return {}
 
     def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
         """What else decides numbers, such as bundled weights or other data: name and fingerprint.
@@ -114,7 +155,7 @@ class Study(Generic[R]):
         """Do one part of the work; the same model, corpus and parameters give the same numbers."""
         raise NotImplementedError
 
-    def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> R:
+    def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
         """Turn all measured parts into the result. Needs no model."""
         raise NotImplementedError
 

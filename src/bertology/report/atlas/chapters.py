@@ -88,13 +88,12 @@ def _entry(entry: Entry, about: About, *, opened: bool) -> Html:
 
 
 def _figures(entry: Entry) -> Iterator[Html]:
-    captions = entry.result.captions()
-    for name in entry.result.figures():
+    for name, drawing in entry.result.figures().items():
         svg = _drawn(entry.result, name)
         if svg is None:
             continue
         title = _figure_title(entry.result, name)
-        caption = captions.get(name) or f"{title}: {in_words(entry.study)}."
+        caption = drawing.caption
         buttons = element("span", kind="buttons", data_figure=f"{entry.study}-{name}")
         yield element(
             "figure",

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.errors import CapabilityError, ParameterError
+from bertology.errors import ParameterError
 from bertology.parameters import parameter
-from bertology.results.measures import Measure, column_grid
+from bertology.report import drawings
+from bertology.results.drawing import Drawing
+from bertology.results.measures import Measure
+from bertology.results.provenance import short
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, mean_interval
-from bertology.stats.partial_means import PartialMeans, partial_means
+from bertology.stats.partial_means import PartialMeans
 from bertology.stats.row_blocks import RowBlocks
-from bertology.studies.designs.blocks import SampledStudy, in_order, need_two_examples, start_of
-from bertology.studies.designs.spooled import Spooled
+from bertology.studies.designs.blocks import Resampled
+from bertology.studies.designs.parts import gather, start_of
+from bertology.studies.designs.tables import head_table
 from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
-    import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
@@ -33,12 +36,9 @@ __all__ = ["AttentionChange", "AttentionChangeResult"]
 
 LAST = 2  # the layers that the claim is about
 Floats = NDArray[np.float64]
-Rows = NDArray[Any] | RowBlocks  # by examples
-_MEASURES = ("change", "divergence", "neighbour")
-_LABELS = {
-    "change": "1 − cosine similarity of the maps\n(darker: greater difference)",
-    "divergence": "Jensen–Shannon divergence in nats\n(darker: greater difference)",
-}
+_COMPARED = ("change", "divergence", "neighbour")
+_SAME = "not judged: this is the same model twice"
+_UNRELATED = "not judged: heads of the same number are no more alike than others"
 
 
 class AttentionChangeResult(Result):
@@ -46,121 +46,54 @@ class AttentionChangeResult(Result):
 
     Tables `heads` and `layers`: `cosine` of the maps, `change` (1 - cosine) and `divergence`
     (Jensen-Shannon, nats), each with its interval over examples; simultaneous bounds of `change`
-    hold for all rows together. Arrays: what the claim is judged on, as (value, low, high).
+    hold for all rows together.
     """
-
-    def evidence(self) -> dict[str, Estimate]:
-        """Quantities for claims; none where the two models have nothing in common."""
-        facts = self.arrays.attrs
-        if not facts["related"] or self._same:
-            return {}
-        n, level = int(facts["examples"]), float(facts["level"])
-        found = {}
-        for name, bounds in self.arrays.data_vars.items():
-            value, low, high = map(float, bounds.values)
-            found[str(name)] = Estimate(value, low, high, n, level)
-        return found
-
-    def why_not(self) -> str | None:
-        """Claims are about a model and what became of it."""
-        if self._same:
-            return "not judged: this is the same model twice"
-        if self.arrays.attrs["related"]:
-            return None
-        return "not judged: heads of the same number are no more alike than others"
 
     def headline(self) -> str:
         """How alike the two are over all heads."""
         cosine = float(self.tables["heads"]["cosine"].mean())
-        examples = self.arrays.attrs["examples"]
+        examples = self.facts["examples"]
         return f"Mean cosine with the maps of {self._before}: {cosine:.4g} over {examples} examples"
-
-    def figures(self) -> Mapping[str, Callable[[], Figure]]:
-        """The paper's Figure 5, its profile over layers, and the same by divergence."""
-        return {
-            "heads": partial(self._grid, "change"),
-            "layers": self._profile,
-            "divergence": partial(self._grid, "divergence"),
-        }
-
-    def captions(self) -> Mapping[str, str]:
-        """What each figure shows."""
-        models = f"this model and {self._before}"
-        return {
-            "heads": f"One cell for each head: how far its attention maps lie apart in {models}, "
-            "as 1 − cosine similarity, mean over examples. 0 means the same maps; darker heads "
-            "look elsewhere than before.",
-            "layers": f"One bar for each layer: how far the maps of its heads lie apart in "
-            f"{models}, as 1 − cosine similarity, with intervals that hold for all layers "
-            "together. Bars that grow to the right mean that later layers changed more.",
-            "divergence": "The same by another measure, the Jensen–Shannon divergence of what each "
-            "token attends to, in nats: 0 means the same attention, 0.69 (ln 2) nothing in common.",
-        }
 
     def measures(self) -> Sequence[Measure]:
         """How far each head and each layer moved."""
-        found = []
-        for name, prefix, one in (("heads", "", "head"), ("layers", "layer-", "layer")):
-            table = self.tables[name]
-            found += [
-                Measure(
-                    f"{prefix}change",
-                    f"How far the {one}'s attention moved from {self._before}",
-                    column_grid(table, "change"),
-                    unit="1 − cosine similarity",
-                    low=column_grid(table, "simultaneous_low"),
-                    high=column_grid(table, "simultaneous_high"),
-                    reading=f"0: the same maps as before; high: the {one} looks elsewhere.",
-                ),
-                Measure(
-                    f"{prefix}divergence",
-                    f"Divergence of the {one}'s attention from {self._before}",
-                    column_grid(table, "divergence"),
-                    unit="nats",
-                    low=column_grid(table, "divergence_low"),
-                    high=column_grid(table, "divergence_high"),
-                    reading="0: the same attention as before; 0.69 (ln 2): nothing in common.",
-                ),
-            ]
-        return sorted(found, key=lambda m: not m.of_heads)
+        return [*self._moved("heads", "", "head"), *self._moved("layers", "layer-", "layer")]
 
-    @property
-    def _same(self) -> bool:
-        before, own = self.provenance.others.get("before", {}), self.provenance.model
-        return bool(before.get("fingerprint", "") == own.get("fingerprint"))
+    def _moved(self, table: str, prefix: str, one: str) -> Iterator[Measure]:
+        yield Measure.of_column(
+            self.tables[table],
+            "change",
+            name=f"{prefix}change",
+            title=f"How far the {one}'s attention moved from {self._before}",
+            unit="1 − cosine similarity",
+            bounds=("simultaneous_low", "simultaneous_high"),
+            reading=f"0: the same maps as before; high: the {one} looks elsewhere.",
+        )
+        yield Measure.of_column(
+            self.tables[table],
+            "divergence",
+            name=f"{prefix}divergence",
+            title=f"Divergence of the {one}'s attention from {self._before}",
+            unit="nats",
+            bounds=("divergence_low", "divergence_high"),
+            reading="0: the same attention as before; 0.69 (ln 2): nothing in common.",
+        )
+
+    def drawings(self) -> Sequence[Drawing]:
+        """The paper's Figure 5, its profile over layers, and the same by divergence."""
+        return [
+            drawings.grid(self.measure("change"), self.about, name="heads"),
+            drawings.bars(self.measure("layer-change"), self.about, name="layers"),
+            drawings.grid(self.measure("divergence"), self.about),
+        ]
 
     @property
     def _before(self) -> str:
-        return _short(self.provenance.others["before"]["name"])
-
-    @property
-    def _title(self) -> str:
-        corpus = (self.provenance.corpus or {}).get("name")
-        return f"{_short(self.provenance.model.get('name'))} against {self._before} on {corpus}"
-
-    def _grid(self, measure: str) -> Figure:
-        from bertology.report.figures import head_grid
-
-        grid = self.tables["heads"].pivot(index="layer", columns="head", values=measure)
-        return head_grid(
-            grid.to_numpy(),
-            title=f"How far each head's attention moved\n{self._title}",
-            label=_LABELS[measure],
-        )
-
-    def _profile(self) -> Figure:
-        from bertology.report.figures import layer_bars
-
-        rows = self.tables["layers"]
-        return layer_bars(
-            *(rows[c].to_numpy() for c in ("change", "simultaneous_low", "simultaneous_high")),
-            title=f"How far the attention of each layer moved\n{self._title}",
-            label="1 − cosine of the maps,\nmean over heads",
-        )
+        return short(str(self.provenance.others["before"]["name"]))
 
 
 @dataclass(frozen=True)
-class AttentionChange(SampledStudy[AttentionChangeResult]):
+class AttentionChange(Resampled):
     """Which heads look elsewhere than they did before training?
 
     Method: the model and the one `before` it (of the same build and tokenizer) read the same
@@ -177,7 +110,8 @@ class AttentionChange(SampledStudy[AttentionChangeResult]):
     the top; and intervals are over texts: the same training once more may move other heads.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2  # quantities for claims are kept with the result
+    all_heads: ClassVar[bool] = True
     needs: ClassVar[Needs] = Needs(
         capabilities=frozenset({"patterns"}), fields=frozenset({"text"}), head="base"
     )
@@ -188,8 +122,6 @@ class AttentionChange(SampledStudy[AttentionChangeResult]):
     result_type: ClassVar[type[Result]] = AttentionChangeResult
 
     before: str = parameter("", "The model to compare with, as it was before.", model=True)
-    resamples: int = parameter(2000, "Draws behind simultaneous bounds.", minimum=100)
-    level: float = parameter(0.95, "Confidence level.", minimum=0.5, maximum=0.999)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -201,15 +133,6 @@ class AttentionChange(SampledStudy[AttentionChangeResult]):
                 "(--before MODEL on the command line)",
                 self.before,
             )
-
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
-        """All heads must be there, and two examples for an interval."""
-        if encoder.numbering.removed:
-            raise CapabilityError(
-                f"{encoder.name!r} has heads pruned away; they have no maps to compare.",
-                hint="Run the study on the model it was pruned from.",
-            )
-        need_two_examples(corpus)
 
     def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
         """The measures of every example and head in one block."""
@@ -225,60 +148,70 @@ class AttentionChange(SampledStudy[AttentionChangeResult]):
             tokens_per_batch=context.batch_tokens,
             done=context.advance,
         )
-        measures = (found.cosine_distance, found.divergence, found.distance_to_neighbour)
+        compared = (found.cosine_distance, found.divergence, found.distance_to_neighbour)
         dims = ("example", "layer", "head")
         return xr.Dataset(
-            {n: (dims, m.numpy()) for n, m in zip(_MEASURES, measures, strict=True)},
+            {n: (dims, m.numpy()) for n, m in zip(_COMPARED, compared, strict=True)},
             coords={"example": np.arange(start, start + len(texts))},
         )
 
-    def conclude(
-        self, measured: Mapping[str, xr.Dataset], provenance: Provenance
-    ) -> AttentionChangeResult:
+    def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
         """Means over examples by head and by layer, and the test of the last two layers."""
-        import xarray as xr
-
-        seen = _Seen.of(in_order(measured))
-        examples, layers = seen.by_layer["change"].shape
-        where = np.indices((layers, seen.nearer.size // layers)).reshape(2, -1)
-        of_heads = {
-            name: RowBlocks(partial(map, spooled.rows, range(layers)))
-            for name, spooled in seen.by_head.items()
-        }
-        of_layers = {name: values.T for name, values in seen.by_layer.items()}
-        tables = {
-            "heads": self._table({"layer": where[0], "head": where[1]}, **of_heads),
-            "layers": self._table({"layer": np.arange(layers)}, **of_layers),
-        }
-        last = self._last_layers(seen.by_layer["change"])
-        arrays = xr.Dataset({name: ("bound", bounds) for name, bounds in last.items()})
-        # Over heads and not examples: unrelated models are as (un)like on every example.
-        related = seen.nearer.size > 1 and mean_interval(seen.nearer, self.level).low > 0
-        arrays.attrs = {"examples": examples, "level": self.level, "related": int(related)}
-        return AttentionChangeResult(provenance, tables, arrays)
-
-    def _table(self, names: Mapping[str, Any], change: Rows, divergence: Rows) -> pd.DataFrame:
-        """One row for each of those that changed."""
         import pandas as pd
 
-        moved, apart = (self._means(values) for values in (change, divergence))
-        return pd.DataFrame(
-            {
-                **names,
-                "cosine": 1 - moved.value,
-                "cosine_low": 1 - moved.high,
-                "cosine_high": 1 - moved.low,
-                "change": moved.value,
-                "simultaneous_low": moved.simultaneous_low,
-                "simultaneous_high": moved.simultaneous_high,
-                "divergence": apart.value,
-                "divergence_low": apart.low,
-                "divergence_high": apart.high,
-            }
+        seen = gather(
+            measured,
+            concatenate={n: partial(_by_layer, name=n) for n in ("change", "divergence")},
+            add={"nearer": _nearer},
+            spool=("change", "divergence"),
+        )
+        examples, layers = seen["change"].shape
+        heads = seen["nearer"].size // layers
+        of_heads = (
+            RowBlocks(partial(map, seen.spooled[name].rows, range(layers)))
+            for name in ("change", "divergence")
+        )
+        tables = {
+            "heads": head_table(layers, heads, self._columns(*of_heads)),
+            "layers": pd.DataFrame(
+                {
+                    "layer": np.arange(layers),
+                    **self._columns(seen["change"].T, seen["divergence"].T),
+                }
+            ),
+        }
+        # Over heads and not examples: unrelated models are as (un)like on every example.
+        nearer = np.ravel(seen["nearer"] / examples)
+        related = nearer.size > 1 and mean_interval(nearer, self.level).low > 0
+        before = provenance.others.get("before", {}).get("fingerprint", "")
+        why = _SAME if before == provenance.model["fingerprint"] else "" if related else _UNRELATED
+        return self.result(
+            provenance,
+            tables,
+            evidence={} if why else self._last_layers(seen["change"]),
+            reasons={"": why} if why else {},
+            facts={"examples": examples, "related": int(related)},
         )
 
-    def _last_layers(self, change: Floats) -> dict[str, list[float]]:
-        """What the last two layers changed beyond the others: (value, low, high) each.
+    def _columns(
+        self, change: ArrayLike | RowBlocks, divergence: ArrayLike | RowBlocks
+    ) -> dict[str, ArrayLike]:
+        """Columns of the table of those that changed."""
+        moved, apart = self.means(change), self.means(divergence)
+        return {
+            "cosine": 1 - moved.value,
+            "cosine_low": 1 - moved.high,
+            "cosine_high": 1 - moved.low,
+            "change": moved.value,
+            "simultaneous_low": moved.simultaneous_low,
+            "simultaneous_high": moved.simultaneous_high,
+            "divergence": apart.value,
+            "divergence_low": apart.low,
+            "divergence_high": apart.high,
+        }
+
+    def _last_layers(self, change: Floats) -> dict[str, Estimate]:
+        """What the last two layers changed beyond the others.
 
         `change` is (examples, layers). Against the largest other layer, the bounds hold for all
         comparisons together, so the smallest of each covers the smallest true difference.
@@ -286,43 +219,29 @@ class AttentionChange(SampledStudy[AttentionChangeResult]):
         if change.shape[1] <= LAST:
             return {}
         last, others = change[:, -LAST:], change[:, :-LAST]
-        mean = mean_interval(last.mean(1) - others.mean(1), self.level)
-        over = self._means((last.mean(1, keepdims=True) - others).T)
-        each = self._means((last[:, :, None] - others[:, None]).reshape(len(change), -1).T)
-        found = {"last_two_over_mean": [mean.value, mean.low, mean.high]}
-        for name, m in (("last_two_over_largest", over), ("each_of_last_two_over_largest", each)):
-            bounds = (m.value, m.simultaneous_low, m.simultaneous_high)
-            found[name] = [float(b.min()) for b in bounds]
-        return found
-
-    def _means(self, rows: Rows) -> PartialMeans:
-        return partial_means(rows, level=self.level, resamples=self.resamples, seed=self.seed)
+        over = self.means((last.mean(1, keepdims=True) - others).T)
+        each = self.means((last[:, :, None] - others[:, None]).reshape(len(change), -1).T)
+        return {
+            "last_two_over_mean": mean_interval(last.mean(1) - others.mean(1), self.level),
+            "last_two_over_largest": _smallest(over, len(change)),
+            "each_of_last_two_over_largest": _smallest(each, len(change)),
+        }
 
 
-@dataclass(frozen=True)
-class _Seen:
-    """What the examples gave: measures of each head on disk, those of each layer at hand."""
-
-    by_head: dict[str, Spooled]  # (example, layer, head) of each measure
-    by_layer: dict[str, Floats]  # (example, layer), mean over heads
-    nearer: Floats  # (heads,): how much more alike heads of the same number are than neighbours
-
-    @classmethod
-    def of(cls, parts: Iterator[xr.Dataset]) -> _Seen:
-        """Go through the parts once."""
-        names = _MEASURES[:2]
-        by_head = {name: Spooled() for name in names}
-        by_layer: dict[str, list[Floats]] = {name: [] for name in names}
-        nearer, examples = 0.0, 0
-        for part in parts:
-            change, divergence, neighbour = (part[m].to_numpy().astype(float) for m in _MEASURES)
-            for name, values in zip(names, (change, divergence), strict=True):
-                by_head[name].append(values)
-                by_layer[name].append(values.mean(2))
-            nearer, examples = nearer + (neighbour - change).sum(0), examples + len(change)
-        joined = {name: np.concatenate(values) for name, values in by_layer.items()}
-        return cls(by_head, joined, np.ravel(nearer / examples))
+def _by_layer(part: xr.Dataset, name: str) -> Floats:
+    """(example, layer), mean over heads."""
+    found: Floats = part[name].to_numpy().astype(float).mean(2)
+    return found
 
 
-def _short(name: Any) -> str:
-    return str(name).rstrip("/").rsplit("/", 1)[-1]
+def _nearer(part: xr.Dataset) -> Floats:
+    """How much more alike heads of the same number are than neighbours: sums (layer, head)."""
+    neighbour, change = (part[n].to_numpy().astype(float) for n in ("neighbour", "change"))
+    found: Floats = (neighbour - change).sum(0)
+    return found
+
+
+def _smallest(means: PartialMeans, n: int) -> Estimate:
+    """The smallest of several means: the smallest of each bound covers it."""
+    bounds = (means.value, means.simultaneous_low, means.simultaneous_high)
+    return Estimate(*(float(b.min()) for b in bounds), n=n, level=means.level)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from bertology.parameters import parameter
-from bertology.results.measures import Measure, column_grid
+from bertology.report import drawings
+from bertology.report.figures import map_sheet
+from bertology.results.drawing import Drawing
+from bertology.results.measures import Measure
 from bertology.results.result import Provenance, Result
-from bertology.studies.designs.blocks import BlockStudy, in_order, start_of, tokens_that_fill_a_gpu
+from bertology.studies.designs.blocks import Blocks
+from bertology.studies.designs.parts import gather, in_order, start_of
+from bertology.studies.designs.tables import head_table
 from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
@@ -20,27 +25,43 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from bertology.data.corpus import Corpus
+    from bertology.model.batch import Text
     from bertology.model.encoder import Encoder
-    from bertology.model.shape import Shape
 
 __all__ = ["AttentionMaps", "AttentionMapsResult"]
 
-LABELS = {
-    "previous": "attention to the previous token",
-    "self": "attention to the token itself",
-    "next": "attention to the next token",
-    "first": "attention to the first token ([CLS] in BERT)",
-    "last": "attention to the last token ([SEP] in BERT)",
-    "entropy": "entropy of the attention (nats)",
-    "distance": "mean distance of the attention (tokens)",
-}
 _SHARE = ("share of the attention", "High: much of the head's attention goes there.")
-_READINGS = {
-    "entropy": ("nats", "High: attention is spread over many tokens; 0: each attends to one."),
-    "distance": ("tokens", "High: tokens attend to what is far away; low: to what is near."),
+# Statistic: title of the measure, unit, what a high value means.
+_STATISTICS = {
+    "previous": ("Attention to the previous token", *_SHARE),
+    "self": ("Attention to the token itself", *_SHARE),
+    "next": ("Attention to the next token", *_SHARE),
+    "first": ("Attention to the first token, [CLS] in BERT", *_SHARE),
+    "last": ("Attention to the last token, [SEP] in BERT", *_SHARE),
+    "entropy": (
+        "Entropy of the attention",
+        "nats",
+        "High: attention is spread over many tokens; 0: each attends to one.",
+    ),
+    "distance": (
+        "Mean distance of the attention",
+        "tokens",
+        "High: tokens attend to what is far away; low: to what is near.",
+    ),
 }
 MEAN_MAP, CELLS = "mean_map", 16
 _MEAN_DIMS = ("layer", "head", "from", "to")
+_MEAN_CAPTION = (
+    "The mean map of each head over all texts. In each map rows are places in the text that "
+    "attend, columns places attended to, both from the start of the text to its end; darker is "
+    "more, each map on its own scale. A diagonal attends to neighbours, a stripe at the left edge "
+    "to [CLS], one at the right edge to the last [SEP]."
+)
+_SHEET_CAPTION = (
+    "All attention maps of one text, layers downwards, heads to the right. In each map rows are "
+    "the tokens that attend, columns those attended to; darker is more, each map on its own scale. "
+    "Stripes are tokens that all others look at, diagonals neighbours."
+)
 
 
 class AttentionMapsResult(Result):
@@ -51,102 +72,70 @@ class AttentionMapsResult(Result):
     (layer, head, query, key), with the tokens as coordinates.
     """
 
-    def figures(self) -> Mapping[str, Callable[[], Figure]]:
-        """The mean maps, one sheet for each kept example, then a grid for each statistic."""
-        kept = [str(n) for n in self.arrays.data_vars if str(n).startswith("map_")]
-        sheets = {n.replace("_", "-"): partial(self._sheet, n) for n in kept}
-        mean = {"mean-maps": self._mean_sheet} if MEAN_MAP in self.arrays else {}
-        return mean | sheets | {name: partial(self._grid, name) for name in LABELS}
-
-    def captions(self) -> Mapping[str, str]:
-        """What each figure shows."""
-        grid = (
-            "One cell for each head: its {}, mean over the tokens of a text, then over texts; "
-            "darker is more."
-        )
-        texts = {name: grid.format(label) for name, label in LABELS.items()}
-        sheet = (
-            "All attention maps of one text, layers downwards, heads to the right. In each map "
-            "rows are the tokens that attend, columns those attended to; darker is more, each map "
-            "on its own scale. Stripes are tokens that all others look at, diagonals neighbours."
-        )
-        texts["mean-maps"] = (
-            "The mean map of each head over all texts. In each map rows are places in the text "
-            "that attend, columns places attended to, both from the start of the text to its end; "
-            "darker is more, each map on its own scale. A diagonal attends to neighbours, a "
-            "stripe at the left edge to [CLS], one at the right edge to the last [SEP]."
-        )
-        return {name: texts.get(name, sheet) for name in self.figures()}
-
     def measures(self) -> Sequence[Measure]:
         """Every statistic by head with its interval, and its mean by layer."""
-        table = self.tables["heads"]
-        of_heads, of_layers = [], []
-        for name, label in LABELS.items():
-            if name not in table:
-                continue
-            title = label[0].upper() + label[1:].partition(" (")[0]
-            values = column_grid(table, name)
-            low, high = (column_grid(table, f"{name}_{bound}") for bound in ("low", "high"))
-            unit, reading = _READINGS.get(name, _SHARE)
-            measure = Measure(
-                f"attention-{name}", title, values, unit, low=low, high=high, reading=reading
-            )
-            of_heads.append(measure)
-            of_layers.append(
-                Measure(
-                    f"layer-attention-{name}",
-                    f"{title}, mean over the layer's heads",
-                    values.mean(axis=1),
-                    unit,
-                    reading=reading,
-                )
-            )
-        return [*of_heads, *of_layers]
+        of_heads = {name: self._of_heads(name) for name in _STATISTICS}
+        return [*of_heads.values(), *(_of_layers(name, m) for name, m in of_heads.items())]
 
-    @property
-    def _model(self) -> str:
-        return str(self.provenance.model.get("name")).rstrip("/").rsplit("/", 1)[-1]
-
-    def _mean_sheet(self) -> Figure:
-        from bertology.report.figures import map_sheet
-
-        return map_sheet(
-            self.arrays[MEAN_MAP].to_numpy(),
-            title=f"Mean self-attention of {self._model}",
-            note="In each map rows attend to columns; darker is more. Both run from the start of "
-            f"the text to its end; mean over {self.arrays.attrs['examples']} examples.",
+    def _of_heads(self, name: str) -> Measure:
+        title, unit, reading = _STATISTICS[name]
+        return Measure.of_column(
+            self.tables["heads"],
+            name,
+            name=f"attention-{name}",
+            title=title,
+            unit=unit,
+            bounds=(f"{name}_low", f"{name}_high"),
+            reading=reading,
         )
 
-    def _sheet(self, name: str) -> Figure:
-        from bertology.report.figures import map_sheet
+    def drawings(self) -> Sequence[Drawing]:
+        """The mean maps, one sheet for each kept example, then a grid for each statistic."""
+        found = [Drawing("mean-maps", self._draw_mean_maps, _MEAN_CAPTION)]
+        for name in (str(n) for n in self.arrays.data_vars if str(n).startswith("map_")):
+            sheet = partial(self._draw_maps, name)
+            found.append(Drawing(name.replace("_", "-"), sheet, _SHEET_CAPTION))
+        for name in _STATISTICS:
+            found.append(drawings.grid(self._of_heads(name), self.about, name=name))
+        return found
 
+    def _draw_mean_maps(self) -> Figure:
+        return map_sheet(
+            self.arrays[MEAN_MAP].to_numpy(),
+            title=f"Mean self-attention\n{self.about}",
+            note="In each map rows attend to columns; darker is more. Both run from the start of "
+            f"the text to its end; mean over {self.facts['examples']} examples.",
+        )
+
+    def _draw_maps(self, name: str) -> Figure:
         maps = self.arrays[name]
         tokens = " ".join(str(t) for t in maps.attrs["tokens"])
         return map_sheet(
             maps.to_numpy(),
-            title=f"Self-attention of {self._model}",
+            title=f"Self-attention of {self.provenance.model_name}",
             note=f"In each map rows attend to columns; darker is more. {tokens}",
         )
 
-    def _grid(self, name: str) -> Figure:
-        from bertology.report.figures import head_grid
 
-        grid = self.tables["heads"].pivot(index="layer", columns="head", values=name)
-        corpus = (self.provenance.corpus or {}).get("name")
-        title = LABELS[name][0].upper() + LABELS[name][1:]
-        return head_grid(grid.to_numpy(), title=f"{title}\nmean over {corpus}", label=LABELS[name])
+def _of_layers(name: str, of_heads: Measure) -> Measure:
+    return Measure(
+        f"layer-attention-{name}",
+        f"{of_heads.title}, mean over the layer's heads",
+        of_heads.values.mean(axis=1),
+        of_heads.unit,
+        reading=of_heads.reading,
+    )
 
 
 @dataclass(frozen=True)
-class AttentionMaps(BlockStudy[AttentionMapsResult]):
+class AttentionMaps(Blocks):
     """Where does every head of every layer look?
 
     Method: every example is run once; each head's attention to the previous, same and next token,
     to the first and last token, its entropy and its mean distance are averaged over the real
     queries of an example, then over examples, without keeping the maps. The mean map of a head is
     over all examples, laid on 16 × 16 cells of relative positions. The maps of the first few
-    examples are kept whole. Intervals are normal ones over examples.
+    examples are kept whole. Intervals are Student's, over examples.
 
     Source: Revealing the Dark Secrets of BERT (EMNLP 2019), section 3; Clark et al. (2019) for
     the statistics. Limits: attention to a token is not yet use of what it carries.
@@ -159,13 +148,9 @@ class AttentionMaps(BlockStudy[AttentionMapsResult]):
     result_type: ClassVar[type[Result]] = AttentionMapsResult
     block: ClassVar[int] = 256
     block_on_gpu: ClassVar[int | None] = 512
+    fills_gpu: ClassVar[bool] = True
 
     keep: int = parameter(2, "Keep the whole maps of so many examples.", minimum=0, maximum=64)
-    level: float = parameter(0.95, "Confidence level.", minimum=0.5, maximum=0.999)
-
-    def tokens_on_gpu(self, shape: Shape) -> int:
-        """Many: little is kept of each."""
-        return tokens_that_fill_a_gpu(shape)
 
     def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
         """Sums and sums of squares of every statistic; the first part also keeps maps."""
@@ -196,38 +181,40 @@ class AttentionMaps(BlockStudy[AttentionMapsResult]):
             data[f"map_{i}"] = _whole_map(encoder, text, i)
         return data
 
-    def conclude(
-        self, measured: Mapping[str, xr.Dataset], provenance: Provenance
-    ) -> AttentionMapsResult:
+    def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
         """Means and intervals over all examples."""
-        import pandas as pd
         import xarray as xr
         from scipy.special import stdtrit
 
-        n, names, totals = 0, list[str](), list[Any]([0.0, 0.0, 0.0])
-        kept: dict[Any, Any] = {}
-        for part in in_order(measured):
-            n += int(part.attrs["examples"])
-            sums = (part[v].to_numpy() for v in ("sum", "square", MEAN_MAP))
-            totals = [total + new for total, new in zip(totals, sums, strict=True)]
-            kept |= {k: v for k, v in part.data_vars.items() if str(k).startswith("map_")}
-            names = [str(s) for s in part["statistic"].to_numpy()]
-        mean, square, maps = (total / n for total in totals)
+        counted = {"n": lambda part: part.attrs["examples"]}
+        sums = {v: (lambda part, v=v: part[v].to_numpy()) for v in ("sum", "square", MEAN_MAP)}
+        seen = gather(measured, add=counted | sums)
+        n = int(seen["n"])
+        mean, square, maps = (seen[v] / n for v in ("sum", "square", MEAN_MAP))
         spread = np.sqrt(np.maximum(square - mean**2, 0) / max(n - 1, 1))
-        # Student's; of a single example there is no interval.
+        # Of a single example there is no interval.
         reach = float(stdtrit(n - 1, 0.5 + self.level / 2)) * spread if n > 1 else spread + np.nan
-        layers, heads = np.indices(mean.shape[1:])
-        columns: dict[str, Any] = {"layer": layers.ravel(), "head": heads.ravel()}
-        for i, name in enumerate(names):
-            columns[name] = mean[i].ravel()
-            columns[f"{name}_low"] = (mean[i] - reach[i]).ravel()
-            columns[f"{name}_high"] = (mean[i] + reach[i]).ravel()
+        columns = {}
+        for i, name in enumerate(seen.labels("statistic")):
+            columns[name] = mean[i]
+            columns[f"{name}_low"], columns[f"{name}_high"] = mean[i] - reach[i], mean[i] + reach[i]
+        kept = dict(_kept_maps(measured))
         kept = {MEAN_MAP: xr.DataArray(maps.astype(np.float32), dims=_MEAN_DIMS), **kept}
-        arrays = xr.Dataset(kept, attrs={"examples": n, "level": self.level})
-        return AttentionMapsResult(provenance, {"heads": pd.DataFrame(columns)}, arrays)
+        return self.result(
+            provenance,
+            {"heads": head_table(*mean.shape[1:], columns)},
+            facts={"examples": n},
+            arrays=xr.Dataset(kept),
+        )
 
 
-def _whole_map(encoder: Encoder, text: Any, index: int) -> xr.DataArray:
+def _kept_maps(measured: Mapping[str, xr.Dataset]) -> Iterator[tuple[str, xr.DataArray]]:
+    """The whole maps that the first part kept."""
+    first = next(in_order(measured))
+    yield from ((str(k), v) for k, v in first.data_vars.items() if str(k).startswith("map_"))
+
+
+def _whole_map(encoder: Encoder, text: Text, index: int) -> xr.DataArray:
     """All maps of one example: (layer, head, query, key)."""
     import xarray as xr
 

@@ -2,49 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
-from bertology.errors import DataError
+from bertology.errors import CapabilityError, DataError
 from bertology.parameters import parameter
-from bertology.results.result import Result
-from bertology.stats import Estimate
-from bertology.studies.study import R, Study
+from bertology.stats.partial_means import PartialMeans, partial_means
+from bertology.studies.designs.parts import start_of
+from bertology.studies.study import Study
 
 if TYPE_CHECKING:
-    import xarray as xr
+    from numpy.typing import ArrayLike
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
+    from bertology.stats.row_blocks import RowBlocks
 
-__all__ = [
-    "BlockStudy",
-    "JudgedResult",
-    "SampledStudy",
-    "TaggedStudy",
-    "evidence_array",
-    "in_order",
-    "need_two_examples",
-    "start_of",
-    "tokens_that_fill_a_gpu",
-]
+__all__ = ["Blocks", "Resampled", "Sampled", "Tagged", "start_of"]
 
 
 @dataclass(frozen=True)
-class BlockStudy(Study[R]):
+class Blocks(Study):
     """One part for each block of examples, named by its first and the one after its last.
 
     So blocks of another size are other parts: `examples-000000-000128`.
     """
 
     block: ClassVar[int] = 128  # examples in one part of the work
-    block_on_gpu: ClassVar[int | None] = (
-        None  # if more: given few at a time, a GPU waits for Python
-    )
+    block_on_gpu: ClassVar[int | None] = None  # if more: given few at a time, a GPU waits
+    fills_gpu: ClassVar[bool] = False  # whether batches may be large: little is kept of each
+    all_heads: ClassVar[bool] = False  # whether models with pruned heads are refused
+    fewest: ClassVar[int] = 1  # examples; an interval needs two
+
+    level: float = parameter(0.95, "Confidence level.", minimum=0.5, maximum=0.999)
+
+    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+        """Refuse models and corpora with too little in them."""
+        if self.all_heads and encoder.numbering.removed:
+            raise CapabilityError(
+                f"Some heads of {encoder.name!r} were pruned. This study needs all of them.",
+                hint="Run it on the model that this one was pruned from.",
+            )
+        if corpus is not None and len(corpus) < self.fewest:
+            raise DataError(
+                f"An interval over examples needs two examples or more. {corpus.name!r} has 1.",
+                hint="Give more text; `bertology run attention-maps` and `bertology explore` "
+                "show one.",
+            )
 
     def shown(self, corpus: Corpus) -> Corpus:
         """The examples that are looked at; all of them if not overridden."""
@@ -53,6 +59,14 @@ class BlockStudy(Study[R]):
     def texts_read(self, corpus: Corpus) -> Sequence[str | tuple[str, str]]:
         """Those of the examples that are looked at."""
         return self.shown(corpus).texts
+
+    def tokens_on_gpu(self, shape: Shape) -> int:
+        """Tokens in one batch on a GPU; more where they keep it busy while Python prepares.
+
+        A narrow model needs more of them; a wide one is served better by fewer, padded less.
+        """
+        usual = super().tokens_on_gpu(shape)
+        return max(usual, 2**15 * 192 // shape.hidden) if self.fills_gpu else usual
 
     def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
         """Blocks of examples."""
@@ -79,8 +93,10 @@ class BlockStudy(Study[R]):
 
 
 @dataclass(frozen=True)
-class SampledStudy(BlockStudy[R]):
-    """Looks at so many examples at most, drawn by a seed."""
+class Sampled(Blocks):
+    """Looks at so many examples at most, drawn by a seed, and at two at least."""
+
+    fewest: ClassVar[int] = 2
 
     examples: int = parameter(1000, "Draw at most so many of the examples there are.", minimum=2)
     seed: int = parameter(0, "Seed of all that is drawn: examples and resamples.", minimum=0)
@@ -91,7 +107,35 @@ class SampledStudy(BlockStudy[R]):
 
 
 @dataclass(frozen=True)
-class TaggedStudy(SampledStudy[R]):
+class Resampled(Sampled):
+    """Means over examples whose bounds hold for all rows of a table together."""
+
+    resamples: int = parameter(2000, "Resamples behind the correction.", minimum=100)
+
+    def means(
+        self,
+        rows: ArrayLike | RowBlocks,
+        *,
+        within: tuple[float, float] = (-float("inf"), float("inf")),
+        reach: float = 0.0,
+        families: int = 1,
+    ) -> PartialMeans:
+        """Means with their bounds; where several `families` are judged, bounds hold for all.
+
+        `within` is where the means must lie, `reach` how far one example may deviate.
+        """
+        return partial_means(
+            rows,
+            within=within,
+            reach=reach,
+            level=1 - (1 - self.level) / families,
+            resamples=self.resamples,
+            seed=self.seed,
+        )
+
+
+@dataclass(frozen=True)
+class Tagged(Resampled):
     """Needs to know nouns from verbs, from the corpus or from a tagger."""
 
     tagger: str = parameter(
@@ -110,61 +154,6 @@ class TaggedStudy(SampledStudy[R]):
         """Refuse gold annotation that is not there, and what can have no interval."""
         from bertology.annotated.tagged_batches import check_tagging
 
-        need_two_examples(corpus)
+        super().check(encoder, corpus)
         if corpus is not None:
             check_tagging(corpus, self.tagger)
-
-
-class JudgedResult(Result):
-    """A result whose quantities for claims were left in its arrays by `evidence_array`."""
-
-    def evidence(self) -> dict[str, Estimate]:
-        """Quantities for claims, as `conclude` left them."""
-        level, quantities = float(self.arrays.attrs["level"]), self.arrays["evidence"]
-        found = {}
-        for name in quantities["quantity"].to_numpy():
-            value, low, high, n = map(float, quantities.sel(quantity=name).to_numpy())
-            found[str(name)] = Estimate(value, low, high, int(n), level)
-        return found
-
-
-def evidence_array(found: Mapping[str, Estimate], facts: Mapping[str, Any]) -> xr.Dataset:
-    """Quantities for claims as arrays, with `facts` (the level among them) as attributes."""
-    import xarray as xr
-
-    rows = [(e.value, e.low, e.high, float(e.n)) for e in found.values()]
-    return xr.Dataset(
-        {"evidence": (("quantity", "bound"), np.reshape(rows, (-1, 4)))},
-        coords={"quantity": list(found), "bound": ["value", "low", "high", "n"]},
-        attrs=dict(facts),
-    )
-
-
-def need_two_examples(corpus: Corpus | None) -> None:
-    """Refuse, before any work, what can have no interval."""
-    if corpus is not None and len(corpus) < 2:
-        raise DataError(
-            f"An interval over examples needs two examples or more. {corpus.name!r} has 1.",
-            hint="Give more text; `bertology run attention-maps` and `bertology explore` show one.",
-        )
-
-
-def tokens_that_fill_a_gpu(shape: Shape) -> int:
-    """Tokens in one batch that keep a large GPU busy while Python prepares the next.
-
-    A narrow model needs more of them; a wide one is served better by fewer, which are padded less.
-    """
-    return max(4096, 2**15 * 192 // shape.hidden)
-
-
-def start_of(part: str) -> int:
-    """The number of the first example of a part."""
-    return int(part.split("-")[1])
-
-
-def in_order(measured: Mapping[str, xr.Dataset]) -> Iterator[xr.Dataset]:
-    """The parts in the order of their examples, one at a time: they are read as they are asked for.
-
-    What goes through them once and keeps little needs no more memory for more examples.
-    """
-    return (measured[part] for part in sorted(measured, key=start_of))

@@ -1,0 +1,66 @@
+"""What a join is: an answer made of the stored answers of studies. No model is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from bertology.errors import ParameterError
+from bertology.parameters import parameter
+from bertology.results.provenance import Provenance
+from bertology.studies.study import Question
+
+if TYPE_CHECKING:
+    from bertology.results.result import Result
+
+__all__ = ["Join"]
+
+
+@dataclass(frozen=True)
+class Join(Question):
+    """Subclass it in one file of `joins/`; the file name is its name, as with studies.
+
+    `join` is what users call; a subclass writes `combine`.
+    """
+
+    sources: ClassVar[tuple[str, ...]]
+    """The studies whose results it takes."""
+    over: ClassVar[str] = ""
+    """What it is over, where that is no single corpus, such as `all tasks`."""
+    lacking: ClassVar[str] = "it needs results of other studies"
+    """Why there is none, where no step of a plan makes it."""
+
+    resamples: int = parameter(10_000, "Resamples behind intervals and tests.", minimum=100)
+    level: float = parameter(0.95, "Confidence level.", minimum=0.5, maximum=0.999)
+    seed: int = parameter(0, "Seed of the resampling.", minimum=0)
+
+    def join(self, results: Sequence[Result]) -> Result:
+        """The combined result; its identity depends on those of the results that it was made of."""
+        name = _name_of(type(self))
+        if not results:
+            raise ParameterError("results", name, "hold at least one result", 0)
+        for result in results:
+            if result.provenance.study not in self.sources:
+                must = f"be of {', '.join(self.sources)}"
+                raise ParameterError("results", name, must, result.provenance.study)
+        return self.combine(results, name)
+
+    def combine(self, results: Sequence[Result], name: str) -> Result:
+        """Put together what the results say; they are of the `sources`."""
+        raise NotImplementedError
+
+    def provenance(self, name: str, main: Result, identities: Any, *, corpus: bool) -> Provenance:
+        """Where the combined result comes from: it is told of the model of the `main` one."""
+        return Provenance(
+            study=name,
+            study_version=self.version,
+            parameters={"results": identities, **self.parameters},
+            model=main.provenance.model,
+            corpus=main.provenance.corpus if corpus else None,
+            seed=self.seed,
+        )
+
+
+def _name_of(kind: type[Join]) -> str:
+    return "".join(f"-{c.lower()}" if c.isupper() else c for c in kind.__name__).strip("-")
