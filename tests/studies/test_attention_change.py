@@ -21,9 +21,11 @@ from bertology.model.loading.pruning import prune_heads
 from bertology.model.reducers.map_comparison import compare_maps
 from bertology.results.claims import Outcome
 from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.results.store import Store
-from bertology.studies.attention.attention_change import AttentionChange, AttentionChangeResult
+from bertology.studies.attention.attention_change import AttentionChange
 from bertology.studies.study import Context
+from result_conformance import ResultConformance
 
 QUANTITIES = {"last_two_over_mean", "last_two_over_largest", "each_of_last_two_over_largest"}
 
@@ -34,7 +36,7 @@ def encoder(model: Any, name: str = "tiny", *, side: str = "right") -> Encoder:
     return Encoder(model, tokenizer, name=name)
 
 
-def compare(one: Encoder, before: Encoder, size: int = 40) -> AttentionChangeResult:
+def compare(one: Encoder, before: Encoder, size: int = 40) -> Result:
     """The study without a store, which would draw its figures each time."""
     corpus, study = planted.corpus(size), AttentionChange(before=before.name)
     context = Context(others={"before": before})
@@ -57,6 +59,22 @@ def with_other_queries(model: Any, layer: int, heads: list[int], *, loudness: fl
             noise = torch.randn(rows.shape, generator=torch.Generator().manual_seed(head))
             rows.add_(noise, alpha=loudness)
     return changed
+
+
+class TestResult(ResultConformance):
+    measures = frozenset({"change", "divergence", "layer-change"})
+
+    @staticmethod
+    def make() -> Result:
+        one, before = (encoder(tiny.model("bert", seed=s)) for s in (0, 1))
+        study, corpus = AttentionChange(before="before", resamples=100), planted.corpus(12)
+        context = Context(others={"before": before})
+        parts = study.parts(one.shape, corpus)
+        measured = {part: study.measure(one, corpus, part, context) for part in parts}
+        others = {"before": {"name": "before", "fingerprint": "b"}}
+        model = {"name": "after", "fingerprint": "a"}
+        about = Provenance("attention-change", 1, study.parameters, model, others=others)
+        return study.conclude(measured, about)
 
 
 def test_equal_models_have_not_changed() -> None:
@@ -101,7 +119,7 @@ def test_nothing_is_claimed_of_unrelated_models(seed: int) -> None:
     one, other = (tiny.model("bert", seed=s) for s in (seed, seed + 50))
     result = compare(encoder(one), encoder(other))
     assert result.evidence() == {}
-    assert "no more alike" in str(result.why_not())
+    assert "no more alike" in result.reasons()[""]
     assert result.table("heads")["change"].min() > 0.01
 
 

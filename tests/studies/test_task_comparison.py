@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,14 @@ from bertology.annotated.tagger import Tags
 from bertology.errors import DataError, ParameterError
 from bertology.model.encoder import Encoder
 from bertology.results.claims import Outcome
+from bertology.results.evidence import evidence_array
 from bertology.results.result import Provenance, Result
 from bertology.results.store import Store
 from bertology.stats import Estimate
 from bertology.studies import STUDIES
 from bertology.studies.attention.token_classes import TokenClasses, TokenClassesResult
-from bertology.studies.designs.blocks import evidence_array
-from bertology.studies.joins.task_comparison import TaskComparisonResult, task_comparison
+from bertology.studies.joins.task_comparison import TaskComparison, TaskComparisonResult
+from result_conformance import ResultConformance
 
 LAYERS, HEADS = 12, 12
 WHERE = np.indices((LAYERS, HEADS)).reshape(2, -1)
@@ -50,10 +52,19 @@ def types(task: str, kinds: Any) -> Result:
 def classes(task: str, weight: float, *, pair: bool, half: float = 0.01) -> Result:
     found = made("token-classes", task, {}, pair=pair)
     arrays = evidence_array(
-        {"sep_weight_beyond_even": Estimate(weight, weight - half, weight + half, 200)},
-        {"level": 0.95},
+        {"sep_weight_beyond_even": Estimate(weight, weight - half, weight + half, 200)}
     )
     return TokenClassesResult(found.provenance, found.tables, arrays)
+
+
+def compared(results: Sequence[Result], **how: int) -> Result:
+    return TaskComparison(**how).join(results)
+
+
+class TestResult(ResultConformance):
+    @staticmethod
+    def make() -> Result:
+        return compared([ablation("a", 1), ablation("b", 2)], resamples=200)
 
 
 def outcomes(result: Result) -> dict[str, Outcome]:
@@ -63,7 +74,7 @@ def outcomes(result: Result) -> dict[str, Outcome]:
 def test_what_was_planted_is_found_and_its_claims_hold() -> None:
     same = np.random.default_rng(1).choice(TYPES, LAYERS * HEADS)
     almost = np.where(np.arange(LAYERS * HEADS) < 10, "vertical", same)
-    result = task_comparison(
+    result = compared(
         [
             ablation("a", 1, shared=1.0),
             ablation("b", 2, shared=1.0),
@@ -85,9 +96,9 @@ def test_what_was_planted_is_found_and_its_claims_hold() -> None:
     assert found["single_text_sep_lead"].low < 0.08 - 0.01 * np.sqrt(2)  # two comparisons
     assert outcomes(result) == dict.fromkeys(found, Outcome.HOLDS)
     assert len(found) == 3
-    assert list(result.figures()) == list(result.captions()) == ["pairs"]
-    assert "[SEP]" in result.captions()["pairs"]
-    assert result.figures()["pairs"]() is not None
+    assert list(result.figures()) == ["pairs"]
+    assert "[SEP]" in result.figures()["pairs"].caption
+    assert result.plot("pairs").axes
 
 
 def test_no_claim_holds_by_chance() -> None:
@@ -95,7 +106,7 @@ def test_no_claim_holds_by_chance() -> None:
     for seed in range(10):
         random = np.random.default_rng(seed)
         kinds = [random.choice(TYPES, LAYERS * HEADS) for _ in range(3)]
-        result = task_comparison(
+        result = compared(
             [
                 *(ablation(t, 100 * seed + i, layers=0.5) for i, t in enumerate("abc")),
                 *(types(t, k) for t, k in zip("abc", kinds, strict=True)),
@@ -127,7 +138,7 @@ def test_one_sep_gets_what_two_share(
         about = {**result.provenance.corpus, "pair": pair}
         result.provenance = replace(result.provenance, corpus=about)
         found.append(result)
-    lead = task_comparison(found).evidence()["single_text_sep_lead"]
+    lead = compared(found).evidence()["single_text_sep_lead"]
     if heads:
         assert lead.low > 0.01
         assert lead.value == pytest.approx(0.5 / 16, abs=0.01)  # one head of 16
@@ -140,37 +151,37 @@ def test_what_cannot_be_compared_is_not_judged() -> None:
     unlearnt = ablation("b", 2)
     unlearnt.arrays.attrs["informed"] = 0
     pairs = [classes(t, 0.2, pair=True) for t in "ab"]
-    result = task_comparison([*constant, ablation("a", 1), unlearnt, *pairs])
+    result = compared([*constant, ablation("a", 1), unlearnt, *pairs])
     assert result.evidence() == {}
-    assert "needs two tasks" in result.why_not()
+    assert "needs two tasks" in result.reasons()[""]
     assert set(outcomes(result).values()) == {Outcome.NOT_APPLICABLE}
     assert result.figures() == {}
 
 
 def test_refusals() -> None:
     with pytest.raises(DataError, match="two tasks"):
-        task_comparison([ablation("a", 1)])
+        compared([ablation("a", 1)])
     with pytest.raises(ParameterError, match="one result of a study and task"):
-        task_comparison([ablation("a", 1), ablation("a", 2)])
+        compared([ablation("a", 1), ablation("a", 2)])
     with pytest.raises(ParameterError, match="be of head-ablation"):
-        task_comparison([made("head-sets", "a", {})])
+        compared([made("head-sets", "a", {})])
     fewer = types("b", TYPES[[0] * LAYERS * HEADS])
     fewer.tables["heads"] = fewer.tables["heads"].iloc[:12]
     with pytest.raises(DataError, match="different numbers of heads"):
-        task_comparison([ablation("a", 1), fewer])
+        compared([ablation("a", 1), fewer])
     bare = ablation("b", 2)
     del bare.tables["heads"]
     with pytest.raises(DataError, match="no table of heads"):
-        task_comparison([ablation("a", 1), bare])
+        compared([ablation("a", 1), bare])
 
 
 def test_it_is_stored_as_what_it_is_and_is_no_study(tmp_path: Path) -> None:
-    result = task_comparison([ablation("a", 1), ablation("b", 2)], resamples=200)
+    result = compared([ablation("a", 1), ablation("b", 2)], resamples=200)
     store = Store(tmp_path)
     store.save(result)
     again = store.load(result.identity)
     assert isinstance(again, TaskComparisonResult)
     assert again.evidence() == result.evidence()
     assert again.headline() == "2 tasks compared, two at a time"
-    assert "[SEP]" not in again.captions()["pairs"]  # what was not compared is not explained
+    assert "[SEP]" not in again.figures()["pairs"].caption  # what was not compared is not explained
     assert "task-comparison" not in list(STUDIES)

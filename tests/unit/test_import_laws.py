@@ -19,7 +19,6 @@ FOUNDATION = {
     "registry",
     "stats",
     "metrics",
-    "racing",
     "bundled",
     "parameters",
     "yaml_sections",
@@ -55,7 +54,6 @@ MAY_IMPORT |= {
     "metrics": {"errors"},
     "parameters": {"errors"},
     "stats": {"errors", "metrics"},
-    "racing": {"errors", "stats"},
 }
 # The public face (`bertology/__init__.py`, `__main__.py`) may name every part.
 FACE = {"__init__", "__main__"}

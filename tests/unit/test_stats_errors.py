@@ -11,7 +11,7 @@ import pytest
 from scipy.special import log_ndtr
 
 from bertology.metrics import METRICS
-from bertology.stats import ConfidenceSequence, bounded_mean_bounds
+from bertology.stats import bounded_mean_bounds
 from bertology.stats.intervals import distinct, evidence_against_zero
 from bertology.stats.multiplicity import max_statistics
 from bertology.stats.paired import influences, simultaneous
@@ -120,34 +120,3 @@ def test_simultaneous_intervals_cover_rare_effects(spoilt: float) -> None:
         truth = 0.004 - spoilt
         missed += bool(((strict.low > truth) | (strict.high < truth)).any())
     assert missed / repeats <= allowed(repeats)
-
-
-DISTRIBUTIONS = {
-    "rare and balanced": ([-1.0, 0.0, 1.0], [0.01, 0.98, 0.01]),
-    "rare losses": ([-1.0, 0.0, 1.0], [0.02, 0.98, 0.0]),
-    "coin": ([-1.0, 1.0], [0.5, 0.5]),
-    "small gains, one large loss": ([-1.0, 0.0, 0.05], [0.01, 0.79, 0.2]),
-}
-
-
-@pytest.mark.parametrize("kind", list(DISTRIBUTIONS))
-def test_a_confidence_sequence_holds_at_all_times(kind: str) -> None:
-    values, chances = DISTRIBUTIONS[kind]
-    rng, streams, alpha = np.random.default_rng(2), 500, 0.1
-    truth = float(np.dot(values, chances))
-    sequence = ConfidenceSequence(streams, level=1 - alpha)
-    for _ in range(30):
-        sequence.update(rng.choice(values, p=chances, size=(20, streams)))
-    low, high = sequence.interval()  # bounds never widen, so one that ever missed still does
-    assert ((low > truth) | (high < truth)).mean() <= allowed(streams, alpha)
-    assert (high - low).max() < 0.6
-
-
-def test_a_confidence_sequence_of_continuous_values() -> None:
-    rng = np.random.default_rng(3)
-    sequence = ConfidenceSequence(100, low=0, high=1, level=0.9, bins=500)
-    for _ in range(5):
-        sequence.update(rng.beta(2, 6, size=(80, 100)))
-    low, high = sequence.interval()
-    assert ((low > 0.25) | (high < 0.25)).mean() <= allowed(100, 0.1)
-    assert (high - low).max() < 0.15

@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["ReportOptions", "add_to"]
 
 # What makes a full page from nothing: maps, their types, and what is attended to.
-_STANDARD = ("attention-maps", "map-types", "token-classes")
 _CORPUS = "grammar"
 _EXAMPLES = 300
 
@@ -46,7 +44,8 @@ class ReportOptions(StoreOptions, DeviceOptions):
         None, "The file of the page. If not given: MODEL.html here.", metavar="FILE"
     )
     measure: bool = flag(
-        f"First run {', '.join(_STANDARD)} on sentences of the bundled grammar, unless stored."
+        "First run a standard set of quick studies on sentences of the bundled grammar, unless "
+        "their results are stored."
     )
     export: Path | None = parameter(
         None, "Also write every figure as SVG, PNG and PDF, and every table as CSV and LaTeX.",
@@ -117,15 +116,15 @@ def _about(study: str) -> About:
     """A study's own description; nothing where it is not installed here."""
     from bertology.errors import UnknownNameError
     from bertology.report.atlas.about import About, read_about
-    from bertology.studies import JOINED, STUDIES
+    from bertology.studies import find_question
+    from bertology.studies.study import Study
 
-    if study in JOINED:  # stored results are joined; nothing is run
-        module = JOINED[study].partition(":")[0]
-        return read_about(getattr(import_module(module), study.replace("-", "_")).__doc__)
     try:
-        kind = STUDIES.get(study)
+        kind = find_question(study)
     except UnknownNameError:
         return About()
+    if not issubclass(kind, Study):  # combined from stored results; nothing is run
+        return read_about(kind.__doc__)
     defaults = {f.name: list(f.default) if isinstance(f.default, tuple) else f.default
                 for f in fields(kind)}  # fmt: skip
     return read_about(kind.__doc__, defaults=defaults, task=kind.needs.task)
@@ -160,8 +159,9 @@ def _measure(model: str, store: Store, device: str) -> None:
     encoder.require_tokenizer()
     corpus = load_corpus(_CORPUS, limit=_EXAMPLES)
     session = make_session(store, command=command_line())
-    for number, name in enumerate(_STANDARD, start=1):
-        say(f"  {number}/{len(_STANDARD)}  {name} over {corpus.name} ({len(corpus)} examples)")
+    standard = [name for name in STUDIES if STUDIES.get(name).standard]
+    for number, name in enumerate(standard, start=1):
+        say(f"  {number}/{len(standard)}  {name} over {corpus.name} ({len(corpus)} examples)")
         try:
             session.run(name, STUDIES.get(name)(), encoder, corpus)
         except CapabilityError as error:

@@ -85,6 +85,10 @@ class Provenance:
     """Further models, by the parameter that names each; described as `model` is."""
     ingredients: dict[str, str] = field(default_factory=dict)
     """What else the numbers rest on (bundled weights, other data), with fingerprints."""
+    results: dict[str, Any] = field(default_factory=dict)
+    """Identities of the results that it was combined from; none where it was measured."""
+    over: str = ""
+    """What it is over, where that is no single corpus, such as `all tasks`."""
     seed: int | None = None
     versions: dict[str, str] = field(default_factory=library_versions)
     created: str = field(default_factory=_now)
@@ -95,7 +99,8 @@ class Provenance:
     to do or else is all that the model takes. None where there is no limit or nobody counted."""
 
     def __post_init__(self) -> None:
-        for name in ("parameters", "model", "corpus", "others", "ingredients", "versions", "cut"):
+        plain = ("parameters", "model", "corpus", "others", "ingredients", "results", "versions")
+        for name in (*plain, "cut"):
             value = getattr(self, name)
             object.__setattr__(self, name, _as_json(value, name))
         for name, thing in {"model": self.model, "corpus": self.corpus, **self.others}.items():
@@ -107,10 +112,11 @@ class Provenance:
         """Equal for equal questions to an equal model over an equal corpus; nothing else enters."""
         # A name or folder may hold another model tomorrow; its fingerprint stands for it.
         meant = {name: other["fingerprint"] for name, other in self.others.items()}
+        made_of = {"results": self.results} if self.results else {}
         return identity_of(
             self.study,
             self.study_version,
-            parameters=self.parameters | meant | self.ingredients,
+            parameters=self.parameters | meant | self.ingredients | made_of,
             model=self.model["fingerprint"],
             corpus=None if self.corpus is None else self.corpus["fingerprint"],
         )

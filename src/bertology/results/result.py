@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from bertology.errors import UnknownNameError
 from bertology.results.claims import Verdict, judge
@@ -39,6 +39,9 @@ class Result:
     All are computed from `tables` and `arrays` alone, so that a stored result is drawn and judged
     again on any machine. What claims are judged on was declared by the study's `conclude`.
     """
+
+    place: ClassVar[int] = 9
+    """Where its measures stand in the atlas: what a newcomer understands first has a low number."""
 
     provenance: Provenance
     tables: dict[str, pd.DataFrame] = field(default_factory=dict)

@@ -1,7 +1,7 @@
-"""Intervals, tests and sequences; NumPy and SciPy only.
+"""Intervals and tests; NumPy and SciPy only.
 
 `paired_bootstrap` judges many variants against one baseline; its module's text says which of the
-intervals may carry a claim. `ConfidenceSequence` is for looking while the data come in.
+intervals may carry a claim.
 """
 
 from __future__ import annotations
@@ -13,17 +13,14 @@ from bertology.stats.intervals import (
     percentile_interval,
     rank_correlation,
 )
-from bertology.stats.multiplicity import benjamini_hochberg, holm
+from bertology.stats.multiplicity import holm
 from bertology.stats.paired import PairedEffects, bootstrap_weights, paired_bootstrap
 from bertology.stats.repeated import adjusted, paired_p, repeated
-from bertology.stats.sequences import ConfidenceSequence
 
 __all__ = [
-    "ConfidenceSequence",
     "Estimate",
     "PairedEffects",
     "adjusted",
-    "benjamini_hochberg",
     "bootstrap_weights",
     "bounded_mean_bounds",
     "holm",

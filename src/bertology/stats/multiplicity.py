@@ -1,4 +1,4 @@
-"""Many tests at once: Holm, Benjamini-Hochberg, and the maximum over correlated statistics."""
+"""Many tests at once: Holm, and the maximum over correlated statistics."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from bertology.errors import DataError
 from bertology.stats.row_blocks import RowBlocks
 
-__all__ = ["benjamini_hochberg", "holm", "max_statistics", "step_down"]
+__all__ = ["holm", "max_statistics", "step_down"]
 
 Floats = NDArray[np.float64]
 
@@ -32,16 +32,6 @@ def holm(p: ArrayLike) -> Floats:
     scaled = values[order] * np.arange(values.size, 0, -1)
     adjusted = np.empty_like(values)
     adjusted[order] = np.minimum(np.maximum.accumulate(scaled), 1.0)
-    return adjusted
-
-
-def benjamini_hochberg(p: ArrayLike) -> Floats:
-    """Benjamini and Hochberg's adjusted p-values: the false discovery rate is controlled."""
-    values = _checked(p)
-    order = np.argsort(-values, kind="stable")
-    scaled = values[order] * values.size / np.arange(values.size, 0, -1)
-    adjusted = np.empty_like(values)
-    adjusted[order] = np.minimum(np.minimum.accumulate(scaled), 1.0)
     return adjusted
 
 

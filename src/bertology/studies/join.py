@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from bertology.errors import ParameterError
 from bertology.parameters import parameter
@@ -50,14 +50,16 @@ class Join(Question):
         """Put together what the results say; they are of the `sources`."""
         raise NotImplementedError
 
-    def provenance(self, name: str, main: Result, identities: Any, *, corpus: bool) -> Provenance:
-        """Where the combined result comes from: it is told of the model of the `main` one."""
+    def provenance(self, name: str, main: Result, identities: Mapping[str, object]) -> Provenance:
+        """Where the combined result comes from; its model, and corpus, are those of `main`."""
         return Provenance(
             study=name,
             study_version=self.version,
-            parameters={"results": identities, **self.parameters},
+            parameters=self.parameters,
             model=main.provenance.model,
-            corpus=main.provenance.corpus if corpus else None,
+            corpus=None if self.over else main.provenance.corpus,
+            results=dict(identities),
+            over=self.over,
             seed=self.seed,
         )
 

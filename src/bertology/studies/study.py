@@ -106,6 +106,8 @@ class Study(Question):
     needs: ClassVar[Needs] = Needs()
     help_options: ClassVar[tuple[str, str]] = ("", "")
     """Options that the two examples of --help need: the bundled model, one of the hub."""
+    standard: ClassVar[bool] = False
+    """Whether `bertology report --measure` runs it: quick, on any model and text."""
     trains_models: ClassVar[bool] = False
     """Whether it trains models of its own: `verify` then runs it only where its claim is named."""
 

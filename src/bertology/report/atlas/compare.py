@@ -27,8 +27,6 @@ __all__ = [
     "two_models",
 ]
 
-# Of a result that joins others: their identities, which differ from model to model.
-_IDENTITIES = {"head-profile": "results", "task-comparison": "results"}
 _OVER = "--corpus grammar --limit 300"  # what `bertology report --measure` reads
 _HOW = (
     "A difference is the second minus the first. Its interval runs from the smallest to the "
@@ -106,8 +104,7 @@ def _by_measure(side: Side) -> dict[tuple[Any, ...], list[tuple[Entry, Measure]]
 def _asked(entry: Entry) -> str:
     """The settings, without other models: each side has its own."""
     p = entry.result.provenance
-    apart = {*p.others, _IDENTITIES.get(p.study)}
-    return json.dumps({k: v for k, v in p.parameters.items() if k not in apart}, sort_keys=True)
+    return json.dumps({k: v for k, v in p.parameters.items() if k not in p.others}, sort_keys=True)
 
 
 def difference_bounds(first: Measure, second: Measure) -> tuple[Any, Any] | None:

@@ -119,7 +119,8 @@ def _newest(listed: Iterable[Provenance]) -> list[Provenance]:
         corpus = None if p.corpus is None else p.corpus["fingerprint"]
         others = {name: other["fingerprint"] for name, other in p.others.items()}
         asked = {name: value for name, value in p.parameters.items() if name not in others}
-        key = json.dumps([p.study, p.model["fingerprint"], corpus, asked, others], sort_keys=True)
+        about = [p.study, p.model["fingerprint"], corpus, asked, others, p.results]
+        key = json.dumps(about, sort_keys=True)
         if key not in found or found[key].study_version < p.study_version:
             found[key] = p
     return sorted(found.values(), key=lambda p: (p.created, p.identity), reverse=True)

@@ -13,21 +13,20 @@ from bertology.results.measures import Measure
 
 __all__ = ["head_measures", "layer_measures", "numbers", "of_heads"]
 
-# What a newcomer understands first comes first.
-_FIRST = ("map-types", "attention-maps", "head-ablation")
 _DIGITS = 4  # more would not be seen, and the page would grow
 
 
 def head_measures(entries: Iterable[Entry], shape: tuple[int, int]) -> list[dict[str, Any]]:
     """Measures of heads, each with a set of numbers for every result that has it."""
     found: dict[str, dict[str, Any]] = {}
+    places: dict[str, int] = {}
     for entry in entries:
         for measure in of_heads(entry.result.measures(), shape):
             key = f"{entry.study}/{measure.name}"
             about = {"id": key, "study": entry.study, "title": measure.title, "sets": []}
             found.setdefault(key, about)["sets"].append(_set(entry, measure))
-    places = {study: i for i, study in enumerate(_FIRST)}
-    return sorted(found.values(), key=lambda m: places.get(m["study"], len(places)))
+            places[key] = entry.result.place
+    return sorted(found.values(), key=lambda m: places[m["id"]])
 
 
 def of_heads(measures: Iterable[Measure], shape: tuple[int, int]) -> list[Measure]:

@@ -26,6 +26,7 @@ def mean_maps(entries: Iterable[Entry], shape: tuple[int, int]) -> list[dict[str
         {
             "entry": entry.anchor,
             "label": entry.label,
+            "study": entry.study,
             "examples": int(entry.result.arrays.attrs.get("examples", 0)),
             **_packed(entry.result.arrays[_MEAN].to_numpy()),
         }

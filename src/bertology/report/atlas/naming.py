@@ -19,8 +19,6 @@ __all__ = [
     "shortened",
 ]
 
-# Results that are over no data of their own.
-_OVER = {"task-comparison": "all tasks"}
 _BELOW_MODELS = 3  # parts of `models/TASK-IDENTITY/MODEL-tuned`
 _ANCHOR = 10  # characters of an identity, enough to tell results of one page apart
 
@@ -51,8 +49,9 @@ class Entry:
     @property
     def label(self) -> str:
         """`grammar`, `fine-tuned on mrpc`, `fine-tuned on mrpc, over rte` …"""
-        words = _OVER.get(self.study) or self.data or "weights alone"
-        if self.task and self.study not in _OVER:  # those are of several fine-tuned models
+        over_several = self.result.provenance.over
+        words = over_several or self.data or "weights alone"
+        if self.task and not over_several:  # those are of several fine-tuned models
             # `mrpc (a-folder)` where several models learnt the same task.
             same = self.task == self.data or self.task.startswith(f"{self.data} (")
             over = "" if same or not self.data else f", over {self.data}"

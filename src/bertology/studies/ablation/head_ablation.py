@@ -48,6 +48,8 @@ class HeadAblationResult(Result):
     Tables: `heads`, `layers`, `sets` (those that were asked for).
     """
 
+    place: ClassVar[int] = 3
+
     def headline(self) -> str:
         """The intact score, to which all differences are."""
         facts = self.facts

@@ -72,6 +72,8 @@ class AttentionMapsResult(Result):
     (layer, head, query, key), with the tokens as coordinates.
     """
 
+    place: ClassVar[int] = 2
+
     def measures(self) -> Sequence[Measure]:
         """Every statistic by head with its interval, and its mean by layer."""
         of_heads = {name: self._of_heads(name) for name in _STATISTICS}
@@ -149,6 +151,7 @@ class AttentionMaps(Blocks):
     block: ClassVar[int] = 256
     block_on_gpu: ClassVar[int | None] = 512
     fills_gpu: ClassVar[bool] = True
+    standard: ClassVar[bool] = True
 
     keep: int = parameter(2, "Keep the whole maps of so many examples.", minimum=0, maximum=64)
 

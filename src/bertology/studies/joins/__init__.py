@@ -1,1 +1,1 @@
-"""Answers that are made of other answers."""
+"""Answers that are made of other answers; every file is a join."""

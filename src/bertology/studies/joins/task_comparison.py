@@ -1,36 +1,35 @@
-"""Task comparison: what stored results of several tasks say together. No model.
-
-Not a study of its own, since nothing is measured: some statements are about two tasks at once, and
-a verdict belongs to one result. This is that result, joined from those of each task.
-"""
+"""Task comparison: what do results of one study over several tasks have in common?"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from bertology.errors import DataError, ParameterError
-from bertology.results.result import Provenance, Result
+from bertology.report.figures import Dots, interval_dots
+from bertology.results.drawing import Drawing
+from bertology.results.result import Result
 from bertology.stats import Estimate, rank_correlation
 from bertology.stats.agreement import cohens_kappa
+from bertology.studies.join import Join
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["COMPARED", "TaskComparisonResult", "task_comparison"]
+__all__ = ["TaskComparison", "TaskComparisonResult"]
 
 ABLATION, TYPES, CLASSES = "head-ablation", "map-types", "token-classes"
-COMPARED = {
+# What is said of two tasks by each study.
+_LABELS = {
     ABLATION: "rank correlation of what tasks lose\nwithout each head, within layers",
     TYPES: "agreement (Cohen's κ) on the\ncommonest map type of each head",
     CLASSES: "weight of [SEP] beyond even\nattention, one text less pairs",
 }
-"""Studies that are compared, and what is said of two tasks."""
-
 _CAPTIONS = {
     ABLATION: "What tasks lose without each head: 1 if both rank the heads of a layer alike, 0 if "
     "one says nothing of the other.",
@@ -39,8 +38,14 @@ _CAPTIONS = {
     CLASSES: "The weight of [SEP] beyond even attention: above 0 if it gets more in the task of "
     "single texts than in the task of pairs.",
 }
+# The quantity of each study, and whether it is of the best pair of tasks or of the worst.
+_QUANTITIES = {
+    ABLATION: ("shared_heads", "max"),
+    TYPES: ("same_types", "min"),
+    CLASSES: ("single_text_sep_lead", "min"),
+}
 _COLUMNS = ["study", "first", "second", "value", "low", "high", "n"]
-Make = Callable[[Result, Result, float], Estimate | None]
+_WHY_NOT = "not judged: it needs two tasks that are learnt, or one of single texts and a pair's"
 
 
 class TaskComparisonResult(Result):
@@ -50,43 +55,22 @@ class TaskComparisonResult(Result):
     (head-ablation, map-types) or over examples (token-classes), never over trainings.
     """
 
-    def evidence(self) -> dict[str, Estimate]:
-        """Quantities for claims: the best pair, or the worst, with bounds good for all pairs."""
-        level, table = float(self.arrays.attrs["level"]), self.tables["pairs"]
-        found = {}
-        for study, name, pick in (
-            (ABLATION, "shared_heads", "max"),
-            (TYPES, "same_types", "min"),
-            (CLASSES, "single_text_sep_lead", "min"),
-        ):
-            rows = table[table["study"] == study]
-            if len(rows):
-                value, low, high = (float(rows[c].agg(pick)) for c in ("value", "low", "high"))
-                found[name] = Estimate(value, low, high, int(rows["n"].min()), level)
-        return found
-
-    def why_not(self) -> str:
-        """Two tasks are needed, and not any two."""
-        return "not judged: it needs two tasks that are learnt, or one of single texts and a pair's"
-
     def headline(self) -> str:
         """How many tasks were compared."""
-        return f"{self.arrays.attrs['tasks']} tasks compared, two at a time"
+        return f"{self.facts['tasks']} tasks compared, two at a time"
 
-    def figures(self) -> Mapping[str, Callable[[], Figure]]:
+    def drawings(self) -> Sequence[Drawing]:
         """Every two tasks, by each study."""
-        return {"pairs": self._draw} if len(self.tables["pairs"]) else {}
-
-    def captions(self) -> Mapping[str, str]:
-        """What the figure shows."""
-        about = [_CAPTIONS[s] for s in dict.fromkeys(self.tables["pairs"]["study"])]
-        pairs = f"One row for every two tasks, and a panel for each study. {' '.join(about)} Bars "
-        pairs += "are intervals, wide enough for all pairs of tasks of a panel together."
-        return {"pairs": pairs} if self.figures() else {}
+        if not len(self.tables["pairs"]):
+            return []
+        about = " ".join(_CAPTIONS[s] for s in dict.fromkeys(self.tables["pairs"]["study"]))
+        caption = (
+            f"One row for every two tasks, and a panel for each study. {about} Bars are "
+            "intervals, wide enough for all pairs of tasks of a panel together."
+        )
+        return [Drawing("pairs", self._draw, caption)]
 
     def _draw(self) -> Figure:
-        from bertology.report.figures import Dots, interval_dots
-
         table = self.tables["pairs"]
         named = table.assign(pair=table["first"] + ", " + table["second"])
         pairs = list(dict.fromkeys(named["pair"]))
@@ -94,7 +78,7 @@ class TaskComparisonResult(Result):
         for study in dict.fromkeys(named["study"]):
             rows = named[named["study"] == study].set_index("pair").reindex(pairs)
             values = (rows[c].to_numpy() for c in ("value", "low", "high"))
-            panels.append(Dots(COMPARED[str(study)], *values))
+            panels.append(Dots(_LABELS[str(study)], *values))
         return interval_dots(
             panels,
             pairs,
@@ -103,9 +87,8 @@ class TaskComparisonResult(Result):
         )
 
 
-def task_comparison(
-    results: Sequence[Result], *, resamples: int = 10_000, level: float = 0.95, seed: int = 0
-) -> TaskComparisonResult:
+@dataclass(frozen=True)
+class TaskComparison(Join):
     """What do results of one study over several tasks have in common, two tasks at a time?
 
     They may be of different models of one build: a pre-trained one, fine-tuned for each task.
@@ -117,58 +100,68 @@ def task_comparison(
     tasks.
 
     Limits: intervals are over heads, or over examples (`token-classes`), never over trainings:
-    tasks taught once more may agree more or less. Heads are taken as a sample, though neighbours
-    depend on each other.
+    models fine-tuned once more may agree more or less. Heads are taken as a sample, though
+    neighbours depend on each other.
     """
-    import pandas as pd
-    import xarray as xr
 
-    by_study = _by_study(results)
+    version: ClassVar[int] = 2  # quantities for claims are kept with the result
+    result_type: ClassVar[type[Result]] = TaskComparisonResult
+    sources: ClassVar[tuple[str, ...]] = tuple(_LABELS)
+    over: ClassVar[str] = "all tasks"
+    lacking: ClassVar[str] = "it takes two tasks or more"
 
-    def shared(one: Result, other: Result, strict: float) -> Estimate | None:
+    def combine(self, results: Sequence[Result], name: str) -> Result:
+        """Every two tasks that can be compared, study by study."""
+        import pandas as pd
+
+        by_study = _by_study(results, name)
+        makers: dict[str, Callable[[Result, Result, float], Estimate | None]] = {
+            ABLATION: self._shared_heads, TYPES: self._same_types, CLASSES: _sep_lead,
+        }  # fmt: skip
+        rows: list[list[object]] = []
+        for study, make in makers.items():
+            pairs = list(_pairs(study, by_study.get(study, {})))
+            for one, other in pairs:
+                found = make(one, other, 1 - (1 - self.level) / len(pairs))  # Bonferroni
+                if found is not None:
+                    bounds = [found.value, found.low, found.high, found.n]
+                    rows.append([study, _task(one), _task(other), *bounds])
+        table = pd.DataFrame(rows, columns=_COLUMNS)
+        identities = {s: {t: r.identity for t, r in tasks.items()} for s, tasks in by_study.items()}
+        return self.result(
+            self.provenance(name, results[0], identities),
+            {"pairs": table},
+            evidence=dict(self._evidence(table)),
+            reasons={"": _WHY_NOT},
+            facts={"tasks": len({task for tasks in by_study.values() for task in tasks})},
+        )
+
+    def _evidence(self, table: pd.DataFrame) -> Iterator[tuple[str, Estimate]]:
+        """The best pair, or the worst, with bounds good for all pairs."""
+        for study, (quantity, pick) in _QUANTITIES.items():
+            rows = table[table["study"] == study]
+            if len(rows):
+                value, low, high = (float(rows[c].agg(pick)) for c in ("value", "low", "high"))
+                yield quantity, Estimate(value, low, high, int(rows["n"].min()), self.level)
+
+    def _shared_heads(self, one: Result, other: Result, strict: float) -> Estimate:
         sides = [_within_layers(r) for r in (one, other)]
-        return rank_correlation(*sides, resamples=resamples, level=strict, seed=seed)
+        return rank_correlation(*sides, resamples=self.resamples, level=strict, seed=self.seed)
 
-    def alike(one: Result, other: Result, strict: float) -> Estimate | None:
+    def _same_types(self, one: Result, other: Result, strict: float) -> Estimate:
         here, there = ([str(t) for t in _heads(r)["type"]] for r in (one, other))
-        return cohens_kappa(
-            here, there, sorted({*here, *there}), level=strict, resamples=resamples, seed=seed
-        ).kappa
-
-    rows: list[list[Any]] = []
-    makers: dict[str, Make] = {ABLATION: shared, TYPES: alike, CLASSES: _sep_lead}
-    for study, make in makers.items():
-        pairs = list(_pairs(study, by_study.get(study, {})))
-        for one, other in pairs:
-            found = make(one, other, 1 - (1 - level) / len(pairs))  # Bonferroni
-            if found is not None:
-                bounds = [found.value, found.low, found.high, found.n]
-                rows.append([study, _task(one), _task(other), *bounds])
-    asked = {s: {t: r.identity for t, r in tasks.items()} for s, tasks in by_study.items()}
-    provenance = Provenance(
-        study="task-comparison",
-        study_version=1,
-        parameters={"results": asked, "resamples": resamples, "level": level, "seed": seed},
-        model=results[0].provenance.model,
-        corpus=None,
-        seed=seed,
-    )
-    count = len({task for tasks in by_study.values() for task in tasks})
-    arrays = xr.Dataset(attrs={"level": level, "tasks": count})
-    return TaskComparisonResult(provenance, {"pairs": pd.DataFrame(rows, columns=_COLUMNS)}, arrays)
+        kinds = sorted({*here, *there})
+        resampling = {"level": strict, "resamples": self.resamples, "seed": self.seed}
+        return cohens_kappa(here, there, kinds, **resampling).kappa
 
 
-def _by_study(results: Sequence[Result]) -> dict[str, dict[str, Result]]:
+def _by_study(results: Sequence[Result], name: str) -> dict[str, dict[str, Result]]:
     found: dict[str, dict[str, Result]] = {}
     for result in results:
-        study = result.provenance.study
-        if study not in COMPARED:
-            must = f"be of {', '.join(COMPARED)}"
-            raise ParameterError("results", "task_comparison", must, study)
-        tasks = found.setdefault(study, {})
+        tasks = found.setdefault(result.provenance.study, {})
         if _task(result) in tasks:
             must = "hold one result of a study and task"
-            raise ParameterError("results", "task_comparison", must, _task(result))
+            raise ParameterError("results", name, must, _task(result))
         tasks[_task(result)] = result
     shapes = {len(_heads(r)) for study in (ABLATION, TYPES) for r in found.get(study, {}).values()}
     if len(shapes) > 1:
@@ -182,7 +175,7 @@ def _by_study(results: Sequence[Result]) -> dict[str, dict[str, Result]]:
 
 
 def _task(result: Result) -> str:
-    return str((result.provenance.corpus or {}).get("name"))
+    return result.provenance.corpus_name
 
 
 def _pairs(study: str, by_task: Mapping[str, Result]) -> Iterator[tuple[Result, Result]]:
@@ -193,7 +186,7 @@ def _pairs(study: str, by_task: Mapping[str, Result]) -> Iterator[tuple[Result, 
         yield from ((by_task[a], by_task[b]) for a in single for b in paired)
         return
     # What heads do for a task that was not learnt is noise.
-    learnt = [r for r in by_task.values() if study != ABLATION or r.arrays.attrs.get("informed")]
+    learnt = [r for r in by_task.values() if study != ABLATION or r.facts.get("informed")]
     yield from combinations(learnt, 2)
 
 

@@ -6,7 +6,7 @@ function startHeads() {
   if (!at("grid") || !data.measures.length) return;
   const state = { measure: "", of: "", head: "" };
   const measures = data.means.length
-    ? [...data.measures, { id: MAPS, study: "attention-maps", title: "Mean attention map", sets: data.means }]
+    ? [...data.measures, { id: MAPS, study: data.means[0].study, title: "Mean attention map", sets: data.means }]
     : data.measures;
   const measure = () => measures.find((m) => m.id === state.measure);
   const set = () => measure().sets.find((s) => s.entry === state.of) ?? measure().sets[0];

@@ -1,0 +1,104 @@
+"""What every result of a study must keep to. A study's own test subclasses `ResultConformance`.
+
+`tests/unit/test_studies_are_tested.py` holds that every study and every join has such a test.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from bertology.results.claims import load_claims
+from bertology.results.measures import Measure
+from bertology.results.result import Result
+from bertology.results.store import Store
+
+
+class ResultConformance:
+    """Measures, drawings, evidence and reading back, on the result that `make` gives."""
+
+    measures: ClassVar[frozenset[str]] = frozenset()
+    """Some of the measures that the result must have; none: it says nothing of heads and layers."""
+
+    @staticmethod
+    def make() -> Result:
+        """A small result with as many tables and figures as there can be."""
+        raise NotImplementedError
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def result(cls) -> Result:
+        return cls.make()
+
+    def test_measures_are_whole(self, result: Result) -> None:
+        found = result.measures()
+        names = [m.name for m in found]
+        assert len(set(names)) == len(names)
+        assert self.measures <= set(names)
+        assert bool(names) == bool(self.measures)
+        for measure in found:
+            check_measure(measure)
+        shapes = {m.values.shape for m in found if m.of_heads}
+        assert len(shapes) <= 1
+        assert {m.values.shape for m in found if not m.of_heads} <= {s[:1] for s in shapes}
+
+    def test_drawings_say_what_they_show(self, result: Result) -> None:
+        drawings = result.drawings()
+        names = [d.name for d in drawings]
+        assert names
+        assert len(set(names)) == len(names)
+        for drawing in drawings:
+            assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", drawing.name)
+            assert drawing.caption.endswith(".")
+            assert 60 < len(drawing.caption) < 600
+            assert "{" not in drawing.caption
+
+    def test_evidence_has_intervals_and_names_that_claims_use(self, result: Result) -> None:
+        for name, found in result.evidence().items():
+            assert re.fullmatch(r"[A-Za-z0-9_]+", name)
+            assert 0 < found.level < 1
+            if np.isfinite(found.low) and np.isfinite(found.high):
+                assert found.low <= found.value + 1e-9
+                assert found.value <= found.high + 1e-9
+        claimed = [c for c in load_claims() if c.study == result.provenance.study]
+        assert len(result.verdicts()) == len(claimed)
+
+    def test_what_is_stored_is_read_back_and_drawn(self, result: Result) -> None:
+        store = Store(f"memory://{result.identity}")
+        store.save(result)
+        back = store.load(result.provenance)
+        assert type(back) is type(result)
+        assert back.equals(result)
+        assert back.evidence() == result.evidence()
+        assert back.reasons() == result.reasons()
+        assert back.headline() == result.headline()
+        for name in back.figures():
+            figure = back.plot(name)
+            assert figure.axes or figure.subfigs
+
+
+def check_measure(measure: Measure) -> None:
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", measure.name)
+    assert measure.values.ndim in (1, 2)
+    assert measure.title
+    assert "{" not in measure.title + measure.reading
+    assert measure.reading.endswith(".")
+    assert bool(measure.unit) != bool(measure.kinds)
+    assert (measure.low is None) == (measure.high is None)
+    if measure.kinds:
+        assert set(np.unique(measure.values)) <= set(range(len(measure.kinds)))
+    if measure.low is not None and measure.high is not None:
+        known = np.isfinite(measure.low) & np.isfinite(measure.high)
+        assert known.any()
+        assert (measure.low <= measure.values + 1e-9)[known].all()
+        assert (measure.values <= measure.high + 1e-9)[known].all()
+    if measure.sure is not None:
+        assert measure.sure.dtype == bool
+
+
+def claims_of(result: Result) -> dict[str, Any]:
+    """Outcomes by claim, for tests of planted signals and of nulls."""
+    return {v.claim.id: str(v.outcome) for v in result.verdicts()}
