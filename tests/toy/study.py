@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from bertology.errors import StoreError
 from bertology.parameters import parameter
+from bertology.results.drawing import Drawing
 from bertology.results.result import Result
 from bertology.studies.study import Context, Needs, Study
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
     from bertology.results.provenance import Provenance
-    from bertology.stats import Estimate
 
 STEPS = 5
 
@@ -36,8 +36,8 @@ STEPS = 5
 class ToyLengthsResult(Result):
     """Lengths of texts."""
 
-    def figures(self) -> Mapping[str, Callable[[], Figure]]:
-        return {"lengths": self._draw}
+    def drawings(self) -> Sequence[Drawing]:
+        return [Drawing("lengths", self._draw, "Examples to the right, upwards their lengths.")]
 
     def _draw(self) -> Figure:
         from matplotlib.figure import Figure
@@ -46,19 +46,9 @@ class ToyLengthsResult(Result):
         figure.subplots().plot(self.table()["length"])
         return figure
 
-    def evidence(self) -> dict[str, Estimate]:
-        from bertology.stats import Estimate
-
-        lengths = self.table()["length"]
-        return {
-            "mean_length": Estimate(
-                lengths.mean(), float(lengths.min()), float(lengths.max()), len(lengths)
-            )
-        }
-
 
 @dataclass(frozen=True)
-class ToyLengths(Study[ToyLengthsResult]):
+class ToyLengths(Study):
     """How long are the texts, times a factor?
 
     **Method**: `len(text)`, once for each of several parts. [Brackets] are harmless here.
@@ -96,17 +86,21 @@ class ToyLengths(Study[ToyLengthsResult]):
         lengths = [self.factor * len(t) + number for t in texts]
         return xr.Dataset({"length": ("example", lengths)})
 
-    def conclude(
-        self, measured: Mapping[str, xr.Dataset], provenance: Provenance
-    ) -> ToyLengthsResult:
+    def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
         import pandas as pd
+
+        from bertology.stats import Estimate
 
         rows: list[dict[str, Any]] = [
             {"part": part, "example": i, "length": float(value)}
             for part, dataset in measured.items()
             for i, value in enumerate(dataset["length"].values)
         ]
-        return ToyLengthsResult(provenance, {"lengths": pd.DataFrame(rows)})
+        table = pd.DataFrame(rows)
+        lengths = table["length"]
+        bounds = (lengths.mean(), float(lengths.min()), float(lengths.max()))
+        found = {"mean_length": Estimate(*bounds, n=len(lengths), level=0.95)}
+        return self.result(provenance, {"lengths": table}, evidence=found)
 
 
 def note(part: str) -> None:

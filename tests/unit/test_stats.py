@@ -178,8 +178,8 @@ def test_variants_that_change_nothing(name: str) -> None:
     base = flipped(rng, targets, 0.2)
     effects = compare(METRICS[name], targets, base, base, base, resamples=100)
     assert (effects.difference == 0).all()
-    assert (effects.low == 0).all()
-    assert (effects.high == 0).all()
+    # Sums of equal numbers may differ by rounding, as the machine's libraries add them up.
+    np.testing.assert_allclose([effects.low, effects.high], 0, atol=1e-12)
     assert (effects.p == 1).all()
     assert (effects.p_adjusted == 1).all()
     # Flips that did not occur in 100 examples may still exist.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -10,8 +10,9 @@ import numpy as np
 import xarray as xr
 
 from bertology.parameters import parameter
+from bertology.results.drawing import Drawing
 from bertology.results.result import Provenance, Result
-from bertology.stats import Estimate, mean_interval
+from bertology.stats import mean_interval
 from bertology.studies.study import Context, Needs, Study
 
 if TYPE_CHECKING:
@@ -26,11 +27,9 @@ __all__ = ["Fertility", "FertilityResult"]
 class FertilityResult(Result):
     """Pieces per word of every example."""
 
-    def evidence(self) -> dict[str, Estimate]:
-        return {"fertility": mean_interval(self.arrays["fertility"].values)}
-
-    def figures(self) -> dict[str, Callable[[], Figure]]:
-        return {"histogram": self._histogram}
+    def drawings(self) -> Sequence[Drawing]:
+        caption = "Pieces per word to the right, and upwards the number of examples with so many."
+        return [Drawing("histogram", self._histogram, caption)]
 
     def _histogram(self) -> Figure:
         from matplotlib.figure import Figure
@@ -44,7 +43,7 @@ class FertilityResult(Result):
 
 
 @dataclass(frozen=True)
-class Fertility(Study[FertilityResult]):
+class Fertility(Study):
     """Into how many pieces does the tokenizer cut a word?
 
     Method: the number of wordpieces, special tokens left out, over the number of words that
@@ -71,9 +70,9 @@ class Fertility(Study[FertilityResult]):
             coords={"example": [e.id for e in corpus]},
         )
 
-    def conclude(
-        self, measured: Mapping[str, xr.Dataset], provenance: Provenance
-    ) -> FertilityResult:
+    def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
         arrays = measured["all"]
         table = arrays["fertility"].to_dataframe().reset_index()
-        return FertilityResult(provenance=provenance, tables={"fertility": table}, arrays=arrays)
+        found = mean_interval(arrays["fertility"].values)
+        tables = {"fertility": table}
+        return self.result(provenance, tables, evidence={"fertility": found}, arrays=arrays)
