@@ -19,7 +19,7 @@ from bertology.errors import (
     ParameterError,
 )
 from bertology.reproduce.plan import Combine, Data, FineTune, PlanStep, RunStudy, StepPlan
-from bertology.studies import STUDIES
+from bertology.studies import JOINS, STUDIES
 
 if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
@@ -187,12 +187,8 @@ class PlanExecutor:
         return DONE if watched.started else CACHED
 
     def _combine(self, step: Combine, done: PlanResults) -> str:
-        from bertology.studies.joins.head_profile import head_profile
-        from bertology.studies.joins.task_comparison import task_comparison
-
         sources = [done.results[key] for key in step.results if key in done.results]
-        combined = {"task-comparison": task_comparison, "head-profile": head_profile}
-        result: Result = combined[step.study](sources)
+        result = JOINS.get(step.study)().join(sources)
         done.results[step.key] = result
         if self._session.store.has(result.provenance):
             return CACHED

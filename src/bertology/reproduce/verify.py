@@ -25,8 +25,7 @@ from bertology.reproduce.plan import (
 from bertology.reproduce.planner import plan_paper
 from bertology.results.claims import Claim, find_claims, load_claims
 from bertology.results.verdict_view import reason_text
-from bertology.studies import JOINED, STUDIES
-from bertology.studies.designs.trials import Trials
+from bertology.studies import JOINS, STUDIES
 
 if TYPE_CHECKING:
     from bertology.model.shape import Shape
@@ -81,8 +80,8 @@ def choose_claims(wanted: Sequence[str]) -> ChosenClaims:
 def _why_left_out(study: str) -> str | None:
     if study not in STUDIES:
         # What combines results is no study, but the plan of a paper may have it.
-        return None if study in JOINED else _NO_STUDY.format(study)
-    return _OWN_MODELS if issubclass(STUDIES.get(study), Trials) else None
+        return None if study in JOINS else _NO_STUDY.format(study)
+    return _OWN_MODELS if STUDIES.get(study).trains_models else None
 
 
 @dataclass(frozen=True)
@@ -182,7 +181,7 @@ def _plain_plan(claims: Sequence[Claim], options: ReproductionOptions) -> StepPl
 
 def _text(kind: type[Study[Any]], options: ReproductionOptions) -> Data:
     """What a study without a task reads; those that train models need more of it."""
-    if issubclass(kind, Trials):
+    if kind.trains_models:
         return Data(_TEXT, split="train", limit=options.examples or _TRAINING_TEXTS)
     return Data(_TEXT, limit=options.examples or _TEXTS)
 
@@ -191,7 +190,7 @@ def _plain_steps(
     study: str, data: Data, claims: Sequence[Claim], options: ReproductionOptions
 ) -> Iterator[PlanStep]:
     kind, parameters, tuned = STUDIES.get(study), dict[str, Any](), None
-    if issubclass(kind, Trials):
+    if kind.trains_models:
         quantities = [c.rule.quantity for c in claims if c.study == study]
         parameters = {**kind.enough_for(quantities), "seeds": options.seeds or 3}
     if kind.needs.head == "classification":
@@ -242,6 +241,6 @@ class Verification:
     def why_open(self, judged: JudgedClaim) -> str:
         """Why a claim could not be judged: what its results say, or why there are none."""
         reasons = [reason_text(v) for _, v in judged.verdicts]
-        if judged.claim.study not in STUDIES and judged.claim.study not in JOINED:
+        if judged.claim.study not in STUDIES and judged.claim.study not in JOINS:
             reasons = [_NO_STUDY.format(judged.claim.study)]
         return "; ".join(dict.fromkeys(reasons)) or judged.reason
