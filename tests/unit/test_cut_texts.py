@@ -47,7 +47,7 @@ def make(texts: Sequence[str], seconds: Sequence[str] = ()) -> Corpus:
 
 
 @dataclass(frozen=True)
-class Reading(Study[Result]):
+class Reading(Study):
     """How many texts are there?"""
 
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text"}))

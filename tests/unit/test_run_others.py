@@ -28,7 +28,7 @@ from toy.making import WORDS, ToyWorld
 
 
 @dataclass(frozen=True)
-class Distance(Study[Result]):
+class Distance(Study):
     """How far apart are the embeddings of two models?"""
 
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text"}))

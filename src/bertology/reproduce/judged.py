@@ -11,10 +11,9 @@ from bertology.reproduce.paper import ResultsByData
 from bertology.reproduce.plan import StepPlan
 from bertology.results.claims import Claim, Outcome, Verdict
 from bertology.results.verdict_view import MIXED, NOT_RUN
+from bertology.studies import JOINS
 
 __all__ = ["JudgedClaim", "count_outcomes", "judge_claims", "results_by_data", "why_not_run"]
-
-_LACKING = {"task-comparison": "it takes two tasks or more"}
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,9 @@ def judge_claims(
 def why_not_run(study: str, plan: StepPlan, done: PlanResults) -> str:
     """Why a study has no result, as far as is known."""
     reasons = [done.reasons[s.key] for s in plan.steps_of(study) if s.key in done.reasons]
-    return "; ".join(dict.fromkeys(reasons)) or _LACKING.get(study, "not part of the plan")
+    if reasons:
+        return "; ".join(dict.fromkeys(reasons))
+    return JOINS.get(study).lacking if study in JOINS else "not part of the plan"
 
 
 def count_outcomes(judged: Iterable[JudgedClaim]) -> dict[str, int]:

@@ -179,7 +179,7 @@ def _plain_plan(claims: Sequence[Claim], options: ReproductionOptions) -> StepPl
     return StepPlan(tuple(tasks), tuple(steps.values()), tuple(missing))
 
 
-def _text(kind: type[Study[Any]], options: ReproductionOptions) -> Data:
+def _text(kind: type[Study], options: ReproductionOptions) -> Data:
     """What a study without a task reads; those that train models need more of it."""
     if kind.trains_models:
         return Data(_TEXT, split="train", limit=options.examples or _TRAINING_TEXTS)
