@@ -3,59 +3,54 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from bertology.errors import ParameterError, UnknownNameError
 from bertology.parameters import parameter
+from bertology.report.figures import Line, lines
+from bertology.results.drawing import Drawing
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
-from bertology.studies.designs.trials import Trials, TrialsResult, heard, runs_table
-from bertology.studies.study import Context
+from bertology.studies.designs.pretraining_trials import PretrainingTrials, PretrainingTrialsResult
+from bertology.studies.designs.trials import Runs, split_part
 from bertology.train.pretrain.cost import body_flops, body_parameters, matched_width
+from bertology.train.pretrain.curves import Curve
+from bertology.train.pretrain.measures import TRIAL_MEASURES
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
     from matplotlib.figure import Figure
 
-    from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
+    from bertology.studies.designs.pretraining_trials import Found
     from bertology.train.pretrain.config import Pretraining
+    from bertology.train.pretrain.trial import Trial
 
 __all__ = ["ArchitectureSweep", "ArchitectureSweepResult", "Shape3"]
 
 BASE = "base"
 BATCH, STACKED, NORMALISED = "large-batch", "stacked", "normalised"
-EXTRAS = (BATCH, STACKED, NORMALISED)
-# The parameter that varies an axis, and how the quantities open that need it.
-_AXES = {
-    "vary_layers": "layers_over_heads",
-    "vary_heads": "layers_over_heads",
-    "vary_hidden": "width",
-}
+# Other ways to train, and how the names of the quantities begin that need them; axes likewise.
+EXTRAS = {BATCH: "large_batch", STACKED: "stacking", NORMALISED: "normalisation"}
+AXES = {"layers": "layers_over_heads", "heads": "layers_over_heads", "hidden": "width"}
 _EVALUATIONS = 25  # of the runs whose progress is compared
 
 
-@dataclass(frozen=True)
-class Shape3:
+class Shape3(NamedTuple):
     """Layers, heads and width."""
 
     layers: int
     heads: int
     hidden: int
 
-    @property
-    def name(self) -> str:
-        """`4x8x128`."""
-        return f"{self.layers}x{self.heads}x{self.hidden}"
 
-
-class ArchitectureSweepResult(TrialsResult):
+class ArchitectureSweepResult(PretrainingTrialsResult):
     """Models of several shapes, and several ways to train the same shape, paired by seed.
 
     Tables: `variants` (one row for each variant and measure), `runs` (with `layers`, `heads` and
@@ -63,93 +58,35 @@ class ArchitectureSweepResult(TrialsResult):
     held-out loss over time of the base and the stacked model.
     """
 
-    def evidence(self) -> dict[str, Estimate]:
-        """Spreads, gains and savings; those of fine-tuned scores only where there are any."""
-        found: dict[str, Estimate | None] = {}
-        for ending, measure in (("mlm", "mlm_accuracy"), ("task", "task_score")):
-            if ending == "task" and not self.informed:
-                continue
-            found[f"layers_over_heads_{ending}"] = self._layers_over_heads(measure)
-            found[f"width_gain_{ending}"] = self._width_gain(measure)
-            scores = self.by_seed(measure)
-            for variant, quantity in ((BATCH, "large_batch"), (STACKED, "stacking")):
-                found[f"{quantity}_gain_{ending}"] = self.contrast(scores, variant, BASE)
-        if self.informed and "task_fresh" in self.tables["runs"]:
-            normalised, fresh = (
-                self.by_seed(measure)[BASE] for measure in ("task_normalised", "task_fresh")
-            )
-            found["normalisation_gain"] = self.over_seeds(normalised - fresh)
-        if "stacking" in self.tables:
-            found["stacking_time_saved"] = self.over_seeds(self.tables["stacking"]["time_saved"])
-        return {name: estimate for name, estimate in found.items() if estimate is not None}
-
-    def _along(self, axis: str, measure: str) -> pd.DataFrame:
-        """Seeds × values of one axis, through the base; the base itself is one of them."""
-        runs = self.tables["runs"]
-        on = (runs["axis"] == axis) | (runs["variant"] == BASE)
-        return runs[on].pivot(index="seed", columns=f"asked_{axis}", values=measure)
-
-    def _layers_over_heads(self, measure: str) -> Estimate | None:
-        """How much more scores spread over numbers of layers than over numbers of heads."""
-        spreads = []
-        for axis in ("layers", "heads"):
-            table = self._along(axis, measure)
-            if table.shape[1] < 2:
-                return None
-            spreads.append(table.std(axis=1, ddof=1, skipna=False).to_numpy())
-        return self.over_seeds(spreads[0] - spreads[1])
-
-    def _width_gain(self, measure: str) -> Estimate | None:
-        """What doubling the width adds, by the slope over widths."""
-        table = self._along("hidden", measure)
-        if table.shape[1] < 2:
-            return None
-        x = np.log2(table.columns.to_numpy(dtype=float))
-        x = x - x.mean()
-        return self.over_seeds(table.to_numpy() @ x / (x @ x))
-
-    def figures(self) -> Mapping[str, Callable[[], Figure]]:
+    def drawings(self) -> Sequence[Drawing]:
         """All variants by all measures; and the loss over time with and without stacking."""
-        drawings: dict[str, Callable[[], Figure]] = {
-            "variants": lambda: self._dots("Shapes and ways to train them")
-        }
+        rows = "shape (layers × heads × width) or way to train it"
+        found = [self.of_all("Shapes and ways to train them", rows=rows)]
         if "stacking" in self.tables:
-            drawings["stacking"] = self._draw_stacking
-        return drawings
-
-    def captions(self) -> Mapping[str, str]:
-        """What each figure shows."""
-        texts = {
-            "variants": "One row for each shape (layers × heads × width) or way to train it. "
-            f"{self.dots_caption}",
-            "stacking": "Seconds of training to the right, upwards the loss on held-out hidden "
-            "tokens, in nats; one line for each seed. The sooner the stacked model's lines come "
-            "down to where the base ends, the more time stacking saves.",
-        }
-        return {name: texts[name] for name in self.figures()}
+            caption = (
+                "Seconds of training to the right, upwards the held-out loss of masked tokens, in "
+                "nats; one line for each seed. The sooner the stacked model's lines come down to "
+                "where the base ends, the more time stacking saves."
+            )
+            found.append(Drawing("stacking", self._draw_stacking, caption))
+        return found
 
     def _draw_stacking(self) -> Figure:
-        from bertology.report.figures import Line, lines
-
         drawn = []
         for name in (BASE, STACKED):
-            for loss, spent in zip(
-                self.arrays[f"{name}_loss"].to_numpy(),
-                self.arrays[f"{name}_seconds"].to_numpy(),
-                strict=True,
-            ):
-                drawn.append(Line(name, spent, loss))
+            seconds, loss = (self.arrays[f"{name}_{c}"].to_numpy() for c in ("seconds", "loss"))
+            drawn += [Line(name, *run) for run in zip(seconds, loss, strict=True)]
         return lines(
             drawn,
             title="Progressive stacking: shallow first, then copied",
             xlabel="seconds of training",
-            ylabel="held-out loss of hidden tokens (nats)",
+            ylabel=TRIAL_MEASURES["mlm_loss"],
             note="One line for each seed.",
         )
 
 
 @dataclass(frozen=True)
-class ArchitectureSweep(Trials[ArchitectureSweepResult]):
+class ArchitectureSweep(PretrainingTrials):
     """Do layers, heads or width matter most, and what do three tricks of training gain?
 
     Method: from a base model one of layers, heads and width is varied at a time, or all of them
@@ -169,12 +106,10 @@ class ArchitectureSweep(Trials[ArchitectureSweepResult]):
     reaches the loss has no saving. Student's intervals over few seeds are wide.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2  # quantities for claims are kept with the result
     result_type: ClassVar[type[Result]] = ArchitectureSweepResult
+    reference: ClassVar[str] = BASE
 
-    layers: int = parameter(4, "Layers of the base.", minimum=1)
-    heads: int = parameter(4, "Heads of the base.", minimum=1)
-    hidden: int = parameter(128, "Width of the base.", minimum=1)
     vary_layers: tuple[int, ...] = parameter((1, 2, 8), "Other numbers of layers.")
     vary_heads: tuple[int, ...] = parameter((1, 2, 8), "Other numbers of heads.")
     vary_hidden: tuple[int, ...] = parameter((64, 256), "Other widths.")
@@ -184,7 +119,7 @@ class ArchitectureSweep(Trials[ArchitectureSweepResult]):
         "What variants of layers and heads have in common with the base, by their width.",
         choices=("none", "parameters", "flops"),
     )
-    extras: tuple[str, ...] = parameter(EXTRAS, "Other ways to train the base.")
+    extras: tuple[str, ...] = parameter(tuple(EXTRAS), "Other ways to train the base.")
     batch_factor: int = parameter(4, "How much larger a large batch is.", minimum=2)
     stack_share: float = parameter(
         0.5, "Share of the updates with half of the layers.", minimum=0.01, maximum=0.99
@@ -195,50 +130,49 @@ class ArchitectureSweep(Trials[ArchitectureSweepResult]):
         for name in self.extras:
             if name not in EXTRAS:
                 raise UnknownNameError("way to train", name, EXTRAS)
-        for name in ("vary_layers", "vary_heads", "vary_hidden"):
-            values = getattr(self, name)
-            if any(v < 1 for v in values):
-                raise ParameterError(name, "ArchitectureSweep", "be at least 1 each", list(values))
+        for axis in AXES:
+            name, given = f"vary_{axis}", list(self._varied(axis))
+            if min(given, default=1) < 1:
+                raise ParameterError(name, "ArchitectureSweep", "be at least 1 each", given)
         if STACKED in self.extras and self.layers % 2:
-            raise ParameterError(
-                "layers", "ArchitectureSweep", "be even to be stacked", self.layers
-            )
-        if self.match == "none":
-            for shape in self.shapes().values():
-                if shape.hidden % shape.heads:
-                    must = f"be a multiple of heads ({shape.heads}) where nothing is matched"
-                    raise ParameterError("hidden", "ArchitectureSweep", must, shape.hidden)
+            must = "be even to be stacked"
+            raise ParameterError("layers", "ArchitectureSweep", must, self.layers)
+        for shape in self.shapes().values():
+            if self.match == "none" and shape.hidden % shape.heads:
+                must = f"be a multiple of heads ({shape.heads}) where nothing is matched"
+                raise ParameterError("hidden", "ArchitectureSweep", must, shape.hidden)
 
     @classmethod
     def enough_for(cls, quantities: Sequence[str]) -> dict[str, Any]:
         """The axes and the ways to train that the quantities are about."""
-        found: dict[str, Any] = {}
-        for name, opening in _AXES.items():
-            if not any(q.startswith(opening) for q in quantities):
-                found[name] = ()
-        ways = {BATCH: "large_batch", STACKED: "stacking", NORMALISED: "normalisation"}
-        asked = {way for way, opening in ways.items() for q in quantities if q.startswith(opening)}
-        return {**found, "extras": tuple(way for way in EXTRAS if way in asked)}
+
+        def asked(opening: str) -> bool:
+            return any(quantity.startswith(opening) for quantity in quantities)
+
+        unused = {f"vary_{axis}": () for axis, opening in AXES.items() if not asked(opening)}
+        return {**unused, "extras": tuple(way for way, opening in EXTRAS.items() if asked(opening))}
 
     # The variants ------------------------------------------------------------------------------
+
+    def _varied(self, axis: str) -> tuple[int, ...]:
+        """The values of an axis beside the base's own."""
+        values: tuple[int, ...] = getattr(self, f"vary_{axis}")
+        return values
 
     def shapes(self) -> dict[str, Shape3]:
         """The shapes that are asked for, by name; matching may still change their widths."""
         base = Shape3(self.layers, self.heads, self.hidden)
         found = {BASE: base}
-        for axis in ("layers", "heads", "hidden"):
-            for value in getattr(self, f"vary_{axis}"):
+        for axis in AXES:
+            for value in self._varied(axis):
                 if value != getattr(base, axis):
                     name = "width" if axis == "hidden" else axis
-                    found[f"{name}-{value}"] = replace(base, **{axis: value})
+                    found[f"{name}-{value}"] = base._replace(**{axis: value})
         if self.grid:
-            axes = [
-                dict.fromkeys((getattr(base, a), *getattr(self, f"vary_{a}")))
-                for a in ("layers", "heads", "hidden")
-            ]
+            axes = [dict.fromkeys((getattr(base, a), *self._varied(a))) for a in AXES]
             named = set(found.values())
             combined = (Shape3(*values) for values in product(*axes))
-            found |= {shape.name: shape for shape in combined if shape not in named}
+            found |= {"x".join(map(str, s)): s for s in combined if s not in named}
         return found
 
     def matched(self, shape: Shape3) -> Shape3:
@@ -255,7 +189,7 @@ class ArchitectureSweep(Trials[ArchitectureSweepResult]):
         if cost(shape.layers, shape.hidden) == wanted and shape.hidden % shape.heads == 0:
             return shape
         width = matched_width(lambda w: cost(shape.layers, w), wanted, heads=shape.heads)
-        return replace(shape, hidden=width)
+        return shape._replace(hidden=width)
 
     @property
     def variants(self) -> Sequence[str]:
@@ -264,158 +198,140 @@ class ArchitectureSweep(Trials[ArchitectureSweepResult]):
 
     def recipe(self, variant: str, seed: int, *, vocab_size: int) -> Pretraining:
         """The base's recipe with what the variant changes."""
-        from bertology.train.fresh import Architecture
         from bertology.train.pretrain.config import Phase
 
         shape = self.matched(self.shapes().get(variant, self.shapes()[BASE]))
-        size = Architecture(
-            layers=shape.layers,
-            heads=shape.heads,
-            hidden=shape.hidden,
-            vocab_size=vocab_size,
-            max_length=self.length,
-            dropout=self.dropout,
-        )
-        more: dict[str, Any] = {}
+        recipe = self.shared_recipe(shape, seed, vocab_size=vocab_size)
         if variant == BATCH:
             fewer = max(1, round(self.updates / self.batch_factor))
-            more = {
-                "steps": fewer,
-                "batch_tokens": self.update_tokens * self.batch_factor,
-                "learning_rate": self.learning_rate * math.sqrt(self.batch_factor),
-                "log_every": max(1, fewer // 50),
-                "evaluate_every": fewer,
-            }
+            return replace(
+                recipe,
+                steps=fewer,
+                batch_tokens=self.update_tokens * self.batch_factor,
+                learning_rate=self.learning_rate * math.sqrt(self.batch_factor),
+                log_every=max(1, fewer // 50),
+                evaluate_every=fewer,
+            )
         if variant == STACKED:
             half = Phase(self.length, self.stack_share, self.layers // 2)
-            more = {"phases": (half, Phase(self.length, 1 - self.stack_share))}
+            recipe = replace(recipe, phases=(half, Phase(self.length, 1 - self.stack_share)))
         if variant in (BASE, STACKED):
-            more["evaluate_every"] = max(1, self.updates // _EVALUATIONS)
-        return self.training(model=size, seed=seed, **more)
+            recipe = replace(recipe, evaluate_every=max(1, self.updates // _EVALUATIONS))
+        return recipe
 
-    # The work ----------------------------------------------------------------------------------
+    def more(self, encoder: Encoder, trial: Trial, *, variant: str, recipe: Pretraining) -> Found:
+        """The shape, scores with other poolers, and how the held-out loss went down."""
+        from bertology.train.pretrain.trial import task_score
 
-    def trial(
-        self, encoder: Encoder, corpus: Corpus, variant: str, seed: int, context: Context
-    ) -> dict[str, Any]:
-        """The measures, the shape, the costs and how the held-out loss went down."""
-        from bertology.train.pretrain.loop import pretrain
-        from bertology.train.pretrain.trial import costs, measure_model, task_score
-
-        recipe = self.recipe(variant, seed, vocab_size=len(encoder.tokenizer))
-        shards, task = self.text(encoder, corpus), self.load_task()
-        device = str(encoder.device)
-        trained = pretrain(
-            recipe, shards, encoder.tokenizer, device=device, progress=heard(context)
-        )
-        model = trained.model.to(encoder.device)
-        found: dict[str, Any] = dict(
-            measure_model(
-                model, recipe, shards, encoder.tokenizer, pairs=self.load_pairs(), task=task
-            )
-        )
+        found: dict[str, float] = {axis: getattr(recipe.model, axis) for axis in AXES}
+        task = self.load_task()
         if variant == BASE and NORMALISED in self.extras and task is not None:
             for pooler in ("fresh", "normalised"):
-                tuned = task._replace(pooler=pooler)
-                found[f"task_{pooler}"] = task_score(model, encoder.tokenizer, tuned, seed=seed)
-        size = recipe.model
-        found |= {"seconds": trained.seconds, **costs(model, recipe)}
-        found |= {"layers": size.layers, "heads": size.heads, "hidden": size.hidden}
-        return found | _curve(trained.log)
+                found[f"task_{pooler}"] = task_score(
+                    trial.model, encoder.tokenizer, task._replace(pooler=pooler), seed=recipe.seed
+                )
+        curve = Curve.of_log(trial.log)._asdict()
+        return found | {f"curve_{name}": ("evaluation", values) for name, values in curve.items()}
 
     # The conclusion ----------------------------------------------------------------------------
 
-    def conclude(
-        self, measured: Mapping[str, xr.Dataset], provenance: Provenance
-    ) -> ArchitectureSweepResult:
+    def runs(self, measured: Mapping[str, xr.Dataset]) -> Runs:
+        """All runs, with the shape that was asked for and the axis that it lies on, if any."""
+        runs, known = super().runs(measured), self.shapes()
+        asked = [known.get(name, known[BASE]) for name in runs.table["variant"]]
+        columns = {f"asked_{axis}": [getattr(shape, axis) for shape in asked] for axis in AXES}
+        axis = [_axis(shape, known[BASE]) for shape in asked]
+        return replace(runs, table=runs.table.assign(**columns, axis=axis))
+
+    def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
         """Means, differences to the base, and what stacking saved."""
         import pandas as pd
         import xarray as xr
 
-        runs = runs_table(measured, "variant")
-        asked = self.shapes()
-        for axis in ("layers", "heads", "hidden"):
-            runs[f"asked_{axis}"] = [
-                getattr(asked.get(v, asked[BASE]), axis) for v in runs["variant"]
-            ]
-        runs["axis"] = [_axis(v) for v in runs["variant"]]
-        tables = self.tables(runs, "variant", BASE, first="variants")
-        arrays = xr.Dataset(attrs=self.facts(measured))
+        runs, tables, arrays = self.runs(measured), dict[str, pd.DataFrame](), xr.Dataset()
+        evidence, of_task = _gains(runs, "mlm_accuracy", "mlm"), _gains(runs, "task_score", "task")
+        if "task_fresh" in runs.table:
+            normalised, fresh = (runs.by_seed(f"task_{p}")[BASE] for p in ("normalised", "fresh"))
+            of_task["normalisation_gain"] = runs.over_seeds(normalised - fresh)
         if STACKED in self.extras:
-            stages = {name: _curves(measured, name) for name in (BASE, STACKED)}
-            for name, curves in stages.items():
-                for i, kind in enumerate(("step", "seconds", "loss")):
-                    dims = ("seed", f"{name}_evaluation")
-                    arrays[f"{name}_{kind}"] = dims, np.stack([c[i] for c in curves])
-            rows = [
-                {"seed": k} | self._saved(base, stacked, self._shallow_cost(runs))
-                for k, (base, stacked) in enumerate(zip(*stages.values(), strict=True))
-            ]
-            tables["stacking"] = pd.DataFrame(rows)
-        return ArchitectureSweepResult(provenance, tables, arrays)
+            curves = {name: _curves(measured, name) for name in (BASE, STACKED)}
+            for name, found in curves.items():
+                for kind, values in zip(Curve._fields, zip(*found, strict=True), strict=True):
+                    arrays[f"{name}_{kind}"] = ("seed", f"{name}_evaluation"), np.stack(values)
+            cost = self._shallow_cost(runs)
+            saved = [self._saved(*both, cost) for both in zip(*curves.values(), strict=True)]
+            tables["stacking"] = pd.DataFrame(saved).rename_axis("seed").reset_index()
+            evidence["stacking_time_saved"] = runs.over_seeds(tables["stacking"]["time_saved"])
+        return self.judged(
+            provenance, runs, evidence=evidence, of_task=of_task, tables=tables, arrays=arrays
+        )
 
-    def _shallow_cost(self, runs: pd.DataFrame) -> float:
+    def _shallow_cost(self, runs: Runs) -> float:
         """Operations of an update with half of the layers, as a share of a whole one's.
 
         More than half: the output layer is the same.
         """
-        whole, mean = (
-            float(runs.loc[runs["variant"] == name, "flops_per_token"].iloc[0])
-            for name in (BASE, STACKED)
-        )
-        return 1 - (1 - mean / whole) / self.stack_share
+        flops = runs.by_seed("flops_per_token").iloc[0]
+        return float(1 - (1 - flops[STACKED] / flops[BASE]) / self.stack_share)
 
     def _saved(self, base: Curve, stacked: Curve, cost: float) -> dict[str, float]:
         """Time and operations to reach the loss at which the base ended, as saved shares.
 
         `cost` is that of a shallow update as a share of a whole one's.
         """
-        _, seconds, loss = base
-        reached = _crossing(stacked[2], float(loss[-1]))
-        if math.isnan(reached):
-            return {"target": float(loss[-1]), "time_saved": math.nan, "flops_saved": math.nan}
-        at = np.arange(len(stacked[0]))
-        step, spent = (float(np.interp(reached, at, c)) for c in stacked[:2])
-        shallow = min(step, self.stack_share * self.updates)
-        work = (step - shallow * (1 - cost)) / self.updates
+        target = float(base.loss[-1])
+        step, seconds = stacked.reaches(target)
+        shallow = float(np.minimum(step, self.stack_share * self.updates))
         return {
-            "target": float(loss[-1]),
-            "time_saved": 1 - spent / float(seconds[-1]),
-            "flops_saved": 1 - work,
+            "target": target,
+            "time_saved": 1 - seconds / float(base.seconds[-1]),
+            "flops_saved": 1 - (step - shallow * (1 - cost)) / self.updates,
         }
 
 
-Curve = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]
+def _axis(shape: Shape3, base: Shape3) -> str:
+    """The one axis in which the shape differs from the base; none where it is not one."""
+    changed = [axis for axis in AXES if getattr(shape, axis) != getattr(base, axis)]
+    return changed[0] if len(changed) == 1 else ""
 
 
-def _curve(log: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Step, seconds and held-out loss wherever a run was evaluated."""
-    seen = [(e["step"], e["seconds"], e["scores"]["mlm_loss"]) for e in log if e.get("scores")]
-    columns = np.array(seen, dtype=np.float64).T
-    names = ("curve_step", "curve_seconds", "curve_loss")
-    return {name: ("evaluation", column) for name, column in zip(names, columns, strict=True)}
+def _gains(runs: Runs, measure: str, ending: str) -> dict[str, Estimate | None]:
+    """What layers, heads, width and other ways to train do to one measure."""
+    return {
+        f"layers_over_heads_{ending}": _layers_over_heads(runs, measure),
+        f"width_gain_{ending}": _width_gain(runs, measure),
+        f"large_batch_gain_{ending}": runs.contrast(measure, BATCH, BASE),
+        f"stacking_gain_{ending}": runs.contrast(measure, STACKED, BASE),
+    }
+
+
+def _along(runs: Runs, axis: str, measure: str) -> pd.DataFrame:
+    """Seeds × values of one axis, through the base; the base itself is one of them."""
+    on = (runs.table["axis"] == axis) | (runs.table["variant"] == BASE)
+    return runs.table[on].pivot(index="seed", columns=f"asked_{axis}", values=measure)
+
+
+def _layers_over_heads(runs: Runs, measure: str) -> Estimate | None:
+    """How much more scores spread over numbers of layers than over numbers of heads."""
+    layers, heads = (_along(runs, axis, measure) for axis in ("layers", "heads"))
+    if min(layers.shape[1], heads.shape[1]) < 2:
+        return None
+    over_layers, over_heads = (t.std(axis=1, ddof=1, skipna=False) for t in (layers, heads))
+    return runs.over_seeds(over_layers - over_heads)
+
+
+def _width_gain(runs: Runs, measure: str) -> Estimate | None:
+    """What doubling the width adds, by the slope over widths."""
+    table = _along(runs, "hidden", measure)
+    if table.shape[1] < 2:
+        return None
+    x = np.log2(table.columns.to_numpy(dtype=float))
+    x = x - x.mean()
+    return runs.over_seeds(table.to_numpy() @ x / (x @ x))
 
 
 def _curves(measured: Mapping[str, xr.Dataset], variant: str) -> list[Curve]:
-    parts = [p for p in measured.values() if p.attrs["variant"] == variant]
-    parts.sort(key=lambda p: int(p.attrs["seed"]))
-    names = ("curve_step", "curve_seconds", "curve_loss")
-    return [tuple(p[n].to_numpy() for n in names) for p in parts]  # type: ignore[misc]
-
-
-def _crossing(loss: np.ndarray[Any, Any], target: float) -> float:
-    """Where, between evaluations, the loss first comes down to the target; NaN if nowhere."""
-    under = np.flatnonzero(loss <= target)
-    if not under.size:
-        return math.nan
-    i = int(under[0])
-    if i == 0:
-        return 0.0
-    return i - float((target - loss[i]) / (loss[i - 1] - loss[i]))
-
-
-def _axis(variant: str) -> str:
-    """Which axis a variant lies on: layers, heads or hidden; none for all others."""
-    name, dash, value = variant.partition("-")
-    named = {"layers": "layers", "heads": "heads", "width": "hidden"}
-    return named.get(name, "") if dash and value.isdigit() else ""
+    """Of all runs of a variant, by seed."""
+    seeds = sorted(seed for name, seed in map(split_part, measured) if name == variant)
+    parts = [measured[f"{variant}-seed-{seed}"] for seed in seeds]
+    return [Curve(*(p[f"curve_{kind}"].to_numpy() for kind in Curve._fields)) for p in parts]

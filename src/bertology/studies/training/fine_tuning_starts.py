@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from bertology.errors import CapabilityError, DataError, InterruptedRunError, ParameterError
-from bertology.metrics import Metric, find_metric
+from bertology.errors import CapabilityError, DataError, ParameterError
 from bertology.parameters import parameter
+from bertology.results.drawing import Drawing
 from bertology.results.result import Provenance, Result
-from bertology.stats import Estimate, adjusted, paired_p, repeated
-from bertology.studies.designs.trials import split_part
-from bertology.studies.study import Context, Needs, Study
+from bertology.studies.designs.trials import Reach, Reference, Trials, TrialsResult
+from bertology.studies.study import Needs
 
 if TYPE_CHECKING:
-    import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
-    from bertology.train.history import Step
     from bertology.train.tuning import TuningJob
 
 __all__ = ["FineTuningStarts", "FineTuningStartsResult"]
@@ -45,13 +39,20 @@ _CONTRASTS = (
     ("features_over_frozen", "frozen-features", "frozen"),
     ("pretrained_over_features", "pretrained", "frozen-features"),
 )
+# A random start, and the model that was not fine-tuned.
+_REFERENCES = (
+    Reference("random", "over_random", "over_random_p"),
+    Reference("frozen", "over_frozen", "over_frozen_p"),
+)
 _ONLY_OF = ("sts-b", "qnli")  # the tasks of which the paper says that random is worse than frozen
+_WHERE_PUBLISHED = "random_over_frozen_where_published"
+_NOT_PUBLISHED = (
+    f"not judged: the paper says it of {' and '.join(n.upper() for n in _ONLY_OF)} only"
+)
 _BARS = 100  # steps of the progress bar for one run
 
-Floats = NDArray[np.float64]
 
-
-class FineTuningStartsResult(Result):
+class FineTuningStartsResult(TrialsResult):
     """Scores by start and seed (table `runs`), and their means (table `starts`).
 
     `starts` has one row for each start and metric, as the paper's Table 1: mean, median and
@@ -59,87 +60,41 @@ class FineTuningStartsResult(Result):
     was not fine-tuned, paired by seed; `p_adjusted` is corrected (Holm) for all starts.
     """
 
-    def by_seed(self, metric: str) -> dict[str, Floats]:
-        """One score for each seed, for each start."""
-        table = self.tables["runs"].pivot(index="seed", columns="start", values=metric)
-        return {str(name): table[name].to_numpy(dtype=np.float64) for name in table}
-
-    def evidence(self) -> dict[str, Estimate]:
-        """Differences between two starts as fractions, paired by seed.
-
-        They are of accuracy, as the paper's average of 35.9 points is, or of the first metric of
-        tasks that have none or are scored by Matthews' correlation.
-        """
-        facts = self.arrays.attrs
-        scores, level = self.by_seed(str(facts["judged"])), float(facts["level"])
-        within = find_metric(str(facts["judged"])).differences_within
-        found = {
-            quantity: repeated(scores[one] - scores[other], level, within=within)
-            for quantity, one, other in _CONTRASTS
-            if one in scores and other in scores
-        }
-        if facts["task"] in _ONLY_OF and "random_over_frozen" in found:
-            found["random_over_frozen_where_published"] = found["random_over_frozen"]
-        return found
+    @property
+    def _constants(self) -> dict[str, float]:
+        """What a constant answer scores, by metric."""
+        metrics = self.tables["starts"]["metric"].unique()
+        return {metric: float(self.facts[f"constant_{metric}"]) for metric in metrics}
 
     def headline(self) -> str:
         """What was learnt, and what a constant answer would score."""
-        facts, metrics = self.arrays.attrs, list(self.tables["starts"]["metric"].unique())
-        constant = ", ".join(f"{m} {facts[f'constant_{m}']:.4g}" for m in metrics)
+        facts = self.facts
+        constant = ", ".join(f"{metric} {score:.4g}" for metric, score in self._constants.items())
         return (
             f"{facts['task']}: {facts['train_size']} examples, {facts['epochs']} epochs, "
             f"{facts['seeds']} seeds; always the same answer: {constant}"
         )
 
-    def why_not(self) -> str | None:
-        """The paper says of two tasks only that a random start is worse than none."""
-        if self.arrays.attrs["task"] in _ONLY_OF:
-            return None
-        return f"not judged: the paper says it of {' and '.join(n.upper() for n in _ONLY_OF)} only"
-
-    def figures(self) -> Mapping[str, Callable[[], Figure]]:
+    def drawings(self) -> Sequence[Drawing]:
         """The paper's Table 1 as a picture."""
-        return {"starts": self._draw}
-
-    def captions(self) -> Mapping[str, str]:
-        """What the figure shows."""
-        return {
-            "starts": "One row for each way to begin, and one for always giving the same answer; "
-            "one panel for each score of the task, in points. Dots are means over seeds with their "
+        draw = partial(
+            self.dots,
+            f"What pre-training and fine-tuning are worth\n{self.about}",
+            {metric: f"{metric} (points)" for metric in self._constants},
+            names=TITLES,
+            constants=self._constants,
+        )
+        caption = (
+            "One row for each way to begin, and one for always giving the same answer; one panel "
+            "for each score of the task, in points. Dots are means over seeds with their "
             "intervals. How far the fine-tuned model lies right of the others is what pre-training "
             "and fine-tuning are worth."
-        }
-
-    def _draw(self) -> Figure:
-        from bertology.report.figures import Dots, interval_dots
-
-        table, facts = self.tables["starts"], self.arrays.attrs
-        names = [TITLES[n] for n in dict.fromkeys(table["start"])] + ["always the same answer"]
-        panels = []
-        for metric, rows in table.groupby("metric", sort=False):
-            value, low, high = (
-                [*(100 * rows[c].to_numpy()), last]
-                for c, last in (
-                    ("mean", 100 * float(facts[f"constant_{metric}"])),
-                    ("low", np.nan),
-                    ("high", np.nan),
-                )
-            )
-            panels.append(Dots(f"{metric} (points)", value, low, high))
-        corpus = (self.provenance.corpus or {}).get("name")
-        model = str(self.provenance.model.get("name")).rstrip("/").rsplit("/", 1)[-1]
-        return interval_dots(
-            panels,
-            names,
-            title=f"What pre-training and fine-tuning are worth\n{model} on {corpus}",
-            note=f"Means over {int(facts['seeds'])} seeds with "
-            f"{100 * float(facts['level']):.0f} % Student intervals (hollow: none). Claims rest on "
-            "differences paired by seed, which are surer than these.",
         )
+        return [Drawing("starts", draw, caption)]
 
 
 @dataclass(frozen=True)
-class FineTuningStarts(Study[FineTuningStartsResult]):
+class FineTuningStarts(Trials):
     """What does a task gain from pre-training, and what from fine-tuning?
 
     Method: a classifier over the encoder is fine-tuned on the training split and scored on the
@@ -158,9 +113,10 @@ class FineTuningStarts(Study[FineTuningStartsResult]):
     learning rate; a random start may want more of both.
     """
 
-    version: ClassVar[int] = 3  # CoLA is judged by its own score
+    version: ClassVar[int] = 4  # quantities for claims are kept with the result
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "label"}), task=True)
     result_type: ClassVar[type[Result]] = FineTuningStartsResult
+    column: ClassVar[str] = "start"
 
     starts: tuple[str, ...] = parameter(NAMES, "Starts to compare.")
     epochs: int = parameter(3, "Passes over the training data.", minimum=1)
@@ -171,12 +127,10 @@ class FineTuningStarts(Study[FineTuningStartsResult]):
         "for less than 256. A lone head takes 1e-3.",
         minimum=1e-9,
     )
-    seeds: int = parameter(3, "Runs of each start; one gives no verdicts.", minimum=1)
     examples: int | None = parameter(None, "Learn from at most so many examples.", minimum=2)
     max_length: int | None = parameter(None, "Cut texts to so many tokens.", minimum=3)
     train: str = parameter("", "Other data to learn from; if not given, those of the corpus.")
     train_split: str = parameter("train", "The split to learn from.")
-    level: float = parameter(0.95, "Confidence level.", minimum=0.5, maximum=0.999)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -184,6 +138,11 @@ class FineTuningStarts(Study[FineTuningStartsResult]):
         if odd or not self.starts or len(set(self.starts)) < len(self.starts):
             must = f"be some of {', '.join(NAMES)}, none twice"
             raise ParameterError("starts", "FineTuningStarts", must, list(self.starts))
+
+    @property
+    def variants(self) -> Sequence[str]:
+        """The starts."""
+        return self.starts
 
     # The work ----------------------------------------------------------------------------------
 
@@ -206,10 +165,6 @@ class FineTuningStarts(Study[FineTuningStartsResult]):
         """The training data: another file under the same name is another study."""
         assert corpus is not None
         return {"training_data": self.load_train(corpus).fingerprint}
-
-    def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
-        """One run each."""
-        return [f"{name}-seed-{k}" for k in range(self.seeds) for name in self.starts]
 
     def steps(self, part: str, shape: Shape, corpus: Corpus) -> int:
         """Per cent of the run."""
@@ -240,39 +195,32 @@ class FineTuningStarts(Study[FineTuningStartsResult]):
         asked: dict[str, Any] = {"split": self.train_split, "limit": self.examples, "seed": 0}
         return load_corpus(**(origin | asked))
 
-    def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
+    def trial(
+        self, encoder: Encoder, corpus: Corpus, *, variant: str, seed: int, reach: Reach
+    ) -> xr.Dataset:
         """Train one model, or none, and score it."""
         import xarray as xr
 
         from bertology.train.evaluate import baseline
         from bertology.train.tuning import tune
 
-        name, seed = split_part(part)
         train = self.load_train(corpus)
-        job = self._job(encoder, train, corpus, name, seed)
-        heard = _Heard(context)
-        try:
-            _, history = tune(job, progress=heard.step)
-        except InterruptedRunError:
-            # The session knows what is kept; a lone run does not.
-            raise KeyboardInterrupt from None
-        heard.end()
-        constant = baseline(train, corpus)
+        job = self._job(encoder, train, corpus, name=variant, seed=seed)
+        _, history = tune(job, progress=lambda step: reach(_BARS * step.done // step.total))
+        reach(_BARS)
+        numbers = {**history.scores, "learning_rate": job.settings.learning_rate}
         facts = {
-            "start": name,
-            "seed": seed,
             "task": corpus.task.name if corpus.task else corpus.name,
             "train_size": len(train),
             "train_fingerprint": train.fingerprint,
-            "learning_rate": job.settings.learning_rate,
             "truncated": history.truncated,
             "truncated_validation": history.truncated_validation,
-            **{f"constant_{m}": v for m, v in constant.items()},
+            **{f"constant_{m}": score for m, score in baseline(train, corpus).items()},
         }
-        return xr.Dataset(dict(history.scores), attrs=facts)
+        return xr.Dataset(numbers, attrs=facts)
 
     def _job(
-        self, encoder: Encoder, train: Corpus, validation: Corpus, name: str, seed: int
+        self, encoder: Encoder, train: Corpus, validation: Corpus, *, name: str, seed: int
     ) -> TuningJob:
         from bertology.train.finetune import FinetuneSettings
         from bertology.train.starts import default_rate, find_start
@@ -293,100 +241,43 @@ class FineTuningStarts(Study[FineTuningStartsResult]):
 
     # The conclusion ----------------------------------------------------------------------------
 
-    def conclude(
-        self, measured: Mapping[str, xr.Dataset], provenance: Provenance
-    ) -> FineTuningStartsResult:
-        """The paper's Table 1, with intervals over seeds."""
-        import pandas as pd
-        import xarray as xr
+    def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
+        """The paper's Table 1, with intervals over seeds, and differences between two starts.
 
-        first = next(iter(measured.values()))
-        if len({part.attrs["train_fingerprint"] for part in measured.values()}) > 1:
+        Claims rest on accuracy, as the paper's average of 35.9 points does, or on the first metric
+        of tasks that have none or are scored by Matthews' correlation.
+        """
+        facts = [part.attrs for part in measured.values()]
+        if len({known["train_fingerprint"] for known in facts}) > 1:
             raise DataError(
                 "The training data changed between two parts of this study.",
                 hint="Do all of it again with force=True (--force).",
             )
-        metrics = [str(m) for m in first.data_vars]
-        rows = [
-            {"start": p.attrs["start"], "seed": int(p.attrs["seed"])}
-            | {m: float(p[m]) for m in metrics}
-            | {"learning_rate": float(p.attrs["learning_rate"])}
-            for p in measured.values()
-        ]
-        runs = pd.DataFrame(rows)
-        shared = ("task", "train_size", "train_fingerprint", "truncated_validation")
-        facts = {n: first.attrs[n] for n in (*shared, *(f"constant_{m}" for m in metrics))}
-        facts |= {
-            "judged": _judged(metrics),
-            "truncated": max(int(p.attrs["truncated"]) for p in measured.values()),
-            "epochs": self.epochs,
-            "seeds": self.seeds,
-            "level": self.level,
+        runs = self.runs(measured)
+        others = (self.column, "seed", "learning_rate")
+        metrics = [str(name) for name in runs.table if name not in others]
+        runs, judged = replace(runs, metrics=metrics), _judged(metrics)
+        evidence = {
+            quantity: runs.contrast(judged, one, other) for quantity, one, other in _CONTRASTS
         }
-        tables = {"starts": _table(runs, metrics, self.starts, self.level), "runs": runs}
-        return FineTuningStartsResult(provenance, tables, xr.Dataset(attrs=facts))
+        published = runs.facts["task"] in _ONLY_OF
+        if published:
+            evidence[_WHERE_PUBLISHED] = evidence["random_over_frozen"]
+        return self.result(
+            provenance,
+            runs.tables(metrics, _REFERENCES, called="metric"),
+            evidence=evidence,
+            reasons={} if published else {_WHERE_PUBLISHED: _NOT_PUBLISHED},
+            facts={
+                **runs.facts,
+                "judged": judged,
+                "truncated": max(int(known["truncated"]) for known in facts),
+                "epochs": self.epochs,
+                "seeds": self.seeds,
+            },
+        )
 
 
 def _judged(metrics: Sequence[str]) -> str:
     """Accuracy, as in the paper; but not where classes are so uneven that a task leaves it."""
     return "accuracy" if "accuracy" in metrics and metrics[0] != "matthews" else metrics[0]
-
-
-class _Heard:
-    """Tells the progress bar of per cents."""
-
-    def __init__(self, context: Context) -> None:
-        self._context, self._told = context, 0
-
-    def step(self, step: Step) -> None:
-        self._tell(_BARS * step.done // step.total)
-
-    def end(self) -> None:
-        self._tell(_BARS)
-
-    def _tell(self, now: int) -> None:
-        if now > self._told:
-            self._context.advance(now - self._told)
-            self._told = now
-
-
-def _table(
-    runs: pd.DataFrame, metrics: Sequence[str], starts: Sequence[str], level: float
-) -> pd.DataFrame:
-    import pandas as pd
-
-    rows: list[dict[str, Any]] = []
-    for metric in metrics:
-        scores = runs.pivot(index="seed", columns="start", values=metric)
-        block = [
-            {"start": n, "metric": metric} | _row(scores, n, level, find_metric(metric))
-            for n in starts
-        ]
-        for other in ("random", "frozen"):
-            corrected = adjusted([row[f"over_{other}_p"] for row in block])
-            for row, p in zip(block, corrected, strict=True):
-                row[f"over_{other}_p_adjusted"] = float(p)
-        rows += block
-    return pd.DataFrame(rows)
-
-
-def _row(scores: pd.DataFrame, name: str, level: float, metric: Metric) -> dict[str, Any]:
-    mean = repeated(scores[name], level, within=metric.within)
-    row: dict[str, Any] = {
-        "mean": mean.value,
-        "median": float(scores[name].median()),
-        "low": mean.low,
-        "high": mean.high,
-        "seeds": mean.n,
-    }
-    for other in ("random", "frozen"):
-        base = scores[other] if other in scores else scores[name] * np.nan
-        difference = scores[name] - base
-        compared = repeated(difference, level, within=metric.differences_within)
-        row |= {
-            f"over_{other}": compared.value,
-            f"over_{other}_low": compared.low,
-            f"over_{other}_high": compared.high,
-            f"over_{other}_p": paired_p(difference),
-        }
-    return row

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from bertology.errors import ParameterError, UnknownNameError
 from bertology.parameters import parameter
+from bertology.results.drawing import Drawing
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
-from bertology.studies.designs.trials import Trials, TrialsResult, runs_table
+from bertology.studies.designs.pretraining_trials import PretrainingTrials, PretrainingTrialsResult
+from bertology.studies.designs.trials import Runs
 
 if TYPE_CHECKING:
     import xarray as xr
-    from matplotlib.figure import Figure
 
     from bertology.train.pretrain.config import Pretraining
 
@@ -57,49 +58,28 @@ _CONTRASTS = (
     ("replaced_over_no_nsp", "replaced", "no-nsp"),
     ("continual_over_no_nsp", "continual", "no-nsp"),
 )
-_ENDINGS = {"mlm": "mlm_accuracy", "pairs": "pair_accuracy", "task": "task_score"}
 
 
-class PretrainingObjectivesResult(TrialsResult):
+class PretrainingObjectivesResult(PretrainingTrialsResult):
     """What models trained by each objective can do, against BERT's own, paired by seed.
 
     Tables: `objectives` (one row for each objective and measure) and `runs`.
     """
 
-    kind: ClassVar[str] = "objective"
-    reference: ClassVar[str] = REFERENCE
-
-    def evidence(self) -> dict[str, Estimate]:
-        """Differences between two objectives: `…_mlm`, `…_pairs` and `…_task`, as fractions."""
-        found = {}
-        for ending, measure in _ENDINGS.items():
-            if ending == "task" and not self.informed:
-                continue
-            scores = self.by_seed(measure)
-            for quantity, one, other in _CONTRASTS:
-                estimate = self.contrast(scores, one, other)
-                if estimate is not None:
-                    found[f"{quantity}_{ending}"] = estimate
-        return found
-
-    def figures(self) -> Mapping[str, Callable[[], Figure]]:
+    def drawings(self) -> Sequence[Drawing]:
         """All objectives by all measures."""
-        return {"objectives": lambda: self._dots("What each objective teaches")}
-
-    def captions(self) -> Mapping[str, str]:
-        """What the figure shows."""
-        return {"objectives": f"One row for each pre-training objective. {self.dots_caption}"}
+        return [self.of_all("What each objective teaches", rows="pre-training objective")]
 
 
 @dataclass(frozen=True)
-class PretrainingObjectives(Trials[PretrainingObjectivesResult]):
+class PretrainingObjectives(PretrainingTrials):
     """What does the same small model learn by each pre-training objective?
 
     Method: a fresh BERT is trained for each objective and seed, with the vocabulary of the model
     that is given and the corpus as its text; examples in a row make documents. All see the same
     number of tokens, padding counted, which `sop` and `three-way` have. Every model is judged
-    alike, whatever it was trained by: held-out tokens hidden 80/10/10 in rows of full sentences
-    (behind [UNK] where that is its mask), minimal pairs by pseudo-log-likelihood, and a task after
+    alike, whatever it was trained by: held-out tokens masked 80/10/10 in rows of full sentences
+    (by [UNK] where that is its mask), minimal pairs by pseudo-log-likelihood, and a task after
     fine-tuning. Means over seeds have Student's intervals; differences to `mlm-nsp`, which is
     BERT's objective, are paired by seed, and
     `p_adjusted` is corrected (Holm) for all objectives. A claim rests on one contrast, chosen
@@ -107,18 +87,17 @@ class PretrainingObjectives(Trials[PretrainingObjectivesResult]):
 
     Source: A Primer in BERTology (2020), section 6.1. Limits: small models on little text say
     little about large ones. Entity masking, conditional MLM and translation LM need annotated text
-    and are left out. A discriminator (`replaced`) names no tokens, so it has no score for hidden
+    and are left out. A discriminator (`replaced`) names no tokens, so it has no score for masked
     tokens and pairs, and its generator is not counted in its operations. Seconds depend on the
     machine. Student's intervals over few seeds are wide: one seed gives no verdict.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2  # quantities for claims are kept with the result
     result_type: ClassVar[type[Result]] = PretrainingObjectivesResult
+    column: ClassVar[str] = "objective"
+    reference: ClassVar[str] = REFERENCE
 
     objectives: tuple[str, ...] = parameter(OBJECTIVES, "Objectives to compare.")
-    layers: int = parameter(4, "Layers of the model.", minimum=1)
-    heads: int = parameter(4, "Heads of each layer.", minimum=1)
-    hidden: int = parameter(128, "Width of the model.", minimum=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -147,27 +126,29 @@ class PretrainingObjectives(Trials[PretrainingObjectivesResult]):
 
     def recipe(self, variant: str, seed: int, *, vocab_size: int) -> Pretraining:
         """The same model and number of tokens for all."""
-        from bertology.train.fresh import Architecture
         from bertology.train.pretrain.objectives import find_objective
 
-        size = Architecture(
-            layers=self.layers,
-            heads=self.heads,
-            hidden=self.hidden,
-            vocab_size=vocab_size,
-            max_length=self.length,
-            dropout=self.dropout,
-        )
-        return self.training(model=size, stages=find_objective(variant), seed=seed)
+        size = (self.layers, self.heads, self.hidden)
+        shared = self.shared_recipe(size, seed, vocab_size=vocab_size)
+        return replace(shared, stages=find_objective(variant))
 
-    def conclude(
-        self, measured: Mapping[str, xr.Dataset], provenance: Provenance
-    ) -> PretrainingObjectivesResult:
+    def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
         """Means, and differences to BERT's own objective."""
-        import xarray as xr
-
-        runs = runs_table(measured, "objective")
-        tables = self.tables(runs, "objective", REFERENCE, first="objectives")
-        return PretrainingObjectivesResult(
-            provenance, tables, xr.Dataset(attrs=self.facts(measured))
+        runs = self.runs(measured)
+        return self.judged(
+            provenance,
+            runs,
+            evidence={
+                **_contrasts(runs, "mlm_accuracy", "mlm"),
+                **_contrasts(runs, "pair_accuracy", "pairs"),
+            },
+            of_task=_contrasts(runs, "task_score", "task"),
         )
+
+
+def _contrasts(runs: Runs, measure: str, ending: str) -> dict[str, Estimate | None]:
+    """Differences between two objectives, as fractions."""
+    return {
+        f"{quantity}_{ending}": runs.contrast(measure, one, other)
+        for quantity, one, other in _CONTRASTS
+    }

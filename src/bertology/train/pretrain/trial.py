@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,11 +26,12 @@ from bertology.train.pretrain.config import Pretraining
 from bertology.train.pretrain.cost import body_parameters, training_flops
 from bertology.train.pretrain.evaluate import evaluate_mlm
 from bertology.train.pretrain.loop import StepReport, pretrain
+from bertology.train.pretrain.measures import TRIAL_MEASURES
 from bertology.train.pretrain.shards import Shards
 from bertology.train.recorded import gains_by_recording
 
 __all__ = [
-    "TRIAL_MEASURES",
+    "Trial",
     "Tuning",
     "classifier_on",
     "costs",
@@ -40,7 +41,6 @@ __all__ = [
     "task_score",
 ]
 
-TRIAL_MEASURES = ("mlm_loss", "mlm_accuracy", "pair_accuracy", "task_score")
 _TELLS_TOKENS = {"mlm", "order", "permutation"}  # losses that train the output layer
 
 
@@ -53,6 +53,17 @@ class Tuning(NamedTuple):
     pooler: str = "kept"  # as it was pre-trained; "fresh"; or "normalised", which is fresh too
 
 
+@dataclass(frozen=True)
+class Trial:
+    """A model that was pre-trained, how its training went, and what it is worth."""
+
+    model: Any  # BertForPreTraining
+    log: list[dict[str, Any]]
+    numbers: dict[str, float]
+    """The `TRIAL_MEASURES`, NaN for what was not asked for or cannot be told of such a model; `seconds`
+    (of training), `parameters`, `body_parameters` and `flops_per_token` (`costs`)."""
+
+
 def run_trial(
     recipe: Pretraining,
     shards: Shards,
@@ -62,17 +73,13 @@ def run_trial(
     pairs: Corpus | None = None,
     task: Tuning | tuple[Corpus, Corpus] | None = None,
     progress: Callable[[StepReport], None] = lambda report: None,
-) -> dict[str, float]:
-    """Pre-train by the recipe, judge the model, and say what it cost.
-
-    Gives the `TRIAL_MEASURES` (NaN for what was not asked for or cannot be measured on such a
-    model), and `seconds` (of training), `parameters`, `body_parameters` and `flops_per_token`
-    (`costs`). The recipe's seed is also that of the fine-tuning.
-    """
+) -> Trial:
+    """Pre-train by the recipe and judge the model; its seed is also that of the fine-tuning."""
     trained = pretrain(recipe, shards, tokenizer, device=str(device), progress=progress)
     model = trained.model.to(find_device(str(device)))
     found = measure_model(model, recipe, shards, tokenizer, pairs=pairs, task=task)
-    return found | {"seconds": trained.seconds} | costs(model, recipe)
+    numbers = found | {"seconds": trained.seconds} | costs(model, recipe)
+    return Trial(model, trained.log, numbers)
 
 
 def measure_model(
