@@ -19,7 +19,8 @@ from bertology.annotated.linked_batches import offset_hits
 from bertology.data.loading import load_corpus
 from bertology.data.words.links import links_of
 from bertology.stats import mean_interval
-from bertology.studies.attention.token_to_token import OFFSETS, cross_fitted
+from bertology.stats.cross_fitting import cross_fitted
+from bertology.studies.attention.token_to_token import OFFSETS
 
 RELATIONS = ("verb-subject", "verb-object")
 

@@ -20,7 +20,7 @@ from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import prune_heads
 from bertology.results.claims import Outcome
 from bertology.results.store import Store
-from bertology.studies.attention.token_classes import TokenClasses, TokenClassesResult, _best
+from bertology.studies.attention.token_classes import TokenClasses, TokenClassesResult, _largest
 
 
 def look(encoder: Encoder, corpus: Corpus, **how: Any) -> TokenClassesResult:
@@ -171,7 +171,7 @@ def test_a_tokenizer_without_special_tokens_leaves_them_out() -> None:
 
 def test_the_largest_change_is_covered_by_the_bounds_of_all_heads() -> None:
     rows = {"change": [0.02, 0.01], "change_low": [0.01, -0.2], "change_high": [0.03, 0.3]}
-    found = _best(pd.DataFrame({**rows, "class": "noun", "n": 9}), "noun", "change", 0.95)
+    found = _largest(pd.DataFrame({**rows, "n": 9}), "change", 0.95)
     assert found is not None
     assert (found.value, found.low, found.high) == (0.02, 0.01, 0.3)
 

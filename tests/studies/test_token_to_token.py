@@ -22,7 +22,7 @@ from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import prune_heads
 from bertology.results.claims import Outcome
 from bertology.results.store import Store
-from bertology.studies.attention.token_to_token import TokenToToken, TokenToTokenResult, _judged
+from bertology.studies.attention.token_to_token import TokenToToken, TokenToTokenResult, _followed
 
 
 def look(encoder: Encoder, corpus: Corpus, **how: Any) -> TokenToTokenResult:
@@ -244,8 +244,9 @@ def test_no_head_is_better_only_if_no_bound_is() -> None:
     rows = pd.DataFrame(
         {f"{k}{b}": v for b, v in columns.items() for k in ("excess", "selectivity")}
     )
-    rows = rows.assign(share=0.5, share_low=0.49, n=40)
-    found = _judged("verb-subject", rows, 0.95)["verb_subject_candidate_excess"]
+    rows = rows.assign(relation="verb-subject", share=0.5, share_low=0.49, n=40)
+    found = _followed(rows, 0.95)["verb_subject_candidate_excess"]
+    assert found is not None
     assert (found.value, found.low, found.high) == (0.02, 0.01, 0.3)
 
 

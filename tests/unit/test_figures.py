@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import matplotlib as mpl
@@ -26,6 +26,7 @@ from bertology.report.figures import (
 from bertology.report.link_map import link_map
 from bertology.report.look import diverging, sequential
 from bertology.results import Provenance, Result
+from bertology.results.drawing import Drawing
 from bertology.results.rendering import render
 
 GRID = np.linspace(-0.02, 0.01, 12).reshape(3, 4)
@@ -177,8 +178,8 @@ def test_colour_maps_are_even_and_safe() -> None:
 
 
 class Small(Result):
-    def figures(self) -> Mapping[str, Callable[[], Figure]]:
-        return {"grid": grid}
+    def drawings(self) -> Sequence[Drawing]:
+        return [Drawing("grid", grid, "One cell for each head.")]
 
 
 def small() -> Small:

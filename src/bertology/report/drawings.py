@@ -16,7 +16,7 @@ from bertology.results.measures import Measure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["bars", "described", "grid", "grids", "profile", "type_grid"]
+__all__ = ["bars", "described", "grid", "grids", "profile", "rows", "type_grid"]
 
 _CORRECTED = "corrected for looking at all of them"
 
@@ -26,13 +26,24 @@ def described(measure: Measure) -> str:
     one = "One cell for each head" if measure.of_heads else "One bar for each layer"
     unit = f", in {measure.unit}" if measure.unit else ""
     title = measure.title if measure.title[:2].isupper() else _lowered(measure.title)
-    marks, colours = "", "Darker is more. " if measure.of_heads else ""
-    if measure.middle is not None and measure.of_heads:
-        colours = f"Blue is above {measure.middle:g}, brown below. "
-    if measure.sure is not None:
-        outlined = "Outlined heads" if measure.of_heads else "Filled bars"
-        marks = f" {outlined} differ surely from {measure.middle or 0:g}, {_CORRECTED}."
-    return f"{one}: {title}{unit}. {colours}{measure.reading}{marks}"
+    colours = _colours(measure) if measure.of_heads else ""
+    return f"{one}: {title}{unit}. {colours}{measure.reading}{_marks([measure])}"
+
+
+def _colours(measure: Measure) -> str:
+    if measure.middle is None:
+        return "Darker is more. "
+    return f"Blue is above {measure.middle:g}, brown below. "
+
+
+def _marks(measures: Sequence[Measure], note: str = "") -> str:
+    """What it means that a cell is outlined or a bar filled; nothing where none is."""
+    tested = [m for m in measures if m.sure is not None]
+    if not tested:
+        return ""
+    outlined = "Outlined heads" if tested[0].of_heads else "Filled bars"
+    surely = f"differ surely from {tested[0].middle or 0:g}, {_CORRECTED}"
+    return f" {outlined} {note or surely}."
 
 
 def grid(measure: Measure, about: str, *, name: str = "", caption: str = "") -> Drawing:
@@ -48,12 +59,42 @@ def grids(
     about: str,
     *,
     title: str,
-    caption: str,
+    reading: str,
+    labels: Sequence[str] = (),
+    sure: str = "",
+) -> Drawing:
+    """Several measures of heads side by side on one scale; `labels` instead of their titles.
+
+    `reading` says what high and low values mean, `sure` what is true of outlined heads.
+    """
+    first, named = measures[0], list(labels) or [m.title for m in measures]
+    marks = _marks(measures, sure)
+    caption = (
+        f"{title}: {'a grid' if len(named) == 1 else f'{len(named)} grids on one scale'}, one cell "
+        f"for each head, in {first.unit}. {_colours(first)}{reading}{marks}"
+    )
+    draw = partial(_grids, list(measures), named, f"{title}\n{about}", marks.strip())
+    return Drawing(name, draw, caption)
+
+
+def rows(
+    name: str,
+    measures: Sequence[Measure],
+    about: str,
+    *,
+    title: str,
+    reading: str,
     labels: Sequence[str] = (),
 ) -> Drawing:
-    """Several measures of heads side by side on one scale; `labels` instead of their titles."""
+    """One row for each measure and a column for each layer; for each head of the last layer."""
     named = list(labels) or [m.title for m in measures]
-    return Drawing(name, partial(_grids, list(measures), named, f"{title}\n{about}"), caption)
+    one = "head of the last layer" if measures[0].of_heads else "layer"
+    return Drawing(
+        name,
+        partial(_rows, list(measures), named, f"{title}\n{about}"),
+        f"{title}: one row for each of {', '.join(named)}; one column for each {one}, in "
+        f"{measures[0].unit}. Darker is more. {reading}",
+    )
 
 
 def bars(measure: Measure, about: str, *, name: str = "", caption: str = "") -> Drawing:
@@ -69,12 +110,17 @@ def profile(
     about: str,
     *,
     title: str,
-    caption: str,
+    reading: str,
     labels: Sequence[str] = (),
 ) -> Drawing:
     """Several measures of layers as lines with their intervals."""
     named = list(labels) or [m.title for m in measures]
-    return Drawing(name, partial(_profile, list(measures), named, f"{title}\n{about}"), caption)
+    return Drawing(
+        name,
+        partial(_profile, list(measures), named, f"{title}\n{about}"),
+        f"{title}: layers to the right, upwards {', '.join(named)}, in {measures[0].unit}. Bands "
+        f"are intervals over examples. {reading}",
+    )
 
 
 def type_grid(
@@ -104,17 +150,25 @@ def _grid(measure: Measure, about: str) -> Figure:
     )
 
 
-def _grids(measures: Sequence[Measure], labels: Sequence[str], title: str) -> Figure:
+def _grids(measures: Sequence[Measure], labels: Sequence[str], title: str, note: str) -> Figure:
     from bertology.report.class_figures import GridPanel, head_grids
 
     panels = [GridPanel(n, m.values, m.sure) for n, m in zip(labels, measures, strict=True)]
-    tested = any(m.sure is not None for m in measures)
     return head_grids(
-        panels,
+        panels, title=title, label=measures[0].unit, center=measures[0].middle, note=note
+    )
+
+
+def _rows(measures: Sequence[Measure], labels: Sequence[str], title: str) -> Figure:
+    from bertology.report.class_figures import class_table
+
+    of_heads = measures[0].of_heads
+    return class_table(
+        [m.values[-1] if of_heads else m.values for m in measures],
+        labels,
         title=title,
         label=measures[0].unit,
-        center=measures[0].middle,
-        note=f"Outlined: surely different from 0, {_CORRECTED}." if tested else "",
+        xlabel="head" if of_heads else "layer",
     )
 
 

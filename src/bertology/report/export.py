@@ -66,8 +66,8 @@ def _contents(result: Result, formats: Sequence[str]) -> Iterator[tuple[str, byt
                 yield f"{name}.{format}", _TABLES[format](table)
     chosen = [format for format in formats if format in FIGURE_FORMATS]
     if chosen:
-        for name, draw in result.figures().items():
-            figure = draw()
+        for name, drawing in result.figures().items():
+            figure = drawing.draw()
             for format in chosen:
                 yield f"{name}.{format}", render(figure, format)
                 figure.set_layout_engine("none")  # everything has its place; finding it is slow

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +22,7 @@ __all__ = [
     "example_losses",
     "extreme",
     "mean_effect",
+    "over_rows",
     "share_of_harmless",
 ]
 
@@ -39,6 +40,7 @@ _COLUMNS = (
     "p",
     "p_adjusted",
 )
+_EFFECT = ("difference", "simultaneous_low", "simultaneous_high")
 
 
 def effects_table(effects: PairedEffects, names: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
@@ -52,23 +54,37 @@ def effects_table(effects: PairedEffects, names: Mapping[str, Sequence[Any]]) ->
     return pd.DataFrame({**columns, "sure": effects.p_adjusted < 1 - effects.level})
 
 
-def extreme(table: pd.DataFrame, *, n: int, level: float, largest: bool = True) -> Estimate:
-    """The largest gain (or loss, as a positive number) in a table, fit to be claimed.
+def over_rows(
+    table: pd.DataFrame,
+    number: Callable[[pd.Series[float]], float],
+    columns: tuple[str, str, str],
+    *,
+    n: int,
+    level: float,
+) -> Estimate:
+    """A number of all rows, such as their maximum; its bounds are that of the rows' bounds.
 
-    The interval runs from the largest lower to the largest upper simultaneous bound: it covers
-    the largest true effect although the row was picked by looking.
+    `columns` are values, lower and upper bounds, which hold for all rows together. Where `number`
+    never falls when a value rises, the interval covers the true one, although a row was picked by
+    looking.
     """
-    sign = 1 if largest else -1
-    low, high = ("simultaneous_low", "simultaneous_high")[::sign]
-    value, below, above = (float((sign * table[c]).max()) for c in ("difference", low, high))
-    return Estimate(value, below, above, n, level)
+    value, low, high = (float(number(table[column])) for column in columns)
+    return Estimate(value, low, high, n, level)
+
+
+def extreme(table: pd.DataFrame, *, n: int, level: float, largest: bool = True) -> Estimate:
+    """The largest gain (or loss, as a positive number) in a table, fit to be claimed."""
+    if largest:
+        return over_rows(table, lambda x: x.max(), _EFFECT, n=n, level=level)
+    effect, low, high = _EFFECT
+    return over_rows(
+        -table[list(_EFFECT)], lambda x: x.max(), (effect, high, low), n=n, level=level
+    )
 
 
 def share_of_harmless(table: pd.DataFrame, margin: float, *, n: int, level: float) -> Estimate:
     """The share of rows whose loss is smaller than `margin`, with bounds that hold for all rows."""
-    columns = ("difference", "simultaneous_low", "simultaneous_high")
-    value, low, high = (float((table[c] > -margin).mean()) for c in columns)
-    return Estimate(value, low, high, n, level)
+    return over_rows(table, lambda x: (x > -margin).mean(), _EFFECT, n=n, level=level)
 
 
 _FEWEST = 3  # examples, for a correlation to be more than a line through two points

@@ -10,6 +10,7 @@ from bertology.stats.intervals import (
     Estimate,
     bounded_mean_bounds,
     mean_interval,
+    mean_intervals,
     percentile_interval,
     rank_correlation,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "bounded_mean_bounds",
     "holm",
     "mean_interval",
+    "mean_intervals",
     "paired_bootstrap",
     "paired_p",
     "percentile_interval",

@@ -25,6 +25,7 @@ __all__ = [
     "bounded_mean_bounds",
     "evidence_against_zero",
     "mean_interval",
+    "mean_intervals",
     "percentile_interval",
     "rank_correlation",
 ]
@@ -87,6 +88,15 @@ def mean_interval(values: ArrayLike, level: float = 0.95) -> Estimate:
         )
     half = stdtrit(x.size - 1, (1 + level) / 2) * x.std(ddof=1) / np.sqrt(x.size)
     return Estimate(x.mean(), x.mean() - half, x.mean() + half, x.size, level)
+
+
+def mean_intervals(
+    values: NDArray[np.floating], level: float = 0.95
+) -> tuple[Floats, Floats, Floats]:
+    """Means over the first axis with Student's intervals: values, lower and upper bounds."""
+    n, mean = len(values), values.mean(axis=0)
+    half = stdtrit(n - 1, (1 + level) / 2) * (values.std(axis=0, ddof=1) / np.sqrt(n))
+    return mean, mean - half, mean + half
 
 
 def rank_correlation(

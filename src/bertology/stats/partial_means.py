@@ -49,10 +49,22 @@ class PartialMeans:
     n: NDArray[np.int64]
     level: float
 
-    def estimate(self, at: int) -> Estimate:
-        """One of them with its simultaneous interval: fit to be claimed after looking at all."""
-        low, high = self.simultaneous_low[at], self.simultaneous_high[at]
-        return Estimate(self.value[at], low, high, int(self.n[at]), self.level)
+    def estimate(self, at: int) -> Estimate | None:
+        """One of them with its simultaneous interval: fit to be claimed after looking at all.
+
+        None where it rests on fewer than two examples.
+        """
+        return self.smallest(np.arange(self.value.size) == at)
+
+    def smallest(self, among: NDArray[np.bool_] | None = None) -> Estimate | None:
+        """The smallest of those that have an interval: the smallest of each bound covers it."""
+        known = np.isfinite(self.simultaneous_low)
+        known = known if among is None else known & among
+        if not known.any():
+            return None
+        bounds = (self.value, self.simultaneous_low, self.simultaneous_high)
+        value, low, high = (float(b[known].min()) for b in bounds)
+        return Estimate(value, low, high, int(self.n[known].min()), self.level)
 
 
 def partial_means(

@@ -18,7 +18,6 @@ from bertology.results.measures import Measure
 from bertology.results.provenance import short
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, mean_interval
-from bertology.stats.partial_means import PartialMeans
 from bertology.stats.row_blocks import RowBlocks
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.parts import gather, start_of
@@ -172,7 +171,7 @@ class AttentionChange(Resampled):
             for name in ("change", "divergence")
         )
         tables = {
-            "heads": head_table(layers, heads, self._columns(*of_heads)),
+            "heads": head_table((layers, heads), self._columns(*of_heads)),
             "layers": pd.DataFrame(
                 {
                     "layer": np.arange(layers),
@@ -210,7 +209,7 @@ class AttentionChange(Resampled):
             "divergence_high": apart.high,
         }
 
-    def _last_layers(self, change: Floats) -> dict[str, Estimate]:
+    def _last_layers(self, change: Floats) -> dict[str, Estimate | None]:
         """What the last two layers changed beyond the others.
 
         `change` is (examples, layers). Against the largest other layer, the bounds hold for all
@@ -223,8 +222,8 @@ class AttentionChange(Resampled):
         each = self.means((last[:, :, None] - others[:, None]).reshape(len(change), -1).T)
         return {
             "last_two_over_mean": mean_interval(last.mean(1) - others.mean(1), self.level),
-            "last_two_over_largest": _smallest(over, len(change)),
-            "each_of_last_two_over_largest": _smallest(each, len(change)),
+            "last_two_over_largest": over.smallest(),
+            "each_of_last_two_over_largest": each.smallest(),
         }
 
 
@@ -239,9 +238,3 @@ def _nearer(part: xr.Dataset) -> Floats:
     neighbour, change = (part[n].to_numpy().astype(float) for n in ("neighbour", "change"))
     found: Floats = (neighbour - change).sum(0)
     return found
-
-
-def _smallest(means: PartialMeans, n: int) -> Estimate:
-    """The smallest of several means: the smallest of each bound covers it."""
-    bounds = (means.value, means.simultaneous_low, means.simultaneous_high)
-    return Estimate(*(float(b.min()) for b in bounds), n=n, level=means.level)

@@ -16,6 +16,7 @@ from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.result import Provenance, Result
 from bertology.studies.designs.blocks import Blocks
+from bertology.studies.designs.maps import whole_map
 from bertology.studies.designs.parts import gather, in_order, start_of
 from bertology.studies.designs.tables import head_table
 from bertology.studies.study import Context, Needs
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from bertology.data.corpus import Corpus
-    from bertology.model.batch import Text
     from bertology.model.encoder import Encoder
 
 __all__ = ["AttentionMaps", "AttentionMapsResult"]
@@ -181,7 +181,7 @@ class AttentionMaps(Blocks):
             attrs={"examples": examples, "first": start},
         )
         for i, text in enumerate(texts[: self.keep] if start == 0 else []):
-            data[f"map_{i}"] = _whole_map(encoder, text, i)
+            data[f"map_{i}"] = whole_map(encoder, text, suffix=f"_{i}")
         return data
 
     def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
@@ -205,7 +205,7 @@ class AttentionMaps(Blocks):
         kept = {MEAN_MAP: xr.DataArray(maps.astype(np.float32), dims=_MEAN_DIMS), **kept}
         return self.result(
             provenance,
-            {"heads": head_table(*mean.shape[1:], columns)},
+            {"heads": head_table(mean.shape[1:], columns)},
             facts={"examples": n},
             arrays=xr.Dataset(kept),
         )
@@ -215,14 +215,3 @@ def _kept_maps(measured: Mapping[str, xr.Dataset]) -> Iterator[tuple[str, xr.Dat
     """The whole maps that the first part kept."""
     first = next(in_order(measured))
     yield from ((str(k), v) for k, v in first.data_vars.items() if str(k).startswith("map_"))
-
-
-def _whole_map(encoder: Encoder, text: Text, index: int) -> xr.DataArray:
-    """All maps of one example: (layer, head, query, key)."""
-    import xarray as xr
-
-    batch = encoder.encode(text, too_long="truncate")
-    trace = encoder.run(batch, record="layer.*.head.*.pattern")
-    maps = trace["layer.*.head.*.pattern"][:, 0].float().cpu().numpy()
-    dims = ("layer", "head", f"query_{index}", f"key_{index}")
-    return xr.DataArray(maps, dims=dims, attrs={"tokens": trace.tokens[0]})

@@ -4,25 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertology.data.words.link_limits import LinkedSentence, LinkLimits
-from bertology.data.words.link_moves import DIRECTIONS, KINDS, LinkedPieces, comparisons, pieces_of
+from bertology.data.words.link_moves import DIRECTIONS, KINDS, LinkedPieces
 from bertology.data.words.links import check_relation
 from bertology.errors import DataError
 from bertology.parameters import parameter
+from bertology.report import drawings
+from bertology.report.link_map import link_map
+from bertology.results.comparison import over_rows
+from bertology.results.drawing import Drawing
+from bertology.results.measures import Measure, dashed
 from bertology.results.result import Provenance, Result
-from bertology.stats import mean_interval
-from bertology.studies.answers.relation_heads import RelationHeadsResult
-from bertology.studies.designs.blocks import BlockStudy, in_order, start_of
+from bertology.stats import Estimate, mean_intervals
+from bertology.stats.paired import simultaneous
+from bertology.studies.designs.blocks import Blocks
+from bertology.studies.designs.maps import whole_map
+from bertology.studies.designs.parts import gather, in_order, start_of
+from bertology.studies.designs.tables import head_table
 from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
+    from matplotlib.figure import Figure
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
@@ -30,13 +40,119 @@ if TYPE_CHECKING:
 
 __all__ = ["RelationHeads", "RelationHeadsResult"]
 
-LINKED = "linked"
-_FITS, _COMPARED = "linked words are whole in the model's input", "all comparisons are possible"
 Floats = NDArray[np.float64]
+Words = NDArray[np.str_]
+_CLAIMED = "frame"  # the relation that claims are about
+_EXCESS = ("excess", "simultaneous_low", "simultaneous_high")
+_FITS, _COMPARED = "linked words are whole in the model's input", "all comparisons are possible"
+_AGAINST = {
+    "distance": "pairs that are as far apart",
+    "key": "what other words give the same word",
+    "query": "what the same word gives others",
+    "place": "the same places of other sentences",
+}
+
+
+class RelationHeadsResult(Result):
+    """What each head gives to linked words, and how much more that is than to others.
+
+    Table `heads`: one row per head; `weight` is the paper's score, `excess` the least of the four
+    `excess_…`. Table `sentences`: how many are left after each limit. Arrays: `map`, all heads
+    of the first sentence, as (layer, head, query, key).
+    """
+
+    def headline(self) -> str:
+        """How many sentences, and what the two ways of judging a head find."""
+        facts, heads = self.facts, self.tables["heads"]
+        names = heads["layer"].astype(str) + "." + heads["head"].astype(str)
+        above, sure = (", ".join(names[heads[c]]) for c in ("above_percentile", "sure"))
+        return (
+            f"{facts['relation']}: {facts['sentences']} sentences; heads above percentile "
+            f"{facts['percentile']:g} of the weight: {above}; surely above every comparison: "
+            f"{sure or 'none'}"
+        )
+
+    def measures(self) -> Sequence[Measure]:
+        """What each head gives to linked words, and how much more that is than to others."""
+        relation, weight = self.facts["relation"], "attention weight"
+        name, along = dashed(relation), f"Attention along {relation} links"
+        of_column = partial(Measure.of_column, self.tables["heads"])
+        found = [
+            of_column(
+                "excess",
+                name=f"{name}-excess",
+                title=f"{along} beyond other words",
+                unit=weight,
+                bounds=_EXCESS[1:],
+                sure="sure",
+                middle=0.0,
+                reading="Above 0: linked words get more than any comparison; below 0: the head "
+                "looks elsewhere.",
+            ),
+            of_column(
+                "weight",
+                name=f"{name}-weight",
+                title=along,
+                unit=weight,
+                bounds=("weight_low", "weight_high"),
+                reading="High: linked words attend to each other, though perhaps as all words do.",
+            ),
+            of_column(
+                "above_percentile",
+                name=f"{name}-named",
+                title=f"Named for {relation} by the paper's rule",
+                kinds=("no", "yes"),
+                reading=f"Yes: above percentile {self.facts['percentile']:g} of all heads' "
+                "weights, as some heads of any model are.",
+            ),
+        ]
+        for kind, against in _AGAINST.items():
+            found.append(
+                of_column(
+                    f"excess_{kind}",
+                    name=f"{name}-excess-{kind}",
+                    title=f"{along} beyond {against}",
+                    unit=weight,
+                    middle=0.0,
+                    reading=f"Above 0: linked words get more than {against}.",
+                )
+            )
+        return found
+
+    def drawings(self) -> Sequence[Drawing]:
+        """The paper's Figure 3, what is left of it beside the comparisons, and one sentence."""
+        excess, weight, *_ = self.measures()
+        # Below 0 a head only looks elsewhere: no colours are spent on how much.
+        above = replace(excess, values=np.maximum(excess.values, 0.0), middle=None)
+        return [
+            drawings.grid(weight, self.about, name="weights"),
+            drawings.grid(above, self.about, name="excess"),
+            Drawing(
+                "example",
+                self._draw_example,
+                "The attention map of the head with the largest excess, on one sentence: rows "
+                f"attend to columns, darker is more. Pairs that {self.facts['relation']} links "
+                "connect are framed; dark framed cells are links that the head follows.",
+            ),
+        ]
+
+    def _draw_example(self) -> Figure:
+        heads, maps = self.tables["heads"], self.arrays["map"]
+        best = heads.iloc[int(heads["excess"].argmax())]
+        layer, head = int(best["layer"]), int(best["head"])
+        flat = [int(i) for i in maps.attrs["pairs"]]
+        return link_map(
+            maps.to_numpy()[layer, head],
+            [str(t) for t in maps.attrs["tokens"]],
+            list(zip(flat[::2], flat[1::2], strict=True)),
+            title=f"Head {layer}.{head} of {self.provenance.model_name}",
+            note=f"The head with the largest excess for {self.facts['relation']}, on the first "
+            "sentence. Layers and heads are numbered from 0.",
+        )
 
 
 @dataclass(frozen=True)
-class RelationHeads(BlockStudy[RelationHeadsResult]):
+class RelationHeads(Blocks):
     """Does a head attend from a word to the words it is linked with?
 
     Method: for every sentence and head, the largest attention weight among the pairs of pieces
@@ -54,7 +170,7 @@ class RelationHeads(BlockStudy[RelationHeadsResult]):
     excess says that a head tells linked from unlinked words, not that the model uses it.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2  # quantities for claims are kept with the result
     block: ClassVar[int] = 2048  # those within the limits are compared with each other
     needs: ClassVar[Needs] = Needs(
         capabilities=frozenset({"patterns"}), fields=frozenset({"text", "words"}), head="base"
@@ -76,10 +192,7 @@ class RelationHeads(BlockStudy[RelationHeadsResult]):
     draws: int = parameter(10, "Unlinked pairs of each kind for a sentence.", minimum=1)
     margin: float = parameter(0.01, "An excess up to this counts as none.", minimum=0.0)
     resamples: int = parameter(2000, "Resamples behind the correction.", minimum=100)
-    level: float = parameter(0.95, "Confidence level.", minimum=0.5, maximum=0.999)
     seed: int = parameter(0, "Seed of the choice of unlinked pairs.", minimum=0)
-
-    # The work ----------------------------------------------------------------------------------
 
     @property
     def limits(self) -> LinkLimits:
@@ -92,6 +205,7 @@ class RelationHeads(BlockStudy[RelationHeadsResult]):
         """The relation must be annotated, and two sentences with it must be within the limits."""
         from bertology.annotated.words import require_offsets
 
+        super().check(encoder, corpus)
         require_offsets(encoder)
         if corpus is None:
             return
@@ -124,9 +238,18 @@ class RelationHeads(BlockStudy[RelationHeadsResult]):
         """
         import xarray as xr
 
+        from bertology.annotated.linked_pairs import in_pieces, pair_weights
+
         found, left = self._block(corpus, part)
-        sentences = _in_pieces(encoder, found, self.direction)
-        weights = self._maxima(encoder, sentences, context)
+        sentences = in_pieces(encoder, found, self.direction)
+        weights = pair_weights(
+            encoder,
+            sentences,
+            draws=self.draws,
+            seed=self.seed,
+            batch_tokens=context.batch_tokens,
+            done=context.advance,
+        )
         context.advance(len(found) - len(sentences))
         data = xr.Dataset(
             {
@@ -134,110 +257,78 @@ class RelationHeads(BlockStudy[RelationHeadsResult]):
                 "words": (("sentence", "end"), _words(sentences)),
                 "left": ("stage", [*left, len(sentences)]),
             },
-            coords={"pairs": [LINKED, *KINDS], "stage": [*self.limits.stages, _FITS]},
+            coords={"pairs": ["linked", *KINDS], "stage": [*self.limits.stages, _FITS]},
         )
         if sentences:
-            data["map"] = _whole_map(encoder, sentences[0])
+            linked = [int(i) for pair in sentences[0].pairs for i in pair]
+            data["map"] = whole_map(encoder, sentences[0].text).assign_attrs(pairs=linked)
         return data
 
-    def _maxima(
-        self, encoder: Encoder, sentences: list[LinkedPieces], context: Context
-    ) -> NDArray[np.float32]:
-        """(sentence, pairs, layer, head): the linked pairs, then each kind of comparison."""
-        from bertology.model.reducers.pair_maxima import Aim, PairMaxima
-
-        width, shape = 1 + len(KINDS), encoder.shape
-        if not sentences:
-            return np.zeros((0, width, shape.layers, shape.heads), np.float32)
-        wanted = [[(s.pairs, i * width)] for i, s in enumerate(sentences)]
-        for i, moved in enumerate(comparisons(sentences, draws=self.draws, seed=self.seed)):
-            for kind, drawn in moved.items():
-                for host, pairs in drawn:
-                    wanted[host].append((pairs, i * width + 1 + KINDS.index(kind)))
-        maxima = PairMaxima(shape, len(sentences) * width)
-        texts = [s.text for s in sentences]
-        for batch in encoder.batches(texts, tokens_per_batch=context.batch_tokens):
-            aims = [Aim(r, *a) for r, at in enumerate(batch.indices) for a in wanted[at]]
-            maxima.aim(aims)
-            encoder.run(batch, reduce={"layer.*.head.*.pattern": maxima})
-            context.advance(len(batch))
-        return maxima.means().reshape(len(sentences), width, shape.layers, shape.heads)
-
-    # The conclusion ----------------------------------------------------------------------------
-
-    def conclude(
-        self, measured: Mapping[str, xr.Dataset], provenance: Provenance
-    ) -> RelationHeadsResult:
+    def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
         """Mean weights, the paper's threshold, and differences that hold for all heads."""
         import pandas as pd
-        import xarray as xr
 
-        parts = list(in_order(measured))
-        weights = np.concatenate([p["weight"].to_numpy() for p in parts]).astype(np.float64)
-        words = np.concatenate([p["words"].to_numpy() for p in parts])  # (N, 2)
-        compared = ~np.isnan(weights).any(axis=(1, 2, 3))  # (N,)
-        stages = [str(s) for s in parts[0]["stage"].to_numpy()]
-        left = np.sum([p["left"].to_numpy() for p in parts], axis=0).tolist()
-        impossible = np.isnan(weights[:, 1:, 0, 0]).sum(axis=0)  # per kind
-        for kind, missing in zip(KINDS, impossible, strict=True):
-            stages.append(f"a comparison by {kind} is possible")
-            left.append(len(weights) - int(missing))
-        stages.append(_COMPARED)
-        left.append(int(compared.sum()))
-        if compared.sum() < 2:
+        seen = gather(measured, concatenate=("weight", "words"), add=("left",))
+        weights = seen["weight"].astype(np.float64)  # (sentence, pairs, layer, head)
+        compared = ~np.isnan(weights).any(axis=(1, 2, 3))
+        n = int(compared.sum())
+        if n < 2:
             raise DataError(
-                f"{int(compared.sum())} sentences can be compared with unlinked pairs; at least 2 "
-                "are needed.",
+                f"{n} sentences can be compared with unlinked pairs; at least 2 are needed.",
                 hint="Take more sentences, a larger max_tokens, or every off (--no-every).",
             )
-        tables = {
-            "heads": self._heads(weights, weights[compared], words[compared]),
-            "sentences": pd.DataFrame({"limit": stages, "sentences": left}),
-        }
-        facts = {"sentences": len(weights), "compared": int(compared.sum())}
-        facts |= {n: getattr(self, n) for n in ("relation", "percentile", "level", "margin")}
-        first = next(p for p in parts if "map" in p)
-        return RelationHeadsResult(
-            provenance, tables, xr.Dataset({"map": first["map"]}, attrs=facts)
+        possible = (~np.isnan(weights[:, 1:, 0, 0])).sum(axis=0)  # by kind
+        stages = [*seen.labels("stage"), *(f"a comparison by {k} is possible" for k in KINDS)]
+        left = [*seen["left"].tolist(), *possible.tolist(), n]
+        heads = self._heads(weights, weights[compared], seen["words"][compared].astype(str))
+        why = f"this result is about {self.relation}"
+        if self.relation == _CLAIMED and not heads["sure"].any():
+            why = f"no head surely attends along {self.relation}"
+        own = ("relation", "percentile", "margin")
+        return self.result(
+            provenance,
+            {
+                "heads": heads,
+                "sentences": pd.DataFrame({"limit": [*stages, _COMPARED], "sentences": left}),
+            },
+            evidence=self._evidence(heads, n),
+            reasons={"": f"not judged: {why}"},
+            facts={
+                "sentences": len(weights),
+                "compared": n,
+                **{name: getattr(self, name) for name in own},
+            },
+            arrays=next(part[["map"]] for part in in_order(measured) if "map" in part),
         )
 
-    def _heads(self, weights: Floats, compared: Floats, words: NDArray[Any]) -> pd.DataFrame:
-        import pandas as pd
-
-        layers, heads = (index.ravel() for index in np.indices(weights.shape[2:]))
-        means = [mean_interval(s, self.level) for s in weights[:, 0].reshape(len(weights), -1).T]
-        mean = np.array([m.value for m in means])
+    def _heads(self, weights: Floats, compared: Floats, words: Words) -> pd.DataFrame:
+        mean, low, high = mean_intervals(weights[:, 0], self.level)
         excess = (compared[:, :1] - compared[:, 1:]).reshape(len(compared), -1)  # (N, kinds × V)
-        value, low, high, p = self._excess(excess, words)  # (ends, kinds, V) each
+        value, *bounds, p = self._excess(excess, words)  # (ends, kinds, V) each
         of_kind = value.min(axis=0)
-        least = [a.min(axis=(0, 1)) for a in (value, low, high)]
+        # The least of several means: each bound is the least of theirs.
+        least = [a.min(axis=(0, 1)) for a in (value, *bounds)]
         p_adjusted = p.max(axis=(0, 1))
-        return pd.DataFrame(
+        return head_table(
+            weights.shape[2:],
             {
-                "layer": layers,
-                "head": heads,
                 "weight": mean,
-                "weight_low": [m.low for m in means],
-                "weight_high": [m.high for m in means],
+                "weight_low": low,
+                "weight_high": high,
                 "above_percentile": mean > np.percentile(mean, self.percentile),
                 **{f"excess_{kind}": of_kind[i] for i, kind in enumerate(KINDS)},
-                # The least of several means: each bound is the least of theirs.
-                "excess": least[0],
-                "simultaneous_low": least[1],
-                "simultaneous_high": least[2],
+                **dict(zip(_EXCESS, least, strict=True)),
                 "p_adjusted": p_adjusted,
-                "nearest": [KINDS[i] for i in of_kind.argmin(axis=0)],
+                "nearest": np.array(KINDS)[of_kind.argmin(axis=0)],
                 "sure": (least[1] > 0) & (p_adjusted < 1 - self.level),
-            }
+            },
         )
 
-    def _excess(self, excess: Floats, words: NDArray[Any]) -> list[Floats]:
+    def _excess(self, excess: Floats, words: Words) -> list[Floats]:
         """Means, bounds and p-values as (ends, kinds, heads): each word counts once at its end.
 
         `he` ends a fifth of the links, and what a head does with one word is not a relation.
         """
-        from bertology.stats.paired import simultaneous
-
         found = []
         for end in range(2):
             rows = _each_word_once(excess, words[:, end]).T  # (kinds × V, words)
@@ -253,39 +344,35 @@ class RelationHeads(BlockStudy[RelationHeadsResult]):
             found.append([mean, strict.low, strict.high, p])
         return [np.stack([of_end[i].reshape(len(KINDS), -1) for of_end in found]) for i in range(4)]
 
+    def _evidence(self, heads: pd.DataFrame, n: int) -> dict[str, Estimate]:
+        """Bounds hold for all heads and comparisons together.
 
-def _in_pieces(
-    encoder: Encoder, found: Sequence[LinkedSentence], direction: str
-) -> list[LinkedPieces]:
-    """Links between words as links between pieces, where these are whole."""
-    from bertology.annotated.words import words_of
-    from bertology.data.words.piece_words import words_of_first_text
+        Names open with the relation (`frame_best_excess`): a claim about one relation says nothing
+        about another.
+        """
+        over = partial(over_rows, columns=_EXCESS, n=n, level=self.level)
+        chosen = heads[heads["above_percentile"]]
+        count = float(len(chosen))
+        found = {
+            "heads_above_percentile": Estimate(count, count, count, n, self.level),
+            "best_excess": over(heads, lambda x: x.max()),
+        }
+        if len(chosen):
+            found["least_excess_above_percentile"] = over(chosen, lambda x: x.min())
+        if heads["sure"].any():  # or any share would be small, also that of a random model
+            found["share_of_heads"] = over(heads, lambda x: (x > self.margin).mean())
+        relation = self.relation.replace("-", "_").replace(":", "_")
+        return {f"{relation}_{name}": estimate for name, estimate in found.items()}
 
-    read = words_of(encoder, [s.example for s in found], words=words_of_first_text)
-    made = [pieces_of(s, r.alignment, direction) for s, r in zip(found, read, strict=True)]
-    return [pieces for pieces in made if pieces is not None]
 
-
-def _words(sentences: Sequence[LinkedPieces]) -> NDArray[Any]:
+def _words(sentences: Sequence[LinkedPieces]) -> Words:
     """(sentence, 2): the words that links start from and end in."""
     return np.array([s.words for s in sentences], dtype=object).reshape(-1, 2)
 
 
-def _each_word_once(values: Floats, words: NDArray[Any]) -> Floats:
+def _each_word_once(values: Floats, words: Words) -> Floats:
     """Means over the rows of `values` (N, V) that have the same words: (W, V)."""
-    _, which = np.unique(words.astype(str), return_inverse=True)
+    _, which = np.unique(words, return_inverse=True)
     sums = np.zeros((which.max() + 1, values.shape[1]))
     np.add.at(sums, which, values)
     return sums / np.bincount(which)[:, None]
-
-
-def _whole_map(encoder: Encoder, sentence: LinkedPieces) -> xr.DataArray:
-    import xarray as xr
-
-    trace = encoder.run(encoder.encode(sentence.text, too_long="truncate"), record=_PATTERNS)
-    maps = trace[_PATTERNS][:, 0].float().cpu().numpy()
-    attrs = {"tokens": trace.tokens[0], "pairs": [int(i) for pair in sentence.pairs for i in pair]}
-    return xr.DataArray(maps, dims=("layer", "head", "query", "key"), attrs=attrs)
-
-
-_PATTERNS = "layer.*.head.*.pattern"

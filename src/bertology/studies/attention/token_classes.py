@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertology.data.words.classes import LINGUISTIC, SPECIAL, TokenClass
 from bertology.parameters import parameter
+from bertology.report import drawings
+from bertology.results.comparison import over_rows
+from bertology.results.drawing import Drawing
+from bertology.results.measures import Measure
+from bertology.results.provenance import short
 from bertology.results.result import Provenance, Result
-from bertology.stats import Estimate, mean_interval
-from bertology.studies.answers.token_classes import MATCHED, PARTS, TokenClassesResult
-from bertology.studies.designs.blocks import TaggedStudy, evidence_array, in_order, start_of
-from bertology.studies.designs.spooled import Spooled
+from bertology.stats import Estimate, mean_interval, mean_intervals
+from bertology.stats.contrasts import difference_of_halves, ratio_of_largest, ratio_of_means
+from bertology.stats.partial_means import PartialMeans
+from bertology.stats.row_blocks import RowBlocks
+from bertology.studies.designs.blocks import Tagged
+from bertology.studies.designs.parts import Gathered, gather, start_of
+from bertology.studies.designs.tables import head_table, labelled_table, with_bounds
 from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
@@ -24,22 +32,135 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
-    from bertology.stats.partial_means import PartialMeans
-    from bertology.stats.row_blocks import RowBlocks
 
 __all__ = ["TokenClasses", "TokenClassesResult"]
 
 Floats = NDArray[np.float64]
-
 KINDS = list(TokenClass)
+MATCHED = (*LINGUISTIC, TokenClass.PUNCTUATION)  # classes that other tokens can stand in for
+# What attention is divided among, and how people write it.
+PARTS = {"cls": "[CLS]", "sep": "[SEP]", "punctuation": "punctuation", "words": "words"}
 _TRENDS = (
     (TokenClass.CLS, 1, "cls_early_minus_late"),
     (TokenClass.SEP, -1, "sep_late_minus_early"),
 )
+# Column of `heads`: title and reading of the measure, with places for the class and a model.
+_MEASURED = {
+    "weight": (
+        "Attention to {0}",
+        "High: much attention of all tokens goes to {0}; the most attended one counts.",
+    ),
+    "excess": (
+        "Attention to {0} beyond matched words",
+        "Above 0: more goes to {0} than to as many other words at such places.",
+    ),
+    "change": (
+        "Change of the attention to {0} from {1}",
+        "Above 0: the head attends more to {0} than the same head of {1}.",
+    ),
+}
+# Figure: column of `heads`, and the classes that are shown.
+_GRIDS = {
+    "special": ("weight", SPECIAL[::-1]),
+    "classes": ("weight", tuple(kind for kind in KINDS if kind not in SPECIAL)),
+    "excess": ("excess", MATCHED),
+    "change": ("change", tuple(KINDS)),
+}
+
+
+class TokenClassesResult(Result):
+    """Attention to each class of tokens, by head.
+
+    Table `heads`: a row for each class and head with its weight, the weight that matched tokens
+    would get, and the excess; against another model also the change. Table `layers`: how each
+    layer divides its attention among [CLS], [SEP], punctuation and words.
+    """
+
+    def headline(self) -> str:
+        """How attention is divided, in the first and the last layer."""
+        table = self.tables["layers"].pivot(index="layer", columns="part", values="share")
+        shown = [
+            f"{of} {table[p].iloc[0]:.2f} → {table[p].iloc[-1]:.2f}" for p, of in PARTS.items()
+        ]
+        return f"Share of attention, first → last layer: {', '.join(shown)}"
+
+    def measures(self) -> Sequence[Measure]:
+        """Attention to each class, beyond matched words, and against the other model."""
+        return [*self._of_heads(), *(self._of_layers(part) for part in PARTS)]
+
+    def _of_heads(self) -> Iterator[Measure]:
+        table = self.tables["heads"]
+        for column in (c for c in _MEASURED if c in table):
+            for kind in (*SPECIAL, *(k for k in KINDS if k not in SPECIAL)):
+                rows = table[table["class"] == kind]
+                if rows[column].isna().all():  # none occurs, or nothing can stand in for [SEP]
+                    continue
+                tested = column != "weight"
+                if tested:
+                    rows = rows.assign(sure=rows[f"{column}_p"] < 1 - self.facts["level"])
+                title, reading = self._words(column, kind.plural)
+                yield Measure.of_column(
+                    rows,
+                    column,
+                    name=f"{column}-{kind}",
+                    title=title,
+                    unit="share of all attention",
+                    bounds=(f"{column}_low", f"{column}_high"),
+                    sure="sure" if tested else None,
+                    middle=0.0 if tested else None,
+                    reading=reading,
+                )
+
+    def _words(self, column: str, of: str) -> Iterator[str]:
+        """Title and reading of what a column says of some tokens."""
+        other = self.provenance.others.get("other", {}).get("name", "the other model")
+        return (text.format(of, short(str(other))) for text in _MEASURED[column])
+
+    def _of_layers(self, part: str) -> Measure:
+        table = self.tables["layers"]
+        return Measure.of_column(
+            table[table["part"] == part],
+            "share",
+            name=f"layer-share-{part}",
+            title=f"Attention of the layer to {PARTS[part]}",
+            unit="share of all attention",
+            bounds=("low", "high"),
+            reading=f"High: much of the layer's attention goes to {PARTS[part]}.",
+        )
+
+    def drawings(self) -> Sequence[Drawing]:
+        """The paper's Figure 6, the layers' profile, then grids of the other classes."""
+        measured = {m.name: m for m in self.measures()}
+        texts = self.tables["heads"].groupby("class")["n"].max()
+        found = {}
+        for name, (column, kinds) in _GRIDS.items():
+            shown = [kind for kind in kinds if f"{column}-{kind}" in measured]
+            if not shown:
+                continue
+            title, _ = self._words(column, "token classes")
+            _, reading = self._words(column, "the class")
+            found[name] = drawings.grids(
+                name,
+                [measured[f"{column}-{kind}"] for kind in shown],
+                self.about,
+                title=title,
+                reading=f"{reading} n is the number of texts that have such tokens.",
+                labels=[f"{kind.plural} (n = {texts[kind]})" for kind in shown],
+            )
+        found["layers"] = drawings.profile(
+            "layers",
+            [measured[f"layer-share-{part}"] for part in PARTS],
+            self.about,
+            title="What each layer attends to",
+            reading="The four add up to 1: where one rises, the others must fall.",
+            labels=list(PARTS.values()),
+        )
+        order = ("special", "layers", "classes", "excess", "change")
+        return [found[name] for name in order if name in found]
 
 
 @dataclass(frozen=True)
-class TokenClasses(TaggedStudy[TokenClassesResult]):
+class TokenClasses(Tagged):
     """Do heads attend to nouns, verbs, subjects, negations, or to [CLS] and [SEP]?
 
     Method: a token receives the sum of the weights that all tokens give it, divided by the number
@@ -55,7 +176,7 @@ class TokenClasses(TaggedStudy[TokenClassesResult]):
     excess of the class those words are in.
     """
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3  # quantities for claims are kept with the result
     needs: ClassVar[Needs] = Needs(
         capabilities=frozenset({"patterns"}), fields=frozenset({"text"}), head="base"
     )
@@ -67,8 +188,6 @@ class TokenClasses(TaggedStudy[TokenClassesResult]):
     bins: int = parameter(
         4, "Into how many stretches a text is cut to match positions.", minimum=1, maximum=64
     )
-    resamples: int = parameter(2000, "Resamples behind the correction.", minimum=100)
-    level: float = parameter(0.95, "Confidence level.", minimum=0.5, maximum=0.999)
 
     def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
         """Weights and expected weights of each class, example by example."""
@@ -82,6 +201,7 @@ class TokenClasses(TaggedStudy[TokenClassesResult]):
         shape = (len(block), len(KINDS), encoder.shape.layers, encoder.shape.heads)
         score, expected, share, before = (np.full(shape, np.nan, np.float32) for _ in range(4))
         even = np.zeros(len(block))  # what every token of an example would get alike
+        other = context.others.get("other")
         for read in classified_batches(
             encoder, block, bins=self.bins, batch_tokens=context.batch_tokens
         ):
@@ -91,182 +211,124 @@ class TokenClasses(TaggedStudy[TokenClassesResult]):
             encoder.run(batch, reduce={"layer.*.head.*.pattern": found})
             score[at], expected[at], share[at] = found.value()
             even[at] = 1 / batch.real.sum(1).cpu().numpy()
-            if other := context.others.get("other"):
+            if other:
                 found = ClassAttention(groups, words=(), signs=())
                 other.run(batch, reduce={"layer.*.head.*.pattern": found})
                 before[at] = found.value()[0]
             context.advance(len(batch))
         dims = ("example", "class", "layer", "head")
-        values: dict[str, Any] = {"score": (dims, score), "expected": (dims, expected)}
-        values |= {"share": (dims, share), "even": (("example",), even)}
-        if context.others.get("other"):
-            values["before"] = (dims, before)
+        values = {"score": score, "expected": expected, "share": share}
+        values |= {"before": before} if other else {}
         return xr.Dataset(
-            values,
+            {"even": ("example", even), **{name: (dims, array) for name, array in values.items()}},
             coords={"class": [str(k) for k in KINDS]},
             attrs={"first": start_of(part), "tagger": who},
         )
 
-    def conclude(
-        self, measured: Mapping[str, xr.Dataset], provenance: Provenance
-    ) -> TokenClassesResult:
+    def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
         """Means, excesses and changes with intervals, and what claims are judged on."""
-        seen = _Seen.of(in_order(measured))
+        seen = gather(
+            measured,
+            concatenate={
+                "shares": _shares,
+                "special": lambda part: _strongest(part, SPECIAL),
+                "linguistic": lambda part: _strongest(part, LINGUISTIC),
+                # [SEP]'s weight less what even attention gives.
+                "beyond even": lambda part: _strongest(part, [TokenClass.SEP]) - part["even"],
+            },
+            add={
+                "texts": lambda part: (
+                    np.isfinite(part["score"]).any(("layer", "head")).sum("example")
+                )
+            },
+            spool=("score", "expected", "before"),
+        )
         weights, table = self._heads(seen)
-        evidence = self._evidence(seen, weights, table)
-        facts = {"level": self.level, "examples": len(seen.shares), "tagger": seen.tagger}
-        tables = {"heads": table, "layers": self._layers(seen.shares)}
-        return TokenClassesResult(provenance, tables, evidence_array(evidence, facts))
+        shares = seen["shares"]  # (example, part, layer); the rest is words
+        shares = np.concatenate([shares, 1 - shares.sum(axis=1, keepdims=True)], axis=1)
+        mean, low, high = mean_intervals(shares, self.level)
+        by_layer = labelled_table(
+            {"part": PARTS, "layer": range(mean.shape[1])},
+            {"share": mean, "low": low, "high": high},
+        )
+        return self.result(
+            provenance,
+            {"heads": table, "layers": by_layer},
+            evidence=self._evidence(seen, weights, table),
+            facts={"examples": len(shares), "tagger": seen.facts["tagger"]},
+        )
 
-    def _heads(self, seen: _Seen) -> tuple[PartialMeans, pd.DataFrame]:
+    def _heads(self, seen: Gathered) -> tuple[PartialMeans, pd.DataFrame]:
         """A row for each class that occurs and each head."""
-        import pandas as pd
+        score, expected, before = (seen.spooled[n] for n in ("score", "expected", "before"))
+        there = np.flatnonzero(seen["texts"]).tolist()
 
-        from bertology.stats.row_blocks import RowBlocks
+        def beyond_expected(i: int) -> NDArray[np.float32]:
+            """None where other words cannot stand in; such rows take no part in the correction."""
+            return score.rows(i) - (expected.rows(i) if KINDS[i] in MATCHED else np.float32("nan"))
 
-        there = np.flatnonzero(seen.there).tolist()
-        layers, heads = np.indices(seen.score[0].shape[1:])
-        weights = self._means(RowBlocks(lambda: map(seen.score.rows, there)), least=0.0)
-        table = pd.DataFrame(
-            {
-                "class": np.repeat([str(KINDS[i]) for i in there], layers.size),
-                "layer": np.tile(layers.ravel(), len(there)),
-                "head": np.tile(heads.ravel(), len(there)),
-                "n": weights.n,
-                "weight": weights.value,
-                "weight_low": weights.low,
-                "weight_high": weights.high,
-                "weight_simultaneous_low": weights.simultaneous_low,
-                "weight_simultaneous_high": weights.simultaneous_high,
-            }
-        )
-        # Rows without numbers take no part in the correction; a corpus may lack all such classes.
-        beyond = RowBlocks(lambda: (seen.beyond_expected(i) for i in there))
-        _add(table, "excess", self._means(beyond))
-        table["expected"] = table["weight"] - table["excess"]
-        if len(seen.before):
-            change = RowBlocks(lambda: (seen.score.rows(i) - seen.before.rows(i) for i in there))
-            _add(table, "change", self._means(change))
-        return weights, table
-
-    def _means(self, rows: RowBlocks, *, least: float = -1.0) -> PartialMeans:
-        from bertology.stats.partial_means import partial_means
-
-        return partial_means(
-            rows,
-            within=(least, 1.0),  # differences of weights; a weight itself is not below 0
-            level=self.level,
-            resamples=self.resamples,
-            seed=self.seed,
-        )
-
-    def _layers(self, shares: Floats) -> pd.DataFrame:
-        """How each layer's attention is divided; the rest is words."""
-        import pandas as pd
-        from scipy.special import stdtrit
-
-        given = {part: shares[:, i] for i, part in enumerate(PARTS[:3])}
-        given["words"] = 1 - shares.sum(axis=1)
-        rows = []
-        for part, values in given.items():
-            n, mean = len(values), values.mean(axis=0)
-            half = np.full_like(mean, np.nan)
-            if n > 1:
-                spread = values.std(axis=0, ddof=1) / np.sqrt(n)
-                half = stdtrit(n - 1, 0.5 + self.level / 2) * spread
-            rows += [
-                {"part": part, "layer": i, "share": m, "low": m - h, "high": m + h}
-                for i, (m, h) in enumerate(zip(mean, half, strict=True))
-            ]
-        return pd.DataFrame(rows)
+        weights = self.means(RowBlocks(lambda: map(score.rows, there)), within=(0, 1))
+        excess = self.means(RowBlocks(lambda: map(beyond_expected, there)), within=(-1, 1))
+        columns = {
+            "n": weights.n,
+            "weight": weights.value,
+            "weight_low": weights.low,
+            "weight_high": weights.high,
+            "weight_simultaneous_low": weights.simultaneous_low,
+            "weight_simultaneous_high": weights.simultaneous_high,
+            **with_bounds("excess", excess),
+            "expected": weights.value - excess.value,
+        }
+        if len(before):
+            moved = RowBlocks(lambda: (score.rows(i) - before.rows(i) for i in there))
+            columns |= with_bounds("change", self.means(moved, within=(-1, 1)))
+        groups = ("class", [str(KINDS[i]) for i in there])
+        return weights, head_table(score[0].shape[1:], columns, groups=groups)
 
     def _evidence(
-        self, seen: _Seen, weights: PartialMeans, table: pd.DataFrame
-    ) -> dict[str, Estimate]:
-        from bertology.stats.contrasts import (
-            difference_of_halves,
-            ratio_of_largest,
-            ratio_of_means,
+        self, seen: Gathered, weights: PartialMeans, table: pd.DataFrame
+    ) -> dict[str, Estimate | None]:
+        linguistic, special = (
+            table["class"].isin(kinds).to_numpy() for kinds in (LINGUISTIC, SPECIAL)
         )
-
-        classes = table["class"].to_numpy()
-        marks = [np.isin(classes, [str(k) for k in kinds]) for kinds in (LINGUISTIC, SPECIAL)]
-        found: dict[str, Estimate | None] = {
-            "special_to_linguistic": ratio_of_means(seen.special, seen.linguistic, self.level),
-            "strongest_linguistic_to_special": ratio_of_largest(weights, *marks),
+        beyond = seen["beyond even"][np.isfinite(seen["beyond even"])]
+        found = {
+            "special_to_linguistic": ratio_of_means(
+                seen["special"], seen["linguistic"], self.level
+            ),
+            "strongest_linguistic_to_special": ratio_of_largest(weights, linguistic, special),
+            "sep_weight_beyond_even": mean_interval(beyond, self.level)
+            if beyond.size > 1
+            else None,
         }
-        beyond = seen.sep_beyond_even[np.isfinite(seen.sep_beyond_even)]
-        if beyond.size > 1:
-            found["sep_weight_beyond_even"] = mean_interval(beyond, self.level)
         by_layer = table.groupby(["class", "layer"])["weight"].mean()
         for kind, sign, name in _TRENDS:
-            if str(kind) in by_layer:
-                row = by_layer[str(kind)].to_numpy()
-                if np.isfinite(row).all():  # a layer may have lost all its heads
-                    found[name] = difference_of_halves(sign * row, self.level)
-        for column in ("excess", "change"):
-            for kind in LINGUISTIC if column in table else ():
-                found[f"{kind}_{column}"] = _best(table, str(kind), column, self.level)
-        return {name: e for name, e in found.items() if e is not None}
+            row = by_layer.get(kind, by_layer[:0]).to_numpy()
+            if row.size and np.isfinite(row).all():  # a layer may have lost all its heads
+                found[name] = difference_of_halves(sign * row, self.level)
+        for column in ("excess", "change") if "change" in table else ("excess",):
+            for kind in LINGUISTIC:
+                rows = table[table["class"] == kind]
+                found[f"{kind}_{column}"] = _largest(rows, column, self.level)
+        return found
 
 
-@dataclass(frozen=True)
-class _Seen:
-    """What the examples gave: weights by class on disk, a few numbers of each example at hand."""
-
-    score: Spooled  # (example, class, layer, head)
-    expected: Spooled
-    before: Spooled  # empty where no other model was asked
-    there: NDArray[np.bool_]  # which classes occur
-    tagger: str
-    shares: Floats  # (example, part, layer), mean over heads
-    special: Floats  # (example,): the weight of the strongest of these, mean over heads
-    linguistic: Floats
-    sep_beyond_even: Floats  # [SEP]'s weight, mean over heads, less what even attention gives
-
-    @classmethod
-    def of(cls, parts: Iterator[xr.Dataset]) -> _Seen:
-        """Go through the parts once."""
-        scores, expected, before = kept = Spooled(), Spooled(), Spooled()
-        there = np.zeros(len(KINDS), dtype=bool)
-        few: dict[str, list[Floats]] = {n: [] for n in ("shares", "special", "linguistic", "sep")}
-        tagger = ""
-        for part in parts:
-            for name, spooled in zip(("score", "expected", "before"), kept, strict=True):
-                if name in part:
-                    spooled.append(part[name].to_numpy())
-            score = part["score"]
-            there |= np.isfinite(score.to_numpy()).any(axis=(0, 2, 3))
-            of_parts = part["share"].sel({"class": [str(p) for p in PARTS[:3]]})
-            few["shares"].append(of_parts.mean("head").to_numpy())
-            for name, kinds in (("special", SPECIAL), ("linguistic", LINGUISTIC)):
-                strongest = score.sel({"class": [str(k) for k in kinds]}).max("class")
-                few[name].append(strongest.mean(("layer", "head")).to_numpy())
-            sep = score.sel({"class": str(TokenClass.SEP)}).mean(("layer", "head"))
-            # Parts of an earlier release do not say what even attention gives.
-            few["sep"].append((sep - part.get("even", np.nan)).to_numpy())
-            tagger = str(part.attrs["tagger"])
-        at_hand = [np.concatenate(values) for values in few.values()]
-        return cls(scores, expected, before, there, tagger, *at_hand)
-
-    def beyond_expected(self, kind: int) -> NDArray[Any]:
-        """Weights of a class less those expected (head, example); none where none are expected."""
-        rows = self.score.rows(kind)
-        matched = KINDS[kind] in MATCHED
-        return rows - self.expected.rows(kind) if matched else np.full_like(rows, np.nan)
+def _shares(part: xr.Dataset) -> NDArray[np.float32]:
+    """(example, part, layer), mean over heads: what [CLS], [SEP] and punctuation get."""
+    kinds = [str(kind) for kind in (*SPECIAL, TokenClass.PUNCTUATION)]
+    return part["share"].sel({"class": kinds}).mean("head").to_numpy()
 
 
-def _add(table: pd.DataFrame, name: str, means: PartialMeans) -> None:
-    table[name] = means.value
-    table[f"{name}_low"] = means.simultaneous_low
-    table[f"{name}_high"] = means.simultaneous_high
-    table[f"{name}_p"] = means.p_adjusted
+def _strongest(part: xr.Dataset, kinds: Sequence[TokenClass]) -> xr.DataArray:
+    """The weight of the strongest of these classes, mean over heads, in each example."""
+    score = part["score"].sel({"class": [str(kind) for kind in kinds]})
+    return score.max("class").mean(("layer", "head"))
 
 
-def _best(table: pd.DataFrame, kind: str, column: str, level: float) -> Estimate | None:
-    """The largest excess or increase of a class; the largest of all bounds cover the true one."""
-    rows = table[(table["class"] == kind) & table[f"{column}_low"].notna()]
-    if rows.empty:
+def _largest(rows: pd.DataFrame, column: str, level: float) -> Estimate | None:
+    """The largest excess or change of a class; the largest of all bounds cover the true one."""
+    known = rows[rows[f"{column}_low"].notna()]
+    if known.empty:
         return None
-    value, low, high = (rows[c].max() for c in (column, f"{column}_low", f"{column}_high"))
-    return Estimate(value, low, high, rows["n"].min(), level)
+    columns = (column, f"{column}_low", f"{column}_high")
+    return over_rows(known, lambda x: x.max(), columns, n=known["n"].min(), level=level)

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.data.words.classes import TokenClass
+from bertology.data.words.classes import BY_CORPUS, TokenClass
+from bertology.data.words.links import check_relation
 from bertology.errors import CapabilityError
 from bertology.parameters import parameter
+from bertology.report import drawings
+from bertology.results.comparison import over_rows
+from bertology.results.drawing import Drawing
+from bertology.results.measures import Measure, dashed
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
-from bertology.studies.answers.token_to_token import TokenToTokenResult
-from bertology.studies.designs.blocks import TaggedStudy, evidence_array, in_order, start_of
-from bertology.studies.designs.spooled import Spooled
+from bertology.stats.cross_fitting import cross_fitted
+from bertology.stats.partial_means import PartialMeans
+from bertology.stats.row_blocks import RowBlocks
+from bertology.studies.designs.blocks import Tagged
+from bertology.studies.designs.parts import Gathered, gather, start_of
+from bertology.studies.designs.tables import head_table, labelled_table, with_bounds
 from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
@@ -26,20 +35,160 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
-    from bertology.stats.partial_means import PartialMeans
-    from bertology.stats.row_blocks import RowBlocks
 
-__all__ = ["TokenToToken", "TokenToTokenResult", "cross_fitted"]
+__all__ = ["TokenToToken", "TokenToTokenResult"]
 
+Floats = NDArray[np.float64]
 FARTHEST = 10  # words to either side that a fixed offset may reach
 OFFSETS = [k for k in range(-FARTHEST, FARTHEST + 1) if k]
 DEFAULT = ("verb-subject", "noun-pronoun")
 KINDS = list(TokenClass)
-Floats = NDArray[np.float64]
+# Column of `links`: title with a place for the relation, where colours part, reading.
+_FOLLOWED = {
+    "excess": (
+        "{} links followed, beyond the best fixed offset",
+        0.0,
+        "Above 0: the head finds the linked word better than always looking so many words away.",
+    ),
+    "share": (
+        "{} links followed",
+        None,
+        "High: the word that the source attends to most is the linked one.",
+    ),
+    "selectivity": (
+        "{} links followed, beyond from other words",
+        0.0,
+        "Above 0: the head finds the word from its source more than from any other word.",
+    ),
+    "excess_with_special": (
+        "{} links followed, [CLS] and [SEP] in the running, beyond the best fixed offset",
+        0.0,
+        "Above 0: the linked word gets more than special tokens, too, and the offset is beaten.",
+    ),
+}
+_PUNCTUATED = ("sts-b", "rte", "qnli")  # where the paper saw [CLS] attend to punctuation most
+_LEAD = "sep_lead_from_cls"
+_PUBLISHED = "punctuation_over_sep_from_cls_where_published"
+_NO_LINKS = "not judged: this corpus annotates no links between words"
+_NO_CANDIDATE = "not judged: too few such links, or no head surely comes near the best fixed offset"
+
+
+class TokenToTokenResult(Result):
+    """How often each head's most attended word is the linked one, and what [CLS] attends to.
+
+    Table `links`: a row for each relation and head; `offsets`: the fixed offsets they are set
+    against; `first`: the weight that [CLS] gives to each class of tokens, by head.
+    """
+
+    def headline(self) -> str:
+        """The best head of each relation beside the best offset."""
+        shown = []
+        for relation, rows in self._relations():
+            if rows["share"].isna().all():
+                shown.append(f"{relation}: no links")
+                continue
+            best = rows.iloc[int(rows["share"].argmax())]
+            offset = best["share"] - best["excess"]
+            place = f"{best['layer']}.{best['head']}"
+            shown.append(f"{relation}: head {place} {best['share']:.2f}, offset {offset:.2f}")
+        return "; ".join(shown) + (f". {self._guessed}" if self._guessed else "")
+
+    @property
+    def _guessed(self) -> str:
+        """Says so where a tagger decided what is linked."""
+        who = self.facts["tagger"]
+        if who == BY_CORPUS or "noun-pronoun" not in dict(self._relations()):
+            return ""
+        return f"Nouns and pronouns: {who}; which belong together is guessed."
+
+    def _relations(self) -> list[tuple[str, pd.DataFrame]]:
+        if "links" not in self.tables:
+            return []
+        return [(str(r), t) for r, t in self.tables["links"].groupby("relation", sort=False)]
+
+    def measures(self) -> Sequence[Measure]:
+        """How well each head follows each relation, and what it gives from [CLS] to classes."""
+        found = [m for one in self._relations() for m in self._followed(*one)]
+        return [*found, *self._from_cls("head"), *self._from_cls("layer")]
+
+    def _followed(self, relation: str, rows: pd.DataFrame) -> Iterator[Measure]:
+        # Better than the offset and than from other words, corrected for both questions.
+        tests = rows[["excess_p", "selectivity_p"]].max(axis=1)
+        gains = rows[["excess", "selectivity"]].min(axis=1)
+        judged = rows.assign(sure=(tests < (1 - self.facts["level"]) / 2) & (gains > 0))
+        for column, (title, middle, reading) in _FOLLOWED.items():
+            yield Measure.of_column(
+                judged,
+                column,
+                name=f"{dashed(relation)}-{dashed(column)}",
+                title=title.format(relation),
+                unit="% of links" if column == "share" else "points (% of links)",
+                bounds=(f"{column}_low", f"{column}_high"),
+                sure="sure" if column == "excess" else None,
+                scale=100.0,
+                middle=middle,
+                reading=reading,
+            )
+
+    def _from_cls(self, one: str) -> Iterator[Measure]:
+        """What [CLS] gives to each class, by head or by layer."""
+        if "first" not in self.tables:
+            return
+        of_layers, table = one == "layer", self.tables["first"]
+        prefix, where = ("layer-", " in the layer") if of_layers else ("", "")
+        for kind in KINDS:
+            rows = table[table["class"] == kind]
+            if rows.empty:
+                continue
+            if of_layers:  # the mean over heads that are left
+                rows = rows.groupby("layer")[["weight"]].mean().reset_index()
+            yield Measure.of_column(
+                rows,
+                "weight",
+                name=f"{prefix}from-cls-to-{kind}",
+                title=f"Attention from [CLS] to {kind.plural}{where}",
+                unit="attention weight",
+                reading=f"High: [CLS] attends much to {kind.plural}; the most attended one counts.",
+            )
+
+    def drawings(self) -> Sequence[Drawing]:
+        """The paper's Figure 7 for the final layer and over layers; a grid for each relation."""
+        found = []
+        for one, where in (("head", "in the last layer"), ("layer", "by layer (mean over heads)")):
+            if measures := list(self._from_cls(one)):
+                found.append(
+                    drawings.rows(
+                        f"first-{one}s",
+                        measures,
+                        self.about,
+                        title=f"What [CLS] attends to {where}",
+                        reading="The most attended token of a class counts; mean over texts that "
+                        "have one.",
+                        labels=[TokenClass(m.name.rpartition("-")[2]).plural for m in measures],
+                    )
+                )
+        return [*found, *(self._grid(*one) for one in self._relations())]
+
+    def _grid(self, relation: str, rows: pd.DataFrame) -> Drawing:
+        excess, _, _, with_special = self._followed(relation, rows)
+        reading = (
+            "A link counts as followed if its target is the word that the source attends to most: "
+            "left among words, right with [CLS] and [SEP] in the running. The best fixed offset is "
+            "a place such as the word before."
+        )
+        return drawings.grids(
+            relation.replace(":", "-"),
+            [excess, with_special],
+            self.about,
+            title=f"Heads that follow {relation} links beyond the best fixed offset",
+            reading=f"{reading} {self._guessed if relation == 'noun-pronoun' else ''}".strip(),
+            labels=["among words", "special tokens too"],
+            sure="are surely better than the offset, and than from other words, corrected",
+        )
 
 
 @dataclass(frozen=True)
-class TokenToToken(TaggedStudy[TokenToTokenResult]):
+class TokenToToken(Tagged):
     """Do heads link verbs with their subjects and nouns with pronouns; what does [CLS] attend to?
 
     Method: for each link the word that a head attends to most from the source (the source itself
@@ -58,7 +207,7 @@ class TokenToToken(TaggedStudy[TokenToTokenResult]):
     subjects need annotated syntax; without it, only [CLS] is looked at by default.
     """
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3  # quantities for claims are kept with the result
     needs: ClassVar[Needs] = Needs(
         capabilities=frozenset({"patterns"}), fields=frozenset({"text"}), head="base"
     )
@@ -67,33 +216,23 @@ class TokenToToken(TaggedStudy[TokenToTokenResult]):
     relations: tuple[str, ...] = parameter(
         (), "Relations such as verb-subject or obj; by default those of the paper, where annotated."
     )
-    resamples: int = parameter(2000, "Resamples behind the correction.", minimum=100)
-    level: float = parameter(0.95, "Confidence level.", minimum=0.5, maximum=0.999)
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
         """Refuse relations and annotation that the corpus does not have."""
         from bertology.annotated.tagged_batches import added_fields
-        from bertology.data.words.links import check_relation
 
         super().check(encoder, corpus)
-        if corpus is None:
-            return
-        for relation in self.relations:
-            check_relation(relation, corpus, added=added_fields(corpus, self.tagger))
+        if corpus is not None:
+            for relation in self.relations:
+                check_relation(relation, corpus, added=added_fields(corpus, self.tagger))
 
     def _asked(self, corpus: Corpus) -> list[str]:
         """The relations given; by default those of the paper that the corpus itself annotates."""
-        from bertology.data.words.links import check_relation
-
-        if self.relations:
-            return list(self.relations)
-        found = []
-        for relation in DEFAULT:
-            try:
+        found = list(self.relations)
+        for relation in () if found else DEFAULT:
+            with suppress(CapabilityError):
                 check_relation(relation, corpus)
-            except CapabilityError:
-                continue
-            found.append(relation)
+                found.append(relation)
         return found
 
     def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
@@ -137,230 +276,119 @@ class TokenToToken(TaggedStudy[TokenToTokenResult]):
             attrs={"first": start_of(part), "tagger": who},
         )
 
-    def conclude(
-        self, measured: Mapping[str, xr.Dataset], provenance: Provenance
-    ) -> TokenToTokenResult:
+    def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
         """Shares of followed links against cross-fitted offsets, and what [CLS] attends to."""
-        seen = _Seen.of(in_order(measured))
-        tables, evidence = self._links(seen) if seen.relations else ({}, {})
-        table, of_first = self._first(seen)
-        if not table.empty:
-            tables["first"] = table
-        facts = {"level": self.level, "examples": len(seen.offsets), "tagger": seen.tagger}
-        arrays = evidence_array(evidence | of_first, facts)
-        return TokenToTokenResult(provenance, tables, arrays)
-
-    def _means(
-        self,
-        rows: NDArray[Any] | RowBlocks,
-        *,
-        reach: float = 0.0,
-        families: int = 1,
-        least: float = -1.0,
-    ) -> PartialMeans:
-        """Means whose bounds hold for all rows; with several families, for all of them."""
-        from bertology.stats.partial_means import partial_means
-
-        level = 1 - (1 - self.level) / families
-        return partial_means(
-            rows,
-            reach=reach,
-            within=(
-                least,
-                1.0,
-            ),  # differences of shares and weights; these themselves are not below 0
-            level=level,
-            resamples=self.resamples,
-            seed=self.seed,
+        seen = gather(
+            measured,
+            concatenate={
+                "offsets": lambda part: part["offsets"],  # (example, relation, offset)
+                # (example, class): what [CLS] gives in the last layer, mean over heads.
+                "last": lambda part: part["first"].to_numpy()[:, :, -1].mean(axis=-1),
+            },
+            add={  # (class, layer, head), over examples that have the class
+                "sums": lambda part: np.nansum(part["first"].to_numpy(), 0, dtype=np.float64),
+                "counts": lambda part: np.isfinite(part["first"].to_numpy()).sum(axis=0),
+            },
+            spool=("hits", "with_special", "elsewhere"),
+        )
+        tables = self._links(seen) if seen.labels("relation") else {}
+        evidence = _followed(tables["links"], self.level) if tables else {}
+        if seen["counts"].any():
+            tables["first"] = _first(seen["sums"], seen["counts"])
+            evidence |= self._sep_from_cls(seen)
+        # The paper says one thing of three tasks only, and another of all but these.
+        reasons = {_PUBLISHED: "not judged: the paper says it of STS-B, RTE and QNLI only"}
+        if provenance.corpus_name in _PUNCTUATED:
+            reasons = {_LEAD: "not judged: the paper excepts STS-B, RTE and QNLI"}
+            evidence[_PUBLISHED] = evidence.get("punctuation_over_sep_from_cls")
+            evidence[_LEAD] = None
+        return self.result(
+            provenance,
+            tables,
+            evidence=evidence,
+            reasons=reasons | {"": _NO_CANDIDATE if "links" in tables else _NO_LINKS},
+            facts={"examples": len(seen["offsets"]), "tagger": seen.facts["tagger"]},
         )
 
-    def _links(self, seen: _Seen) -> tuple[dict[str, pd.DataFrame], dict[str, Estimate]]:
-        import pandas as pd
-
-        from bertology.stats.row_blocks import RowBlocks
-
-        base, offsets = cross_fitted(seen.offsets)
-        hits, special, elsewhere = seen.hits.rows, seen.with_special.rows, seen.elsewhere.rows
-        relations, each = seen.relations, range(len(seen.relations))
-        share, excess, selective, all_excess = (
-            # A link may be hit or missed; excess and selectivity are judged together.
-            self._means(
-                RowBlocks(partial(map, of_relation, each)), reach=1.0, families=2, least=least
-            )
-            for of_relation, least in (
-                (hits, 0.0),
-                (lambda r: hits(r) - base[:, r], -1.0),
-                (lambda r: hits(r) - elsewhere(r), -1.0),
-                (lambda r: special(r) - base[:, r], -1.0),
-            )
+    def _links(self, seen: Gathered) -> dict[str, pd.DataFrame]:
+        """How often each head and each offset finds the linked word."""
+        base, offsets = cross_fitted(seen["offsets"])
+        hits, special, elsewhere = (
+            seen.spooled[name].rows for name in ("hits", "with_special", "elsewhere")
         )
-        layers, heads = np.indices(seen.sums.shape[1:])
-        table = pd.DataFrame(
-            {
-                "relation": np.repeat(relations, layers.size),
-                "layer": np.tile(layers.ravel(), len(relations)),
-                "head": np.tile(heads.ravel(), len(relations)),
-                "n": excess.n,
-                "share": share.value,
-                "share_low": share.simultaneous_low,
-                "share_high": share.simultaneous_high,
-                "excess": excess.value,
-                "excess_low": excess.simultaneous_low,
-                "excess_high": excess.simultaneous_high,
-                "excess_p": excess.p_adjusted,
-                "selectivity": selective.value,
-                "selectivity_low": selective.simultaneous_low,
-                "selectivity_high": selective.simultaneous_high,
-                "selectivity_p": selective.p_adjusted,
-                "share_with_special": all_excess.value + (share.value - excess.value),
-                "excess_with_special": all_excess.value,
-                "excess_with_special_low": all_excess.simultaneous_low,
-                "excess_with_special_high": all_excess.simultaneous_high,
-            }
-        )
-        near = pd.DataFrame(
-            {
-                "relation": np.repeat(relations, len(OFFSETS)),
-                "offset": np.tile(OFFSETS, len(relations)),
-                "share": offsets.ravel(),
-            }
-        )
-        evidence: dict[str, Estimate] = {}
-        for relation, rows in table[table["excess_low"].notna()].groupby("relation", sort=False):
-            evidence |= _judged(str(relation), rows, self.level)
-        return {"links": table, "offsets": near}, evidence
+        relations = seen.labels("relation")
 
-    def _first(self, seen: _Seen) -> tuple[pd.DataFrame, dict[str, Estimate]]:
-        """What [CLS] gives to each class, and by how much [SEP] leads in the last layer."""
-        import pandas as pd
+        def means(of: Callable[[int], NDArray[np.floating]], least: float = -1.0) -> PartialMeans:
+            """A link may be hit or missed; excess and selectivity are judged together."""
+            blocks = RowBlocks(partial(map, of, range(len(relations))))
+            return self.means(blocks, within=(least, 1), reach=1.0, families=2)
 
-        there = seen.counts.max(axis=(1, 2)) > 0
-        if not there.any():
-            return pd.DataFrame(), {}
-        kinds = [k for k, occurs in zip(KINDS, there, strict=True) if occurs]
-        layers, heads = np.indices(seen.sums.shape[1:])
-        sums, counts = seen.sums[there], seen.counts[there]
-        means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)  # of heads that are left
-        table = pd.DataFrame(
-            {
-                "class": np.repeat([str(k) for k in kinds], layers.size),
-                "layer": np.tile(layers.ravel(), len(kinds)),
-                "head": np.tile(heads.ravel(), len(kinds)),
-                "n": np.repeat(counts.max(axis=(1, 2)), layers.size),
-                "weight": means.ravel(),
-            }
-        )
+        share = means(hits, 0.0)
+        excess = means(lambda r: hits(r) - base[:, r])
+        among_all = means(lambda r: special(r) - base[:, r])
+        columns = {
+            "n": excess.n,
+            **with_bounds("share", share, p=False),
+            **with_bounds("excess", excess),
+            **with_bounds("selectivity", means(lambda r: hits(r) - elsewhere(r))),
+            "share_with_special": among_all.value + (share.value - excess.value),
+            **with_bounds("excess_with_special", among_all, p=False),
+        }
+        shape = seen["sums"].shape[1:]
+        return {
+            "links": head_table(shape, columns, groups=("relation", relations)),
+            "offsets": labelled_table(
+                {"relation": relations, "offset": OFFSETS}, {"share": offsets}
+            ),
+        }
+
+    def _sep_from_cls(self, seen: Gathered) -> dict[str, Estimate | None]:
+        """By how much [SEP] leads in what [CLS] gives in the last layer."""
+        there = seen["counts"].any(axis=(1, 2))
+        kinds = np.array(KINDS)[there].tolist()
         if TokenClass.SEP not in kinds or len(kinds) < 2:
-            return table, {}
-        last = seen.last[:, there].T  # (class, example)
-        sep = kinds.index(TokenClass.SEP)
-        own = self._means(last[sep][None], least=0.0)
-        evidence = {"sep_weight_from_cls": own.estimate(0)} if np.isfinite(own.low[0]) else {}
-        if TokenClass.PUNCTUATION in kinds:
-            ahead = self._means((last[kinds.index(TokenClass.PUNCTUATION)] - last[sep])[None])
-            if np.isfinite(ahead.low[0]):
-                evidence["punctuation_over_sep_from_cls"] = ahead.estimate(0)
-        leads = self._means(last[sep] - np.delete(last, sep, axis=0))
-        others = np.array([k for k in kinds if k is not TokenClass.SEP])
-        # The paper counts [CLS] among the classes, so the claim does; the other is told too.
-        for name, among in (
-            ("sep_lead_from_cls", np.ones(others.size, dtype=bool)),
-            ("sep_lead_from_cls_but_for_itself", others != TokenClass.CLS),
-        ):
-            if lead := _smallest(leads, among):
-                evidence[name] = lead
-        return table, evidence
+            return {}
+        last = dict(zip(kinds, seen["last"][:, there].T, strict=True))  # class: (example,)
+        sep = last.pop(TokenClass.SEP)
+        leads = self.means(sep - np.stack(list(last.values())), within=(-1, 1))
+        found = {
+            "sep_weight_from_cls": self.means(sep[None], within=(0, 1)).estimate(0),
+            # The paper counts [CLS] among the classes, so the claim does; the other is told too.
+            _LEAD: leads.smallest(),
+            f"{_LEAD}_but_for_itself": leads.smallest(np.array(list(last)) != TokenClass.CLS),
+        }
+        if TokenClass.PUNCTUATION in last:
+            ahead = self.means((last[TokenClass.PUNCTUATION] - sep)[None], within=(-1, 1))
+            found["punctuation_over_sep_from_cls"] = ahead.estimate(0)
+        return found
 
 
-@dataclass(frozen=True)
-class _Seen:
-    """What the examples gave: shares by relation on disk, a few numbers of each at hand."""
+def _first(sums: Floats, counts: Floats) -> pd.DataFrame:
+    """What [CLS] gives to each class that occurs; nothing where a head is gone."""
+    texts = counts.max(axis=(1, 2))  # of each class
+    means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)[texts > 0]
+    columns = {"n": np.broadcast_to(texts[texts > 0, None, None], means.shape), "weight": means}
+    kinds = [str(k) for k, occurs in zip(KINDS, texts > 0, strict=True) if occurs]
+    return head_table(means.shape[1:], columns, groups=("class", kinds))
 
-    relations: list[str]
-    hits: Spooled  # (example, relation, layer, head)
-    with_special: Spooled
-    elsewhere: Spooled
-    offsets: NDArray[Any]  # (example, relation, offset)
-    sums: Floats  # (class, layer, head): weights that [CLS] gives, over examples with the class
-    counts: NDArray[np.int64]  # (class, layer, head): how many these are
-    last: NDArray[Any]  # (example, class): the same in the last layer, mean over heads
-    tagger: str
 
-    @classmethod
-    def of(cls, parts: Iterator[xr.Dataset]) -> _Seen:
-        """Go through the parts once."""
-        hits, with_special, elsewhere = kept = Spooled(), Spooled(), Spooled()
-        offsets, last, sums, counts = [], [], [], []
-        relations, tagger = [], ""
-        for part in parts:
-            for name, spooled in zip(("hits", "with_special", "elsewhere"), kept, strict=True):
-                spooled.append(part[name].to_numpy())
-            offsets.append(part["offsets"].to_numpy())
-            first = part["first"].to_numpy()
-            last.append(first[:, :, -1].mean(axis=-1))
-            sums.append(np.nansum(first, axis=0, dtype=np.float64))
-            counts.append(np.isfinite(first).sum(axis=0))
-            relations = [str(r) for r in part["relation"].to_numpy()]
-            tagger = str(part.attrs["tagger"])
-        return cls(
-            relations,
-            hits,
-            with_special,
-            elsewhere,
-            np.concatenate(offsets),
-            np.sum(sums, axis=0),
-            np.sum(counts, axis=0),
-            np.concatenate(last),
-            tagger,
+def _followed(links: pd.DataFrame, level: float) -> dict[str, Estimate | None]:
+    """Of each relation, the best head's gain over the offset and over itself from elsewhere.
+
+    Whichever is less. As a candidate's only where some head does follow the links.
+    """
+    found: dict[str, Estimate | None] = {}
+    for relation, rows in links[links["excess_low"].notna()].groupby("relation", sort=False):
+        bounds = ("", "_low", "_high")
+        gains = rows[[]].assign(
+            **{f"gain{b}": rows[[f"excess{b}", f"selectivity{b}"]].min(axis=1) for b in bounds}
         )
-
-
-def cross_fitted(offsets: NDArray[Any]) -> tuple[Floats, Floats]:
-    """What the best offset scores in each example (N, R), chosen on the other half; all means.
-
-    Halves are the examples of even and of odd number, so that a file's order does not matter.
-    """
-    means = _mean(offsets)
-    base = np.full(offsets.shape[:2], np.nan)
-    for half in (0, 1):
-        best = _mean(offsets[1 - half :: 2]).argmax(axis=-1)  # (R,)
-        base[half::2] = np.take_along_axis(offsets[half::2], best[None, :, None], axis=2)[..., 0]
-    return base, means
-
-
-def _mean(values: NDArray[Any]) -> Floats:
-    """Over the first axis, NaN left out; -1 (below any share) where there is nothing else."""
-    there = np.isfinite(values)
-    total = np.where(there, values, 0).sum(axis=0, dtype=np.float64)
-    found: Floats = np.where(there.any(axis=0), total / np.maximum(there.sum(axis=0), 1), -1.0)
+        # The largest of each bound: another head than the one that did best here may be the best.
+        columns = ("gain", "gain_low", "gain_high")
+        best = over_rows(gains, lambda x: x.max(), columns, n=rows["n"].min(), level=level)
+        name = str(relation).replace("-", "_").replace(":", "_")
+        found[f"{name}_excess"] = best
+        # Where no head surely comes near the offset, there is no candidate to speak of.
+        if (rows["share_low"] > 0.75 * (rows["share"] - rows["excess"])).any():
+            found[f"{name}_candidate_excess"] = best
     return found
-
-
-def _smallest(means: PartialMeans, among: NDArray[Any]) -> Estimate | None:
-    """The smallest of some means: bounds that hold for each hold for the smallest."""
-    known = np.asarray(among, dtype=bool) & np.isfinite(means.simultaneous_low)
-    if not known.any():
-        return None
-    bounds = (means.value, means.simultaneous_low, means.simultaneous_high)
-    value, low, high = (float(b[known].min()) for b in bounds)
-    return Estimate(value, low, high, int(means.n[known].min()), means.level)
-
-
-def _judged(relation: str, rows: pd.DataFrame, level: float) -> dict[str, Estimate]:
-    """The best head's gain over offset and over itself from elsewhere, whichever is less.
-
-    As a candidate's only where some head does follow the links.
-    """
-    gains = {
-        bound: rows[[f"excess{bound}", f"selectivity{bound}"]].min(axis=1).to_numpy()
-        for bound in ("", "_low", "_high")
-    }
-    name = relation.replace("-", "_").replace(":", "_")
-    # The largest of each bound: another head than the one that did best here may be the best.
-    value, low, high = (float(np.nanmax(gains[bound])) for bound in ("", "_low", "_high"))
-    found = Estimate(value, low, high, int(rows["n"].min()), level)
-    evidence = {f"{name}_excess": found}
-    # Where no head surely comes near the offset, there is no candidate to speak of.
-    if (rows["share_low"] > 0.75 * (rows["share"] - rows["excess"])).any():
-        evidence[f"{name}_candidate_excess"] = found
-    return evidence

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -76,7 +77,12 @@ def gather(
 def _takers(given: Mapping[str, Take] | Iterable[str]) -> dict[str, Take]:
     if isinstance(given, Mapping):
         return dict(given)
-    return {name: (lambda part, name=name: part[name].to_numpy()) for name in given}
+    return {name: partial(_variable, name=name) for name in given}
+
+
+def _variable(part: xr.Dataset, name: str) -> NDArray[np.generic]:
+    found: NDArray[np.generic] = part[name].to_numpy()
+    return found
 
 
 def start_of(part: str) -> int:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,29 +13,37 @@ if TYPE_CHECKING:
 
     from bertology.stats.partial_means import PartialMeans
 
-__all__ = ["head_table", "with_bounds"]
+__all__ = ["head_table", "labelled_table", "with_bounds"]
+
+
+def labelled_table(
+    labels: Mapping[str, Iterable[object]], columns: Mapping[str, ArrayLike]
+) -> pd.DataFrame:
+    """One row for each combination of labels, the last label changing fastest.
+
+    Columns are arrays in this order, of any shape.
+    """
+    import pandas as pd
+
+    known = {name: np.array(list(values)) for name, values in labels.items()}
+    places = np.indices([len(values) for values in known.values()])
+    first = {n: v[at.ravel()] for (n, v), at in zip(known.items(), places, strict=True)}
+    return pd.DataFrame({**first, **{name: np.ravel(column) for name, column in columns.items()}})
 
 
 def head_table(
-    layers: int,
-    heads: int,
+    shape: tuple[int, ...],
     columns: Mapping[str, ArrayLike],
     *,
     groups: tuple[str, Sequence[str]] | None = None,
 ) -> pd.DataFrame:
     """One row for each head, layer by layer; with `groups` (column, values), for each group.
 
-    Columns are arrays in this order, of any shape.
+    `shape` is the number of layers and of heads.
     """
-    import pandas as pd
-
-    layer, head = (index.ravel() for index in np.indices((layers, heads)))
-    first: dict[str, Any] = {"layer": layer, "head": head}
-    if groups is not None:
-        name, values = groups
-        first = {name: np.repeat(list(values), layers * heads)}
-        first |= {"layer": np.tile(layer, len(values)), "head": np.tile(head, len(values))}
-    return pd.DataFrame({**first, **{name: np.ravel(column) for name, column in columns.items()}})
+    layers, heads = shape
+    labels: dict[str, Sequence[object]] = {} if groups is None else dict([groups])
+    return labelled_table(labels | {"layer": range(layers), "head": range(heads)}, columns)
 
 
 def with_bounds(name: str, means: PartialMeans, *, p: bool = True) -> dict[str, ArrayLike]:

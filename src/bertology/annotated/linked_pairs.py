@@ -1,0 +1,61 @@
+"""Attention between linked words, and between unlinked ones that are like them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertology.annotated.words import words_of
+from bertology.data.words.link_limits import LinkedSentence
+from bertology.data.words.link_moves import KINDS, LinkedPieces, comparisons, pieces_of
+from bertology.data.words.piece_words import words_of_first_text
+
+if TYPE_CHECKING:
+    from bertology.model.encoder import Encoder
+
+__all__ = ["in_pieces", "pair_weights"]
+
+
+def in_pieces(
+    encoder: Encoder, sentences: Sequence[LinkedSentence], direction: str
+) -> list[LinkedPieces]:
+    """Links between words as links between pieces; sentences in which some are cut are left out."""
+    read = words_of(encoder, [s.example for s in sentences], words=words_of_first_text)
+    found = [pieces_of(s, r.alignment, direction) for s, r in zip(sentences, read, strict=True)]
+    return [pieces for pieces in found if pieces is not None]
+
+
+def pair_weights(
+    encoder: Encoder,
+    sentences: Sequence[LinkedPieces],
+    *,
+    draws: int,
+    seed: int,
+    batch_tokens: int,
+    done: Callable[[int], None],
+) -> NDArray[np.float32]:
+    """(sentence, pairs, layer, head): the largest weight of linked pairs, then of each comparison.
+
+    Of each kind of comparison `draws` are made; NaN where none is possible.
+    """
+    from bertology.model.reducers.pair_maxima import Aim, PairMaxima
+
+    width, shape = 1 + len(KINDS), encoder.shape
+    if not sentences:
+        return np.zeros((0, width, shape.layers, shape.heads), np.float32)
+    wanted = [[(s.pairs, i * width)] for i, s in enumerate(sentences)]
+    for i, moved in enumerate(comparisons(sentences, draws=draws, seed=seed)):
+        for kind, drawn in moved.items():
+            for host, pairs in drawn:
+                wanted[host].append((pairs, i * width + 1 + KINDS.index(kind)))
+    maxima = PairMaxima(shape, len(sentences) * width)
+    texts = [s.text for s in sentences]
+    for batch in encoder.batches(texts, tokens_per_batch=batch_tokens):
+        aims = [Aim(r, *a) for r, at in enumerate(batch.indices) for a in wanted[at]]
+        maxima.aim(aims)
+        encoder.run(batch, reduce={"layer.*.head.*.pattern": maxima})
+        done(len(batch))
+    return maxima.means().reshape(len(sentences), width, shape.layers, shape.heads)

@@ -1,1 +1,0 @@
-"""Results of studies whose own file would be too long with them."""
