@@ -208,11 +208,10 @@ def _show_files(result: Result, to: Path, lesson: Lesson) -> None:
     from bertology.results.rendering import render
 
     say("The figure", style="bold")
-    draw = result.figures()["heads"]
     for kind in ("png", "svg"):
         path = to / f"heads.{kind}"
         try:
-            path.write_bytes(render(draw(), kind))
+            path.write_bytes(render(result.plot("heads"), kind))
         except OSError as error:
             raise StoreError(
                 f"{path} cannot be written: {error.strerror or error}.",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from bertology.metrics import Metric
 from bertology.stats import Estimate, PairedEffects, mean_interval, rank_correlation
@@ -43,7 +43,7 @@ _COLUMNS = (
 _EFFECT = ("difference", "simultaneous_low", "simultaneous_high")
 
 
-def effects_table(effects: PairedEffects, names: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
+def effects_table(effects: PairedEffects, names: Mapping[str, ArrayLike]) -> pd.DataFrame:
     """One row per variant: `names` (what was changed), scores, differences, intervals, tests.
 
     `sure` says that the difference is there after correction for all rows of the table.

@@ -113,6 +113,8 @@ class MapTypesResult(Result):
     `example_map`: a few maps of each type, with tokens and recipes, where a text is short enough.
     """
 
+    place: ClassVar[int] = 1
+
     def headline(self) -> str:
         """The overall shares."""
         return ", ".join(
@@ -235,6 +237,7 @@ class MapTypes(Sampled):
         capabilities=frozenset({"patterns"}), fields=frozenset({"text"}), head="base"
     )
     result_type: ClassVar[type[Result]] = MapTypesResult
+    standard: ClassVar[bool] = True
     all_heads: ClassVar[bool] = True
     fills_gpu: ClassVar[bool] = True
     # A GPU names the types of many maps for little more than those of few.
@@ -251,12 +254,12 @@ class MapTypes(Sampled):
         import xarray as xr
 
         from bertology.annotated.map_types.reading import read_batches
-        from bertology.model.reducers.map_measures import MEASURES
+        from bertology.model.reducers.map_measures import MAP_MEASURES
 
         block, shape = self.of_block(part, corpus), encoder.shape
         texts, lengths = block.texts, np.zeros(len(block), np.int64)
         types = np.zeros((len(texts), shape.layers, shape.heads), np.uint8)
-        sums = np.zeros((len(MEASURES), shape.layers, shape.heads))
+        sums = np.zeros((len(MAP_MEASURES), shape.layers, shape.heads))
         batches = encoder.batches(texts, tokens_per_batch=context.batch_tokens)
         for reading in read_batches(encoder, batches, measures=self.measures):
             here = list(reading.batch.indices)
@@ -268,7 +271,7 @@ class MapTypes(Sampled):
         data = xr.Dataset({"type": (dims, types)}, attrs=facts)
         if self.measures:
             data["measure"] = (("name", "layer", "head"), sums)
-            data = data.assign_coords(name=list(MEASURES))
+            data = data.assign_coords(name=list(MAP_MEASURES))
         places, batch_tokens = choose(types, lengths), context.batch_tokens
         return add_kept(data, record(encoder, block, types, places, batch_tokens=batch_tokens))
 

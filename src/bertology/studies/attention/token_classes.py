@@ -181,6 +181,7 @@ class TokenClasses(Tagged):
         capabilities=frozenset({"patterns"}), fields=frozenset({"text"}), head="base"
     )
     result_type: ClassVar[type[Result]] = TokenClassesResult
+    standard: ClassVar[bool] = True
 
     other: str = parameter(
         "", "Show the change from this model, e.g. the pre-trained one.", model=True

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from bertology.errors import DataError
 from bertology.metrics import Metric, find_metric
@@ -207,9 +207,7 @@ class HeadSweep(Blocks):
         main = "accuracy" if task is None else task.metrics[0]
         return {"kind": kind, "metric": self.metric or main}
 
-    def effects(
-        self, answers: Answers, table: str, names: Mapping[str, Sequence[Any]]
-    ) -> pd.DataFrame:
+    def effects(self, answers: Answers, table: str, names: Mapping[str, ArrayLike]) -> pd.DataFrame:
         """A row for each variant of a table, named by the columns `names`; corrected for all."""
         rows = answers.rows_of(table)
         effects = paired_bootstrap(

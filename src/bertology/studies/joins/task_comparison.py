@@ -148,11 +148,12 @@ class TaskComparison(Join):
         sides = [_within_layers(r) for r in (one, other)]
         return rank_correlation(*sides, resamples=self.resamples, level=strict, seed=self.seed)
 
-    def _same_types(self, one: Result, other: Result, strict: float) -> Estimate:
+    def _same_types(self, one: Result, other: Result, strict: float) -> Estimate | None:
         here, there = ([str(t) for t in _heads(r)["type"]] for r in (one, other))
         kinds = sorted({*here, *there})
-        resampling = {"level": strict, "resamples": self.resamples, "seed": self.seed}
-        return cohens_kappa(here, there, kinds, **resampling).kappa
+        return cohens_kappa(
+            here, there, kinds, level=strict, resamples=self.resamples, seed=self.seed
+        ).kappa
 
 
 def _by_study(results: Sequence[Result], name: str) -> dict[str, dict[str, Result]]:

@@ -259,7 +259,8 @@ class ArchitectureSweep(PretrainingTrials):
                 for kind, values in zip(Curve._fields, zip(*found, strict=True), strict=True):
                     arrays[f"{name}_{kind}"] = ("seed", f"{name}_evaluation"), np.stack(values)
             cost = self._shallow_cost(runs)
-            saved = [self._saved(*both, cost) for both in zip(*curves.values(), strict=True)]
+            pairs = zip(curves[BASE], curves[STACKED], strict=True)
+            saved = [self._saved(base, stacked, cost) for base, stacked in pairs]
             tables["stacking"] = pd.DataFrame(saved).rename_axis("seed").reset_index()
             evidence["stacking_time_saved"] = runs.over_seeds(tables["stacking"]["time_saved"])
         return self.judged(

@@ -28,7 +28,7 @@ class Curve(NamedTuple):
         return cls(*np.array(seen, dtype=np.float64).T)
 
     def reaches(self, loss: float) -> tuple[float, float]:
-        """The update and the second, between evaluations, at which it does; NaN if it never does."""
+        """The update and the second at which it does, between evaluations; NaN if it never does."""
         under = np.flatnonzero(self.loss <= loss)
         if not under.size:
             return math.nan, math.nan

@@ -60,8 +60,8 @@ class Trial:
     model: Any  # BertForPreTraining
     log: list[dict[str, Any]]
     numbers: dict[str, float]
-    """The `TRIAL_MEASURES`, NaN for what was not asked for or cannot be told of such a model; `seconds`
-    (of training), `parameters`, `body_parameters` and `flops_per_token` (`costs`)."""
+    """The `TRIAL_MEASURES`, NaN for what was not asked for or cannot be told of such a model;
+    `seconds` (of training), `parameters`, `body_parameters` and `flops_per_token` (`costs`)."""
 
 
 def run_trial(

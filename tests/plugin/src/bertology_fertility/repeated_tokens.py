@@ -87,7 +87,7 @@ class RepeatedTokens(Resampled):
         excess = gather(measured, concatenate=["excess"])["excess"]
         examples, layers, heads = excess.shape
         means = self.means(excess.reshape(examples, -1).T, within=(-1.0, 1.0))
-        table = head_table(layers, heads, with_bounds("excess", means))
+        table = head_table((layers, heads), with_bounds("excess", means))
         best = over_rows(
             table, lambda x: x.max(), ("excess", *_BOUNDS), n=int(means.n.min()), level=self.level
         )
