@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import bertology.studies  # noqa: F401 - or its import would undo what the fixtu
 from bertology.report.atlas import claims as claims_module
 from bertology.results import result as result_module
 from bertology.results.claims import Claim, Published, Relation, Rule, Source, judge
+from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.result import Provenance, Result
 from bertology.results.store import Store
@@ -50,11 +51,9 @@ class Toy(Result):
     def headline(self) -> str:
         return f"A toy {EVIL}"
 
-    def figures(self) -> Mapping[str, Callable[[], Figure]]:
-        return {"heads": self._draw, "broken": self._fail}
-
-    def captions(self) -> Mapping[str, str]:
-        return {"heads": f"One cell for each head. {EVIL}"}
+    def drawings(self) -> Sequence[Drawing]:
+        caption = f"One cell for each head. {EVIL}"
+        return [Drawing("heads", self._draw, caption), Drawing("broken", self._fail, "Broken.")]
 
     def measures(self) -> Sequence[Measure]:
         gain, unit = self.arrays["gain"].to_numpy(), self.arrays.attrs.get("unit", "points of F1")

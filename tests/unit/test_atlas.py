@@ -39,7 +39,7 @@ from bertology.report.slim import as_address, slim
 from bertology.results.measures import Measure
 from bertology.results.rendering import render
 from bertology.results.store import Store
-from bertology.studies import JOINED
+from bertology.studies import JOINS
 from toy_atlas import EVIL, toy_store
 
 __all__ = ["toy_store"]
@@ -167,7 +167,7 @@ def test_labels_tell_data_from_a_task_of_a_like_name() -> None:
             f"fine-tuned on {task}, over grammar",
             f"fine-tuned on {task}",
         ]
-    (joined,) = entries_of([("mrpc", [toy.make(toy.MODEL, "", study="task-comparison")])])
+    (joined,) = entries_of([("mrpc", [toy.make(toy.MODEL, "", over="all tasks")])])
     assert joined.label == "all tasks"
 
 
@@ -270,7 +270,7 @@ def test_only_results_of_the_same_settings_are_subtracted() -> None:
     assert len(shared_measures(*sides(zero, zero))) == 2
     # What each side names as its own: another model, or the results it was joined from.
     before = [{"parameters": {"before": n}, "others": {"before": toy.MODEL}} for n in "ab"]
-    joined = [{"study": "head-profile", "parameters": {"results": {"x": n}}} for n in "ab"]
+    joined = [{"study": "head-profile", "results": {"x": n}} for n in "ab"]
     for first, second in (before, joined):
         assert len(shared_measures(*sides(first, second))) == 2
     # One side has both settings, the other only one: that one meets its like.
@@ -333,7 +333,7 @@ def test_measures_in_other_units_have_a_chart_of_their_own() -> None:
     assert units == ["points of F1", "points of accuracy"]
 
 
-@pytest.mark.parametrize("study", sorted(JOINED))
+@pytest.mark.parametrize("study", JOINS.names())
 def test_joined_results_have_method_and_limits(study: str) -> None:
     told = describe(study)
     assert told.question.startswith(("Are heads", "What do results"))
@@ -344,9 +344,9 @@ def test_joined_results_have_method_and_limits(study: str) -> None:
 
 def test_every_figure_and_table_becomes_a_file(toy_store: Store, tmp_path: Path) -> None:
     made = toy.results()[0]
-    figures = {"heads": made.figures()["heads"]}
+    drawings = [made.figures()["heads"]]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(toy.Toy, "figures", lambda self: figures)
+        patch.setattr(toy.Toy, "drawings", lambda self: drawings)
         subject = gather(toy_store, "other")
         written = {str(p.relative_to(tmp_path)) for p in export_atlas(subject, tmp_path)}
     folder = f"toy-study-plain-{subject.entries[0].result.identity[:6]}"

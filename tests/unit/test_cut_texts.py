@@ -29,7 +29,7 @@ from bertology.results.store import Store
 from bertology.run.cut_texts import cut_texts
 from bertology.studies import STUDIES
 from bertology.studies.attention.relation_heads import RelationHeads
-from bertology.studies.designs.blocks import SampledStudy
+from bertology.studies.designs.blocks import Sampled as SampledStudy
 from bertology.studies.study import Context, Needs, Study
 from bertology.studies.training.fine_tuning_starts import FineTuningStarts
 from bertology.studies.training.pretraining_objectives import PretrainingObjectives

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,6 +30,7 @@ from bertology.reproduce.render.page import reproduction_page
 from bertology.reproduce.render.summary import as_json, as_markdown
 from bertology.reproduce.report import ReproductionReport
 from bertology.results.claims import Claim, Outcome, Published, Relation, Rule, Source, judge
+from bertology.results.drawing import Drawing
 from bertology.results.result import Provenance, Result
 from bertology.results.verdict_view import with_interval
 from bertology.stats import Estimate
@@ -58,8 +59,8 @@ class Made(Result):
     def verdicts(self) -> Any:
         return judge(self.provenance.study, self.evidence(), CLAIMS)
 
-    def figures(self) -> Mapping[str, Callable[[], Figure]]:
-        return {"heads": self._draw, "broken": self._fail}
+    def drawings(self) -> Sequence[Drawing]:
+        return [Drawing("heads", self._draw, "Heads."), Drawing("broken", self._fail, "Broken.")]
 
     def _draw(self) -> Figure:
         figure = Figure(figsize=(1, 1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,8 @@ from matplotlib.figure import Figure
 import bertology.results.result as result_module
 from bertology.errors import ParameterError, UnknownNameError
 from bertology.results import Provenance, Result, identity_of
+from bertology.results.drawing import Drawing
+from bertology.results.evidence import evidence_array
 from bertology.results.formats import (
     arrays_from_bytes,
     arrays_to_bytes,
@@ -44,19 +46,17 @@ def provenance(**changes: Any) -> Provenance:
 
 
 class Drawn(Result):
-    def figures(self) -> Mapping[str, Callable[[], Figure]]:
-        return {"heads": lambda: Figure(figsize=(1, 1)), "layers": lambda: Figure(figsize=(2, 1))}
-
-    def captions(self) -> Mapping[str, str]:
-        return {"heads": "One cell for each <head>.", "layers": "One bar for each layer."}
-
-    def evidence(self) -> dict[str, Estimate]:
-        return {"best_head_gain": Estimate(0.01, 0.004, 0.02, 408)}
+    def drawings(self) -> Sequence[Drawing]:
+        return [
+            Drawing("heads", lambda: Figure(figsize=(1, 1)), "One cell for each <head>."),
+            Drawing("layers", lambda: Figure(figsize=(2, 1)), "One bar for each layer."),
+        ]
 
 
 def drawn() -> Drawn:
     tables = {"heads": pd.DataFrame({"layer": [0, 1], "gain": [0.1, np.nan]}), "b": pd.DataFrame()}
-    return Drawn(provenance(), tables, xr.Dataset({"gain": ("layer", [0.1, np.nan])}))
+    arrays = evidence_array({"best_head_gain": Estimate(0.01, 0.004, 0.02, 408)})
+    return Drawn(provenance(), tables, arrays.assign(gain=("layer", [0.1, np.nan])))
 
 
 # Identity
@@ -160,11 +160,11 @@ def test_summary_and_html_show_what_follows() -> None:
 
 def test_html_is_escaped_and_survives_a_broken_figure(caplog: pytest.LogCaptureFixture) -> None:
     class Broken(Result):
-        def figures(self) -> Mapping[str, Callable[[], Figure]]:
+        def drawings(self) -> Sequence[Drawing]:
             def draw() -> Figure:
                 raise ZeroDivisionError("no data")
 
-            return {"a": draw}
+            return [Drawing("a", draw, "A figure.")]
 
     table = pd.DataFrame({"<i>": range(12)})
     html = Broken(

@@ -7,7 +7,7 @@ import json
 import logging
 import os
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,15 +26,17 @@ from bertology.errors import (
     StoreError,
 )
 from bertology.results import Provenance, Result, Store
+from bertology.results.drawing import Drawing
 from bertology.results.files import LocalFiles
 
 
 class Drawn(Result):
-    def figures(self) -> Mapping[str, Callable[[], Figure]]:
+    def drawings(self) -> Sequence[Drawing]:
         def broken() -> Figure:
             raise ZeroDivisionError("nothing to draw")
 
-        return {"broken": broken, "heads": lambda: Figure(figsize=(1, 1))}
+        heads = Drawing("heads", lambda: Figure(figsize=(1, 1)), "Heads.")
+        return [Drawing("broken", broken, "Broken."), heads]
 
 
 def result(seed: int = 0, *, study: str = "head-ablation", kind: type[Result] = Result) -> Result:
@@ -107,7 +109,7 @@ def test_figures_are_drawn_and_a_broken_one_loses_nothing(
 
 def test_a_fatal_drawing_leaves_the_data(store: Store) -> None:
     class Fatal(Result):
-        def figures(self) -> Mapping[str, Callable[[], Figure]]:
+        def drawings(self) -> Sequence[Drawing]:
             raise KeyboardInterrupt
 
     saved = result(kind=Fatal)
