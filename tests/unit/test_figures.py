@@ -16,14 +16,17 @@ from bertology.errors import ParameterError, StoreError, UnknownNameError
 from bertology.report.export import FORMATS, export
 from bertology.report.figures import (
     Dots,
+    GridPanel,
     Line,
     head_grid,
+    head_grids,
     interval_dots,
     layer_bars,
     lines,
+    link_map,
+    row_grid,
     scatter_with_rank,
 )
-from bertology.report.link_map import link_map
 from bertology.report.look import diverging, sequential
 from bertology.results import Provenance, Result
 from bertology.results.drawing import Drawing
@@ -74,17 +77,6 @@ def test_svg_is_deterministic_and_its_text_is_text(draw: Callable[[], Figure]) -
     assert b"<dc:date>" not in svg
 
 
-def dots() -> Figure:
-    nan = float("nan")
-    panel = Dots("accuracy", [0.5, 0.6, nan], [0.4, nan, nan], [0.6, nan, nan])
-    return interval_dots([panel, panel], ["a", "b", "c"], title="T", reference="a", note="N")
-
-
-def two_lines() -> Figure:
-    drawn = [Line("base", [0, 1, 2], [3, 2, 1]), Line("stacked", [0, 1], [3, 1])]
-    return lines(drawn, title="T", xlabel="seconds", ylabel="loss", note="N")
-
-
 @pytest.mark.parametrize("draw", [grid, bars, scatter, dots, two_lines])
 def test_drawing_leaves_no_state_behind(draw: Callable[[], Figure]) -> None:
     import matplotlib.pyplot as plt
@@ -115,12 +107,23 @@ def test_head_grid_shows_layers_down_heads_right_and_marks() -> None:
     assert "Outlined" in svg
 
 
-def test_head_grid_shows_the_baseline() -> None:
-    figure = head_grid(0.8 + GRID, title="T", label="F1", baseline=0.85)
-    assert "intact 0.85" in render(figure).decode()
-    low, high = figure.axes[0].collections[0].get_clim()
-    assert low == pytest.approx(0.78)
-    assert high == pytest.approx(0.85)
+def test_grids_side_by_side_have_one_scale_and_say_what_outlines_mean() -> None:
+    panels = [GridPanel("one", GRID, GRID > 0), GridPanel("other", 2 * GRID)]
+    figure = head_grids(panels, title="T\nm on c", label="l", center=0.0, note="Outlined: sure.")
+    one, other, _ = figure.axes
+    assert one.collections[0].get_clim() == other.collections[0].get_clim() == (-0.04, 0.04)
+    assert len(one.patches) == 2 * int((GRID > 0).sum())
+    assert not other.patches
+    assert figure.get_suptitle() == "T\nm on c"
+    assert "Outlined: sure." in figure.get_supxlabel()
+
+
+def test_rows_of_classes_start_at_zero_and_have_names() -> None:
+    figure = row_grid(np.abs(GRID), ["a", "b", "c"], title="T", label="l", xlabel="layer")
+    assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == ["a", "b", "c"]
+    assert figure.axes[0].collections[0].get_clim() == (0.0, 0.02)
+    with pytest.raises(ParameterError, match="have 2 rows"):
+        row_grid(GRID, ["a", "b"], title="T", label="l", xlabel="layer")
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
+from bertology.report import figures
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["bars", "described", "grid", "grids", "profile", "rows", "type_grid"]
 
@@ -48,9 +45,15 @@ def _marks(measures: Sequence[Measure], note: str = "") -> str:
 
 def grid(measure: Measure, about: str, *, name: str = "", caption: str = "") -> Drawing:
     """One cell for each head."""
-    return Drawing(
-        name or measure.name, partial(_grid, measure, about), caption or described(measure)
+    draw = partial(
+        figures.head_grid,
+        measure.values,
+        title=f"{measure.title}\n{about}",
+        label=measure.unit,
+        marks=measure.sure,
+        center=measure.middle,
     )
+    return Drawing(name or measure.name, draw, caption or described(measure))
 
 
 def grids(
@@ -67,13 +70,24 @@ def grids(
 
     `reading` says what high and low values mean, `sure` what is true of outlined heads.
     """
-    first, named = measures[0], list(labels) or [m.title for m in measures]
-    marks = _marks(measures, sure)
-    caption = (
-        f"{title}: {'a grid' if len(named) == 1 else f'{len(named)} grids on one scale'}, one cell "
-        f"for each head, in {first.unit}. {_colours(first)}{reading}{marks}"
+    first, marks = measures[0], _marks(measures, sure)
+    panels = [
+        figures.GridPanel(label, m.values, m.sure)
+        for label, m in zip(_labels(measures, labels), measures, strict=True)
+    ]
+    draw = partial(
+        figures.head_grids,
+        panels,
+        title=f"{title}\n{about}",
+        label=first.unit,
+        center=first.middle,
+        note=marks.strip(),
     )
-    draw = partial(_grids, list(measures), named, f"{title}\n{about}", marks.strip())
+    several = "a grid" if len(panels) == 1 else f"{len(panels)} grids on one scale"
+    caption = (
+        f"{title}: {several}, one cell for each head, in {first.unit}. "
+        f"{_colours(first)}{reading}{marks}"
+    )
     return Drawing(name, draw, caption)
 
 
@@ -86,22 +100,37 @@ def rows(
     reading: str,
     labels: Sequence[str] = (),
 ) -> Drawing:
-    """One row for each measure and a column for each layer; for each head of the last layer."""
-    named = list(labels) or [m.title for m in measures]
-    one = "head of the last layer" if measures[0].of_heads else "layer"
-    return Drawing(
-        name,
-        partial(_rows, list(measures), named, f"{title}\n{about}"),
-        f"{title}: one row for each of {', '.join(named)}; one column for each {one}, in "
-        f"{measures[0].unit}. Darker is more. {reading}",
+    """One row for each measure and a column for each layer, or for each head of the last layer."""
+    first, named = measures[0], _labels(measures, labels)
+    draw = partial(
+        figures.row_grid,
+        [m.values[-1] if m.of_heads else m.values for m in measures],
+        named,
+        title=f"{title}\n{about}",
+        label=first.unit,
+        xlabel="head" if first.of_heads else "layer",
     )
+    one = "head of the last layer" if first.of_heads else "layer"
+    caption = (
+        f"{title}: one row for each of {', '.join(named)}; one column for each {one}, in "
+        f"{first.unit}. Darker is more. {reading}"
+    )
+    return Drawing(name, draw, caption)
 
 
 def bars(measure: Measure, about: str, *, name: str = "", caption: str = "") -> Drawing:
     """One bar for each layer, with its interval; hollow where a test leaves it open."""
-    return Drawing(
-        name or measure.name, partial(_bars, measure, about), caption or described(measure)
+    blank = measure.values * float("nan")
+    draw = partial(
+        figures.layer_bars,
+        measure.values,
+        blank if measure.low is None else measure.low,
+        blank if measure.high is None else measure.high,
+        title=f"{measure.title}\n{about}",
+        label=measure.unit,
+        filled=measure.sure,
     )
+    return Drawing(name or measure.name, draw, caption or described(measure))
 
 
 def profile(
@@ -114,97 +143,42 @@ def profile(
     labels: Sequence[str] = (),
 ) -> Drawing:
     """Several measures of layers as lines with their intervals."""
-    named = list(labels) or [m.title for m in measures]
-    return Drawing(
-        name,
-        partial(_profile, list(measures), named, f"{title}\n{about}"),
-        f"{title}: layers to the right, upwards {', '.join(named)}, in {measures[0].unit}. Bands "
-        f"are intervals over examples. {reading}",
+    named, bands = _labels(measures, labels), []
+    for label, m in zip(named, measures, strict=True):
+        low, high = (m.values if b is None else b for b in (m.low, m.high))
+        bands.append(figures.Band(label, m.values, low, high))
+    unit = measures[0].unit
+    draw = partial(figures.layer_profile, bands, title=f"{title}\n{about}", label=unit)
+    caption = (
+        f"{title}: layers to the right, upwards {', '.join(named)}, in {unit}. Bands are intervals "
+        f"over examples. {reading}"
     )
+    return Drawing(name, draw, caption)
 
 
 def type_grid(
     kinds: Measure, shares: Measure, about: str, *, name: str = "", caption: str = ""
 ) -> Drawing:
     """The kind of each head in colours, with a second measure, in per cent, as numbers."""
-    words = caption or (
-        f"One cell for each head, coloured by kind: {_lowered(kinds.title)}. {kinds.reading} The "
-        f"number is a share in {shares.unit}: {_lowered(shares.title)}. {shares.reading}"
-    )
-    return Drawing(name or kinds.name, partial(_type_grid, kinds, shares, about), words)
-
-
-def _lowered(text: str) -> str:
-    return text[:1].lower() + text[1:]
-
-
-def _grid(measure: Measure, about: str) -> Figure:
-    from bertology.report.figures import head_grid
-
-    return head_grid(
-        measure.values,
-        title=f"{measure.title}\n{about}",
-        label=measure.unit,
-        marks=measure.sure,
-        center=measure.middle,
-    )
-
-
-def _grids(measures: Sequence[Measure], labels: Sequence[str], title: str, note: str) -> Figure:
-    from bertology.report.class_figures import GridPanel, head_grids
-
-    panels = [GridPanel(n, m.values, m.sure) for n, m in zip(labels, measures, strict=True)]
-    return head_grids(
-        panels, title=title, label=measures[0].unit, center=measures[0].middle, note=note
-    )
-
-
-def _rows(measures: Sequence[Measure], labels: Sequence[str], title: str) -> Figure:
-    from bertology.report.class_figures import class_table
-
-    of_heads = measures[0].of_heads
-    return class_table(
-        [m.values[-1] if of_heads else m.values for m in measures],
-        labels,
-        title=title,
-        label=measures[0].unit,
-        xlabel="head" if of_heads else "layer",
-    )
-
-
-def _bars(measure: Measure, about: str) -> Figure:
-    from bertology.report.figures import layer_bars
-
-    blank = measure.values * float("nan")
-    return layer_bars(
-        measure.values,
-        blank if measure.low is None else measure.low,
-        blank if measure.high is None else measure.high,
-        title=f"{measure.title}\n{about}",
-        label=measure.unit,
-        baseline=None,
-        filled=measure.sure,
-    )
-
-
-def _profile(measures: Sequence[Measure], labels: Sequence[str], title: str) -> Figure:
-    from bertology.report.class_figures import Band, layer_profile
-
-    bands = []
-    for label, m in zip(labels, measures, strict=True):
-        low, high = (m.values if b is None else b for b in (m.low, m.high))
-        bands.append(Band(label, m.values, low, high))
-    return layer_profile(bands, title=title, label=measures[0].unit)
-
-
-def _type_grid(kinds: Measure, shares: Measure, about: str) -> Figure:
-    from bertology.report.map_types import type_grid as draw
-
-    return draw(
+    number = f"{_lowered(shares.title)}, in {shares.unit}"
+    draw = partial(
+        figures.type_grid,
         kinds.values,
         shares.values / 100,
         types=kinds.kinds,
         title=f"{kinds.title}\n{about}",
-        note=f"Numbers: {_lowered(shares.title)}, in {shares.unit}. Layers and heads are numbered "
-        "from 0.",
+        note=f"Numbers: {number}. Layers and heads are numbered from 0.",
     )
+    words = caption or (
+        f"One cell for each head, coloured by kind: {_lowered(kinds.title)}. {kinds.reading} The "
+        f"number is a share: {number}. {shares.reading}"
+    )
+    return Drawing(name or kinds.name, draw, words)
+
+
+def _labels(measures: Sequence[Measure], labels: Sequence[str]) -> list[str]:
+    return list(labels) or [m.title for m in measures]
+
+
+def _lowered(text: str) -> str:
+    return text[:1].lower() + text[1:]

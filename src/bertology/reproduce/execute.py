@@ -188,7 +188,7 @@ class PlanExecutor:
 
     def _combine(self, step: Combine, done: PlanResults) -> str:
         sources = [done.results[key] for key in step.results if key in done.results]
-        result = JOINS.get(step.study)().join(sources)
+        result = JOINS.get(step.study)(**step.parameters).join(sources)
         done.results[step.key] = result
         if self._session.store.has(result.provenance):
             return CACHED

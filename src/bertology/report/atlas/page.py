@@ -20,8 +20,8 @@ from bertology.report.atlas.maps import example_maps, mean_maps
 from bertology.report.atlas.naming import counted, in_words, portable_name, short_name
 from bertology.report.atlas.profiles import profiles_piece
 from bertology.report.atlas.tables import table_data
+from bertology.report.figures import TYPE_COLOURS
 from bertology.report.look import diverging, sequential
-from bertology.report.map_types import TYPE_COLOURS
 from bertology.report.web import Html, anchor, element, facts, folded, items, joined, page, table
 from bertology.results.provenance import library_versions
 

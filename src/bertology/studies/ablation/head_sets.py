@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bertology.errors import ParameterError
 from bertology.parameters import parameter
-from bertology.report.curves import Draws, dose_curve
+from bertology.report.figures import Draws, dose_curve
 from bertology.results.comparison import extreme
 from bertology.results.drawing import Drawing
 from bertology.results.result import Provenance, Result

@@ -24,8 +24,7 @@ from bertology.bundled import bundled_fingerprint
 from bertology.data.map_labels import MAP_TYPES
 from bertology.parameters import parameter
 from bertology.report import drawings
-from bertology.report.map_examples import LabelledMap, example_sheet
-from bertology.report.map_types import type_bars
+from bertology.report.figures import LabelledMap, example_sheet, type_bars
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, dashed
 from bertology.results.result import Provenance, Result

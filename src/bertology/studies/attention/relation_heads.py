@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.data.words.link_limits import LinkedSentence, LinkLimits
-from bertology.data.words.link_moves import DIRECTIONS, KINDS, LinkedPieces
+from bertology.data.words.link_moves import DIRECTIONS, KINDS
 from bertology.data.words.links import check_relation
 from bertology.errors import DataError
 from bertology.parameters import parameter
 from bertology.report import drawings
-from bertology.report.link_map import link_map
+from bertology.report.figures import link_map
 from bertology.results.comparison import over_rows
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, dashed
@@ -251,10 +251,12 @@ class RelationHeads(Blocks):
             done=context.advance,
         )
         context.advance(len(found) - len(sentences))
+        # The words that links start from and end in.
+        words = np.array([s.words for s in sentences], dtype=object).reshape(-1, 2)
         data = xr.Dataset(
             {
                 "weight": (("sentence", "pairs", "layer", "head"), weights),
-                "words": (("sentence", "end"), _words(sentences)),
+                "words": (("sentence", "end"), words),
                 "left": ("stage", [*left, len(sentences)]),
             },
             coords={"pairs": ["linked", *KINDS], "stage": [*self.limits.stages, _FITS]},
@@ -363,11 +365,6 @@ class RelationHeads(Blocks):
             found["share_of_heads"] = over(heads, lambda x: (x > self.margin).mean())
         relation = self.relation.replace("-", "_").replace(":", "_")
         return {f"{relation}_{name}": estimate for name, estimate in found.items()}
-
-
-def _words(sentences: Sequence[LinkedPieces]) -> Words:
-    """(sentence, 2): the words that links start from and end in."""
-    return np.array([s.words for s in sentences], dtype=object).reshape(-1, 2)
 
 
 def _each_word_once(values: Floats, words: Words) -> Floats:

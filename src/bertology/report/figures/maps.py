@@ -1,23 +1,23 @@
-"""A sheet of example maps: a row for each type, every map with its own tokens."""
+"""Attention maps: of all heads on one sheet, of one head with its links, examples with tokens."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bertology.errors import ParameterError
-from bertology.report.look import ACCENT, GREY, look, new_figure, sequential
+from bertology.report.figures.pieces import add_note, add_title, checked, colour_bar
+from bertology.report.look import ACCENT, look, new_figure, sequential
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["LabelledMap", "example_sheet"]
+__all__ = ["LabelledMap", "example_sheet", "link_map", "map_sheet"]
 
 _READING = (
     "Above a map: layer.head, numbered from 0. Rows attend to columns; darker is more attention, "
@@ -26,6 +26,67 @@ _READING = (
 _LINES = " Lines: here the second sentence begins."
 _POINTS = 72  # in an inch
 _SMALLEST, _LARGEST = 4.0, 6.5  # points, of a token
+
+
+def map_sheet(maps: ArrayLike, *, title: str, note: str) -> Figure:
+    """Attention maps of all heads on one sheet: layers downwards, heads to the right.
+
+    `maps` is layers × heads × queries × keys. Darker is more attention; every map has its own
+    scale, because heads that spread their attention would all look empty on a common one.
+    """
+    sheet = checked(maps, "maps", "map_sheet", dimensions=4)
+    layers, heads = sheet.shape[:2]
+    cell = min(0.62, 8.0 / max(layers, heads, 1))
+    with look():
+        figure, axes = new_figure(max(4.6, heads * cell + 0.8), max(3.2, layers * cell + 1.2))
+        axes.remove()
+        grid = figure.subplots(layers, heads, squeeze=False)
+        for (layer, head), one in np.ndenumerate(grid):
+            one.imshow(sheet[layer, head], cmap=sequential(), vmin=0, interpolation="nearest")
+            one.set(xticks=[], yticks=[])
+            one.spines[:].set_color("#cccccc")
+            if layer == layers - 1:
+                one.set_xlabel(str(head), labelpad=2)
+            if head == 0:
+                one.set_ylabel(str(layer), rotation=0, labelpad=8, va="center")
+        add_title(figure, title)
+        add_note(figure, f"Rows: layers, columns: heads, from 0. {note}")
+    return figure
+
+
+def link_map(
+    weights: ArrayLike,
+    tokens: Sequence[str],
+    pairs: Sequence[tuple[int, int]],
+    *,
+    title: str,
+    note: str = "",
+) -> Figure:
+    """The map of one head: rows attend to columns, linked pairs (row, column) are framed."""
+    from matplotlib.patches import Rectangle
+
+    grid = np.asarray(weights, dtype=np.float64)
+    if grid.shape != (len(tokens), len(tokens)):
+        raise ParameterError(
+            "weights", "link_map", f"be {len(tokens)} by {len(tokens)}", grid.shape
+        )
+    side = max(2.6, 0.24 * len(tokens))
+    places = np.arange(len(tokens))
+    with look():
+        figure, axes = new_figure(side + 2.4, side + 1.6)
+        shown = axes.imshow(grid, cmap=sequential(), vmin=0, interpolation="nearest")
+        axes.set_xticks(places, list(tokens), rotation=90)
+        axes.set_yticks(places, list(tokens))
+        axes.set(xlabel="attended token", ylabel="attending token")
+        axes.tick_params(length=0, labelsize=7.5)
+        axes.spines[:].set_visible(False)
+        for query, key in pairs:
+            frame = Rectangle((key - 0.5, query - 0.5), 1, 1, fill=False, ec=ACCENT, lw=1.6)
+            axes.add_patch(frame)
+        colour_bar(figure, [axes], shown, "attention weight", shrink=0.8)
+        add_title(figure, title)
+        add_note(figure, f"Framed: linked pairs. {note}".strip(), 70)
+    return figure
 
 
 @dataclass(frozen=True)
@@ -63,9 +124,8 @@ def example_sheet(rows: Mapping[str, Sequence[LabelledMap]], *, title: str, note
             for empty in line[len(row) :]:
                 empty.axis("off")
             line[0].set_ylabel(name, fontweight="bold", fontsize=10, labelpad=8)
-        figure.suptitle(title, x=0.01, ha="left")
-        width = int(16 * figure.get_figwidth())
-        figure.supxlabel(fill(told, width), x=0.01, ha="left", fontsize=7.5, color=GREY)
+        add_title(figure, title)
+        add_note(figure, told, int(16 * figure.get_figwidth()))
     return figure
 
 

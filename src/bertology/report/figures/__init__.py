@@ -1,0 +1,54 @@
+"""The kinds of figure. Each function returns a new matplotlib Figure.
+
+Only matplotlib's objects are used, never pyplot: drawing leaves no state behind and works without
+a display. Layers and heads are numbered from 0, and every figure that shows them says so.
+"""
+
+from __future__ import annotations
+
+from bertology.report.figures.curves import (
+    Band,
+    Dots,
+    Draws,
+    Line,
+    dose_curve,
+    interval_dots,
+    layer_bars,
+    layer_profile,
+    lines,
+    scatter_with_rank,
+    type_bars,
+)
+from bertology.report.figures.grids import (
+    TYPE_COLOURS,
+    GridPanel,
+    head_grid,
+    head_grids,
+    row_grid,
+    type_grid,
+)
+from bertology.report.figures.maps import LabelledMap, example_sheet, link_map, map_sheet
+
+__all__ = [
+    "TYPE_COLOURS",
+    "Band",
+    "Dots",
+    "Draws",
+    "GridPanel",
+    "LabelledMap",
+    "Line",
+    "dose_curve",
+    "example_sheet",
+    "head_grid",
+    "head_grids",
+    "interval_dots",
+    "layer_bars",
+    "layer_profile",
+    "lines",
+    "link_map",
+    "map_sheet",
+    "row_grid",
+    "scatter_with_rank",
+    "type_bars",
+    "type_grid",
+]

@@ -1,0 +1,368 @@
+"""Bars, dots and lines: values of layers, doses, starts or tasks, with their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bertology.errors import ParameterError
+from bertology.report.figures.grids import TYPE_COLOURS, type_legend
+from bertology.report.figures.pieces import Floats, add_note, add_title, checked, ticks
+from bertology.report.look import ACCENT, GREY, INK, NEGATIVE, POSITIVE, look, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from bertology.stats import Estimate
+
+__all__ = [
+    "Band",
+    "Dots",
+    "Draws",
+    "Line",
+    "dose_curve",
+    "interval_dots",
+    "layer_bars",
+    "layer_profile",
+    "lines",
+    "scatter_with_rank",
+    "type_bars",
+]
+
+_COLOURS = (ACCENT, POSITIVE, NEGATIVE, GREY)
+_STYLES = ("-", "-", "--", ":")
+
+
+def layer_bars(
+    values: ArrayLike,
+    low: ArrayLike,
+    high: ArrayLike,
+    *,
+    title: str,
+    label: str,
+    baseline: float | None = None,
+    names: Sequence[str] | None = None,
+    filled: ArrayLike | None = None,
+) -> Figure:
+    """One bar for each layer, from the baseline (or 0) to its value, with its interval.
+
+    `names` replaces the layer numbers, for other things than layers. `filled` says which bars are
+    sure; the others are drawn hollow.
+    """
+    value = checked(values, "values", "layer_bars", dimensions=1)
+    bounds = [checked(b, n, "layer_bars", dimensions=1) for b, n in ((low, "low"), (high, "high"))]
+    for bound, name in zip(bounds, ("low", "high"), strict=True):
+        if bound.shape != value.shape:
+            raise ParameterError(name, "layer_bars", f"have {value.size} entries", bound.size)
+    count, start = value.size, 0.0 if baseline is None else baseline
+    place = np.arange(count)
+    with look():
+        figure, axes = new_figure(max(4.0, 0.36 * count + 1.6), 3.1)
+        axes.grid(axis="y")
+        colours = [POSITIVE if v >= start else NEGATIVE for v in value]
+        drawn = axes.bar(place, value - start, bottom=start, width=0.68, color=colours, alpha=0.55)
+        sure = np.ones(count, dtype=bool) if filled is None else np.asarray(filled, dtype=bool)
+        for at in np.flatnonzero(~sure):
+            drawn.patches[at].set(facecolor="white", edgecolor=colours[at])
+        axes.vlines(place, bounds[0], bounds[1], color=INK, linewidth=1.2)
+        axes.plot(place, value, "o", color=INK, markersize=3.5)
+        axes.axhline(start, color=GREY if baseline is None else ACCENT, linewidth=1.4, zorder=2.5)
+        if baseline is not None:
+            _name_level(axes, "intact", baseline)
+        axes.set(ylabel=label, xlabel="layer" if names is None else "")
+        add_title(figure, title)
+        axes.set_xlim(-0.6, max(count, 1) - 0.4)
+        axes.spines["bottom"].set_visible(False)
+        axes.tick_params(axis="x", length=0)
+        if names is None:
+            ticks(axes.xaxis, count)
+        else:
+            axes.set_xticks(place, names, rotation=0 if _short(names) else 40)
+        _fit(axes, np.concatenate([value, *bounds, [start]]))
+        told = ["Layers are numbered from 0."] if names is None else []
+        told += [] if filled is None else ["Filled: surely different from 0, after correction."]
+        add_note(figure, " ".join(told))
+    return figure
+
+
+def scatter_with_rank(
+    x: ArrayLike,
+    y: ArrayLike,
+    *,
+    title: str,
+    xlabel: str,
+    ylabel: str,
+    rank: Estimate | None = None,
+) -> Figure:
+    """Two measures of the same things against each other, with their rank correlation.
+
+    `rank` is Spearman's correlation with its interval; it is computed where not given.
+    """
+    one = checked(x, "x", "scatter_with_rank", dimensions=1)
+    other = checked(y, "y", "scatter_with_rank", dimensions=1)
+    if one.shape != other.shape:
+        raise ParameterError("y", "scatter_with_rank", f"have {one.size} entries", other.size)
+    if rank is None and one.size > 2:
+        from bertology.stats import rank_correlation
+
+        rank = rank_correlation(one, other)
+    with look():
+        figure, axes = new_figure(4.4, 4.0)
+        axes.grid()
+        if _spans_zero(one) and _spans_zero(other):
+            axes.axhline(0, color=GREY, linewidth=0.8)
+            axes.axvline(0, color=GREY, linewidth=0.8)
+        axes.scatter(one, other, s=18, color=POSITIVE, alpha=0.65, linewidths=0)
+        axes.set(xlabel=xlabel, ylabel=ylabel)
+        add_title(figure, title)
+        if rank is not None:
+            text = f"Spearman ρ = {rank.value:.2f} [{rank.low:.2f}, {rank.high:.2f}], n = {rank.n}"
+            add_note(figure, text)
+    return figure
+
+
+@dataclass(frozen=True)
+class Dots:
+    """One panel of `interval_dots`: what is measured, and a value with bounds for each name."""
+
+    label: str
+    values: ArrayLike
+    low: ArrayLike
+    high: ArrayLike
+
+
+def interval_dots(
+    panels: Sequence[Dots],
+    names: Sequence[str],
+    *,
+    title: str,
+    reference: str | None = None,
+    note: str = "",
+) -> Figure:
+    """Several measures of the same things beside each other: a dot and its interval for each.
+
+    The value of `reference` runs through its panel as a line. A dot without an interval is hollow;
+    what was not measured has none.
+    """
+    if not panels:
+        raise ParameterError("panels", "interval_dots", "hold at least one", 0)
+    place = np.arange(len(names))
+    with look():
+        figure, axes = new_figure(2.0 + 1.9 * len(panels), max(2.6, 0.24 * len(names) + 1.5))
+        axes.remove()
+        for i, one in enumerate(figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]):
+            _panel(
+                one, panels[i], place, None if reference is None else list(names).index(reference)
+            )
+            one.tick_params(axis="y", length=0, labelleft=i == 0)
+        one.set_yticks(place, names)
+        one.set_ylim(len(names) - 0.4, -0.6)
+        add_title(figure, title)
+        line = "" if reference is None else f"The line is {reference}. "
+        add_note(figure, f"{line}{note}")
+    return figure
+
+
+def _panel(axes: Axes, dots: Dots, place: NDArray[Any], reference: int | None) -> None:
+    given = (("values", dots.values), ("low", dots.low), ("high", dots.high))
+    value, low, high = (checked(v, n, "interval_dots", dimensions=1) for n, v in given)
+    if not value.size == low.size == high.size == place.size:
+        raise ParameterError("panels", "interval_dots", f"have {place.size} entries", value.size)
+    known = np.isfinite(low) & np.isfinite(high)
+    if reference is not None and np.isfinite(value[reference]):
+        axes.axvline(float(value[reference]), color=ACCENT, linewidth=1.2, zorder=1)
+    axes.grid(axis="y")
+    axes.hlines(place[known], low[known], high[known], color=POSITIVE, linewidth=1.4)
+    axes.plot(value[known], place[known], "o", color=POSITIVE, markersize=4.5)
+    axes.plot(value[~known], place[~known], "o", mec=POSITIVE, mfc="white", markersize=4.5)
+    axes.set_xlabel(fill(dots.label, 22))
+    axes.spines["left"].set_visible(False)
+    axes.locator_params(axis="x", nbins=4)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of `lines`; those of one name have one colour."""
+
+    name: str
+    x: ArrayLike
+    y: ArrayLike
+
+
+def lines(drawn: Sequence[Line], *, title: str, xlabel: str, ylabel: str, note: str = "") -> Figure:
+    """Lines of up to three names, with a legend."""
+    names = list(dict.fromkeys(line.name for line in drawn))
+    if not 1 <= len(names) <= 3:
+        raise ParameterError("drawn", "lines", "hold lines of one to three names", len(names))
+    colours = dict(zip(names, (GREY, POSITIVE, ACCENT), strict=False))
+    with look():
+        figure, axes = new_figure(5.2, 3.4)
+        axes.grid()
+        for line in drawn:
+            x = checked(line.x, "x", "lines", dimensions=1)
+            y = checked(line.y, "y", "lines", dimensions=1)
+            axes.plot(x, y, color=colours[line.name], linewidth=1.3, label=line.name)
+        handles = {str(h.get_label()): h for h in axes.get_lines()}
+        axes.legend(list(handles.values()), list(handles), frameon=False)
+        axes.set(xlabel=xlabel, ylabel=ylabel)
+        add_title(figure, title)
+        add_note(figure, note)
+    return figure
+
+
+@dataclass(frozen=True)
+class Band:
+    """One line of `layer_profile` with its interval, an entry for each layer."""
+
+    name: str
+    values: ArrayLike
+    low: ArrayLike
+    high: ArrayLike
+
+
+def layer_profile(bands: Sequence[Band], *, title: str, label: str) -> Figure:
+    """Up to four quantities over the layers, each a line with its interval."""
+    if not 1 <= len(bands) <= len(_COLOURS):
+        must = f"hold one to {len(_COLOURS)} lines"
+        raise ParameterError("bands", "layer_profile", must, len(bands))
+    with look():
+        figure, axes = new_figure(6.2, 3.4)
+        axes.grid()
+        for band, colour, style in zip(bands, _COLOURS, _STYLES, strict=False):
+            values, low, high = (np.asarray(v, float) for v in (band.values, band.low, band.high))
+            place = np.arange(values.size)
+            axes.fill_between(place, low, high, color=colour, alpha=0.18, linewidth=0)
+            axes.plot(
+                place, values, style, color=colour, linewidth=1.6, marker="o", markersize=3.5,
+                label=band.name,
+            )  # fmt: skip
+        axes.set(xlabel="layer", ylabel=label)
+        axes.set_ylim(bottom=0)
+        # Ends of lines may lie on each other, so names do not stand there.
+        axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
+        ticks(axes.xaxis, place.size)
+        add_title(figure, title)
+        add_note(figure, "Layers are numbered from 0. Bands: intervals over examples.", 90)
+    return figure
+
+
+@dataclass(frozen=True)
+class Draws:
+    """What was drawn at one dose: each draw's value, and their mean with its interval."""
+
+    dose: int
+    values: ArrayLike
+    mean: float
+    low: float
+    high: float
+
+
+def dose_curve(
+    draws: Sequence[Draws],
+    *,
+    title: str,
+    xlabel: str,
+    ylabel: str,
+    lines: Mapping[str, float] | None = None,
+    note: str = "",
+) -> Figure:
+    """Doses to the right in doublings, values upwards; `lines` are named levels to compare with.
+
+    Each draw is a small dot, spread sideways so that equal ones can be told apart.
+    """
+    if not draws:
+        raise ParameterError("draws", "dose_curve", "hold at least one dose", 0)
+    place = np.log2([d.dose for d in draws])
+    mean = np.array([d.mean for d in draws])
+    bounds = np.array([[d.low, d.high] for d in draws]).T
+    with look():
+        figure, axes = new_figure(5.6, 3.6)
+        axes.grid(axis="y")
+        for at, one in zip(place, draws, strict=True):
+            values: NDArray[np.float64] = np.asarray(one.values, dtype=np.float64)
+            aside = np.linspace(-0.16, 0.16, values.size) if values.size > 1 else np.zeros(1)
+            axes.scatter(at + aside, values, s=9, color=GREY, alpha=0.45, linewidths=0)
+        axes.vlines(place, *bounds, color=POSITIVE, linewidth=2.2, zorder=3)
+        axes.plot(place, mean, "o-", color=POSITIVE, markersize=5, linewidth=1.4, zorder=3)
+        for name, level in (lines or {}).items():
+            axes.axhline(level, color=ACCENT, linewidth=1.2, zorder=1.5)
+            _name_level(axes, name, level)
+        axes.set(xlabel=xlabel, ylabel=ylabel)
+        axes.set_xticks(place, [str(d.dose) for d in draws])
+        axes.set_xlim(place.min() - 0.5, place.max() + 0.5)
+        add_title(figure, title)
+        add_note(figure, note)
+    return figure
+
+
+def type_bars(
+    shares: ArrayLike,
+    *,
+    types: Sequence[str],
+    names: Sequence[str],
+    title: str,
+    note: str,
+    label: str = "share of all attention maps",
+) -> Figure:
+    """A bar for each row of `shares` (rows × types, as fractions), cut into the types.
+
+    `names` stand beside the bars: layers, or tasks as in the paper's Figure 2.
+    """
+    share = np.asarray(shares, dtype=float)
+    if share.shape != (len(names), len(types)):
+        raise ParameterError(
+            "shares", "type_bars", f"be {len(names)} × {len(types)} numbers", share.shape
+        )
+    with look():
+        figure, axes = new_figure(7.0, max(2.6, 0.27 * len(names) + 1.7))
+        put = partial(axes.text, ha="center", va="center", fontsize=7)
+        start = np.zeros(len(names))
+        rows = np.arange(len(names))
+        for i, name in enumerate(types):
+            part = 100 * share[:, i]
+            colour = TYPE_COLOURS[i]
+            axes.barh(rows, part, left=start, height=0.78, color=colour, label=name, linewidth=0)
+            for row in np.flatnonzero(part >= 8):
+                ink = "white" if i == 0 else INK
+                middle = start[row] + part[row] / 2
+                put(middle, float(row), f"{part[row]:.0f}", color=ink)
+            start += part
+        axes.set(xlim=(0, 100), xlabel=f"{label} (%)", yticks=rows, yticklabels=list(names))
+        axes.set_ylim(len(names) - 0.4, -0.6)
+        axes.tick_params(axis="y", length=0)
+        axes.spines[["left", "bottom"]].set_visible(False)
+        type_legend(axes, types)
+        add_title(figure, title)
+        add_note(figure, note, 105)
+    return figure
+
+
+def _fit(axes: Axes, values: Floats) -> None:
+    """Bars would always pull 0 into view; show the range that the data and intervals span."""
+    finite = values[np.isfinite(values)]
+    low, high = float(finite.min()), float(finite.max())
+    margin = 0.08 * (high - low) or 1e-3
+    axes.set_ylim(low - margin, high + margin)
+
+
+def _spans_zero(values: Floats) -> bool:
+    return bool(np.nanmin(values) < 0 < np.nanmax(values))
+
+
+def _short(names: Sequence[str]) -> bool:
+    return max(map(len, names), default=0) <= 3
+
+
+def _name_level(axes: Axes, name: str, level: float) -> None:
+    """The name and the value of a line, to the right of it."""
+    axes.annotate(
+        f" {name}\n {level:.3g}", (1, level), xycoords=("axes fraction", "data"),
+        color=ACCENT, va="center", fontsize=8, annotation_clip=False,
+    )  # fmt: skip
