@@ -173,7 +173,7 @@ def examples_by_type(results: ResultsByData) -> Figure | None:
     """
     from bertology.annotated.map_types.examples import EACH, LONGEST, SHORTEST, kept_in
     from bertology.data.map_labels import MAP_TYPES
-    from bertology.report.map_examples import LabelledMap, example_sheet
+    from bertology.report.figures import LabelledMap, example_sheet
 
     kept = {title: kept_in(result.arrays) for title, result in results.items()}
     rows: dict[str, list[LabelledMap]] = {}
@@ -200,7 +200,7 @@ def examples_by_type(results: ResultsByData) -> Figure | None:
 
 def types_by_data(results: ResultsByData) -> Figure:
     """A bar for each corpus, cut into the types of maps (map-types)."""
-    from bertology.report.map_types import type_bars
+    from bertology.report.figures import type_bars
 
     rows, names, types = [], [], []
     for title, result in results.items():
