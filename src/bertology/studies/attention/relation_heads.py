@@ -123,7 +123,12 @@ class RelationHeadsResult(Result):
         """The paper's Figure 3, what is left of it beside the comparisons, and one sentence."""
         excess, weight, *_ = self.measures()
         # Below 0 a head only looks elsewhere: no colours are spent on how much.
-        above = replace(excess, values=np.maximum(excess.values, 0.0), middle=None)
+        above = replace(
+            excess,
+            values=np.maximum(excess.values, 0.0),
+            middle=None,
+            reading="It is 0 where linked words get no more than in some comparison.",
+        )
         return [
             drawings.grid(weight, self.about, name="weights"),
             drawings.grid(above, self.about, name="excess"),
