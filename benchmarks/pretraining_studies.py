@@ -222,7 +222,7 @@ def conclude(given: argparse.Namespace) -> None:
 
 def _show(result: Any) -> None:
     table = result.table()
-    kind = result.kind
+    kind = table.columns[0]
     measures = list(dict.fromkeys(table["measure"]))
     print(f"| {kind} | " + " | ".join(measures) + " |")
     print("|---|" + "---|" * len(measures))

@@ -18,6 +18,7 @@ from bertology.errors import ParameterError, UnknownNameError
 from bertology.model.encoder import Encoder
 from bertology.results.claims import Outcome
 from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.results.store import Store
 from bertology.studies.training.architecture_sweep import (
     ArchitectureSweep,
@@ -25,6 +26,7 @@ from bertology.studies.training.architecture_sweep import (
     Shape3,
 )
 from bertology.train.pretrain.cost import body_flops, body_parameters
+from bertology.train.pretrain.curves import Curve
 from bertology.train.vocabulary import wordpieces
 
 AT = np.linspace(0.04, 1, 25)  # shares of the run at which it is evaluated
@@ -38,7 +40,7 @@ def planted(
     draw: int = 0,
     saved: float = 0.25,
     otherwise: float = 0.0,
-) -> ArchitectureSweepResult:
+) -> Result:
     """Made-up measurements: layers and width add `effect` at each doubling, heads nothing.
 
     Other ways to train add `otherwise`.
@@ -69,8 +71,7 @@ def planted(
                 "curve_seconds": ("evaluation", 60 * AT * quick),
                 "curve_loss": ("evaluation", 4 - 2 * AT),
             }
-            facts = {"variant": name, "seed": seed, "task": "t", "pairs": "p", "baseline": 0.4}
-            parts[f"{name}-seed-{seed}"] = xr.Dataset(numbers, attrs=facts)
+            parts[f"{name}-seed-{seed}"] = xr.Dataset(numbers, attrs={"baseline": 0.4})
     return study.conclude(parts, provenance())
 
 
@@ -84,7 +85,7 @@ def provenance() -> Provenance:
     )
 
 
-def outcomes(result: ArchitectureSweepResult) -> dict[str, Outcome]:
+def outcomes(result: Result) -> dict[str, Outcome]:
     return {v.claim.id.partition(".")[2]: v.outcome for v in result.verdicts()}
 
 
@@ -125,14 +126,15 @@ def test_one_seed_decides_nothing() -> None:
 
 def test_a_stacked_run_that_never_gets_there_saves_nothing_known() -> None:
     study = ArchitectureSweep(updates=100)
-    base = (100 * AT, 60 * AT, 4 - 2 * AT)
-    worse = (100 * AT, 40 * AT, 4.1 - 2 * AT)
-    assert np.isnan(study._saved(base, worse, 0.5)["time_saved"])
-    better = (100 * AT, 60 * AT, 3 - 2 * AT)  # where the base ends after half of its time
+    base = Curve(100 * AT, 60 * AT, 4 - 2 * AT)
+    worse = Curve(100 * AT, 40 * AT, 4.1 - 2 * AT)
+    never = study._saved(base, worse, 0.5)
+    assert np.isnan([never["time_saved"], never["flops_saved"]]).all()
+    better = Curve(100 * AT, 60 * AT, 3 - 2 * AT)  # where the base ends after half of its time
     found = study._saved(base, better, 0.5)
     assert found["time_saved"] == pytest.approx(0.5)
     assert found["flops_saved"] == pytest.approx(0.75)
-    at_once = (100 * AT, 60 * AT, 1 - 0 * AT)
+    at_once = Curve(100 * AT, 60 * AT, 1 - 0 * AT)
     assert study._saved(base, at_once, 0.5)["time_saved"] == pytest.approx(0.96)
 
 

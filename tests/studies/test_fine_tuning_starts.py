@@ -25,6 +25,7 @@ from bertology.errors import (
 from bertology.model.encoder import Encoder
 from bertology.results.claims import Claim, Outcome, Published, Relation, Rule, Source, judge
 from bertology.results.provenance import Provenance
+from bertology.results.result import Result
 from bertology.studies.study import Context
 from bertology.studies.training.fine_tuning_starts import (
     NAMES,
@@ -42,7 +43,7 @@ CLAIMS = {
 
 def made_up(
     scores: dict[str, float], *, seeds: int = 4, noise: float = 0.01, draw: int = 0, task: str = "t"
-) -> FineTuningStartsResult:
+) -> Result:
     """The result of measurements that are made up: a start's score, the seed's luck, noise."""
     rng = np.random.default_rng(draw)
     study = FineTuningStarts(seeds=seeds)
@@ -52,11 +53,10 @@ def made_up(
         for name in NAMES:
             values = scores[name] + luck + rng.normal(0, noise, 2)
             facts = {
-                "start": name, "seed": seed, "task": task, "train_size": 9, "truncated": 0,
-                "train_fingerprint": "x", "truncated_validation": 0, "learning_rate": 1e-3,
-                "constant_f1": 0.4, "constant_accuracy": 0.5,
+                "task": task, "train_size": 9, "train_fingerprint": "x", "truncated": 0,
+                "truncated_validation": 0, "constant_f1": 0.4, "constant_accuracy": 0.5,
             }  # fmt: skip
-            numbers = {"f1": values[0], "accuracy": values[1]}
+            numbers = {"f1": values[0], "accuracy": values[1], "learning_rate": 1e-3}
             parts[f"{name}-seed-{seed}"] = xr.Dataset(numbers, attrs=facts)
     provenance = Provenance(
         study="fine-tuning-starts",
@@ -68,12 +68,12 @@ def made_up(
     return study.conclude(parts, provenance)
 
 
-def outcomes(result: FineTuningStartsResult) -> dict[str, Outcome]:
+def outcomes(result: Result) -> dict[str, Outcome]:
     claims = [
         Claim(name, Source("p", "4.3"), "s", Published("t"), "fine-tuning-starts", rule, "e")
         for name, rule in CLAIMS.items()
     ]
-    judged = judge("fine-tuning-starts", result.evidence(), claims, why_not=result.why_not())
+    judged = judge("fine-tuning-starts", result.evidence(), claims, reasons=result.reasons())
     return {v.claim.id: v.outcome for v in judged}
 
 
@@ -102,7 +102,8 @@ def test_the_opposite_makes_them_fail() -> None:
 def test_a_claim_about_two_tasks_is_not_judged_on_others() -> None:
     result = made_up(AS_PUBLISHED, task="mrpc")
     assert outcomes(result)["random_worse"] is Outcome.NOT_APPLICABLE
-    assert "STS-B and QNLI" in str(result.why_not())
+    (reason,) = result.reasons().values()
+    assert "STS-B and QNLI" in reason
 
 
 def test_noise_is_not_taken_for_an_effect() -> None:
@@ -167,12 +168,13 @@ def test_planted_knowledge_is_worth_what_it_is(tmp_path: Path) -> None:
         seeds=2,
     )
     assert isinstance(result, FineTuningStartsResult)
-    scores = result.by_seed("accuracy")
+    runs = result.tables["runs"]
+    scores = runs.pivot(index="seed", columns="start", values="accuracy")
     assert set(scores) == set(NAMES)
     assert scores["pretrained"].min() > 0.95
     assert scores["frozen-features"].min() > 0.95
     assert scores["random"].max() < 0.75
-    assert result.tables["runs"]["learning_rate"].unique() == pytest.approx([1e-3])
+    assert runs["learning_rate"].unique() == pytest.approx([1e-3])
     assert "160 examples, 2 epochs" in result.headline()
     study = FineTuningStarts(epochs=2, batch_size=16, learning_rate=1e-3, seeds=2)
     part = study.measure(knowing(), corpus, "random-seed-1", Context())

@@ -124,7 +124,7 @@ def test_objectives_have_names() -> None:
 
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_every_objective_trains_and_is_measured(name: str, text: Shards, pieces: Any) -> None:
-    found = run_trial(recipe(name), text, pieces, device="cpu")
+    found = run_trial(recipe(name), text, pieces, device="cpu").numbers
     told = [found[m] for m in ("mlm_loss", "mlm_accuracy")]
     if name == "replaced":
         assert np.isnan(told).all()
@@ -140,7 +140,7 @@ def test_every_objective_trains_and_is_measured(name: str, text: Shards, pieces:
 def test_pairs_and_task_are_measured_and_repeat(text: Shards, pieces: Any) -> None:
     pairs = load_corpus("grammar-agreement", limit=12)
     one, two = (
-        run_trial(recipe(), text, pieces, device="cpu", pairs=pairs, task=small_task())
+        run_trial(recipe(), text, pieces, device="cpu", pairs=pairs, task=small_task()).numbers
         for _ in range(2)
     )
     assert {k: v for k, v in one.items() if k != "seconds"} == {
@@ -149,7 +149,7 @@ def test_pairs_and_task_are_measured_and_repeat(text: Shards, pieces: Any) -> No
     assert 0 <= one["pair_accuracy"] <= 1
     assert 0 <= one["task_score"] <= 1
     replaced = run_trial(recipe("replaced"), text, pieces, device="cpu", pairs=pairs)
-    assert math.isnan(replaced["pair_accuracy"])
+    assert math.isnan(replaced.numbers["pair_accuracy"])
 
 
 def test_a_model_without_mask_is_scored_by_unk(
@@ -172,7 +172,7 @@ def test_a_model_without_mask_is_scored_by_unk(
     pairs = Corpus("pairs", [chosen[0]] * 4, chosen.fields)
     for name in ("unk-mask", "no-nsp"):
         found = run_trial(recipe(name, steps=1), text, pieces, device="cpu", pairs=pairs)
-        assert found["pair_accuracy"] == 0.5  # a tie is half
+        assert found.numbers["pair_accuracy"] == 0.5  # a tie is half
     assert asked == ["unk", "mask"]
     assert seen == [pieces.unk_token_id, pieces.mask_token_id]
 
@@ -203,7 +203,7 @@ def test_the_pooler_is_kept_or_fresh(text: Shards, pieces: Any) -> None:
 def test_stacking_costs_less_in_its_shallow_phase(text: Shards, pieces: Any) -> None:
     deep = recipe(model=replace(SIZE, layers=2), steps=4)
     stacked = replace(deep, phases=(Phase(48, 0.5, 1), Phase(48, 0.5)))
-    whole, less = (run_trial(r, text, pieces, device="cpu") for r in (deep, stacked))
+    whole, less = (run_trial(r, text, pieces, device="cpu").numbers for r in (deep, stacked))
     assert less["parameters"] == whole["parameters"]
     shallow = trial.training_flops(1, 16, length=48, vocab_size=len(pieces))
     assert less["flops_per_token"] == pytest.approx((whole["flops_per_token"] + shallow) / 2)

@@ -57,19 +57,6 @@ class Runs:
     metrics: Sequence[str] = ()
     """The measures that are metrics of tasks: no interval goes beyond their limits."""
 
-    @classmethod
-    def of(cls, measured: Mapping[str, xr.Dataset], variant: str, level: float) -> Runs:
-        """The plain numbers of all parts."""
-        import pandas as pd
-
-        rows, facts = [], list[Mapping[str, Any]]()
-        for part, found in measured.items():
-            name, seed = split_part(part)
-            numbers = {str(n): float(v) for n, v in found.data_vars.items() if not v.dims}
-            rows.append({variant: name, "seed": seed} | numbers)
-            facts.append(found.attrs)
-        return cls(pd.DataFrame(rows), variant, level, facts[0])
-
     def by_seed(self, measure: str) -> pd.DataFrame:
         """Seeds × variants."""
         return self.table.pivot(index="seed", columns=self.variant, values=measure)
@@ -83,12 +70,19 @@ class Runs:
             return None
         return repeated(array, self.level, within=within)
 
-    def contrast(self, measure: str, one: str, other: str) -> Estimate | None:
-        """How much higher `one` is than `other`, paired by seed; None where it was not measured."""
-        scores = self.by_seed(measure)
-        if one not in scores or other not in scores:
-            return None
-        return self.over_seeds(scores[one] - scores[other], self._limits(measure)[1])
+    def contrasts(
+        self, measure: str, pairs: Mapping[str, tuple[str, str]], *, ending: str = ""
+    ) -> dict[str, Estimate | None]:
+        """How much higher one variant is than another, paired by seed; None if not measured.
+
+        `pairs` are of variants, by quantity; `ending` is added to the names of the quantities.
+        """
+        scores, (_, within) = self.by_seed(measure), self._limits(measure)
+        found = dict[str, Estimate | None]()
+        for quantity, (one, other) in pairs.items():
+            paired = scores.get(one, math.nan) - scores.get(other, math.nan)
+            found[f"{quantity}{ending}"] = self.over_seeds(paired, within)
+        return found
 
     def _limits(self, measure: str) -> tuple[tuple[float, float], tuple[float, float]]:
         """Where values lie, and where their differences."""
@@ -109,9 +103,10 @@ class Runs:
 
         blocks = []
         for measure in measures:
-            scores, limits = self.by_seed(measure), self._limits(measure)
+            scores = self.by_seed(measure)
             rows = [
-                {self.variant: name, called: measure, **self._row(scores, name, references, limits)}
+                {self.variant: name, called: measure}
+                | self._row(scores[name], scores, measure, references)
                 for name in dict.fromkeys(self.table[self.variant])
             ]
             tested = {f"{r.p}_adjusted": adjusted([row[r.p] for row in rows]) for r in references}
@@ -120,12 +115,12 @@ class Runs:
 
     def _row(
         self,
+        own: pd.Series[float],
         scores: pd.DataFrame,
-        name: str,
+        measure: str,
         references: Sequence[Reference],
-        limits: tuple[tuple[float, float], tuple[float, float]],
     ) -> dict[str, float]:
-        own = scores[name]
+        limits = self._limits(measure)
         mean = repeated(own, self.level, within=limits[0])
         bounds = {"low": mean.low, "high": mean.high, "seeds": mean.n}
         row = {"mean": mean.value, "median": float(own.median()), **bounds}
@@ -216,8 +211,16 @@ class Trials(Study):
         raise NotImplementedError
 
     def runs(self, measured: Mapping[str, xr.Dataset]) -> Runs:
-        """All runs, for the conclusion."""
-        return Runs.of(measured, self.column, self.level)
+        """The plain numbers of all parts, for the conclusion."""
+        import pandas as pd
+
+        rows = []
+        for part, found in measured.items():
+            variant, seed = split_part(part)
+            numbers = {str(n): float(v) for n, v in found.data_vars.items() if not v.dims}
+            rows.append({self.column: variant, "seed": seed} | numbers)
+        first = next(iter(measured.values()))
+        return Runs(pd.DataFrame(rows), self.column, self.level, first.attrs)
 
 
 def split_part(part: str) -> tuple[str, int]:

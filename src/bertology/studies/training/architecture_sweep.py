@@ -39,6 +39,7 @@ BATCH, STACKED, NORMALISED = "large-batch", "stacked", "normalised"
 # Other ways to train, and how the names of the quantities begin that need them; axes likewise.
 EXTRAS = {BATCH: "large_batch", STACKED: "stacking", NORMALISED: "normalisation"}
 AXES = {"layers": "layers_over_heads", "heads": "layers_over_heads", "hidden": "width"}
+_CONTRASTS = {"large_batch_gain": (BATCH, BASE), "stacking_gain": (STACKED, BASE)}
 _EVALUATIONS = 25  # of the runs whose progress is compared
 
 
@@ -301,8 +302,7 @@ def _gains(runs: Runs, measure: str, ending: str) -> dict[str, Estimate | None]:
     return {
         f"layers_over_heads_{ending}": _layers_over_heads(runs, measure),
         f"width_gain_{ending}": _width_gain(runs, measure),
-        f"large_batch_gain_{ending}": runs.contrast(measure, BATCH, BASE),
-        f"stacking_gain_{ending}": runs.contrast(measure, STACKED, BASE),
+        **runs.contrasts(measure, _CONTRASTS, ending=f"_{ending}"),
     }
 
 

@@ -20,25 +20,24 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
-    from bertology.train.tuning import TuningJob
 
 __all__ = ["FineTuningStarts", "FineTuningStartsResult"]
 
-NAMES = ("pretrained", "random", "frozen", "frozen-features")
 TITLES = {
     "pretrained": "fine-tuned, pre-trained start",
     "random": "fine-tuned, random start",
     "frozen": "pre-trained, not fine-tuned",
     "frozen-features": "trained head on frozen features (ours)",
 }
-# quantity, one start, the other; chosen before looking, so each has an interval of its own.
-_CONTRASTS = (
-    ("fine_tuned_over_frozen", "pretrained", "frozen"),
-    ("pretrained_over_random", "pretrained", "random"),
-    ("random_over_frozen", "random", "frozen"),
-    ("features_over_frozen", "frozen-features", "frozen"),
-    ("pretrained_over_features", "pretrained", "frozen-features"),
-)
+NAMES = tuple(TITLES)
+# Pairs of starts by quantity; chosen before looking, so each has an interval of its own.
+_CONTRASTS = {
+    "fine_tuned_over_frozen": ("pretrained", "frozen"),
+    "pretrained_over_random": ("pretrained", "random"),
+    "random_over_frozen": ("random", "frozen"),
+    "features_over_frozen": ("frozen-features", "frozen"),
+    "pretrained_over_features": ("pretrained", "frozen-features"),
+}
 # A random start, and the model that was not fine-tuned.
 _REFERENCES = (
     Reference("random", "over_random", "over_random_p"),
@@ -202,32 +201,11 @@ class FineTuningStarts(Trials):
         import xarray as xr
 
         from bertology.train.evaluate import baseline
-        from bertology.train.tuning import tune
-
-        train = self.load_train(corpus)
-        job = self._job(encoder, train, corpus, name=variant, seed=seed)
-        _, history = tune(job, progress=lambda step: reach(_BARS * step.done // step.total))
-        reach(_BARS)
-        numbers = {**history.scores, "learning_rate": job.settings.learning_rate}
-        facts = {
-            "task": corpus.task.name if corpus.task else corpus.name,
-            "train_size": len(train),
-            "train_fingerprint": train.fingerprint,
-            "truncated": history.truncated,
-            "truncated_validation": history.truncated_validation,
-            **{f"constant_{m}": score for m, score in baseline(train, corpus).items()},
-        }
-        return xr.Dataset(numbers, attrs=facts)
-
-    def _job(
-        self, encoder: Encoder, train: Corpus, validation: Corpus, *, name: str, seed: int
-    ) -> TuningJob:
         from bertology.train.finetune import FinetuneSettings
         from bertology.train.starts import default_rate, find_start
-        from bertology.train.tuning import TuningJob
+        from bertology.train.tuning import TuningJob, tune
 
-        start = find_start(name)
-        rate = self.learning_rate
+        start, rate = find_start(variant), self.learning_rate
         if rate is None or start.learns == "head":
             rate = default_rate(start, encoder.shape.hidden)
         settings = FinetuneSettings(
@@ -237,7 +215,22 @@ class FineTuningStarts(Trials):
             seed=seed,
             max_length=self.max_length,
         )
-        return TuningJob(encoder, train, validation, start, settings)
+        train = self.load_train(corpus)
+        _, history = tune(
+            TuningJob(encoder, train, corpus, start, settings),
+            progress=lambda step: reach(_BARS * step.done // step.total),
+        )
+        reach(_BARS)
+        numbers = {**history.scores, "learning_rate": rate}
+        facts = {
+            "task": corpus.task.name if corpus.task else corpus.name,
+            "train_size": len(train),
+            "train_fingerprint": train.fingerprint,
+            "truncated": history.truncated,
+            "truncated_validation": history.truncated_validation,
+            **{f"constant_{m}": score for m, score in baseline(train, corpus).items()},
+        }
+        return xr.Dataset(numbers, attrs=facts)
 
     # The conclusion ----------------------------------------------------------------------------
 
@@ -257,9 +250,7 @@ class FineTuningStarts(Trials):
         others = (self.column, "seed", "learning_rate")
         metrics = [str(name) for name in runs.table if name not in others]
         runs, judged = replace(runs, metrics=metrics), _judged(metrics)
-        evidence = {
-            quantity: runs.contrast(judged, one, other) for quantity, one, other in _CONTRASTS
-        }
+        evidence = runs.contrasts(judged, _CONTRASTS)
         published = runs.facts["task"] in _ONLY_OF
         if published:
             evidence[_WHERE_PUBLISHED] = evidence["random_over_frozen"]

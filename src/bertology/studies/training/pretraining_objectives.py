@@ -10,9 +10,7 @@ from bertology.errors import ParameterError, UnknownNameError
 from bertology.parameters import parameter
 from bertology.results.drawing import Drawing
 from bertology.results.result import Provenance, Result
-from bertology.stats import Estimate
 from bertology.studies.designs.pretraining_trials import PretrainingTrials, PretrainingTrialsResult
-from bertology.studies.designs.trials import Runs
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -41,23 +39,23 @@ OBJECTIVES = (
     "replaced",
     "continual",
 )
-# Which pairs of objectives differ in just what a claim is about: quantity, one, other.
-_CONTRASTS = (
-    ("dynamic_over_static", "same-rows", "static"),
-    ("no_nsp_over_nsp", "no-nsp", REFERENCE),
-    ("whole_word_over_tokens", "whole-word", REFERENCE),
-    ("ngram_over_tokens", "ngram", REFERENCE),
-    ("span_over_tokens", "span", REFERENCE),
-    ("span_boundary_over_no_nsp", "span-boundary", "no-nsp"),
-    ("unk_over_mask", "unk-mask", REFERENCE),
-    ("sop_over_nsp", "sop", REFERENCE),
-    ("three_way_over_nsp", "three-way", REFERENCE),
-    ("stream_over_nsp", "stream-subsampled", REFERENCE),
-    ("permutation_over_no_nsp", "permutation", "no-nsp"),
-    ("ngram_order_over_no_nsp", "ngram-order", "no-nsp"),
-    ("replaced_over_no_nsp", "replaced", "no-nsp"),
-    ("continual_over_no_nsp", "continual", "no-nsp"),
-)
+# Which pairs of objectives differ in just what a claim is about, by quantity.
+_CONTRASTS = {
+    "dynamic_over_static": ("same-rows", "static"),
+    "no_nsp_over_nsp": ("no-nsp", REFERENCE),
+    "whole_word_over_tokens": ("whole-word", REFERENCE),
+    "ngram_over_tokens": ("ngram", REFERENCE),
+    "span_over_tokens": ("span", REFERENCE),
+    "span_boundary_over_no_nsp": ("span-boundary", "no-nsp"),
+    "unk_over_mask": ("unk-mask", REFERENCE),
+    "sop_over_nsp": ("sop", REFERENCE),
+    "three_way_over_nsp": ("three-way", REFERENCE),
+    "stream_over_nsp": ("stream-subsampled", REFERENCE),
+    "permutation_over_no_nsp": ("permutation", "no-nsp"),
+    "ngram_order_over_no_nsp": ("ngram-order", "no-nsp"),
+    "replaced_over_no_nsp": ("replaced", "no-nsp"),
+    "continual_over_no_nsp": ("continual", "no-nsp"),
+}
 
 
 class PretrainingObjectivesResult(PretrainingTrialsResult):
@@ -115,7 +113,7 @@ class PretrainingObjectives(PretrainingTrials):
     def enough_for(cls, quantities: Sequence[str]) -> dict[str, Any]:
         """The objectives that the contrasts are between, and the reference."""
         asked = {quantity.rpartition("_")[0] for quantity in quantities}
-        pairs = [(one, other) for name, one, other in _CONTRASTS if name in asked]
+        pairs = [pair for quantity, pair in _CONTRASTS.items() if quantity in asked]
         used = {REFERENCE, *(name for pair in pairs for name in pair)}
         return {"objectives": tuple(name for name in OBJECTIVES if name in used)}
 
@@ -139,16 +137,8 @@ class PretrainingObjectives(PretrainingTrials):
             provenance,
             runs,
             evidence={
-                **_contrasts(runs, "mlm_accuracy", "mlm"),
-                **_contrasts(runs, "pair_accuracy", "pairs"),
+                **runs.contrasts("mlm_accuracy", _CONTRASTS, ending="_mlm"),
+                **runs.contrasts("pair_accuracy", _CONTRASTS, ending="_pairs"),
             },
-            of_task=_contrasts(runs, "task_score", "task"),
+            of_task=runs.contrasts("task_score", _CONTRASTS, ending="_task"),
         )
-
-
-def _contrasts(runs: Runs, measure: str, ending: str) -> dict[str, Estimate | None]:
-    """Differences between two objectives, as fractions."""
-    return {
-        f"{quantity}_{ending}": runs.contrast(measure, one, other)
-        for quantity, one, other in _CONTRASTS
-    }
