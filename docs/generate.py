@@ -92,7 +92,7 @@ def built_in_studies() -> list[tuple[str, Any]]:
 
 def studies() -> str:
     """Every study: its docstring, its needs, its parameters."""
-    from bertology.results.claims import load_claims
+    from bertology.results.known_claims import load_claims
 
     claims = load_claims()
     lines = [
@@ -131,7 +131,7 @@ def anchor(text: str) -> str:
 
 def claims() -> str:
     """Every claim: source, what was published, how it is judged."""
-    from bertology.results.claims import load_claims
+    from bertology.results.known_claims import load_claims
 
     known = dict(built_in_studies())
     listed = [c for c in load_claims() if c.study in known]

@@ -23,7 +23,8 @@ from bertology.errors import (
     ParameterError,
 )
 from bertology.model.encoder import Encoder
-from bertology.results.claims import Claim, Outcome, Published, Relation, Rule, Source, judge
+from bertology.results.claims import Claim, Outcome, Published, Relation, Rule, Source
+from bertology.results.known_claims import judge
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.studies.study import Context

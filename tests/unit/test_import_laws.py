@@ -140,6 +140,48 @@ def test_imports_go_one_way() -> None:
     assert not broken, "\n".join(broken)
 
 
+# Loading a model makes an Encoder, and an Encoder is what loads itself; a pruned one is made anew.
+ENCODERS_OWN = {
+    "bertology.model.encoder",
+    "bertology.model.loading.models",
+    "bertology.model.loading.pruning",
+}
+
+
+def importing() -> dict[str, set[str]]:
+    """Which modules each module imports at run time, also inside functions."""
+    found = list(modules())
+    names = {name for name, _, _ in found}
+    edges: dict[str, set[str]] = {}
+    for name, _, tree in found:
+        hidden, edges[name] = under_type_checking(tree), set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node not in hidden:
+                given = [f"{node.module}.{alias.name}" for alias in node.names]
+                edges[name] |= {g if g in names else str(node.module) for g in given}
+            elif isinstance(node, ast.Import) and node not in hidden:
+                edges[name] |= {alias.name for alias in node.names}
+        edges[name] &= names - {name}
+    return edges
+
+
+def reachable(edges: dict[str, set[str]], start: str) -> set[str]:
+    """All that `start` leads to by one import or more."""
+    seen: set[str] = set()
+    waiting = [start]
+    while waiting:
+        new = edges[waiting.pop()] - seen
+        seen |= new
+        waiting += new
+    return seen
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    """No cycles, also inside functions, but for the Encoder's own."""
+    edges = importing()
+    assert {name for name in edges if name in reachable(edges, name)} <= ENCODERS_OWN
+
+
 def test_only_what_computes_names_torch() -> None:
     """Parts without torch do not import it anywhere, not even inside a function."""
     broken = []

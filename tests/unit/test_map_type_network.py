@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 import torch
 
+from bertology.annotated.map_types.bundled import bundled_network
 from bertology.annotated.map_types.facts import FACTS
 from bertology.annotated.map_types.labelled import bundled_labels, bundled_models, make_again
 from bertology.annotated.map_types.lessons import Lessons, seen_by
 from bertology.annotated.map_types.looks import GRID, Cells
-from bertology.annotated.map_types.network import WEIGHTS, MapTypeNetwork, bundled_network, classify
+from bertology.annotated.map_types.network import WEIGHTS, MapTypeNetwork, classify
 from bertology.annotated.map_types.procedural import make_map, make_maps
 from bertology.annotated.map_types.training import Settings, answers, made_sample, sample_of, teach
 from bertology.annotated.map_types.unrolled import UnrolledNetwork

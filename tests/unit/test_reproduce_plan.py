@@ -27,7 +27,7 @@ from bertology.reproduce.plan import (
     StepPlan,
 )
 from bertology.reproduce.planner import plan_paper
-from bertology.results.claims import load_claims
+from bertology.results.known_claims import load_claims
 from bertology.studies import STUDIES
 
 SHAPE = Shape(layers=12, heads=12, hidden=192, head_size=16, mlp=768)

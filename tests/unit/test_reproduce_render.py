@@ -29,8 +29,9 @@ from bertology.reproduce.render import page as page_module
 from bertology.reproduce.render.page import reproduction_page
 from bertology.reproduce.render.summary import as_json, as_markdown
 from bertology.reproduce.report import ReproductionReport
-from bertology.results.claims import Claim, Outcome, Published, Relation, Rule, Source, judge
+from bertology.results.claims import Claim, Outcome, Published, Relation, Rule, Source
 from bertology.results.drawing import Drawing
+from bertology.results.known_claims import judge
 from bertology.results.result import Provenance, Result
 from bertology.results.verdict_view import with_interval
 from bertology.stats import Estimate

@@ -25,7 +25,8 @@ from bertology.reproduce.verify import (
     needed_steps,
     plan_parts,
 )
-from bertology.results.claims import Claim, load_claims
+from bertology.results.claims import Claim
+from bertology.results.known_claims import load_claims
 from bertology.studies import STUDIES
 
 SHAPE = Shape(layers=12, heads=12, hidden=192, head_size=16, mlp=768)

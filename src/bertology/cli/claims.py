@@ -54,7 +54,7 @@ def add_to(app: typer.Typer) -> None:
 
 def list_claims(options: ClaimsOptions) -> None:
     """List or search the claims of the literature, and the study that tests each."""
-    from bertology.results.claims import find_claims
+    from bertology.results.known_claims import find_claims
 
     search = options.search
     found = find_claims(search, paper=options.paper, study=options.study)
@@ -74,7 +74,7 @@ def list_claims(options: ClaimsOptions) -> None:
 def show_claim(options: ShowClaimOptions) -> None:
     """Show one claim: its source, the published numbers, the rule that judges it, and why."""
     from bertology.errors import UnknownNameError
-    from bertology.results.claims import load_claims
+    from bertology.results.known_claims import load_claims
 
     claims, claim_id = {c.id: c for c in load_claims()}, options.claim_id
     if claim_id not in claims:

@@ -20,7 +20,7 @@ from bertology.reproduce.judged import (
 )
 from bertology.reproduce.paper import Exhibit, Paper, PaperSection, ResultsByData
 from bertology.reproduce.plan import Data, PlanStep, ReproductionOptions, RunStudy, StepPlan
-from bertology.results.claims import load_claims
+from bertology.results.known_claims import load_claims
 from bertology.studies import STUDIES
 
 __all__ = ["ReproductionReport", "short_name"]

@@ -23,7 +23,8 @@ from bertology.reproduce.plan import (
     StepPlan,
 )
 from bertology.reproduce.planner import plan_paper
-from bertology.results.claims import Claim, find_claims, load_claims
+from bertology.results.claims import Claim
+from bertology.results.known_claims import find_claims, load_claims
 from bertology.results.verdict_view import reason_text
 from bertology.studies import JOINS, STUDIES
 

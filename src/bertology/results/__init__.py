@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from bertology.results.claims import (
-    Claim,
-    Outcome,
-    Rule,
-    Verdict,
-    find_claims,
-    judge,
-    load_claims,
-)
+from bertology.results.claims import Claim, Outcome, Rule, Verdict
+from bertology.results.known_claims import find_claims, judge, load_claims
 from bertology.results.provenance import Provenance, identity_of
 from bertology.results.result import Result
 from bertology.results.store import Store

@@ -18,13 +18,12 @@ A verdict rests on an interval, never on a bare point.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from bertology.errors import ParameterError, UnknownNameError
-from bertology.results.evidence import ALL_OTHERS
+from bertology.errors import ParameterError
 from bertology.results.verdict_view import look_of, measured
 
 if TYPE_CHECKING:
@@ -38,9 +37,6 @@ __all__ = [
     "Rule",
     "Source",
     "Verdict",
-    "find_claims",
-    "judge",
-    "load_claims",
 ]
 
 
@@ -189,67 +185,3 @@ class Verdict:
 
     def __str__(self) -> str:
         return f"{self.outcome.in_words}: {self.claim.statement} ({self.measured})"
-
-
-def judge(
-    study: str,
-    evidence: Mapping[str, Estimate],
-    claims: Iterable[Claim] | None = None,
-    *,
-    reasons: Mapping[str, str] | None = None,
-) -> list[Verdict]:
-    """Judge the claims about `study` (all known ones unless `claims` are given) on `evidence`.
-
-    `reasons` says why a quantity has no estimate, by its name; under "" for all others.
-    """
-    verdicts = []
-    for claim in load_claims() if claims is None else claims:
-        if claim.study == study:
-            found = evidence.get(claim.rule.quantity)
-            n = 0 if found is None else found.n
-            reason = None
-            if found is None:
-                known = reasons or {}
-                reason = known.get(claim.rule.quantity, known.get(ALL_OTHERS))
-            verdicts.append(Verdict(claim, claim.rule.judge(found), found, n, reason))
-    return verdicts
-
-
-def load_claims() -> list[Claim]:
-    """All claims of this package and of installed plugins, checked against the schema."""
-    from bertology.results.claim_files import read_all_claims
-
-    return list(read_all_claims())
-
-
-def find_claims(query: str = "", *, paper: str = "", study: str = "") -> list[Claim]:
-    """Claims that have every word of `query` in their id, statement, source or study.
-
-    `paper` is how ids open (dark-secrets), or words of the source; `study` is a study's name.
-    """
-    claims = load_claims()
-    if study:
-        claims = _named("study", study, [(c.study, c) for c in claims])
-    if paper:
-        openings = [(c.id.partition(".")[0], c) for c in claims]
-        of_source = [c for c in claims if _has(c.source.paper, paper)]
-        claims = of_source or _named("paper", paper, openings)
-    return [claim for claim in claims if _has(_haystack(claim), query)]
-
-
-def _named(kind: str, name: str, named: Iterable[tuple[str, Claim]]) -> list[Claim]:
-    by_name: dict[str, list[Claim]] = {}
-    for given, claim in named:
-        by_name.setdefault(given, []).append(claim)
-    if name not in by_name:
-        raise UnknownNameError(kind, name, by_name, hint="See all claims with: bertology claims")
-    return by_name[name]
-
-
-def _has(text: str, query: str) -> bool:
-    lower = text.casefold()
-    return all(word in lower for word in query.casefold().split())
-
-
-def _haystack(claim: Claim) -> str:
-    return f"{claim.id} {claim.statement} {claim.source} {claim.study}"

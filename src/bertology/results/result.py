@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from bertology.errors import UnknownNameError
-from bertology.results.claims import Verdict, judge
+from bertology.results.claims import Verdict
 from bertology.results.drawing import Drawing
 from bertology.results.evidence import read_evidence, read_reasons
+from bertology.results.known_claims import judge
 from bertology.results.measures import Measure
 from bertology.results.provenance import Provenance
 

@@ -9,12 +9,9 @@ a few numbers of the whole map, its facts, which join the last layers.
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.resources import as_file, files
 from typing import TYPE_CHECKING
 
 import torch
-from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -25,7 +22,7 @@ from bertology.data.map_labels import MAP_TYPES
 if TYPE_CHECKING:
     from bertology.annotated.map_types.unrolled import UnrolledNetwork
 
-__all__ = ["WEIGHTS", "MapTypeNetwork", "bundled_network", "classify", "types_of"]
+__all__ = ["WEIGHTS", "MapTypeNetwork", "classify", "types_of"]
 
 WEIGHTS = "model.safetensors"
 _WIDTHS = (8, 16, 16, 16, 16, 16, 16, 16)  # channels of the eight convolutional layers
@@ -121,17 +118,3 @@ def types_of(
 def classify(network: MapTypeNetwork | UnrolledNetwork, maps: Tensor, cells: Cells) -> Tensor:
     """The type of each map of (B, H, T, T): (B, H)."""
     return types_of(network, cells.look(maps), cells.same, cells.paired)
-
-
-@cache
-def bundled_network(device: str = "cpu") -> MapTypeNetwork | UnrolledNetwork:
-    """The network that comes with the package, made by `benchmarks/train_map_types.py`."""
-    with as_file(files("bertology") / "checkpoints" / "map-types" / WEIGHTS) as path:
-        weights = load_file(path)
-    network = MapTypeNetwork().eval().requires_grad_(False)
-    network.load_state_dict({name: value.float() for name, value in weights.items()})
-    if torch.device(device).type != "cpu":
-        from bertology.annotated.map_types.unrolled import UnrolledNetwork
-
-        return UnrolledNetwork(network).to(device)
-    return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]

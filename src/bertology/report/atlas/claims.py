@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from bertology.report.atlas.naming import Entry, in_words
 from bertology.report.web import Html, anchor, chip, element, folded, option
-from bertology.results.claims import Claim, Outcome, Verdict, load_claims
+from bertology.results.claims import Claim, Outcome, Verdict
+from bertology.results.known_claims import load_claims
 from bertology.results.verdict_view import EXPLAINED, NOT_RUN
 
 __all__ = ["Judged", "claims_piece", "judged_on", "tally"]
