@@ -26,7 +26,7 @@ from bertology.model.interventions import (
     ZeroHead,
 )
 from bertology.model.loading.pruning import prune_heads
-from bertology.server.explore import PAGES
+from bertology.server.explore import EXPLORE_PAGES
 from bertology.server.reading import MEANS_OVER
 from explorer import PIECES, TEXT, answer, asking, encoder_of, maps_of, unpacked, view_of
 
@@ -313,7 +313,7 @@ def test_examples_of_a_task(client: TestClient) -> None:
     assert (found["number"], found["total"]) == (3, 200)
 
 
-@pytest.mark.parametrize("address", PAGES)
+@pytest.mark.parametrize("address", EXPLORE_PAGES)
 def test_pages_load_nothing_from_elsewhere(client: TestClient, address: str) -> None:
     done = client.get(address)
     assert done.status_code == 200

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from bertology.cli.main import app
 from bertology.model.encoder import Encoder
-from bertology.server.explore import MAX_BODY
+from bertology.server.explore import EXPLORE_MAX_BODY
 from explorer import PORT, TEXT, answer, asking, encoder_of, maps_of, view_of
 
 EVIL = "<img src=x onerror=alert(1)>"
@@ -191,9 +191,9 @@ def test_what_is_not_json(client: TestClient, content: bytes) -> None:
 
 
 def test_too_much_is_refused_however_it_comes(client: TestClient) -> None:
-    fits = json.dumps({"view": view_of(" " * (MAX_BODY - 300))}).encode()
+    fits = json.dumps({"view": view_of(" " * (EXPLORE_MAX_BODY - 300))}).encode()
     assert client.post("/api/maps", content=fits, headers=JSON).status_code == 400
-    big = json.dumps({"view": view_of("x" * MAX_BODY)}).encode()
+    big = json.dumps({"view": view_of("x" * EXPLORE_MAX_BODY)}).encode()
     done = client.post("/api/maps", content=big, headers=JSON)
     assert done.status_code == 413
     assert "65,536 bytes" in done.json()["error"]
@@ -205,7 +205,7 @@ def test_the_longest_text_with_every_head_off_fits(client: TestClient) -> None:
     heads = [[layer, head] for layer in range(24) for head in range(16)]
     view = view_of("\u0434" * 4000, off={"heads": heads, "dimensions": list(range(1024))})
     body = json.dumps({"view": view})  # every letter is escaped to six characters
-    assert len(body) < MAX_BODY
+    assert len(body) < EXPLORE_MAX_BODY
 
 
 # Who may ask -------------------------------------------------------------------------------------

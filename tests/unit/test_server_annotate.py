@@ -19,7 +19,7 @@ from bertology.data.map_labels import MapRecipe, read_labels
 from bertology.data.map_sampling import in_order_of, sample_maps
 from bertology.errors import BertologyError, DataError
 from bertology.model.encoder import Encoder
-from bertology.server.annotate import PAGES, annotate_app
+from bertology.server.annotate import ANNOTATE_PAGES, annotate_app
 from bertology.server.app import MAX_BODY
 from bertology.server.labelling import Labelling
 from bertology.server.map_pictures import picture_of
@@ -331,7 +331,7 @@ def test_websockets_are_refused(client: TestClient) -> None:
 # The pages ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("address", PAGES)
+@pytest.mark.parametrize("address", ANNOTATE_PAGES)
 def test_pages_load_nothing_from_elsewhere(client: TestClient, address: str) -> None:
     done = client.get(address)
     assert done.status_code == 200

@@ -16,9 +16,9 @@ from bertology.stats.agreement import Agreement
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
-__all__ = ["PAGES", "annotate_app", "annotate_routes", "summary_of"]
+__all__ = ["ANNOTATE_PAGES", "annotate_app", "annotate_routes", "summary_of"]
 
-PAGES = {
+ANNOTATE_PAGES = {
     "/annotate": "annotate.html",
     "/annotate/agreement": "agreement.html",
     "/static/look.css": "look.css",
@@ -54,7 +54,7 @@ def annotate_app(labelling: Labelling, encoder: Encoder, *, port: int) -> FastAP
     """The labelling page by itself, with the maps of `labelling`, computed by `encoder`."""
     pictures = MapPictures(encoder)
     routes = annotate_routes(labelling, pictures)
-    pages = {"/": PAGES["/annotate"], **PAGES}
+    pages = {"/": ANNOTATE_PAGES["/annotate"], **ANNOTATE_PAGES}
     return make_app([routes], pages, port=port, on_close=pictures.close)
 
 

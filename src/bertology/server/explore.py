@@ -1,7 +1,7 @@
 """The explorer: what its page asks, and who answers.
 
-Nothing of a reader's view is kept here: every question brings it along, and what is switched off
-is an argument of one run. So readers cannot disturb each other.
+The server keeps no state of a user's view: every question brings it along, and what is switched
+off is an argument of one run. So users cannot disturb each other.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.server.labelling import Labelling
 
-__all__ = ["MAX_BODY", "PAGES", "explore_app"]
+__all__ = ["EXPLORE_MAX_BODY", "EXPLORE_PAGES", "explore_app"]
 
-MAX_BODY = 64 * 1024
+EXPLORE_MAX_BODY = 64 * 1024
 """Room for the longest text, twice escaped, with every head of a large model off."""
 
 _STATIC = Path(__file__).parent / "static"
 _NOBODY_WAITS = 499  # as web servers log a request whose sender has gone
-PAGES: Mapping[str, str] = {
+EXPLORE_PAGES: Mapping[str, str] = {
     "/": "explore/index.html",
     "/static/look.css": "look.css",
     "/static/server.js": "server.js",
@@ -75,18 +75,18 @@ def explore_app(
     # The first pass is slow, and the page opens with this very text.
     reader.begin(Shown(*first_examples(pairs=reader.takes_pairs)[0]))
     routers = [_routes(reader, examples, labels=labelling is not None)]
-    pages, closing = dict(PAGES), [reader.close]
+    pages, closing = dict(EXPLORE_PAGES), [reader.close]
     if labelling is not None:
         pictures = MapPictures(_twin(encoder))
         routers.append(annotate.annotate_routes(labelling, pictures))
-        pages |= annotate.PAGES
+        pages |= annotate.ANNOTATE_PAGES
         closing.append(pictures.close)
 
     def close() -> None:
         for end in closing:
             end()
 
-    return make_app(routers, pages, port=port, max_body=MAX_BODY, on_close=close)
+    return make_app(routers, pages, port=port, max_body=EXPLORE_MAX_BODY, on_close=close)
 
 
 def _twin(encoder: Encoder) -> Encoder:
@@ -98,7 +98,7 @@ def _twin(encoder: Encoder) -> Encoder:
 
 
 def _routes(reader: ModelReader, examples: TaskExamples, *, labels: bool) -> APIRouter:
-    """Plain functions wait in threads; what needs no model, or long, is kept out of them."""
+    """Plain functions run in threads. Coroutines serve what needs no model, and what takes long."""
     router = APIRouter(prefix="/api", dependencies=[Depends(Turnstile())])
     predictions, searching = Predictions(reader), Searching(reader, examples)
     about = _about(reader, examples) | {"annotate": labels}

@@ -1,4 +1,4 @@
-"""One person's way through the maps of a plan: label, skip, undo, and go on another day."""
+"""One person labels the maps of a plan: label, skip, undo, and continue on another day."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Labelling"]
 
 
 class Labelling:
-    """Maps by number, in the order of this pass; what is labelled stands in the file at once."""
+    """Maps by number, in the order of this pass; each label is written to the file at once."""
 
     def __init__(
         self, plan: Sequence[MapRecipe], path: str | Path, *, annotator: str, turn: int

@@ -19,11 +19,11 @@ from bertology.server.views import MeanQuestion, Shown
 if TYPE_CHECKING:
     from bertology.model.reducers.mean_maps import RelativeMaps
 
-__all__ = ["GRID", "MOST_MEANS", "mean_maps"]
+__all__ = ["MEAN_CELLS", "MOST_MEANS", "mean_maps"]
 
-GRID = 24  # stretches that a text is cut into
+MEAN_CELLS = 24  # stretches that a text is cut into
 MOST_MEANS = 4
-"""Means that are made at once: each puts a pass before everybody's next question."""
+"""Means that are made at once: each of them delays the other questions by one pass."""
 
 
 async def mean_maps(
@@ -33,7 +33,7 @@ async def mean_maps(
     *,
     is_abandoned: Callable[[], Awaitable[bool]],
 ) -> bytes | None:
-    """As all maps of a view are sent; None if nobody waits for them any more.
+    """The mean maps, packed like all maps of a view; None if nobody waits for them any more.
 
     Texts that are too long are passed over. Every example is a piece of work of its own, so that
     others have their turn in between. Waiting takes no thread: those are for short questions.
@@ -41,7 +41,7 @@ async def mean_maps(
     from bertology.model.reducers.mean_maps import RelativeMaps
 
     reader.encoder.require("patterns")
-    mean = RelativeMaps(reader.encoder.shape, GRID)
+    mean = RelativeMaps(reader.encoder.shape, MEAN_CELLS)
     changes, used = question.off.changes, 0
     for example in await run_in_threadpool(examples.corpus, question.task):
         if await is_abandoned():
@@ -67,13 +67,13 @@ def _add(reader: ModelReader, shown: Shown, mean: RelativeMaps) -> bool:
 
 
 def _grid() -> dict[str, Any]:
-    names = [f"{100 * cell / GRID:.0f} %" for cell in range(GRID)]
+    names = [f"{100 * cell / MEAN_CELLS:.0f} %" for cell in range(MEAN_CELLS)]
     return {
-        "size": GRID,
+        "size": MEAN_CELLS,
         "tokens": names,
         "originals": names,
-        "pieces": [[cell] for cell in range(GRID)],
-        "words": [None] * GRID,
-        "special": [False] * GRID,
+        "pieces": [[cell] for cell in range(MEAN_CELLS)],
+        "words": [None] * MEAN_CELLS,
+        "special": [False] * MEAN_CELLS,
         "boundary": None,
     }

@@ -1,4 +1,4 @@
-"""What the model answers, before and after something is switched off, as the page is told it."""
+"""What the model predicts before and after parts are switched off, as the page gets it."""
 
 from __future__ import annotations
 
@@ -14,17 +14,15 @@ from bertology.server.views import Shown
 
 __all__ = ["Predictions"]
 
-Row = NDArray[np.float32]
-
 
 class Predictions:
-    """Answers of one model in words."""
+    """Predictions of one model, with the names of tokens and classes."""
 
     def __init__(self, reader: ModelReader) -> None:
         self._reader = reader
 
     def of(self, shown: Shown, top: int) -> dict[str, Any]:
-        """Before and, where something is off, after. What either lists, both tell."""
+        """Before and, where something is off, after. Both list the same tokens."""
         self._reader.check_answers()
         asked = [self._reader.begin(shown.intact)]
         if shown.changes:
@@ -51,7 +49,7 @@ class Predictions:
             assert reading.hidden is not None
             row, position = reading.hidden[place], reading.sentence.masked[place]
             order = sorted(tokens, key=lambda token: (-row[token], token))
-            # Two tokens may read the same (" the" and "the"), so the number is told too.
+            # Two tokens may look the same (" the" and "the"), so the page gets the id too.
             told = [{"token": self._name(t), "probability": float(row[t]), "id": t} for t in order]
             original = reading.sentence.originals[position]
             masked.append({"position": position, "original": original, "predictions": told})
@@ -63,7 +61,7 @@ class Predictions:
 
     @cached_property
     def _tokenizer(self) -> Any:
-        # One of its own: the reader's changes its settings while others would be asking.
+        # A copy: a tokenizer changes its settings while it works, so two threads cannot share it.
         return copy.deepcopy(self._reader.encoder.tokenizer)
 
     def _name(self, token: int) -> str:
@@ -73,7 +71,7 @@ class Predictions:
         return str(self._tokenizer.decode([token])).strip() or str(piece)
 
 
-def _likeliest(row: Row, top: int) -> list[int]:
+def _likeliest(row: NDArray[np.float32], top: int) -> list[int]:
     top = min(top, len(row))
     found: list[int] = np.argpartition(-row, top - 1)[:top].tolist()
     return found

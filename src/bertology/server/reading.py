@@ -1,4 +1,4 @@
-"""One pass of the model over what a reader looks at: its maps and its answers, changes applied."""
+"""One pass of the model over the shown text: its maps and its predictions, with changes applied."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["MEANS_OVER", "NEXT", "ModelReader", "Reading"]
 Floats = NDArray[np.float32]
 MAPS = "layer.*.head.*.pattern"
 MEANS_OVER = 32
-"""How many sentences of the bundled grammar give what a head says on average."""
+"""How many sentences of the bundled grammar a head's mean output is taken over."""
 NEXT = ("follows", "does not follow")
 """The classes of a next-sentence head, as BERT numbers them."""
 _PAIRS = ("nsp", "sop")  # the pairings of our recipes that have these classes
@@ -50,7 +50,7 @@ class Reading:
 
 
 class ModelReader:
-    """Reads for everybody: the model, the thread that runs it, and what it read last."""
+    """Runs the model for all users of the page, in one thread; the last answers are kept."""
 
     def __init__(self, encoder: Encoder) -> None:
         encoder.require_tokenizer()
@@ -124,7 +124,7 @@ class ModelReader:
         return is_classifier and is_about_pairs(_record_of(self.encoder.name).get("task"))
 
     def check_answers(self) -> None:
-        """Refuse to ask a model that only shows its insides."""
+        """Refuse where the model has no head that predicts anything."""
         if not self.fills and self.labels is None and not self.gives_value:
             raise CapabilityError(
                 f"{self.encoder.name!r} has neither a head for hidden words nor a classifier, so "
@@ -134,7 +134,7 @@ class ModelReader:
 
     @cached_property
     def head_means(self) -> Any:
-        """What each head says on average. Asked for on the worker's thread only."""
+        """The mean output of each head. Called on the worker's thread only."""
         from bertology.data.loading import load_corpus
 
         return self.encoder.head_means(load_corpus("grammar", limit=MEANS_OVER).texts)
@@ -164,7 +164,7 @@ class ModelReader:
         )
 
     def interventions(self, changes: Changes) -> list[Intervention]:
-        """What is off, as changes for one run; each refuses what the model does not have."""
+        """What is switched off, as interventions for one run; each refuses what the model lacks."""
         from bertology.model.interventions import (
             MeanHead,
             SkipLayer,
@@ -190,7 +190,7 @@ class ModelReader:
             return None
         if self.labels is NEXT:
             if texts == 1:
-                return None  # it was never asked of a single text
+                return None  # the next-sentence head was trained on pairs only
             logits = output.seq_relationship_logits
         else:
             logits = output.logits
@@ -218,15 +218,15 @@ class ModelReader:
 
 
 def _was_trained(name: str) -> bool:
-    """Whether a next-sentence head learned anything: our own models say so in their record."""
+    """Whether a next-sentence head was trained: our own models say so in their record."""
     stages = _record_of(name).get("recipe", {}).get("stages", [])
     objectives = [stage.get("objective", {}) for stage in stages]
     told = [o for o in objectives if "sentence" in o.get("losses", []) and o["pairing"] in _PAIRS]
-    return not objectives or bool(told)  # none are told: BERT as others pre-train it
+    return not objectives or bool(told)  # without a record: a BERT that others pre-trained
 
 
 def _record_of(name: str) -> dict[str, Any]:
-    """What a model of ours says of its training; nothing where it is not ours."""
+    """The record of training that our own models carry; empty for other models."""
     from bertology.model.loading.names import locate
     from bertology.train.checkpoint import read_record
 

@@ -1,4 +1,4 @@
-"""Which heads do this here? All heads in the order of a relation, a pattern or a likeness."""
+"""Which heads do this here? All heads, sorted by a relation, a pattern or a similarity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A text as the model takes it: its pieces, its words, and what is hidden; refused if it cannot."""
+"""A text as the model gets it: its pieces, its words, and which are hidden; or why it cannot."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Sentence:
     originals: tuple[str, ...]
     pieces: tuple[str, ...]  # what the model saw: hidden ones are the mask
     sides: tuple[int | None, ...]  # 0 or 1: of which text; None for special tokens
-    masked: tuple[int, ...]  # hidden by the reader, or written as the mask token
+    masked: tuple[int, ...]  # hidden by the user, or written as the mask token
     encoding: Encoding | None  # None where the tokenizer does not say what its pieces spell
     alignment: Alignment | None  # with the words of treebanks
 

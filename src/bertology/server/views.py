@@ -1,7 +1,7 @@
 """What the page may ask: exactly these keys, of exactly these types and sizes.
 
-A view is all that decides what the reader sees. The page sends it whole with every question, so
-the server keeps nothing of it, and readers cannot disturb each other.
+A view is all that decides what the user sees. The page sends the whole view with every question,
+so the server keeps no state, and users cannot disturb each other.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ __all__ = [
 
 Number = Annotated[int, Field(ge=0, le=65_535)]
 Name = Annotated[str, Field(min_length=1, max_length=100)]
-Pair = Annotated[list[Number], Field(min_length=2, max_length=2)]
+HeadNumbers = Annotated[list[Number], Field(min_length=2, max_length=2)]
 
 
 @dataclass(frozen=True)
 class Changes:
-    """What is switched off, in an order of its own: equal sets are equal."""
+    """What is switched off, sorted, so that equal sets compare as equal."""
 
     heads: tuple[tuple[int, int], ...] = ()
     layers: tuple[int, ...] = ()
@@ -65,14 +65,14 @@ class _Strict(BaseModel):
 class Off(_Strict):
     """What is switched off; `how` is what becomes of heads."""
 
-    heads: list[Pair] = Field(default=[], max_length=4096)
+    heads: list[HeadNumbers] = Field(default=[], max_length=4096)
     layers: list[Number] = Field(default=[], max_length=256)
     dimensions: list[Number] = Field(default=[], max_length=4096)
     how: Literal["uniform", "zero", "mean"] = "uniform"
 
     @property
     def changes(self) -> Changes:
-        """As a key: nothing off is the same however it would have been done."""
+        """As a key for kept answers: without heads, `how` makes no difference."""
         return Changes(
             tuple(sorted({(layer, head) for layer, head in self.heads})),
             tuple(sorted(set(self.layers))),
@@ -82,7 +82,7 @@ class Off(_Strict):
 
 
 class View(_Strict):
-    """What the reader looks at."""
+    """What the user looks at."""
 
     text: str
     pair: str | None = None
@@ -92,7 +92,7 @@ class View(_Strict):
 
     @property
     def shown(self) -> Shown:
-        """The part of it that decides the numbers."""
+        """The part of the view that decides the numbers."""
         return Shown(self.text, self.pair, tuple(sorted(set(self.masked))), self.off.changes)
 
 

@@ -1,4 +1,4 @@
-"""Who may use the model when: one at a time, in the order of asking, and not too many waiting.
+"""The queue in front of the model: one request at a time, in order, and not too many waiting.
 
 All passes go through one thread. So they are fair (first come, first served), a long question
 that is cut into passes lets others in between, and torch keeps one set of threads instead of one
@@ -19,7 +19,7 @@ __all__ = ["BusyError", "Kept", "Turnstile", "Worker"]
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
-_MOST_WAITING = 400  # requests; fifty readers have two or three each
+_MOST_WAITING = 400  # requests; fifty users have two or three each
 
 
 class BusyError(BertologyError):
@@ -67,7 +67,7 @@ class Worker:
 class Kept(Generic[Key, Value]):
     """What a worker made of the last keys, as far as there is room for it.
 
-    Two who ask for the same at once wait for one and the same answer. Failures are not kept.
+    If two ask for the same key at once, it is computed once. Failures are not kept.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Kept(Generic[Key, Value]):
         return future
 
     def get(self, key: Key) -> Value:
-        """The same, waited for."""
+        """The answer for `key`; waits until it is there."""
         return self.begin(key).result()
 
     @property

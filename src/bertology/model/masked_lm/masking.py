@@ -1,7 +1,7 @@
-"""Log-probabilities at masked positions of many sequences, without work that nobody reads.
+"""Log-probabilities at masked positions of many sequences, without computing more than is read.
 
-Sequences are batched by length, and the projection to the vocabulary, the widest map of a small
-model, is computed at the masked position only.
+Sequences are batched by length, and the projection to the vocabulary, the widest product of a
+small model, is computed at the masked position only.
 """
 
 from __future__ import annotations

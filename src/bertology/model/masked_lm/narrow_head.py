@@ -33,8 +33,8 @@ def run_predicting(
 ) -> tuple[Trace, Tensor]:
     """A run, and its (B, K, V) logits at K positions (B, K) of each example.
 
-    What the trace has as logits is not said: some families, which reach for the weights of the
-    projection instead of calling it (MobileBERT), compute all positions.
+    Use these logits, not the trace's own: families that use the weights of the projection without
+    calling it (MobileBERT) compute all positions, and the others only those K.
     """
     at = torch.as_tensor(positions, dtype=torch.long, device=encoder.device)
     rows = torch.arange(len(at), device=at.device)[:, None]
