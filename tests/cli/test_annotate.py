@@ -51,7 +51,7 @@ def test_agreement_is_shown(tmp_path: Path) -> None:
         file.append(first)
         if head == 0:
             shown = bertology("annotate", "--agreement", file.path)
-            assert "it takes two annotators" in shown
+            assert "that needs two annotators" in shown
         file.append(replace(first, label="block" if head == 0 else label, turn=2))
     shown = bertology("annotate", "--agreement", file.path)
     assert "ann, pass 1 (rows) and ann, pass 2 (columns)" in shown
@@ -71,7 +71,7 @@ def test_a_broken_file_is_named(tmp_path: Path) -> None:
     assert "line 1" in bertology("annotate", "--agreement", path, code=2)
     assert "There is no file" in bertology("annotate", "--agreement", tmp_path / "x", code=2)
     path.write_text("")
-    assert "holds no labels" in bertology("annotate", "--agreement", path, code=2)
+    assert "has no labels" in bertology("annotate", "--agreement", path, code=2)
 
 
 def test_a_port_that_is_taken_is_told_before_a_model_is_loaded(tmp_path: Path) -> None:

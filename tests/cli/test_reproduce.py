@@ -56,7 +56,7 @@ def test_a_page_that_is_stopped_and_resumed(
         patch.setattr(Session, "run", stop)
         code, said = call(*given)
     assert code == 130, said
-    assert f"Go on with: bertology reproduce dark-secrets --model {model}" in said
+    assert f"Continue with: bertology reproduce dark-secrets --model {model}" in said
     assert not (to / "index.html").exists()
     code, said = call(*given)
     assert code == 0, said

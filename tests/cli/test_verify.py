@@ -61,7 +61,7 @@ def test_a_random_model_bears_out_no_claim_that_needs_a_signal(
         patch.setattr(Session, "run", stop)
         code, said = call(*given)
     assert code == 130, said
-    assert f"Go on with: bertology verify {home / 'tiny'}" in said
+    assert f"Continue with: bertology verify {home / 'tiny'}" in said
     assert not (home / "verdicts.json").exists()
     code, said = call(*given)
     assert code == 1, said  # what has learnt nothing cannot be asked what it would miss

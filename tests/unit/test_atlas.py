@@ -187,16 +187,16 @@ def test_names_are_short() -> None:
 
 def test_provenance_tells_what_a_model_was_tuned_from(tmp_path: Path) -> None:
     from bertology.model.encoder import Encoder
-    from bertology.run.describing import described
+    from bertology.run.model_description import describe_model
 
     record = {"schema": 1, "task": "mrpc", "base": {"name": "b", "fingerprint": "f"}}
     (tmp_path / "bertology.json").write_text(json.dumps(record))
     encoder = Encoder(tiny.model("bert"), name=str(tmp_path))
-    told = described(encoder)
+    told = describe_model(encoder)
     assert told["tuned_from"] == {"name": "b", "fingerprint": "f", "task": "mrpc"}
     assert told["parameters"] == sum(p.numel() for p in encoder.model.parameters())
     (tmp_path / "bertology.json").write_text("{")
-    assert "tuned_from" not in described(encoder)
+    assert "tuned_from" not in describe_model(encoder)
 
 
 # Pieces -------------------------------------------------------------------------------------------

@@ -85,7 +85,7 @@ def test_a_job_that_always_kills_its_worker_is_given_up(
     with pytest.raises(JobError, match="tried 2 times") as caught:
         bt.run("toy-lengths", world.model, task=world.corpus, store=str(tmp_path), engine=engine)
     assert "killed by signal 9 (SIGKILL)" in caught.value.problem
-    assert "finished are kept" in str(caught.value.hint)
+    assert "Finished parts are kept" in str(caught.value.hint)
     monkeypatch.delenv("TOY_FAULT")
     bt.run("toy-lengths", world.model, task=world.corpus, store=str(tmp_path))
     assert diary.attempts() == {"part-0": 1, "part-1": 3, "part-2": 1, "part-3": 1}

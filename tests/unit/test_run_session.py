@@ -23,8 +23,8 @@ from bertology.errors import (
 )
 from bertology.model.shape import Shape
 from bertology.results.store import Store
-from bertology.run.kept_parts import DoneElsewhereError, KeptParts
 from bertology.run.session import Session
+from bertology.run.stored_parts import DoneElsewhereError, StoredParts
 from bertology.run.worker import SECONDS
 from bertology.studies import STUDIES
 from bertology.studies.attention.map_types import MapTypes
@@ -251,7 +251,7 @@ def test_parts_are_read_one_by_one_and_not_held(
 ) -> None:
     provenance = bt.run("toy-lengths", encoder, task=world.corpus, store=store).provenance
     store.save_part(provenance, "part-0", xr.Dataset(attrs={SECONDS: 2.0, "kept": 1}))
-    parts = KeptParts(store, provenance, ["part-0", "part-1"])
+    parts = StoredParts(store, provenance, ["part-0", "part-1"])
     assert list(parts) == ["part-0", "part-1"]
     assert parts["part-0"].attrs == {"kept": 1}
     assert parts["part-0"] is not parts["part-0"]
@@ -273,7 +273,7 @@ def test_batches_are_as_large_as_suits_the_device(
             return 3 * shape.hidden
 
     encoder: Any = SimpleNamespace(device=torch.device(device), shape=Shape(2, 2, 333, 4, 32))
-    assert Session(store, batch_tokens=asked).tokens_in_a_batch(Hungry(), encoder) == given
+    assert Session(store, batch_tokens=asked).tokens_per_batch(Hungry(), encoder) == given
 
 
 def test_parts_of_another_size_are_other_parts() -> None:
@@ -324,7 +324,7 @@ def test_a_head_with_other_labels_is_refused(world: ToyWorld, store: Store, diar
     model = tiny.model("bert", "classification")
     model.config.num_labels = 3
     three = bt.Encoder(model, tiny.tokenizer(WORDS), head="classification")
-    with pytest.raises(CapabilityError, match=r"has 2 labels; the model .* give 3"):
+    with pytest.raises(CapabilityError, match=r"has 2 labels; the model .* gives 3"):
         bt.run("toy-lengths", three, task=corpus, store=store)
 
 

@@ -51,7 +51,7 @@ def save(model: Any, folder: Path) -> Path:
 @pytest.fixture
 def bundled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A bundled model in float16 with steps 0 and 1000."""
-    monkeypatch.setattr("bertology.model.loading.names._CHECKPOINTS", tmp_path / "checkpoints")
+    monkeypatch.setattr("bertology.model.loading.names.CHECKPOINTS", tmp_path / "checkpoints")
     folder = save(network(2).half(), tmp_path / "checkpoints" / "bertology-mini")
     save_step(folder, network(1), 1000)
     save_step(folder, network(0), 0)

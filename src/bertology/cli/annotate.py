@@ -1,4 +1,4 @@
-"""`bertology annotate`: label attention maps by eye, on a page of this machine."""
+"""`bertology annotate`: label attention maps on a page in the browser."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ __all__ = [
     "login",
 ]
 
-DEFAULT_TASK = "grammar-entailment"  # it is bundled, and pairs are where blocks can be seen
+DEFAULT_TASK = (
+    "grammar-entailment"  # it is bundled, and blocks are visible only in pairs of sentences
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +134,7 @@ def labelling_of(
     root: str | None = None,
     drawn: Drawn,
 ) -> Labelling:
-    """The maps to label and where their labels go, for this command and for the explorer."""
+    """The maps to label and the file for their labels, for `annotate` and `explore`."""
     from bertology.server.labelling import Labelling
 
     encoder.require("patterns")
@@ -142,12 +144,15 @@ def labelling_of(
 
 
 def login() -> str:
-    """The name of whoever is logged in."""
+    """The login name of the user."""
     try:
         return getpass.getuser()
-    except (OSError, KeyError):  # a container may run as a user without a name
+    except (OSError, KeyError):  # in a container the user may have no name
         raise ParameterError(
-            "--annotator", "annotate", "be given, since your login has no name", None
+            "--annotator",
+            "annotate",
+            "be given, because your login has no name",
+            None,
         ) from None
 
 
@@ -169,7 +174,7 @@ def _load_encoder(model: str | None) -> Encoder:
 def _plan(
     encoder: Encoder, corpora: list[Corpus], count: int, *, seed: int, turn: int
 ) -> list[MapRecipe]:
-    """The maps of this pass: as many of each corpus, up to one."""
+    """The maps of this pass; each corpus has the same number, plus or minus one."""
     from bertology.data.map_sampling import in_order_of, sample_maps
 
     shape, numbering = encoder.shape, encoder.numbering
@@ -195,13 +200,13 @@ def _show_agreement(path: Path) -> None:
 
     labels = read_labels(path)
     if not labels:
-        raise DataError(f"{path} holds no labels.")
+        raise DataError(f"{path} has no labels.")
     coders = sorted({label.coder for label in labels})
     rows = []
     for coder in coders:
         own = [label.label for label in labels if label.coder == coder]
         rows.append((*coder, *(own.count(name) for name in MAP_TYPES), len(own)))
-    show_table(("annotator", "pass", *MAP_TYPES, "all"), rows, title="Labels given")
+    show_table(("annotator", "pass", *MAP_TYPES, "all"), rows, title="Labels of each annotator")
     shared = [given for given in given_by_map(labels).values() if len(given) > 1]
     if len({annotator for annotator, _ in coders}) > 2 and shared:
         alpha = krippendorffs_alpha(shared)
@@ -209,12 +214,12 @@ def _show_agreement(path: Path) -> None:
         counts = [len(given) for given in shared]
         if min(counts) < max(counts):
             say(
-                f"Maps have {min(counts)} to {max(counts)} labels. Where more were asked for "
-                "because annotators differed, α comes out too low."
+                f"Maps have {min(counts)} to {max(counts)} labels. If some have more because "
+                "annotators disagreed, α is too low."
             )
     found = agreements(labels)
     if not found:
-        say("Nothing to compare: it takes two annotators, or two passes, with the same maps.")
+        say("Nothing to compare: that needs two annotators, or two passes, with the same maps.")
     for comparison in found:
         _show_comparison(comparison)
 
@@ -223,7 +228,7 @@ def _show_comparison(comparison: Comparison) -> None:
     agreement = comparison.agreement
     first, second = (f"{a}, pass {p}" for a, p in (comparison.first, comparison.second))
     kappa = agreement.kappa
-    shown = f"κ = {kappa}" if kappa else "κ is not defined (both used one and the same type only)"
+    shown = f"κ = {kappa}" if kappa else "κ is not defined (both used only one type)"
     say(f"{first} (rows) and {second} (columns)", style="bold")
     say(f"{shown}; the same label for {agreement.same:.0%} of {agreement.n} maps")
     rows = [(name, *row) for name, row in zip(agreement.classes, agreement.table, strict=True)]

@@ -1,4 +1,4 @@
-"""`bertology claims`: what the literature states."""
+"""`bertology claims`: the claims of the literature that studies can test."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def list_claims(options: ClaimsOptions) -> None:
             for c in found
         ),
     )
-    say(f"{len(found)} claims. More about one: bertology claims show ID")
+    say(f"{len(found)} claims. More about one of them: bertology claims show ID")
 
 
 def show_claim(options: ShowClaimOptions) -> None:

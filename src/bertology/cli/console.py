@@ -1,4 +1,4 @@
-"""What the commands print: answers on standard output, troubles on standard error."""
+"""What the commands print: results on standard output, problems on standard error."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ __all__ = [
     "warn",
 ]
 
-_WIDTH_OF_PIPES = 140  # nobody resizes a pipe; rich's 80 columns would cut tables short
+_WIDTH_OF_PIPES = 140  # where there is no terminal; rich's 80 columns are too few for tables
 
 
 def examples(*lines: str) -> str:
-    """The end of a command's `--help`; typer keeps lines apart that have a blank one between."""
+    """The end of a command's `--help`; typer needs an empty line between two lines."""
     return "\n\n".join(["Examples:", *(f"  {line}" for line in lines)])
 
 
@@ -37,12 +37,12 @@ def _console(*, stderr: bool = False) -> Console:
 
 
 def say(text: str = "", *, style: str | None = None) -> None:
-    """Print a line as it is: never wrapped (it may be a command to copy), never as markup."""
+    """Print a line without wrapping (it may be a command to copy) and without markup."""
     _console().print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def say_error(error: BertologyError) -> None:
-    """What went wrong, and how to mend it."""
+    """Print what went wrong, and how to solve it."""
     console = _console(stderr=True)
     console.print("Error: ", style="bold red", end="")
     console.print(error.problem, markup=False, highlight=False, soft_wrap=True)
@@ -51,7 +51,7 @@ def say_error(error: BertologyError) -> None:
 
 
 def warn(text: str) -> None:
-    """Something the reader of the answer must know, on standard error."""
+    """Print what the reader of the result must know, on standard error."""
     _console(stderr=True).print(f"Note: {text}", style="yellow", markup=False, highlight=False)
 
 
@@ -63,9 +63,9 @@ def show_table(
     styles: Mapping[str, str] | None = None,
     widths: Mapping[str, int] | None = None,
 ) -> None:
-    """Print a table; numbers to the right, a line where a row is None.
+    """Print a table; numbers are aligned to the right, and a row that is None is a line.
 
-    `styles` says how cells of certain texts look; `widths` fixes columns, where that leaves room.
+    `styles` has the style of cells by their text; `widths` fixes columns where there is space.
     """
     from rich import box
     from rich.table import Table
@@ -90,7 +90,7 @@ def show_table(
 
 
 def columns_that_fit(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> int:
-    """How many columns, from the left, the terminal has room for."""
+    """How many columns, from the left, fit into the terminal."""
     room, used = _console().width, 0
     for i, name in enumerate(columns):
         used += 3 + max([len(name), *(len(text_of(row[i])) for row in rows)])

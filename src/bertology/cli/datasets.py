@@ -58,7 +58,7 @@ def list_datasets(options: DatasetsOptions) -> None:
         here = "yes" if describe(entry.name, root=root).present else "no"
         rows.append((entry.name, entry.title, task, here, ", ".join(sorted(entry.fields))))
     show_table(("corpus", "title", "task", "here", "fields"), rows)
-    say("More about one, and how to get it: bertology datasets NAME")
+    say("More about one of them, and how to get it: bertology datasets NAME")
 
 
 def _show(name: str, root: str | None) -> None:

@@ -70,7 +70,7 @@ def demo(options: DemoOptions) -> None:
 
 
 def demo_lesson() -> Lesson:
-    """A model that learns its task, and enough examples to tell heads apart, in little time."""
+    """Few enough examples for a short demo, and enough to see differences between heads."""
     from bertology.train.finetune import FinetuneSettings
     from bertology.train.lesson import Lesson
 
@@ -84,7 +84,7 @@ def demo_lesson() -> Lesson:
 
 
 def _show_knowledge(name: str) -> None:
-    """What the model knows before it is taught anything: a blank, and a minimal pair."""
+    """What the model knows before fine-tuning: a masked word, and a minimal pair."""
     from bertology.model.encoder import Encoder
     from bertology.model.masked_lm.scoring import cloze, compare_pairs
 
@@ -101,7 +101,7 @@ def _show_knowledge(name: str) -> None:
 
 
 def _odds(difference: float) -> str:
-    """A difference of log-likelihoods in words."""
+    """A difference of log-likelihoods as text."""
     times = math.exp(abs(difference))
     return f"{times:,.0f} times {'likelier' if difference > 0 else 'less likely'}"
 
@@ -114,7 +114,7 @@ def _show_task(lesson: Lesson, validation: Corpus) -> None:
 
 
 def _ready_model(folder: Path, lesson: Lesson, validation: Corpus, *, fresh: bool) -> None:
-    """Teach the model, or say that it was taught."""
+    """Fine-tune the model, or reuse the one that is there."""
     from bertology.run.progress import choose_progress
     from bertology.train.lesson import find_made, make
 
@@ -128,19 +128,19 @@ def _ready_model(folder: Path, lesson: Lesson, validation: Corpus, *, fresh: boo
             bar.stop()
     else:
         say(
-            f"  Reusing the model that was taught on {record['created'][:10]} "
-            "(--fresh teaches anew)."
+            f"  Reusing the model that was fine-tuned on {record['created'][:10]} "
+            "(--fresh fine-tunes again)."
         )
     metric, score = next(iter(record["scores"].items()))
     say(
         f"  {metric.capitalize()} on {len(validation)} other pairs: {100 * score:.1f} %. "
-        f"Always giving the most frequent answer: {100 * record['baseline'][metric]:.1f} %."
+        f"Always predicting the most frequent label: {100 * record['baseline'][metric]:.1f} %."
     )
     say()
 
 
 def _telling(bar: Any, lesson: Lesson) -> Callable[[Step], None]:
-    """Moves the bar with each step and says a line for each epoch."""
+    """Moves the bar with each step and prints a line for each epoch."""
 
     def tell(step: Step) -> None:
         if step.done == 1:
@@ -160,14 +160,14 @@ def _ablate(to: Path, validation: Corpus, *, fresh: bool) -> Result:
     from bertology.model.encoder import Encoder
     from bertology.run.api import run
 
-    # On the CPU everywhere, so that the demo repeats itself to the digit.
+    # Always on the CPU, so that the demo gives the same numbers everywhere.
     encoder = Encoder.load(str(to / "model"), head="classification", device="cpu")
     return run(_STUDY, encoder, task=validation, store=str(to / "results"), force=fresh)
 
 
 def _show_heads(result: Result) -> None:
     table, facts = result.tables["heads"], result.arrays.attrs
-    say("Disabling one head at a time (it then attends to all tokens alike)", style="bold")
+    say("Disabling one head at a time (it then attends to all tokens equally)", style="bold")
     order = table["difference"].abs().sort_values(ascending=False, kind="stable").index
     rows = [
         (
@@ -184,11 +184,11 @@ def _show_heads(result: Result) -> None:
     show_table(
         ("layer", "head", f"{metric} in %", "change in points", f"{level} interval", "sure"),
         rows,
-        title=f"The {len(rows)} strongest of {len(table)} heads (layers and heads from 0)",
+        title=f"The {len(rows)} largest effects of {len(table)} heads (layers and heads from 0)",
     )
     say(
-        f"Intact: {100 * float(facts['intact']):.1f} %. Intervals are of the change, and hold for "
-        f"all {len(table)} heads together."
+        f"With all heads: {100 * float(facts['intact']):.1f} %. The intervals are for the change; "
+        f"they hold for all {len(table)} heads at the same time."
     )
     say()
 
@@ -199,7 +199,7 @@ def _show_verdicts(result: Result) -> None:
         show_table(
             ("verdict", "statement", "measured"),
             ((v.outcome.in_words, v.claim.statement, v.measured) for v in verdicts),
-            title="What the literature says, judged on this model",
+            title="Claims of the literature, judged on this model",
         )
 
 

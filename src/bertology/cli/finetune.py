@@ -186,9 +186,9 @@ def _default_place(model: str, job: TuningJob) -> Path:
 
 def _tell_job(job: TuningJob, options: FinetuneOptions) -> None:
     say(f"{job.encoder.name}: {job.start.title}", style="bold")
-    learned = f"{len(job.train):,} examples to learn from, " * (job.start.learns != "nothing")
+    learned = f"{len(job.train):,} training examples, " * (job.start.learns != "nothing")
     say(
-        f"  {job.train.name}: {learned}{len(job.validation):,} to be judged by; "
+        f"  {job.train.name}: {learned}{len(job.validation):,} validation examples; "
         f"on {job.encoder.device}"
     )
     s = job.settings
@@ -196,11 +196,11 @@ def _tell_job(job: TuningJob, options: FinetuneOptions) -> None:
         passes = "1 epoch" if s.epochs == 1 else f"{s.epochs} epochs"
         say(f"  {passes}, batches of {s.batch_size}, rate {s.learning_rate:g}")
     elif options.early_stopping is not None or options.rate is not None:
-        warn("The frozen start learns nothing: epochs, rate and early stopping have no effect.")
+        warn("--start frozen trains nothing: epochs, rate and early stopping have no effect.")
 
 
 class _Line:
-    """The live line of one run, and a line for each epoch."""
+    """The progress bar of one seed, and a line for each epoch."""
 
     def __init__(self, seed: int, epochs: int) -> None:
         from bertology.run.progress import choose_progress
@@ -209,7 +209,7 @@ class _Line:
         self._bar = choose_progress(None)
 
     def show(self, step: Step) -> None:
-        """Hear of a step."""
+        """Show one step."""
         if not self._done:
             self._bar.start(f"seed {self._seed}", step.total)
         self._bar.advance(step.done - self._done)
@@ -222,7 +222,7 @@ class _Line:
             )
 
     def stop(self) -> None:
-        """Take the line away."""
+        """Remove the bar."""
         self._bar.stop()
 
 
@@ -230,8 +230,8 @@ def _tell_cut(record: dict[str, Any]) -> None:
     cut, unseen = record["truncated"], record["truncated_validation"]
     if cut or unseen:
         warn(
-            f"Texts that were too long and cut: {cut:,} of {record['train']['size']:,} to learn "
-            f"from, {unseen:,} of {record['validation']['size']:,} to be judged by."
+            f"Texts that were too long and were cut: {cut:,} of {record['train']['size']:,} for "
+            f"training, {unseen:,} of {record['validation']['size']:,} for validation."
         )
 
 
@@ -252,7 +252,7 @@ def _show(records: Sequence[dict[str, Any]], place: Path) -> None:
         rows.append(["mean", None, *(e.value for e in found)])
         bounds = ["all equal" if e.low != e.low else f"{e.low:.3f} … {e.high:.3f}" for e in found]
         rows.append(["95 % interval", None, *bounds])
-    rows.append(["always the same answer", None, *(records[0]["baseline"][m] for m in metrics)])
+    rows.append(["always the same label", None, *(records[0]["baseline"][m] for m in metrics)])
     show_table(("", "epoch", *metrics), rows, title="Scores on the validation data")
     folder = place / f"seed-{records[0]['settings']['seed']}"
     say(f"Models: {place}/seed-*" if len(records) > 1 else f"The model: {folder}")

@@ -1,4 +1,4 @@
-"""The `bertology` command: what it has, and what becomes of errors."""
+"""The `bertology` command: its subcommands, and how errors are shown."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = ["app", "main"]
 
 
 class _Cli(TyperGroup):
-    """The root command: remembers the command line, and turns errors into messages."""
+    """The root command: keeps the command line, and turns errors into messages."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         remember_command_line(args)
@@ -51,15 +51,15 @@ class _Cli(TyperGroup):
             say_error(error)
             raise typer.Exit(error.exit_code) from None
         except KeyboardInterrupt:
-            stopped = InterruptedRunError("Interrupted. What was finished is kept.")
+            stopped = InterruptedRunError("Interrupted. What is finished is kept.")
             say_error(stopped)
             raise typer.Exit(stopped.exit_code) from None
         except BrokenPipeError:
-            # `bertology list | head` closes our output early; that is no error.
+            # `bertology list | head` closes the output early; that is no error.
             sys.stderr.close()
             raise typer.Exit(0) from None
         except (typer.Exit, typer.Abort, typer.TyperException):
-            raise  # typer's own ways to stop
+            raise  # typer handles them
         except Exception as error:
             raise _unexpected(error) from None
 
@@ -136,7 +136,7 @@ def _unexpected(error: Exception) -> typer.Exit:
 
 
 def main() -> None:
-    """The console script."""
+    """Run the command line; the entry point of the console script."""
     app(prog_name="bertology")
 
 

@@ -56,7 +56,7 @@ def _shown(folder: Path) -> tuple[str, str, str, str]:
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     family = family_of(config["model_type"])
     stack = family.stacks[family.main_stack]
-    # Families call the same number by different names; what a config leaves out is not guessed.
+    # Families have different names for the same number; one that is missing is not guessed.
     width = next((config[k] for k in ("hidden_size", "dim", "d_model") if k in config), "?")
     shape = f"{config.get(stack.layers, '?')} layers × {config.get(stack.heads, '?')} heads × "
     steps = ", ".join(map(str, steps_in(folder)))
@@ -64,7 +64,7 @@ def _shown(folder: Path) -> tuple[str, str, str, str]:
 
 
 def _parameters(folder: Path) -> str:
-    """How many numbers the weights hold, from the heads of the files."""
+    """The number of weights, read from the headers of the files."""
     from safetensors import safe_open
 
     count = 0

@@ -1,4 +1,4 @@
-"""`bertology pretrain`: from text to a BERT, by a recipe."""
+"""`bertology pretrain`: train a BERT from text, by a recipe."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 __all__ = ["EXAMPLE", "PretrainOptions", "add_to", "pretrain"]
 
 EXAMPLE = """\
-# A recipe for `bertology pretrain`. This one learns from sentences of the bundled grammar: it needs
+# A recipe for `bertology pretrain`. This one trains on sentences of the bundled grammar: it needs
 # no files and no network, and takes about a minute on two cores.
 #
 #   bertology pretrain --config recipe.yaml --to my-bert
 
 text:
-  corpus: grammar          # any name of `bertology datasets`
+  corpus: grammar          # any name that `bertology datasets` lists
   examples: 12000
-  together: 12             # so many sentences, one after the other, make a document
-  held_out: 0.03           # share of the documents that is never trained on
-  # Your own text: one sentence a line, an empty line between documents; paths start from the
-  # folder of this file.
+  together: 12             # so many sentences make one document
+  held_out: 0.03           # share of the documents that is only used for evaluation
+  # Your own text: one sentence per line, an empty line between documents. Paths are relative
+  # to the folder of this file.
   # files: [texts/*.txt, more/*.txt.xz, pairs.jsonl]
   # sources:               # for the model card
   #   - {name: Wikipedia, licence: CC BY-SA 3.0, words: 30000000}
@@ -52,7 +52,7 @@ model:
   hidden: 64
   max_length: 64
   dropout: 0.0
-  spread: 0.1              # of the first weights; so small a model begins sooner with wide ones
+  spread: 0.1              # standard deviation of the first weights; small models need large ones
 
 objective:
   pairing: nsp             # full-sentences, stream, nsp, sop, three-way, translation, labelled
@@ -61,12 +61,12 @@ objective:
 
 training:
   steps: 500
-  batch_tokens: 2048       # of one update
+  batch_tokens: 2048       # in one update
   phases: [{length: 64, share: 1.0}]
   learning_rate: 2e-3
   log_every: 20
   evaluate_every: 100
-  save_every: 100          # what a stopped run goes on from
+  save_every: 100          # a stopped run continues from the last saved state
 
 seed: 0
 
@@ -75,7 +75,7 @@ card:
   language: en
 """
 
-_QUIET_SECONDS = 30  # between two lines where there is no terminal to keep one line alive in
+_QUIET_SECONDS = 30  # between two lines of output where there is no terminal for a progress bar
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,7 +176,7 @@ def _train(recipe: Recipe, to: Path, *, device: str, fresh: bool) -> None:
 
 
 class _Line:
-    """The live line: where training is, how it goes, and when it will be done."""
+    """The progress bar: step, losses, speed and time left."""
 
     def __init__(self) -> None:
         self._live = sys.stderr is not None and sys.stderr.isatty()
@@ -186,8 +186,8 @@ class _Line:
         self._said = time.monotonic()
 
     def show(self, report: StepReport) -> None:
-        """Hear a report."""
-        # The first report of this process: what came before it took another one's time.
+        """Show a report."""
+        # The time left is computed from the steps of this process, not of earlier ones.
         self._began = self._began or (report.step, report.seconds)
         text = f"{_numbers(report)}  {report.tokens_per_second:,.0f} tokens/s"
         if self._live:
@@ -218,7 +218,7 @@ class _Line:
         self._bar.update(self._task, completed=report.step, description=text, left=left)
 
     def _say(self, text: str) -> None:
-        """Above the live line, where both are on one terminal."""
+        """Print above the bar, where both are on one terminal."""
         if self._bar is not None and sys.stdout.isatty():
             self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
         else:
@@ -234,7 +234,7 @@ class _Line:
         return f"{left // 3600}:{left // 60 % 60:02d}:{left % 60:02d}"
 
     def stop(self) -> None:
-        """Take the line away."""
+        """Remove the bar."""
         if self._bar is not None:
             self._bar.stop()
 
@@ -266,7 +266,7 @@ def _show_plan(recipe: Recipe, to: Path | None) -> None:
     from bertology.train.pretrain.project import plan
 
     found = plan(recipe, to)
-    show_table(("", ""), _plan_rows(found), title="What it would take; nothing was done")
+    show_table(("", ""), _plan_rows(found), title="The plan; nothing was done")
 
 
 def _plan_rows(found: PretrainingPlan) -> list[tuple[str, str]]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ReportOptions", "add_to"]
 
-# What makes a full page from nothing: maps, their types, and what is attended to.
+# The studies that --measure runs: maps, their types, and what is attended to.
 _CORPUS = "grammar"
 _EXAMPLES = 300
 
@@ -74,7 +74,7 @@ def report(options: ReportOptions) -> None:
 
     The page is a single HTML file. It needs no network and opens in any browser.
     """
-    import bertology.studies  # noqa: F401 - says which class reads which study's results
+    import bertology.studies  # noqa: F401 - registers the classes that read results
     from bertology.report.atlas.gathering import gather
     from bertology.report.atlas.naming import counted
     from bertology.report.atlas.page import atlas_page
@@ -101,7 +101,7 @@ def report(options: ReportOptions) -> None:
 
 @contextmanager
 def _progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar while something is drawn."""
+    """A progress bar while figures are drawn."""
     from bertology.run.progress import choose_progress
 
     progress = choose_progress(None)
@@ -113,7 +113,7 @@ def _progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
 
 
 def _about(study: str) -> About:
-    """A study's own description; nothing where it is not installed here."""
+    """A study's own description; empty if the study is not installed."""
     from bertology.errors import UnknownNameError
     from bertology.report.atlas.about import About, read_about
     from bertology.studies import find_question
@@ -133,7 +133,7 @@ def _about(study: str) -> About:
 def _compared(
     store: Store, subject: Subject, model: str, task: str | None, other: str
 ) -> tuple[Side, Side]:
-    """The model (as it is, or after `task`) beside itself after another task, or another model."""
+    """The two sides of a comparison: MODEL, and another model or MODEL after another task."""
     from bertology.report.atlas.compare import Side, two_models
     from bertology.report.atlas.gathering import gather, is_task
 
@@ -183,7 +183,7 @@ def _export(subject: Subject, folder: Path) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Whole or not at all."""
+    """Write the whole file or nothing."""
     part = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""`bertology reproduce PAPER`: a whole paper done again, and one page that says how it went."""
+"""`bertology reproduce PAPER`: all experiments of a paper, and one page with the outcome."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def reproduce(options: ReproduceOptions) -> None:
     _present(report, to)
     if report.done.failed:
         failed = ", ".join(report.done.failed)
-        raise JobError(f"Failed: {failed}.", hint="The same command tries them again.")
+        raise JobError(f"Failed: {failed}.", hint="The same command runs them again.")
 
 
 def _described(encoder: Encoder) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def _present(report: ReproductionReport, to: Path) -> None:
     for step, _ in report.not_run():
         warn(f"{step.key} was not run; the page says why.")
     if before not in (None, report.command):
-        say(f"The page that was here, of another command, is replaced. To have it again: {before}")
+        say(f"This replaced the page of another command. To make that page again: {before}")
     say(f"Page:    {to / 'index.html'}")
     say(f"Summary: {to / 'summary.md'}, {to / 'summary.json'}")
     say("Next:")
@@ -147,7 +147,7 @@ def _present(report: ReproductionReport, to: Path) -> None:
 
 
 def _command_before(to: Path) -> str | None:
-    """What made the page that lies there, if one does."""
+    """The command that made the page in this folder, if there is a page."""
     try:
         return str(json.loads((to / "summary.json").read_text(encoding="utf-8"))["command"])
     except (OSError, ValueError, KeyError, TypeError):

@@ -22,7 +22,7 @@ __all__ = ["add_to", "show_result"]
 
 _ROWS = 20
 _LONG = 40  # characters of a cell
-_SHORT = 24  # tables after the first are shown when they are no longer than this
+_SHORT = 24  # rows; tables after the first are shown if they are not longer
 
 _IDENTITY = "The identity of the result, or its first characters if no other has the same."
 
@@ -92,7 +92,7 @@ def list_results(options: ListOptions) -> None:
         say(f"No results of {study!r} in {store!r}. See all with: bertology list --store {store}")
         return
     if not found:
-        say(f"No results in {store!r} yet. Make one with: bertology run STUDY --model M --task T")
+        say(f"No results in {store!r}. Make one with: bertology run STUDY --model M --task T")
         return
     show_table(
         ("identity", "study", "model", "corpus", "made", "seconds"),
@@ -136,8 +136,8 @@ def export(options: ExportOptions) -> None:
 
 
 def _load(store: str, identity: str) -> tuple[Result, str]:
-    """A stored result as its study's own class, and where it lies."""
-    import bertology.studies  # noqa: F401 - says which class reads which study's results
+    """A stored result as its study's own class, and its folder."""
+    import bertology.studies  # noqa: F401 - registers the classes that read results
     from bertology.results.store import Store
 
     place = Store(store)
@@ -145,7 +145,7 @@ def _load(store: str, identity: str) -> tuple[Result, str]:
 
 
 def _examples(result: Result) -> str:
-    """How many were looked at, and of how many."""
+    """How many examples were studied, and how many there are."""
     there = (result.provenance.corpus or {}).get("size")
     seen = result.arrays.attrs.get("examples", there)
     noun = "example" if there == 1 else "examples"
@@ -153,19 +153,19 @@ def _examples(result: Result) -> str:
 
 
 def _cut(cell: Any) -> Any:
-    """A name that is too long for a table, such as a set of sixty heads."""
+    """Shorten a name that is too long for a table, such as a set of sixty heads."""
     return f"{cell[:_LONG]}…" if isinstance(cell, str) and len(cell) > _LONG + 1 else cell
 
 
 def show_result(result: Result, *, rows: int = _ROWS) -> None:
-    """Print what was asked, the main table and the verdicts."""
+    """Print study, parameters, tables and verdicts."""
     p = result.provenance
     over = f" over {p.corpus['name']} ({_examples(result)})" if p.corpus else ""
     say(f"{p.study} of {p.model.get('name')}{over}", style="bold")
     settings = ", ".join(f"{k} = {v}" for k, v in p.parameters.items() if v not in (None, []))
     say(f"{settings or 'no parameters'}; {p.duration:.1f} s; {p.created}; {result.identity}")
     if p.cut_note():
-        # On standard output: whoever keeps the answer keeps what limits it.
+        # On standard output, so that it stays with the result in a file.
         say(p.cut_note(), style="yellow")
     if result.headline():
         say(result.headline())
@@ -181,7 +181,7 @@ def show_result(result: Result, *, rows: int = _ROWS) -> None:
         show_table(
             ("verdict", "claim", "statement", "measured"),
             ((v.outcome.in_words, v.claim.id, v.claim.statement, v.measured) for v in verdicts),
-            title="What the literature says, judged on this result",
+            title="Claims of the literature, judged on this result",
             styles=TERMINAL_STYLES,
         )
 

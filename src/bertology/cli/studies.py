@@ -32,4 +32,4 @@ def list_studies() -> None:
         needs += sorted(kind.needs.fields)
         rows.append((name, summary_line(kind), ", ".join(needs)))
     show_table(("study", "question", "needs"), rows)
-    say("More about one: bertology run STUDY --help")
+    say("More about one of them: bertology run STUDY --help")

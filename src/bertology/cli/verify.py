@@ -1,4 +1,4 @@
-"""`bertology verify MODEL`: what the literature claims, judged on a model, in one table."""
+"""`bertology verify MODEL`: claims of the literature, judged on a model, in one table."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _verify(options: VerifyOptions) -> Verification | None:
 
 
 def _begin(options: VerifyOptions) -> tuple[ReproductionOptions, FineTunedModel | None, Encoder]:
-    """What is asked of which model: for a classifier of ours, of the one it was made from."""
+    """The options of the plan, and the model before fine-tuning."""
     from bertology.reproduce.verify import find_fine_tuned
 
     asked, fine_tuned = reproduction_options(options), find_fine_tuned(options.model)
@@ -152,8 +152,8 @@ def _base_of(fine_tuned: FineTunedModel, options: VerifyOptions) -> Encoder | No
     else:
         if base.fingerprint == fine_tuned.fingerprint:
             return base
-        why = f"{fine_tuned.base} is no longer the model that it was made from."
-    warn(f"{options.model} is fine-tuned, but what it was before is not here: {why}")
+        why = f"{fine_tuned.base} has changed since then."
+    warn(f"{options.model} is fine-tuned, but the model before fine-tuning is not here: {why}")
     return None
 
 
@@ -177,7 +177,7 @@ def _carry_out(
     asked: ReproductionOptions,
     fine_tuned: FineTunedModel | None,
 ) -> str:
-    """Do the steps of all parts; gives the address of the store."""
+    """Run the steps of all parts; returns the URL of the store."""
     from bertology.reproduce.execute import PlanExecutor
 
     to = Path(options.to or ".")
@@ -205,7 +205,7 @@ def _claims(n: int) -> str:
     return f"{n} claim{'' if n == 1 else 's'}"
 
 
-# What is shown -----------------------------------------------------------------------------------
+# Output -----------------------------------------------------------------------------------------
 
 
 def _show_verdicts(found: Verification, model: str) -> None:
@@ -226,11 +226,11 @@ def _show_verdicts(found: Verification, model: str) -> None:
     for why, ids in reasons.items():
         warn(f"Could not be judged: {', '.join(ids)} ({why}).")
     for key, why in found.failed.items():
-        warn(f"Failed: {key} ({why}). The same command tries it again.")
+        warn(f"Failed: {key} ({why}). The same command runs it again.")
 
 
 def _rows(found: Verification, judged: JudgedClaim, model: str) -> Iterator[tuple[str, ...]]:
-    """A row for each corpus; the claim stands in the first."""
+    """A row for each corpus; the first has the claim."""
     from bertology.reproduce.report import short_name
     from bertology.results.verdict_view import estimate_text, reason_text
 
@@ -253,30 +253,28 @@ def _rows(found: Verification, judged: JudgedClaim, model: str) -> Iterator[tupl
         yield (*about, found.why_open(judged), judged.in_short, "")
 
 
-# What is written ---------------------------------------------------------------------------------
+# Files ----------------------------------------------------------------------------------------
 
 
 def _check_files(options: VerifyOptions) -> None:
-    """Hours of work shall not end at a file that cannot be written."""
+    """Refuse a file that cannot be written, before hours of work and not after."""
     for name in ("json", "csv"):
         given = getattr(options, name)
         if given is not None and (Path(given).is_dir() or not Path(given).parent.is_dir()):
             raise StoreError(
-                f"{given} cannot be written: there is no such folder, or it is one.",
-                hint=f"Name a file in a folder that exists with --{name}.",
+                f"{given} cannot be written: it is a folder, or its folder does not exist.",
+                hint=f"Give a file in an existing folder with --{name}.",
             )
 
 
 def _told(model: str, encoder: Encoder, fine_tuned: FineTunedModel | None) -> dict[str, Any]:
-    """The model that was given; of a classifier, also the one that it was made from."""
-    from bertology.run.describing import described
+    """The given model; for a fine-tuned classifier also the model before fine-tuning."""
+    from bertology.run.model_description import describe_model
 
-    about = described(encoder)
-    return (
-        about
-        if fine_tuned is None
-        else {"name": model, "task": fine_tuned.task, "tuned_from": about}
-    )
+    about = describe_model(encoder)
+    if fine_tuned is None:
+        return about
+    return {"name": model, "task": fine_tuned.task, "tuned_from": about}
 
 
 def _write(found: Verification, options: VerifyOptions, model: dict[str, Any]) -> None:

@@ -129,7 +129,7 @@ class PlanExecutor:
         again = self._session.command
         return InterruptedRunError(
             f"{problem} {finished} of {len(plan.steps)} steps are finished and kept.",
-            hint=f"Go on with: {again}" if again else "The same call does only the rest.",
+            hint=f"Continue with: {again}" if again else "The same call does only the rest.",
         )
 
     # Steps -------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
-"""How the work is carried out: jobs, engines, and the one verb `bertology.run`.
+"""How studies are run: jobs, engines, and the function `bertology.run`.
 
-The verb and this package share a name, and Python puts the package in the verb's place the first
-time anything in here is imported. So the package is callable too, and is the verb: `bt.run(…)`
-means `bertology.run.api.run(…)` whatever was imported before.
+The function and this package have the same name. When a module of the package is imported, Python
+replaces the function `bt.run` by the package. So the package is callable as well: `bt.run(…)`
+always means `bertology.run.api.run(…)`.
 """
 
 from __future__ import annotations

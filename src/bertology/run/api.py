@@ -14,7 +14,7 @@ from bertology.quiet import hush
 from bertology.run.engine import Engine
 from bertology.run.loading import ModelSource, notes_on, resolve_corpus
 from bertology.run.local import LocalEngine, cores
-from bertology.run.others import names_instead
+from bertology.run.others import separate_models
 from bertology.run.progress import Progress, choose_progress
 from bertology.run.requirements import check_corpus
 from bertology.run.session import Session
@@ -46,25 +46,25 @@ def run(
     progress: bool | Progress | None = None,
     **parameters: Any,
 ) -> Result:
-    """Ask a study's question of a model; what was answered before is not computed again.
+    """Run a study on a model and return its result; a stored result is not computed again.
 
     Args:
         study: A study's name (`"head-ablation"`), its class, or one with its parameters set.
         encoder: A loaded encoder, or a name or folder to load with the head the study needs;
             by default the bundled `bertology-mini`.
-        task: The name of a corpus that poses a task (`"mrpc"`), or the corpus itself.
-        corpus: The same for a corpus that need not pose a task. Give at most one of the two.
+        task: The name of a corpus with a task (`"mrpc"`), or the corpus itself.
+        corpus: The same for a corpus that needs no task. Give at most one of the two.
         store: A store or its URL; by default the folder `results`.
-        engine: `"local"`, `"ray"`, or an engine of your own.
-        workers: Worker processes; 1 works in this process. Each worker holds the model.
-        force: Do the work again even if the result is in the store.
-        progress: Show a bar; by default only on a terminal.
-        **parameters: The study's own parameters. One that names another model may also be given
-            an encoder.
+        engine: `"local"`, `"ray"`, or your own engine.
+        workers: Worker processes; with 1, this process does the work. Each worker holds the model.
+        force: Compute again, even if the result is in the store.
+        progress: Show a progress bar; by default only on a terminal.
+        **parameters: The study's own parameters. For one that names another model you may also
+            give an encoder.
 
     Returns:
-        The study's result, which is also in the store. An interrupted run is resumed by the same
-        call: parts that were finished are not measured again.
+        The study's result, which is also in the store. To continue an interrupted run, repeat
+        the call: finished parts are not measured again.
 
     Example:
         >>> result = bt.run("attention-maps", corpus="grammar")  # doctest: +SKIP
@@ -139,7 +139,7 @@ def _warn(note: str) -> None:
 def resolve_study(
     study: str | type[Study] | Study, parameters: dict[str, Any]
 ) -> tuple[str, Study, dict[str, Encoder]]:
-    """The study's name, the study with its parameters checked, and the models among them."""
+    """The study's name, the study itself, and the encoders that were given as parameters."""
     if isinstance(study, Study):
         if parameters:
             raise ParameterError(
@@ -155,7 +155,7 @@ def resolve_study(
             if given in _CORPUS_OPTIONS:
                 hint = f"Give it to load_corpus: corpus=bt.load_corpus(…, {given}=…)."
             raise UnknownNameError(f"parameter of {name!r}", given, known, hint=hint)
-    plain, others = names_instead(kind, parameters)
+    plain, others = separate_models(kind, parameters)
     return name, kind(**plain), others
 
 
@@ -163,7 +163,7 @@ def _name_of(kind: type[Study]) -> str:
     for name in STUDIES.names():
         if STUDIES.get(name) is kind:
             return name
-    # A class that was never registered (a notebook's): HeadAblation is head-ablation.
+    # A class that is not registered, as in a notebook: HeadAblation is head-ablation.
     return "".join(f"-{c.lower()}" if c.isupper() else c for c in kind.__name__).strip("-")
 
 

@@ -1,4 +1,4 @@
-"""How many texts were too long for the model, for the reader of a result."""
+"""How many texts were too long for the model and were cut."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ __all__ = ["cut_texts"]
 
 
 def cut_texts(study: Study, encoder: Encoder, corpus: Corpus | None) -> dict[str, Any] | None:
-    """What `Provenance.cut` holds; it follows from what the identity stands for, and adds nothing.
+    """The field `cut` of the provenance: how many texts were cut, of how many, and at what length.
 
-    None where no text is read or where none can be too long.
+    None where no text is read or where none can be too long. It is not part of the identity: it
+    follows from the model, the corpus and the parameters.
     """
     from bertology.model.batch import count_longer
 

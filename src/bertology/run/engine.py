@@ -1,4 +1,4 @@
-"""What carries out jobs, and what it says about each of them."""
+"""What an engine is, and how it reports the end of each job."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.results.store import Store
 
-__all__ = ["Advance", "Engine", "JobOutcome", "Materials", "Status", "message_of"]
+__all__ = ["Advance", "Engine", "Inputs", "JobOutcome", "Status", "message_of"]
 
 Advance = Callable[[int], None]
 
@@ -38,22 +38,22 @@ class JobOutcome:
     error: str | None = None
     cause: BaseException | None = None
     attempts: int = 1
-    trace: str | None = None  # the traceback, for those who run with -v
+    trace: str | None = None  # the traceback, shown with -v
 
     @classmethod
     def from_message(cls, job: Job, message: Mapping[str, Any], *, attempts: int = 1) -> JobOutcome:
-        """Read what a worker reported in plain data."""
+        """From the message of a worker, which is plain data."""
         kind, problem = message.get("kind"), message.get("error")
         cause = None
         if kind is not None and problem is not None:
-            cause = _revive(kind, problem, message.get("hint"))
+            cause = _rebuild_error(kind, problem, message.get("hint"))
         status = Status(message["status"])
         return cls(job, status, problem, cause, attempts, message.get("trace"))
 
 
 @dataclass(frozen=True, slots=True)
-class Materials:
-    """The models, corpus and store as this process holds them."""
+class Inputs:
+    """The models, corpus and store that this process has loaded."""
 
     encoder: Encoder
     corpus: Corpus | None
@@ -63,21 +63,21 @@ class Materials:
 
 @runtime_checkable
 class Engine(Protocol):
-    """Runs jobs somewhere and saves each part in the store as it is finished.
+    """Runs jobs and saves each part in the store as soon as it is finished.
 
     Outcomes come in the order in which jobs end. An engine never raises for a job that fails.
     Closing the iterator stops the work; finished parts stay in the store.
     """
 
     def run(
-        self, jobs: Sequence[Job], materials: Materials, advance: Advance
+        self, jobs: Sequence[Job], inputs: Inputs, advance: Advance
     ) -> Generator[JobOutcome, None, None]:
-        """Carry out the jobs; `advance` hears of steps done (or, after a death, undone)."""
+        """Run the jobs. `advance` gets the number of new steps, negative after a crash."""
         ...
 
 
 def message_of(error: BaseException, *, trace: str | None = None) -> dict[str, Any]:
-    """A failure as plain data that `JobOutcome.from_message` reads on the other side."""
+    """A failure as plain data, which `JobOutcome.from_message` reads in the other process."""
     if isinstance(error, BertologyError):
         return {
             "status": Status.FAILED.value,
@@ -89,9 +89,9 @@ def message_of(error: BaseException, *, trace: str | None = None) -> dict[str, A
     return {"status": Status.FAILED.value, "error": text, "trace": trace}
 
 
-def _revive(kind: str, problem: str, hint: str | None) -> BertologyError:
+def _rebuild_error(kind: str, problem: str, hint: str | None) -> BertologyError:
     found = getattr(errors, kind, BertologyError)
     revived: BertologyError = found.__new__(found)
-    # Subclasses have constructors of their own; here the text is already made.
+    # Subclasses have other constructors, which would make the text again.
     BertologyError.__init__(revived, problem, hint=hint)
     return revived

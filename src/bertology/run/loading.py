@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bertology.data.corpus import Corpus
 from bertology.errors import CapabilityError, ParameterError
 from bertology.model.loading.names import DEFAULT_MODEL
-from bertology.run.describing import described
+from bertology.run.model_description import describe_model
 from bertology.run.others import resolve_others
 from bertology.studies.study import Study
 
@@ -85,6 +85,6 @@ def notes_on(study: Study, encoder: Encoder, corpus: Corpus | None) -> Iterator[
     head = study.needs.head
     if encoder.new_weights and head != "base":
         yield f"The {head} head has random weights: its scores are at chance level."
-    learned = described(encoder).get("tuned_from", {}).get("task")
+    learned = describe_model(encoder).get("tuned_from", {}).get("task")
     if study.needs.task and corpus is not None and learned not in (None, corpus.name):
         yield f"This model was fine-tuned for {learned}, not for {corpus.name}."

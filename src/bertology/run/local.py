@@ -8,7 +8,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
 from bertology.errors import ParameterError
-from bertology.run.engine import Advance, JobOutcome, Materials, Status, message_of
+from bertology.run.engine import Advance, Inputs, JobOutcome, Status, message_of
 from bertology.run.plan import Job
 from bertology.run.pool import Pool
 from bertology.run.worker import perform
@@ -18,10 +18,10 @@ __all__ = ["LocalEngine", "cores"]
 
 @dataclass(frozen=True)
 class LocalEngine:
-    """`workers` 0 or 1: one job after another in this process. More: that many processes.
+    """`workers` 0 or 1: one job after another in this process. 2 or more: so many processes.
 
     A worker that dies is replaced and its job is tried again, `retries` times at most; a job that
-    raises is tried again only when the error is one that may pass (an OSError).
+    raises an error is tried again only if the error may be temporary (an OSError).
     """
 
     workers: int = 1
@@ -34,12 +34,12 @@ class LocalEngine:
             raise ParameterError("retries", "the local engine", "be 0 or more", self.retries)
 
     def run(
-        self, jobs: Sequence[Job], materials: Materials, advance: Advance
+        self, jobs: Sequence[Job], inputs: Inputs, advance: Advance
     ) -> Generator[JobOutcome, None, None]:
-        """Carry out the jobs; see `Engine.run`."""
+        """Run the jobs; see `Engine.run`."""
         if self.workers <= 1:
             for job in jobs:
-                yield self._run_here(job, materials, advance)
+                yield self._run_here(job, inputs, advance)
             return
         for job in jobs:
             job.check_shippable()
@@ -47,11 +47,11 @@ class LocalEngine:
         threads = max(1, cores() // max(1, workers))
         yield from Pool(workers, retries=self.retries, threads=threads).run(jobs, advance)
 
-    def _run_here(self, job: Job, materials: Materials, advance: Advance) -> JobOutcome:
+    def _run_here(self, job: Job, inputs: Inputs, advance: Advance) -> JobOutcome:
         for attempts in range(1, self.retries + 2):
             counted = _Counted(advance)
             try:
-                status = perform(job, materials, counted)
+                status = perform(job, inputs, counted)
             except OSError as error:
                 failure: Exception = error
                 counted.undo()
@@ -68,7 +68,7 @@ class LocalEngine:
 
 
 class _Counted:
-    """Passes steps on and remembers how many."""
+    """Reports steps and counts them."""
 
     def __init__(self, advance: Advance) -> None:
         self._advance, self.steps = advance, 0

@@ -1,4 +1,4 @@
-"""Further models that a study's parameters name: loaded once, and fit to be compared."""
+"""Other models that a study's parameters name: loading them, and checks before comparing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
 
-__all__ = ["check_others", "names_instead", "resolve_others"]
+__all__ = ["check_others", "resolve_others", "separate_models"]
 
 _COMPARED_TEXTS = 32  # on which tokenizers must agree
 
@@ -43,10 +43,10 @@ def resolve_others(
     return found
 
 
-def names_instead(
+def separate_models(
     kind: type[Study], parameters: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Encoder]]:
-    """Parameters with the name of each model that was given loaded, and those models."""
+    """Parameters with names in place of the encoders that were given, and those encoders."""
     named, models = dict(parameters), {}
     for name in _parameters(kind):
         value = named.get(name, "")
@@ -77,7 +77,7 @@ def check_others(
     others: Mapping[str, Encoder],
     corpus: Corpus | None,
 ) -> None:
-    """Refuse a model that cannot be laid beside the one under study, head by head."""
+    """Refuse a model that cannot be compared with the studied one, head by head."""
     for other in others.values():
         check_model(name, study, other)
         _check_build(encoder, other)
@@ -93,7 +93,7 @@ def _check_build(encoder: Encoder, other: Encoder) -> None:
     )
     if one != two:
         first, second = (f"{e.family.title}, {e.shape}" for e in (encoder, other))
-        pruned = " with other heads pruned away" if first == second else ""
+        pruned = " with other heads pruned" if first == second else ""
         raise CapabilityError(
             f"{other.name!r} ({second}{pruned}) cannot be compared with {encoder.name!r} "
             f"({first}): layers and heads must be the same.",
@@ -102,21 +102,21 @@ def _check_build(encoder: Encoder, other: Encoder) -> None:
 
 
 def _check_reading(encoder: Encoder, other: Encoder, corpus: Corpus) -> None:
-    """Both must see the same tokens: the batches of one are given to the other."""
+    """Refuse another tokenizer: both models read the same batches."""
     texts = corpus.texts[:_COMPARED_TEXTS]
     one, two = encoder.tokenizer, other.tokenizer
     same = one.get_vocab() == two.get_vocab()
     if not same or _ids(one, texts) != _ids(two, texts):
         raise CapabilityError(
-            f"{other.name!r} reads texts with another tokenizer than {encoder.name!r}.",
+            f"{other.name!r} has another tokenizer than {encoder.name!r}.",
             hint="Give the model that the other was trained from, or another step of it.",
         )
     longest, most = encoder.max_length, other.max_length
     if most is not None and (longest is None or most < longest):
         raise CapabilityError(
-            f"{other.name!r} takes {most} tokens, and {encoder.name!r} may give it "
+            f"{other.name!r} reads at most {most} tokens, and {encoder.name!r} may read "
             f"{longest or 'any number'}.",
-            hint="Exchange the two models.",
+            hint="Swap the two models.",
         )
 
 

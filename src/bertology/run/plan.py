@@ -1,4 +1,4 @@
-"""What is to be done: jobs as plain data, so that any process on any machine can do them."""
+"""Jobs as plain data, so that any process on any machine can do them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Job", "Resources", "target_of"]
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What one job asks of the machine it runs on; an engine may not overbook it."""
+    """What one job needs of its machine; an engine must not start more than fits."""
 
     cpus: int = 1
     gpus: int = 0
@@ -29,10 +29,10 @@ class Job:
     """One part of one study on one model and corpus.
 
     Pure data and a pure function: the same model, corpus and parameters give the same numbers,
-    whoever runs it, so a job may be run again and its part of the result may be kept.
+    in every process, so a job may be run again and its part of the result may be stored.
     """
 
-    study: str  # the name users know it by
+    study: str  # its name for users
     target: str  # "module:Class", how another process finds it
     version: int
     parameters: Mapping[str, Any]
@@ -76,27 +76,27 @@ class Job:
     def make_study(self) -> Study:
         """The study with this job's parameters."""
         module, _, name = self.target.partition(":")
-        return revive_study(getattr(import_module(module), name), self.parameters)
+        return study_from(getattr(import_module(module), name), self.parameters)
 
     def check_shippable(self) -> None:
-        """Refuse to leave this process with something that exists only in its memory."""
+        """Refuse to send to another process what exists only in the memory of this one."""
         named = {f"The model of {name!r}": other["model"] for name, other in self.others.items()}
         for what, model in {"The model": self.model, **named}.items():
             if model is None:
                 raise CapabilityError(
                     f"{what} was made in memory, so another process cannot load it.",
                     hint="Save it with encoder.model.save_pretrained(folder) (and its tokenizer), "
-                    "load it with bt.load(folder), or stay in this process with workers=1.",
+                    "then load it with bt.load(folder); or use workers=1.",
                 )
         if self.corpus_fingerprint is not None and not _is_plain(self.corpus):
             raise CapabilityError(
                 "The corpus was made in memory, so another process cannot load it.",
-                hint="Load it with bt.load_corpus(…), or stay in this process with workers=1.",
+                hint="Load it with bt.load_corpus(…), or use workers=1.",
             )
         if self.store is None:
             raise CapabilityError(
-                "A store in memory cannot be shared with other processes.",
-                hint="Give a folder or an object store: store='results' or store='s3://…'.",
+                "A store in memory cannot be used by other processes.",
+                hint="Give a folder or an object store, such as store='results' or store='s3://…'.",
             )
         if self.target.startswith("__main__:") or "<locals>" in self.target:
             raise CapabilityError(
@@ -109,7 +109,7 @@ class Job:
 def _is_plain(origin: Mapping[str, Any] | None) -> bool:
     try:
         json.dumps(origin)
-    except TypeError:  # loaded with an object, such as a Task of the user's making
+    except TypeError:  # loaded with an object, such as a Task that the user made
         return False
     return bool(origin)
 
@@ -119,8 +119,8 @@ def target_of(study: type[Study]) -> str:
     return f"{study.__module__}:{study.__qualname__}"
 
 
-def revive_study(kind: type[Study], parameters: Mapping[str, Any]) -> Study:
-    """A study from parameters that went through JSON, which knows lists but no tuples."""
+def study_from(kind: type[Study], parameters: Mapping[str, Any]) -> Study:
+    """A study from parameters that were read from JSON, which has lists but no tuples."""
     return kind(**{name: _tuples(value) for name, value in parameters.items()})
 
 

@@ -21,17 +21,17 @@ from bertology.run.plan import Job
 
 __all__ = ["Pool"]
 
-_Mail = tuple["_Worker", Mapping[str, Any] | None]
+_Message = tuple["_Worker", Mapping[str, Any] | None]
 _GRACE = 5.0  # seconds that a worker has to clean up after being told to stop
 
 
 class _Worker:
-    """One process, the job it is at, and how many steps of it were reported."""
+    """One process, its current job, and how many steps of the job it has reported."""
 
-    def __init__(self, inbox: queue.Queue[_Mail], *, threads: int) -> None:
+    def __init__(self, inbox: queue.Queue[_Message], *, threads: int) -> None:
         self.job: Job | None = None
         self.steps = 0
-        # Kept to be quoted if the process dies; shown at once to those who run with -v.
+        # Kept for the message if the process dies; with -v it is printed at once.
         self._errors = None if is_verbose() else _scratch()
         self.process = subprocess.Popen(
             [sys.executable, "-m", "bertology.run.worker"],
@@ -45,29 +45,29 @@ class _Worker:
         self._reader = threading.Thread(target=self._read, args=(inbox,), daemon=True)
         self._reader.start()
 
-    def _read(self, inbox: queue.Queue[_Mail]) -> None:
+    def _read(self, inbox: queue.Queue[_Message]) -> None:
         assert self.process.stdout is not None  # it was opened as a pipe
         for line in self.process.stdout:
-            # A worker killed while it wrote leaves half a line: that is a death, not a message.
+            # A worker that is killed while it writes leaves half a line, which is no message.
             if line.endswith("\n"):
                 inbox.put((self, json.loads(line)))
         inbox.put((self, None))
 
     def give(self, job: Job) -> None:
-        """Hand over a job; a worker that is gone already is noticed by its reader."""
+        """Send a job. If the process has died already, its reader thread notices."""
         self.job, self.steps = job, 0
         assert self.process.stdin is not None  # it was opened as a pipe
         with suppress(OSError):
             self.process.stdin.write(job.to_json() + "\n")
             self.process.stdin.flush()
 
-    def last_words(self) -> str:
+    def how_it_ended(self) -> str:
         """How the process ended, and the end of what it wrote to standard error."""
         code = self.process.wait()
         if code < 0:
             text = f"killed by signal {-code} ({signal.Signals(-code).name})"
             if -code == signal.SIGKILL:
-                text += ", often a sign of too little memory"
+                text += ", often because there was too little memory"
         else:
             text = f"exit code {code}"
         if self._errors is not None:
@@ -83,7 +83,7 @@ class _Worker:
             self.process.stdin.close()
 
     def close(self) -> None:
-        """See the process end, and let go of what it held."""
+        """Wait until the process has ended, and close its files."""
         self.dismiss()
         try:
             self.process.wait(_GRACE)
@@ -102,7 +102,7 @@ class Pool:
 
     def __init__(self, workers: int, *, retries: int, threads: int) -> None:
         self._size, self._retries, self._threads = workers, retries, threads
-        self._inbox: queue.Queue[_Mail] = queue.Queue()
+        self._inbox: queue.Queue[_Message] = queue.Queue()
         self._workers: set[_Worker] = set()
         self._retired: list[_Worker] = []
         self._attempts: dict[str, int] = {}
@@ -118,7 +118,7 @@ class Pool:
                 if worker not in self._workers:
                     continue
                 if message is None:
-                    yield from self._mourn(worker, waiting, advance)
+                    yield from self._handle_death(worker, waiting, advance)
                 elif "steps" in message:
                     worker.steps += message["steps"]
                     advance(message["steps"])
@@ -127,7 +127,7 @@ class Pool:
         finally:
             self._stop()
 
-    def _receive(self) -> _Mail:
+    def _receive(self) -> _Message:
         while True:
             try:
                 # The timeout lets Ctrl-C through on every platform.
@@ -148,7 +148,7 @@ class Pool:
         self, worker: _Worker, message: Mapping[str, Any], waiting: deque[Job], advance: Advance
     ) -> Iterator[JobOutcome]:
         job = worker.job
-        assert job is not None  # a worker speaks only about a job it was given
+        assert job is not None  # a worker sends messages only about its job
         attempts = self._attempts[job.part]
         if message.get("transient") and attempts <= self._retries:
             advance(-worker.steps)
@@ -163,10 +163,10 @@ class Pool:
             self._retire(worker)
         yield outcome
 
-    def _mourn(
+    def _handle_death(
         self, worker: _Worker, waiting: deque[Job], advance: Advance
     ) -> Iterator[JobOutcome]:
-        job, words = worker.job, worker.last_words()
+        job, words = worker.job, worker.how_it_ended()
         self._retire(worker)
         assert job is not None  # workers are retired as soon as there is no job for them
         advance(-worker.steps)

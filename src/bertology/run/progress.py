@@ -1,41 +1,41 @@
-"""How far a run is and when it will be done, on standard error."""
+"""The progress bar of a run, on standard error."""
 
 from __future__ import annotations
 
 import sys
 from typing import Protocol
 
-__all__ = ["Bar", "Progress", "Silence", "choose_progress"]
+__all__ = ["NoProgress", "Progress", "ProgressBar", "choose_progress"]
 
 
 class Progress(Protocol):
-    """Hears how many steps there are and how many are done."""
+    """Is told how many steps there are and how many are done."""
 
     def start(self, title: str, total: int) -> None:
-        """Work begins: `total` steps of it."""
+        """The work starts; it has `total` steps."""
 
     def advance(self, steps: int) -> None:
-        """`steps` more are done; fewer than none when a worker died and its job begins again."""
+        """`steps` more are done; negative if a worker died and its job starts again."""
 
     def stop(self) -> None:
-        """Work has ended, well or not."""
+        """The work has ended or failed."""
 
 
-class Silence:
-    """Says nothing."""
+class NoProgress:
+    """Shows nothing."""
 
     def start(self, title: str, total: int) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def advance(self, steps: int) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def stop(self) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
 
-class Bar:
-    """A bar with the share done and the time left."""
+class ProgressBar:
+    """A bar with the number of steps done and the time left."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -66,18 +66,18 @@ class Bar:
         self._bar.start()
 
     def advance(self, steps: int) -> None:
-        """Move it."""
+        """Move the bar."""
         self._bar.advance(self._task, steps)
 
     def stop(self) -> None:
-        """Take it away."""
+        """Remove the bar."""
         self._bar.stop()
 
 
-def choose_progress(wish: bool | Progress | None) -> Progress:
-    """A bar where somebody is watching (`None`), always (`True`), never (`False`), or yours."""
-    if wish is None:
-        wish = sys.stderr is not None and sys.stderr.isatty()
-    if isinstance(wish, bool):
-        return Bar() if wish else Silence()
-    return wish
+def choose_progress(shown: bool | Progress | None) -> Progress:
+    """A bar on a terminal only (`None`), always (`True`), never (`False`), or the given object."""
+    if shown is None:
+        shown = sys.stderr is not None and sys.stderr.isatty()
+    if isinstance(shown, bool):
+        return ProgressBar() if shown else NoProgress()
+    return shown

@@ -1,4 +1,4 @@
-"""The engine on a Ray cluster, or on a Ray of our own on this machine."""
+"""The engine on a Ray cluster, or on a Ray that is started on this machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from bertology.errors import CapabilityError, MissingExtraError
 from bertology.quiet import hush, is_verbose
-from bertology.run.engine import Advance, JobOutcome, Materials, Status
+from bertology.run.engine import Advance, Inputs, JobOutcome, Status
 from bertology.run.plan import Job
 from bertology.run.worker import attempt
 
@@ -20,11 +20,11 @@ __all__ = ["RayEngine"]
 
 @dataclass(frozen=True)
 class RayEngine:
-    """Each job is a Ray task that asks for the job's resources and may be run again.
+    """Each job is a Ray task, with the job's resources; a task may be run again.
 
     `address` is a cluster's (`"auto"`, `"ray://host:10001"`); without one the environment's
-    RAY_ADDRESS is used, else a Ray is started here with one CPU slot per worker and stopped after.
-    A Ray that is running in this process already is used and left running.
+    RAY_ADDRESS is used, else a Ray with one CPU per worker is started here, and stopped at the end.
+    A Ray that already runs in this process is used and left running.
     """
 
     workers: int = 1
@@ -32,9 +32,9 @@ class RayEngine:
     address: str | None = None
 
     def run(
-        self, jobs: Sequence[Job], materials: Materials, advance: Advance
+        self, jobs: Sequence[Job], inputs: Inputs, advance: Advance
     ) -> Generator[JobOutcome, None, None]:
-        """Carry out the jobs; see `Engine.run`."""
+        """Run the jobs; see `Engine.run`."""
         for job in jobs:
             job.check_shippable()
         ray = _import_ray()
@@ -102,21 +102,21 @@ class RayEngine:
             message = ray.get(reference)
             return JobOutcome.from_message(job, message, attempts=message["attempts"])
         except ray.exceptions.RayError as error:
-            # Ray has tried again by itself; what reaches us is the end of it.
+            # Ray has already tried again; this is its last error.
             text = f"its Ray worker died ({type(error).__name__})"
             return JobOutcome(job, Status.FAILED, text, None, self.retries + 1, str(error))
 
 
 def _do(text: str, retries: int, folder: str, path: Sequence[str]) -> dict[str, Any]:
     hush()
-    if os.path.isdir(folder):  # on the same machine, relative paths mean what they meant
+    if os.path.isdir(folder):  # on the same machine, relative paths stay valid
         os.chdir(folder)
-        sys.path += [p for p in path if p not in sys.path]  # and studies are where they were
+        sys.path += [p for p in path if p not in sys.path]  # and studies can be imported
     job = _on_given_gpu(Job.from_json(text))
     message: dict[str, Any] = {}
     for tried in range(1, retries + 2):
         message = {**attempt(job, lambda steps: None), "attempts": tried}
-        # Ray itself tries again after a death; errors that may pass are ours to try again.
+        # Ray tries again after a crash; after a temporary error we must.
         if not message.get("transient"):
             break
     return message
@@ -140,8 +140,8 @@ def _options(job: Job) -> dict[str, Any]:
 
 
 def _check_feasible(ray: Any, jobs: Sequence[Job]) -> None:
-    # Ray waits for ever for a machine that will never come. A cluster that can grow is told
-    # nothing; on a single machine the answer is known now.
+    # Ray would wait for ever for resources that a single machine does not have. A cluster may
+    # grow, so nothing is checked there.
     if len(ray.nodes()) != 1:
         return
     have = ray.cluster_resources()
@@ -150,9 +150,9 @@ def _check_feasible(ray: Any, jobs: Sequence[Job]) -> None:
         for name, wanted in (("CPU", need.cpus), ("GPU", need.gpus), ("memory", need.memory)):
             if wanted and wanted > have.get(name, 0):
                 raise CapabilityError(
-                    f"Part {job.part!r} asks for {wanted} {name}; this Ray has "
+                    f"Part {job.part!r} needs {wanted} {name}; this Ray has "
                     f"{have.get(name, 0):.0f}.",
-                    hint="Use a larger cluster, fewer resources per job, or --engine local.",
+                    hint="Use a larger cluster, or --engine local.",
                 )
 
 

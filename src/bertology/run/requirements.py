@@ -1,4 +1,4 @@
-"""What a study needs, checked against the model and corpus before any work is done."""
+"""Checks, before any work, that model and corpus have what a study needs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LABELLED_HEADS = {"classification", "token-classification"}
 
 
 def check_needs(name: str, study: Study, encoder: Encoder, corpus: Corpus | None) -> None:
-    """Refuse, with the reason, what the study called `name` could not finish."""
+    """Refuse, with the reason, a model and corpus on which the study cannot run."""
     check_model(name, study, encoder)
     check_corpus(name, study, corpus)
     if corpus is not None:
@@ -28,19 +28,19 @@ def check_needs(name: str, study: Study, encoder: Encoder, corpus: Corpus | None
 
 
 def check_model(name: str, study: Study, encoder: Encoder) -> None:
-    """The model's half of `check_needs`."""
+    """The checks of `check_needs` for the model."""
     if encoder.standing:
         raise CapabilityError(
-            f"Study {name!r} was started inside `with encoder.doing(…)`: its result would be kept "
-            "under the name of the unchanged model.",
-            hint="Run it outside of the block, or on a model that is changed for good.",
+            f"Study {name!r} was started inside `with encoder.doing(…)`: its result would be "
+            "stored under the name of the unchanged model.",
+            hint="Run it outside of the block, or on a model that was saved with the change.",
         )
     missing = sorted(study.needs.capabilities - {str(c) for c in encoder.capabilities})
     if missing:
         raise CapabilityError(
             f"Study {name!r} needs {', '.join(missing)}, which the {encoder.family.title} model "
-            f"{encoder.name!r} cannot give.",
-            hint="See what each family can give with: bertology families",
+            f"{encoder.name!r} does not support.",
+            hint="See what each family supports with: bertology families",
         )
     head = study.needs.head
     if head not in ("base", encoder.head):
@@ -52,7 +52,7 @@ def check_model(name: str, study: Study, encoder: Encoder) -> None:
 
 
 def check_corpus(name: str, study: Study, corpus: Corpus | None) -> None:
-    """The corpus's half of `check_needs`, for before the model is loaded."""
+    """The checks of `check_needs` for the corpus, which can come before the model is loaded."""
     needs = study.needs
     if corpus is None:
         if needs.task or needs.fields:
@@ -74,7 +74,7 @@ def check_corpus(name: str, study: Study, corpus: Corpus | None) -> None:
         raise CapabilityError(
             f"Study {name!r} needs the fields {', '.join(missing)}, which the corpus "
             f"{corpus.name!r} lacks.",
-            hint=f"It has: {have}. See what other corpora carry with: bertology datasets",
+            hint=f"It has: {have}. See the fields of other corpora with: bertology datasets",
         )
 
 
@@ -85,6 +85,6 @@ def _check_labels(encoder: Encoder, task: Task) -> None:
         return
     raise CapabilityError(
         f"The task {task.name!r} has {wanted} {'output' if wanted == 1 else 'labels'}; the model "
-        f"{encoder.name!r} was trained to give {given}.",
-        hint="Use a checkpoint that was fine-tuned on this task.",
+        f"{encoder.name!r} gives {given}.",
+        hint="Use a model that was fine-tuned on this task.",
     )

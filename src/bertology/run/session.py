@@ -1,4 +1,4 @@
-"""One study, one model, one corpus: planned, carried out, concluded and kept."""
+"""A run of one study on one model and corpus: plan, measure, conclude, store."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from bertology.errors import (
 )
 from bertology.quiet import is_verbose
 from bertology.run.cut_texts import cut_texts
-from bertology.run.describing import described
-from bertology.run.engine import Engine, JobOutcome, Materials, Status
-from bertology.run.kept_parts import DoneElsewhereError, KeptParts
+from bertology.run.engine import Engine, Inputs, JobOutcome, Status
 from bertology.run.local import LocalEngine
+from bertology.run.model_description import describe_model
 from bertology.run.others import check_others, resolve_others
 from bertology.run.plan import Job, Resources, target_of
-from bertology.run.progress import Progress, Silence
+from bertology.run.progress import NoProgress, Progress
 from bertology.run.requirements import check_needs
+from bertology.run.stored_parts import DoneElsewhereError, StoredParts
 from bertology.studies.study import Context, Study
 
 if TYPE_CHECKING:
@@ -36,23 +36,23 @@ if TYPE_CHECKING:
 __all__ = ["Session"]
 
 _MARK = "_started"
-_OVERHEAD = 1 << 30  # bytes that Python, torch and a batch take beside the weights
+_OVERHEAD = 1 << 30  # bytes for Python, torch and a batch, in addition to the weights
 
 
 @dataclass(frozen=True)
 class Session:
-    """How runs are carried out: where results are kept, by which engine, heard by whom.
+    """How studies are run: the store for results, the engine, the progress bar.
 
-    Nothing in here changes a number. `force` sets the stored result aside and does the work anew.
+    Nothing in here changes a number. With `force` a stored result is computed again.
     """
 
     store: Store
     engine: Engine = field(default_factory=LocalEngine)
-    progress: Progress = field(default_factory=Silence)
+    progress: Progress = field(default_factory=NoProgress)
     force: bool = False
-    batch_tokens: int | None = None  # in one batch; None: as suits the study and the device
-    cpus: int = 1  # that one job may use
-    command: str | None = None  # the command line that asked for this, if one did
+    batch_tokens: int | None = None  # in one batch; None: chosen for the study and the device
+    cpus: int = 1  # for one job
+    command: str | None = None  # the command line that started the run, if there was one
 
     def run(
         self,
@@ -63,54 +63,52 @@ class Session:
         *,
         others: Mapping[str, Encoder] | None = None,
     ) -> Result:
-        """The result of `study`: from the store, or measured now and put there.
+        """The result of `study`: from the store, or measured now and then stored.
 
-        `others` are models that the study's parameters name; those not given are loaded.
+        `others` are the models that the study's parameters name; those not given are loaded.
         """
         check_needs(name, study, encoder, corpus)
-        materials = Materials(encoder, corpus, self.store, resolve_others(study, encoder, others))
-        check_others(name, study, encoder, materials.others, corpus)
+        inputs = Inputs(encoder, corpus, self.store, resolve_others(study, encoder, others))
+        check_others(name, study, encoder, inputs.others, corpus)
         started = time.monotonic()
-        provenance = self._provenance(name, study, materials)
+        provenance = self._provenance(name, study, inputs)
         if not self.force and self.store.has(provenance):
-            return self._stored(provenance, study, materials)
+            return self._stored(provenance, study, inputs)
         self._begin(provenance)
-        given: Any = corpus  # a study of weights alone is given none
+        given: Any = corpus  # a study of weights alone has none
         parts = list(study.plan(encoder, given))
         earlier = {part for part in parts if self.store.has_part(provenance, part)}
-        jobs = [
-            self._job(provenance, study, materials, part) for part in parts if part not in earlier
-        ]
+        jobs = [self._job(provenance, study, inputs, part) for part in parts if part not in earlier]
         try:
-            self._carry_out(name, jobs, materials)
-            measured = KeptParts(self.store, provenance, parts)
-            # What an earlier run spent on the parts that it left.
+            self._carry_out(name, jobs, inputs)
+            measured = StoredParts(self.store, provenance, parts)
+            # Plus the time of an earlier run for the parts that it finished.
             spent = time.monotonic() - started + sum(map(measured.seconds, earlier))
             cut = cut_texts(study, encoder, corpus)
-            told = replace(provenance, duration=spent, cut=cut)
-            result: Result = study.conclude(measured, told)
+            complete = replace(provenance, duration=spent, cut=cut)
+            result: Result = study.conclude(measured, complete)
             self.store.save(result)
         except KeyboardInterrupt:
             raise self._interrupted(provenance, parts) from None
         except DoneElsewhereError:
-            return self._stored(provenance, study, materials)
+            return self._stored(provenance, study, inputs)
         self.store.delete_parts(provenance)
         return result
 
-    def _stored(self, provenance: Provenance, study: Study, materials: Materials) -> Result:
+    def _stored(self, provenance: Provenance, study: Study, inputs: Inputs) -> Result:
         result = self.store.load(provenance, study.result_type)
         if result.provenance.cut is None:  # a result from before texts were counted
-            cut = cut_texts(study, materials.encoder, materials.corpus)
+            cut = cut_texts(study, inputs.encoder, inputs.corpus)
             result.provenance = replace(result.provenance, cut=cut)
         return result
 
     def _begin(self, provenance: Provenance) -> None:
-        """Leave a mark beside the parts: proof, before any work, that the store can be written."""
+        """Store a mark next to the parts. It fails before any work if the store is read-only."""
         import xarray as xr
 
         if self.force and not self._is_forced(provenance):
-            # Parts of an unforced run are what `force` means not to trust; those of a forced
-            # run that was interrupted are kept, so that the same command resumes it.
+            # With `force`, parts of an earlier run are measured again. Parts of an interrupted
+            # run with `force` are kept, so that the same command continues it.
             self.store.delete_parts(provenance)
         self.store.save_part(provenance, _MARK, xr.Dataset(attrs={"forced": int(self.force)}))
 
@@ -119,10 +117,10 @@ class Session:
             return False
         return bool(self.store.load_part(provenance, _MARK).attrs.get("forced"))
 
-    def _provenance(self, name: str, study: Study, materials: Materials) -> Provenance:
+    def _provenance(self, name: str, study: Study, inputs: Inputs) -> Provenance:
         from bertology.results.provenance import Provenance
 
-        parameters, corpus = study.parameters, materials.corpus
+        parameters, corpus = study.parameters, inputs.corpus
         shown = None
         if corpus is not None:
             shown = {
@@ -136,17 +134,17 @@ class Session:
             study=name,
             study_version=study.version,
             parameters=parameters,
-            model=described(materials.encoder),
+            model=describe_model(inputs.encoder),
             corpus=shown,
-            others={name: described(other) for name, other in materials.others.items()},
+            others={name: describe_model(other) for name, other in inputs.others.items()},
             ingredients=study.ingredients(corpus),
             seed=parameters.get("seed"),
             command=self.command,
         )
 
-    def _job(self, provenance: Provenance, study: Study, materials: Materials, part: str) -> Job:
-        encoder, others = materials.encoder, materials.others
-        corpus: Any = materials.corpus  # a study of weights alone is given none
+    def _job(self, provenance: Provenance, study: Study, inputs: Inputs, part: str) -> Job:
+        encoder, others = inputs.encoder, inputs.others
+        corpus: Any = inputs.corpus  # a study of weights alone has none
         return Job(
             study=provenance.study,
             target=target_of(type(study)),
@@ -160,28 +158,28 @@ class Session:
             corpus_fingerprint=corpus.fingerprint if corpus is not None else None,
             store=_store_spec(self.store),
             steps=study.steps(part, encoder.shape, corpus),
-            batch_tokens=self.tokens_in_a_batch(study, encoder),
+            batch_tokens=self.tokens_per_batch(study, encoder),
             resources=_resources([encoder, *others.values()], self.cpus),
         )
 
-    def tokens_in_a_batch(self, study: Study, encoder: Encoder) -> int:
-        """As many as were asked for, or as suit the study on the model's device."""
+    def tokens_per_batch(self, study: Study, encoder: Encoder) -> int:
+        """The number that the user gave, or one that suits the study and the model's device."""
         on_cpu = encoder.device.type == "cpu"
         suits = Context.batch_tokens if on_cpu else study.tokens_on_gpu(encoder.shape)
         return self.batch_tokens or suits
 
-    def _carry_out(self, name: str, jobs: Sequence[Job], materials: Materials) -> None:
+    def _carry_out(self, name: str, jobs: Sequence[Job], inputs: Inputs) -> None:
         if not jobs:
             return
         failed: list[JobOutcome] = []
         self.progress.start(name, sum(job.steps for job in jobs))
         try:
-            outcomes = self.engine.run(jobs, materials, self.progress.advance)
+            outcomes = self.engine.run(jobs, inputs, self.progress.advance)
             # Closing the outcomes stops the workers, whatever ends this loop.
             with closing(outcomes):
                 for outcome in outcomes:
                     if isinstance(outcome.cause, BertologyError):
-                        # The user's to mend, and every other part would meet the same.
+                        # The user can solve it, and every other part would fail in the same way.
                         raise outcome.cause
                     if outcome.status is Status.FAILED:
                         failed.append(outcome)
@@ -214,22 +212,22 @@ def _job_error(name: str, failed: Sequence[JobOutcome], total: int) -> JobError:
         problem += f"\n{first.trace.rstrip()}"
     return JobError(
         problem,
-        hint="The parts that were finished are kept; the same command again does only the rest. "
-        "If memory ran out, use fewer --workers or smaller --batch-tokens.",
+        hint="Finished parts are kept; the same command does only the rest. "
+        "If there was too little memory, use fewer --workers or smaller --batch-tokens.",
     )
 
 
 def _store_spec(store: Store) -> dict[str, Any] | None:
-    """How another process opens the same store; None for one that lives in this one's memory."""
+    """How another process opens the same store; None for a store in memory."""
     if store.url.startswith("memory:"):
         return None
-    # Another process may stand in another folder.
+    # Another process may have another working directory.
     url = store.url if "://" in store.url else os.path.abspath(os.path.expanduser(store.url))
     return {"url": url, "options": store.options}
 
 
 def _reference(encoder: Encoder) -> dict[str, Any]:
-    """How another process loads the same model, and knows that it is the same."""
+    """How another process loads the model, and checks that it is the same."""
     spec = encoder.spec
     return {
         "model": None if spec is None else {**spec, "device": str(encoder.device)},
@@ -240,5 +238,5 @@ def _reference(encoder: Encoder) -> dict[str, Any]:
 def _resources(encoders: Sequence[Encoder], cpus: int) -> Resources:
     weights = sum(p.numel() * p.element_size() for e in encoders for p in e.model.parameters())
     gpus = int(encoders[0].device.type == "cuda")
-    # While a checkpoint is read its weights are there twice.
+    # While a checkpoint is read, its weights are in memory twice.
     return Resources(cpus=cpus, gpus=gpus, memory=2 * weights + _OVERHEAD)

@@ -1,9 +1,9 @@
-"""Doing one job, and the process that does one job after another.
+"""How a job is done, and the worker process that does one job after another.
 
 `python -m bertology.run.worker` reads jobs from its standard input and reports on its standard
 output, one line of JSON each. A worker writes its part to the store itself, so nothing is lost
-when the process that gave the job dies. It is a process of its own making (not a fork, not
-`multiprocessing`), so scripts need no `if __name__ == "__main__"` and no torch state is copied.
+when the parent process dies. It is started as a new program (no fork, no `multiprocessing`), so
+scripts need no `if __name__ == "__main__"` and no torch state is copied.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from bertology.errors import DataError, ModelError
 from bertology.quiet import hush
-from bertology.run.engine import Advance, Materials, Status, message_of
+from bertology.run.engine import Advance, Inputs, Status, message_of
 from bertology.run.plan import Job
 from bertology.studies.study import Context
 
@@ -32,31 +32,31 @@ if TYPE_CHECKING:
 __all__ = ["SECONDS", "attempt", "main", "perform"]
 
 SECONDS = "bertology_seconds"
-"""Attribute of a saved part: how long it took, so that a resumed run knows its whole duration."""
+"""Attribute of a stored part: the seconds it took, for the total time of a continued run."""
 
 
-def perform(job: Job, materials: Materials, advance: Advance) -> Status:
-    """Measure one part and save it, unless somebody else has done so meanwhile."""
-    store = materials.store
+def perform(job: Job, inputs: Inputs, advance: Advance) -> Status:
+    """Measure one part and store it, unless another process has done so in the meantime."""
+    store = inputs.store
     if store.has_part(job.result, job.part):
         return Status.SKIPPED
     started = time.monotonic()
     study = job.make_study()
-    context = Context(job.batch_tokens, materials.others, advance)
-    # A study that reads only weights has no use for the corpus, and there may be none.
-    corpus: Any = materials.corpus
-    measured = study.measure(materials.encoder, corpus, job.part, context)
+    context = Context(job.batch_tokens, inputs.others, advance)
+    # A study that reads only weights needs no corpus, and there may be none.
+    corpus: Any = inputs.corpus
+    measured = study.measure(inputs.encoder, corpus, job.part, context)
     measured = measured.assign_attrs({SECONDS: time.monotonic() - started})
     store.save_part(job.result, job.part, measured)
     return Status.DONE
 
 
 def attempt(
-    job: Job, advance: Advance, *, find: Callable[[Job], Materials] | None = None
+    job: Job, advance: Advance, *, find: Callable[[Job], Inputs] | None = None
 ) -> dict[str, Any]:
-    """Do a job and say in plain data how it ended; only a death goes unreported."""
+    """Do a job and report its end as plain data."""
     try:
-        status = perform(job, (find or load_materials)(job), advance)
+        status = perform(job, (find or load_inputs)(job), advance)
     except Exception as error:
         return {
             **message_of(error, trace=traceback.format_exc()),
@@ -65,8 +65,8 @@ def attempt(
     return {"status": status.value}
 
 
-def load_materials(job: Job) -> Materials:
-    """Load what a job names, and make sure that it is what was meant."""
+def load_inputs(job: Job) -> Inputs:
+    """Load what a job names, and check that it is the same as when the run was planned."""
     from bertology.results.store import Store
 
     wanted = {"": {"model": job.model, "model_fingerprint": job.model_fingerprint}, **job.others}
@@ -74,17 +74,17 @@ def load_materials(job: Job) -> Materials:
     for name, encoder in models.items():
         if encoder.fingerprint != wanted[name]["model_fingerprint"]:
             raise ModelError(
-                f"The model {encoder.name!r} is not the one this run was planned with.",
-                hint="Its files changed meanwhile; run the same command again.",
+                f"The model {encoder.name!r} has changed since this run was planned.",
+                hint="Run the same command again.",
             )
     corpus = _load_corpus(json.dumps(job.corpus, sort_keys=True)) if job.corpus else None
     if corpus is not None and corpus.fingerprint != job.corpus_fingerprint:
         raise DataError(
-            f"The corpus {corpus.name!r} is not the one this run was planned with.",
-            hint="Its files changed meanwhile; run the same command again.",
+            f"The corpus {corpus.name!r} has changed since this run was planned.",
+            hint="Run the same command again.",
         )
     others = {name: encoder for name, encoder in models.items() if name}
-    return Materials(models[""], corpus, Store(**(job.store or {})), others)
+    return Inputs(models[""], corpus, Store(**(job.store or {})), others)
 
 
 # A worker does many parts of one study: the models and corpus of the last job are kept.
@@ -116,34 +116,34 @@ class _Reporter:
     def advance(self, steps: int) -> None:
         self._steps += steps
         if time.monotonic() - self._last >= 0.1:
-            # With the parent dead nobody listens, but the part is still worth finishing.
+            # If the parent has died, the part is still finished and stored.
             with suppress(BrokenPipeError):
                 self.send({"steps": self._steps})
             self._steps, self._last = 0, time.monotonic()
 
     def finish(self, message: Mapping[str, Any]) -> None:
-        self._steps = 0  # the parent tops up what is missing when it hears of the end
+        self._steps = 0  # the parent adds the missing steps when the job ends
         self.send(message)
 
 
 def main() -> None:
     """Serve jobs until standard input is closed."""
-    # Ctrl-C reaches the whole terminal; it is the parent who decides what becomes of us.
+    # Ctrl-C reaches all processes of the terminal; the parent then stops its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _leave)
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what a library prints must not get between the messages
+    os.dup2(2, 1)  # what a library prints must not mix with the messages
     hush()
     reporter = _Reporter(channel)
     try:
         for line in sys.stdin:
             reporter.finish(attempt(Job.from_json(line), reporter.advance))
     except BrokenPipeError:
-        pass  # The parent is gone. The part is saved; there is nobody left to tell.
+        pass  # The parent has died. The part is stored.
 
 
 def _leave(signum: int, frame: object) -> None:
-    # An exception, not a death: a half-written file is cleaned away on the way out.
+    # As an exception, so that half-written files are removed.
     sys.exit(128 + signum)
 
 

@@ -1,4 +1,4 @@
-"""The measured parts of a run, read from the store when they are asked for and not held."""
+"""The measured parts of a run, read from the store when they are used and not kept in memory."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from bertology.results.provenance import Provenance
     from bertology.results.store import Store
 
-__all__ = ["DoneElsewhereError", "KeptParts"]
+__all__ = ["DoneElsewhereError", "StoredParts"]
 
 
 class DoneElsewhereError(Exception):
-    """Another process that shares the store was faster and has cleaned up the parts."""
+    """Another process with the same store has finished the run and deleted its parts."""
 
 
-class KeptParts(Mapping[str, "xr.Dataset"]):
+class StoredParts(Mapping[str, "xr.Dataset"]):
     """Parts by name, in the order of the plan."""
 
     def __init__(self, store: Store, provenance: Provenance, parts: Sequence[str]) -> None:

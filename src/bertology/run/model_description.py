@@ -1,4 +1,4 @@
-"""A model in the words of a result's provenance."""
+"""The description of a model in a result's provenance."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from bertology.errors import ModelError
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
-__all__ = ["described"]
+__all__ = ["describe_model"]
 
 
-def described(encoder: Encoder) -> dict[str, Any]:
-    """A model for the reader of a result, and its fingerprint, which alone is in the identity."""
+def describe_model(encoder: Encoder) -> dict[str, Any]:
+    """What a reader must know of the model. Only the fingerprint is part of a result's identity."""
     about = {
         "name": encoder.name,
         "fingerprint": encoder.fingerprint,
@@ -29,13 +29,13 @@ def described(encoder: Encoder) -> dict[str, Any]:
 
 
 def _tuned_from(name: str) -> dict[str, Any] | None:
-    """The model that one of our fine-tunings began with, and the task, as its folder records."""
+    """For a model that bertology fine-tuned: the model before fine-tuning, and the task."""
     from bertology.train.checkpoint import read_record
 
     try:
         record = read_record(Path(name).expanduser()) or {}
     except ModelError:
-        return None  # a story that cannot be read is no reason to refuse the model
+        return None  # a damaged record is no reason to refuse the model
     base = record.get("base")
     if not isinstance(base, dict) or "fingerprint" not in base:
         return None
