@@ -76,10 +76,10 @@ def test_a_page_that_is_stopped_and_resumed(
     assert "running" not in again
     assert "done  " not in again
     assert json.loads((to / "summary.json").read_text())["claims"] == record["claims"]
-    assert "is replaced" not in again
+    assert "This replaced" not in again
     record["command"] = "bertology reproduce dark-secrets --model another"
     (to / "summary.json").write_text(json.dumps(record))
-    assert "To have it again: bertology reproduce dark-secrets --model another" in call(*given)[1]
+    assert "To make that page again: bertology reproduce dark-secrets --model another" in call(*given)[1]
 
 
 def test_the_plan_is_shown_and_nothing_is_done(
