@@ -133,7 +133,7 @@ def test_a_classifier_whose_origin_is_gone_is_an_encoder(home: Path, tmp_path: P
     (tmp_path / "bertology.json").write_text(json.dumps(record))
     code, said = call(tmp_path, *FEW, "--claims", "some-heads", "--dry-run")
     assert code == 0, said
-    assert "what it was before is not here" in said
+    assert "the model before fine-tuning is not here" in said
     assert "finetune" in said
 
 
