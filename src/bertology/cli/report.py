@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ReportOptions", "add_to"]
 
-# The studies that --measure runs: maps, their types, and what is attended to.
+# What --measure reads.
 _CORPUS = "grammar"
 _EXAMPLES = 300
 
