@@ -45,9 +45,9 @@ def test_the_demo_ends_with_a_table_and_a_figure(tmp_path: Path) -> None:
         "on 96 such pairs",
         "epoch 1 of 1",
         "Accuracy on 80 other pairs",
-        "most frequent answer: 50.0 %",
+        "most frequent label: 50.0 %",
         "change in points",
-        "8 strongest of 12 heads",
+        "8 largest effects of 12 heads",
         "judged on this model",
         f"bertology run head-ablation --model {to}/model",
     ):

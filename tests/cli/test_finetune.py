@@ -60,11 +60,11 @@ def test_from_a_task_to_models_that_load(model: Path, task: Path, tmp_path: Path
     code, said = call(*given, "--seeds", "0,1", "--batch-size", 16, "--max-length", 4)
     assert code == 0, said
     for words in (
-        "48 examples to learn from, 32 to be judged by",
+        "48 training examples, 32 validation examples",
         "2 epochs, batches of 16, rate 0.0003",
         "seed 1, epoch 2 of 2: loss",
         "95 % interval",
-        "always the same answer",
+        "always the same label",
         "were too long and cut",
         f"bertology run head-ablation --model {to}/seed-0 --task {task}",
     ):
@@ -91,7 +91,7 @@ def test_a_regression_from_every_start(model: Path, task: Path, tmp_path: Path) 
         )  # fmt: skip
         assert code == 0, said
         assert "pearson" in said
-        assert ("learns nothing" in said) == (start == "frozen")
+        assert ("trains nothing" in said) == (start == "frozen")
         assert ("rate 0.001" in said) == (start == "frozen-features")
         loaded = Encoder.load(str(tmp_path / start / "seed-0"), head="classification", device="cpu")
         assert loaded.config.num_labels == 1

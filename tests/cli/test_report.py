@@ -12,6 +12,7 @@ import tiny
 from bertology.cli import report
 from bertology.cli.main import app
 from bertology.results.store import Store
+from bertology.studies import STUDIES
 from toy_atlas import TUNED_A, Toy, make, toy_store
 
 __all__ = ["toy_store"]
@@ -91,7 +92,8 @@ def test_what_cannot_be_done_is_said_with_what_can(toy_store: Store, tmp_path: P
 def test_a_page_from_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = tiny.save_reader(tmp_path / "tiny-reader")
     monkeypatch.setattr(report, "_EXAMPLES", 4)
-    monkeypatch.setattr(report, "_STANDARD", ("attention-maps",))
+    for name in STUDIES:
+        monkeypatch.setattr(STUDIES.get(name), "standard", name == "attention-maps")
     monkeypatch.setattr(Store, "_draw", lambda store, result, folder: None)
     monkeypatch.setattr("bertology.report.atlas.chapters._drawn", lambda result, name: b"<svg/>")
     page, store = tmp_path / "page.html", tmp_path / "results"

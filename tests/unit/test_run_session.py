@@ -348,7 +348,7 @@ def test_wrong_names_are_answered_with_right_ones(
 ) -> None:
     with pytest.raises(UnknownNameError, match="Did you mean 'toy-lengths'"):
         bt.run("toy-length", encoder)
-    with pytest.raises(UnknownNameError, match="joins results of other studies"):
+    with pytest.raises(UnknownNameError, match="it combines stored results"):
         bt.run("head-profile")
     with pytest.raises(UnknownNameError, match="load_corpus"):
         bt.run("toy-lengths", limit=4)
