@@ -203,7 +203,7 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
     folder = written(tmp_path / "task")
     corpus = load_corpus(str(folder))
     study.check(given, corpus)
-    with pytest.raises(CapabilityError, match="does not say where its training split is"):
+    with pytest.raises(CapabilityError, match="does not say where its split"):
         study.check(given, corpus[:20])
     with pytest.raises(DataError, match="'nope'"):
         FineTuningStarts(train_split="nope").check(given, corpus)

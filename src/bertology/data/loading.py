@@ -17,9 +17,9 @@ from bertology.data.readers import READERS, Request
 from bertology.data.readers.layout import EXTENSIONS, choose
 from bertology.data.readers.request import OPTIONS, MissingSplitError
 from bertology.data.tasks import get_task
-from bertology.errors import DataError, ParameterError, UnknownNameError
+from bertology.errors import CapabilityError, DataError, ParameterError, UnknownNameError
 
-__all__ = ["Description", "data_root", "describe", "load_corpus"]
+__all__ = ["Description", "data_root", "describe", "load_corpus", "load_split"]
 
 _COLUMNS = {*(f.value for f in Field), "id"}
 _OWN = {"task", "reader", "only"}
@@ -81,6 +81,21 @@ def load_corpus(
     if only is not None:
         corpus = _of_group(corpus, str(only))
     return replace(corpus, origin=origin).take(limit, seed=seed)
+
+
+def load_split(corpus: Corpus, split: str, *, other: str = "", limit: int | None = None) -> Corpus:
+    """Another split of what a corpus was loaded from; with `other`, of other data read alike."""
+    origin = dict(corpus.origin)
+    if other:
+        kept = {n: v for n, v in origin.items() if n not in ("name_or_path", "only")}
+        origin = {**kept, "name_or_path": other}
+    elif not origin:
+        raise CapabilityError(
+            f"Corpus {corpus.name!r} does not say where its split {split!r} is.",
+            hint="Load it with load_corpus and a limit, not by slicing; or name the data to learn "
+            "from (--train).",
+        )
+    return load_corpus(**(origin | {"split": split, "limit": limit, "seed": 0}))
 
 
 def describe(name: str, *, root: str | Path | None = None) -> Description:

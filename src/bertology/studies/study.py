@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from bertology.results.result import Provenance, Result
     from bertology.stats import Estimate
 
-__all__ = ["Context", "Needs", "Question", "Study"]
+__all__ = ["MAPS_OF_TEXTS", "Context", "Needs", "Question", "Study"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,10 @@ class Needs:
     fields: frozenset[str] = frozenset()  # names of data.corpus.Field
     head: str = "base"  # the model head: base, mlm, pretraining, classification, …
     task: bool = False  # whether the corpus must pose a task
+
+
+MAPS_OF_TEXTS = Needs(capabilities=frozenset({"patterns"}), fields=frozenset({"text"}))
+"""What most studies of attention need."""
 
 
 @dataclass

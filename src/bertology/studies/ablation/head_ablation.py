@@ -18,14 +18,7 @@ from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, rank_correlation
-from bertology.studies.designs.sweeps import (
-    NOT_INFORMED,
-    Answers,
-    Disabled,
-    Heads,
-    HeadSweep,
-    class_order,
-)
+from bertology.studies.designs.sweeps import Answers, Disabled, Heads, HeadSweep, class_order
 from bertology.studies.study import Context
 
 if TYPE_CHECKING:
@@ -39,7 +32,16 @@ if TYPE_CHECKING:
 
 __all__ = ["HeadAblation", "HeadAblationResult"]
 
-_BOUNDS = ("simultaneous_low", "simultaneous_high")
+_RISE = "rise of the loss per example"
+_SETS = (
+    "One bar for each set of heads that was asked for: the {} of the task in points when all heads "
+    "of the set are disabled at once, with its interval. The line is the intact model."
+)
+_FIRST_ORDER = (
+    "One dot for each head. To the right: the rise of the loss that one backward pass expects when "
+    "the head is disabled; upwards: the rise that is measured. The better the dots follow a rising "
+    "line, the better the quick estimate ranks heads."
+)
 
 
 class HeadAblationResult(Result):
@@ -57,77 +59,53 @@ class HeadAblationResult(Result):
 
     def measures(self) -> Sequence[Measure]:
         """What the task loses or gains without each head and each layer."""
-        found: list[Measure] = []
-        for name, one in (("heads", "head"), ("layers", "layer")):
-            if name in self.tables:
-                found += self._effects(self.tables[name], one)
+        found = [m for name in ("heads", "layers") for m in self._effects(name)]
         return sorted(found, key=lambda m: not m.of_heads)
 
-    def _effects(self, table: pd.DataFrame, one: str) -> Iterator[Measure]:
-        """Effects on the score and on the loss; `one` is what is disabled."""
-        prefix = "" if one == "head" else "layer-"
-        yield Measure.of_column(
-            table,
+    def _effects(self, table: str) -> Iterator[Measure]:
+        """Effects of disabling what the table is about on the score and on the loss."""
+        if table not in self.tables:
+            return
+        one, prefix = ("head", "") if table == "heads" else ("layer", "layer-")
+        of_column = partial(Measure.of_column, self.tables[table], middle=0.0)
+        yield of_column(
             "difference",
             name=f"{prefix}ablation-effect",
             title=f"Change of the score without the {one}",
             unit=f"points of {self.facts['metric']}",
-            bounds=_BOUNDS,
+            bounds=("simultaneous_low", "simultaneous_high"),
             sure="sure",
             scale=100.0,
-            middle=0.0,
             reading=f"Below 0: the task misses the {one}; above 0: it is done better without.",
         )
-        yield Measure.of_column(
-            table,
+        yield of_column(
             "loss_difference",
             name=f"{prefix}ablation-loss",
             title=f"Rise of the loss without the {one}",
-            unit="rise of the loss per example",
-            middle=0.0,
+            unit=_RISE,
             reading=f"Above 0: answers are worse, or less certain, without the {one}.",
         )
-        if "first_order" in table:
-            yield Measure.of_column(
-                table,
+        if "first_order" in self.tables[table]:
+            yield of_column(
                 "first_order",
                 name="first-order-importance",
                 title="Importance of the head by gradients",
-                unit="rise of the loss per example",
-                middle=0.0,
+                unit=_RISE,
                 reading="High: one backward pass expects the loss to rise without the head.",
             )
 
     def drawings(self) -> Sequence[Drawing]:
         """The paper's Figure 8 (heads) and Figure 9 (layers), and what goes beyond it."""
-        found = []
-        if "heads" in self.tables:
-            effect = self.measure("ablation-effect")
+        measures = {m.name: m for m in self.measures()}
+        found: list[Drawing] = []
+        if (effect := measures.get("ablation-effect")) is not None:
             found.append(drawings.grid(effect, self.about, name="heads"))
-        if "layers" in self.tables:
-            effect = self.measure("layer-ablation-effect")
+        if (effect := measures.get("layer-ablation-effect")) is not None:
             found.append(drawings.bars(effect, self.about, name="layers"))
         if "sets" in self.tables:
-            found.append(
-                Drawing(
-                    "sets",
-                    self._draw_sets,
-                    f"One bar for each set of heads that was asked for: the {self.facts['metric']} "
-                    "of the task in points when all heads of the set are disabled at once, with "
-                    "its interval. The line is the intact model.",
-                )
-            )
-        if "heads" in self.tables and "first_order" in self.tables["heads"]:
-            found.append(
-                Drawing(
-                    "first-order",
-                    self._draw_first_order,
-                    "One dot for each head. To the right: the rise of the loss that one backward "
-                    "pass expects when the head is disabled; upwards: the rise that is measured. "
-                    "The better the dots follow a rising line, the better the quick estimate ranks "
-                    "heads.",
-                )
-            )
+            found.append(Drawing("sets", self._draw_sets, _SETS.format(self.facts["metric"])))
+        if "first-order-importance" in measures:
+            found.append(Drawing("first-order", self._draw_first_order, _FIRST_ORDER))
         return found
 
     def _draw_sets(self) -> Figure:
@@ -212,9 +190,7 @@ class HeadAblation(HeadSweep):
             from bertology.model.sweeps.gate_gradients import first_order_over
 
             block, order = self.of_block(part, corpus), class_order(encoder, corpus.task)
-            labels = block.labels
-            if len(order) > 1:
-                labels = [order[int(label)] for label in labels]
+            labels = [order[int(n)] for n in block.labels] if len(order) > 1 else block.labels
             slopes = first_order_over(
                 encoder,
                 block.texts,
@@ -228,25 +204,23 @@ class HeadAblation(HeadSweep):
     def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
         """Scores, differences, intervals and tests that are corrected for looking at them all."""
         answers, tables = Answers.of(measured), {}
-        named: dict[str, list[str]] = {}
-        for name, table in zip(answers.names, answers.tables, strict=True):
-            named.setdefault(table, []).append(name)
+        named = answers.names_by_table()
         if "heads" in named:
             pairs = np.array([name.split(".") for name in named["heads"]], dtype=int)
-            columns = {"layer": pairs[:, 0], "head": pairs[:, 1]}
-            tables["heads"] = self.effects(answers, "heads", columns)
+            where = {"layer": pairs[:, 0], "head": pairs[:, 1]}
+            tables["heads"] = self.effects(answers, "heads", where)
             if answers.slopes is not None:
                 tables["heads"]["first_order"] = answers.slopes.ravel()
         if "layers" in named:
-            columns = {"layer": np.arange(len(named["layers"]))}
-            tables["layers"] = self.effects(answers, "layers", columns)
+            layers = np.arange(len(named["layers"]))
+            tables["layers"] = self.effects(answers, "layers", {"layer": layers})
         if "sets" in named:
             tables["sets"] = self.effects(answers, "sets", {"set": named["sets"]})
         return self.result(
             provenance,
             tables,
             evidence=self._evidence(answers, tables) if answers.informed else {},
-            reasons={} if answers.informed else {"": NOT_INFORMED},
+            reasons=answers.reasons,
             facts=self.facts(answers),
         )
 

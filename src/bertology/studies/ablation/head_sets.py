@@ -19,7 +19,7 @@ from bertology.results.drawing import Drawing
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
 from bertology.stats.paired import influences, simultaneous
-from bertology.studies.designs.sweeps import NOT_INFORMED, Answers, Disabled, HeadSweep
+from bertology.studies.designs.sweeps import Answers, Disabled, HeadSweep
 from bertology.studies.study import Context
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ class HeadSets(HeadSweep):
             provenance,
             {"sizes": sizes, "sets": sets},
             evidence=self._evidence(answers, sizes, sets) if answers.informed else {},
-            reasons={} if answers.informed else {"": NOT_INFORMED},
+            reasons=answers.reasons,
             facts={**self.facts(answers), **kept, **constant},
         )
 

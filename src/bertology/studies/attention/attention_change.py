@@ -22,7 +22,7 @@ from bertology.stats.row_blocks import RowBlocks
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.parts import gather, start_of
 from bertology.studies.designs.tables import head_table
-from bertology.studies.study import Context, Needs
+from bertology.studies.study import MAPS_OF_TEXTS, Context, Needs
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -111,9 +111,7 @@ class AttentionChange(Resampled):
 
     version: ClassVar[int] = 2  # quantities for claims are kept with the result
     all_heads: ClassVar[bool] = True
-    needs: ClassVar[Needs] = Needs(
-        capabilities=frozenset({"patterns"}), fields=frozenset({"text"}), head="base"
-    )
+    needs: ClassVar[Needs] = MAPS_OF_TEXTS
     help_options: ClassVar[tuple[str, str]] = (
         "--before bertology-mini@2000",
         "--before user/the-same-before",

@@ -19,7 +19,7 @@ from bertology.studies.designs.blocks import Blocks
 from bertology.studies.designs.maps import whole_map
 from bertology.studies.designs.parts import gather, in_order, start_of
 from bertology.studies.designs.tables import head_table
-from bertology.studies.study import Context, Needs
+from bertology.studies.study import MAPS_OF_TEXTS, Context, Needs
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -144,9 +144,7 @@ class AttentionMaps(Blocks):
     """
 
     version: ClassVar[int] = 3
-    needs: ClassVar[Needs] = Needs(
-        capabilities=frozenset({"patterns"}), fields=frozenset({"text"}), head="base"
-    )
+    needs: ClassVar[Needs] = MAPS_OF_TEXTS
     result_type: ClassVar[type[Result]] = AttentionMapsResult
     block: ClassVar[int] = 256
     block_on_gpu: ClassVar[int | None] = 512

@@ -32,7 +32,7 @@ from bertology.stats import Estimate, bounded_mean_bounds, mean_intervals
 from bertology.studies.designs.blocks import Sampled
 from bertology.studies.designs.parts import gather, in_order, start_of
 from bertology.studies.designs.tables import head_table, labelled_table
-from bertology.studies.study import Context, Needs
+from bertology.studies.study import MAPS_OF_TEXTS, Context, Needs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -232,9 +232,7 @@ class MapTypes(Sampled):
     """
 
     version: ClassVar[int] = 3  # quantities for claims are kept with the result
-    needs: ClassVar[Needs] = Needs(
-        capabilities=frozenset({"patterns"}), fields=frozenset({"text"}), head="base"
-    )
+    needs: ClassVar[Needs] = MAPS_OF_TEXTS
     result_type: ClassVar[type[Result]] = MapTypesResult
     standard: ClassVar[bool] = True
     all_heads: ClassVar[bool] = True

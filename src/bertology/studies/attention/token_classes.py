@@ -24,7 +24,7 @@ from bertology.stats.row_blocks import RowBlocks
 from bertology.studies.designs.blocks import Tagged
 from bertology.studies.designs.parts import Gathered, gather, start_of
 from bertology.studies.designs.tables import head_table, labelled_table, with_bounds
-from bertology.studies.study import Context, Needs
+from bertology.studies.study import MAPS_OF_TEXTS, Context, Needs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -177,9 +177,7 @@ class TokenClasses(Tagged):
     """
 
     version: ClassVar[int] = 3  # quantities for claims are kept with the result
-    needs: ClassVar[Needs] = Needs(
-        capabilities=frozenset({"patterns"}), fields=frozenset({"text"}), head="base"
-    )
+    needs: ClassVar[Needs] = MAPS_OF_TEXTS
     result_type: ClassVar[type[Result]] = TokenClassesResult
     standard: ClassVar[bool] = True
 

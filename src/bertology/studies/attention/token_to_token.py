@@ -27,7 +27,7 @@ from bertology.stats.row_blocks import RowBlocks
 from bertology.studies.designs.blocks import Tagged
 from bertology.studies.designs.parts import Gathered, gather, start_of
 from bertology.studies.designs.tables import head_table, labelled_table, with_bounds
-from bertology.studies.study import Context, Needs
+from bertology.studies.study import MAPS_OF_TEXTS, Context, Needs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -208,9 +208,7 @@ class TokenToToken(Tagged):
     """
 
     version: ClassVar[int] = 3  # quantities for claims are kept with the result
-    needs: ClassVar[Needs] = Needs(
-        capabilities=frozenset({"patterns"}), fields=frozenset({"text"}), head="base"
-    )
+    needs: ClassVar[Needs] = MAPS_OF_TEXTS
     result_type: ClassVar[type[Result]] = TokenToTokenResult
 
     relations: tuple[str, ...] = parameter(

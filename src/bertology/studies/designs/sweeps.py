@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -91,12 +92,24 @@ class Answers:
         """What the task is scored by."""
         return find_metric(self.facts["metric"])
 
-    @property
+    @cached_property
     def informed(self) -> bool:
         """Whether the intact model surely beats a constant answer."""
         return beats_constant_answer(
             self.answers[0], self.labels, classes=self.classes, metric=self.facts["metric"]
         )
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """Why no claim can be judged, if it cannot."""
+        return {} if self.informed else {"": NOT_INFORMED}
+
+    def names_by_table(self) -> dict[str, list[str]]:
+        """The variants of each table; the intact model belongs to none."""
+        found: dict[str, list[str]] = {}
+        for name, table in zip(self.names, self.tables, strict=True):
+            found.setdefault(table, []).append(name)
+        return found
 
     def rows_of(self, table: str) -> list[int]:
         """The variants that belong to a table."""

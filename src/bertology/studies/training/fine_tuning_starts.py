@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from bertology.errors import CapabilityError, DataError, ParameterError
+from bertology.errors import DataError, ParameterError
 from bertology.parameters import parameter
 from bertology.results.drawing import Drawing
 from bertology.results.result import Provenance, Result
@@ -143,8 +143,6 @@ class FineTuningStarts(Trials):
         """The starts."""
         return self.starts
 
-    # The work ----------------------------------------------------------------------------------
-
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
         """There must be other data to learn from, and they must pose the same task."""
         from bertology.train.encoded import task_of
@@ -179,20 +177,9 @@ class FineTuningStarts(Trials):
 
     def load_train(self, corpus: Corpus) -> Corpus:
         """What is learnt from."""
-        from bertology.data.loading import load_corpus
+        from bertology.data.loading import load_split
 
-        origin = dict(corpus.origin)
-        if self.train:
-            kept = {n: v for n, v in origin.items() if n not in ("name_or_path", "only")}
-            origin = {**kept, "name_or_path": self.train}
-        elif not origin:
-            raise CapabilityError(
-                f"Corpus {corpus.name!r} does not say where its training split is.",
-                hint="Load it with load_corpus and a limit, not by slicing; or name the data to "
-                "learn from (--train).",
-            )
-        asked: dict[str, Any] = {"split": self.train_split, "limit": self.examples, "seed": 0}
-        return load_corpus(**(origin | asked))
+        return load_split(corpus, self.train_split, other=self.train, limit=self.examples)
 
     def trial(
         self, encoder: Encoder, corpus: Corpus, *, variant: str, seed: int, reach: Reach
@@ -231,8 +218,6 @@ class FineTuningStarts(Trials):
             **{f"constant_{m}": score for m, score in baseline(train, corpus).items()},
         }
         return xr.Dataset(numbers, attrs=facts)
-
-    # The conclusion ----------------------------------------------------------------------------
 
     def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
         """The paper's Table 1, with intervals over seeds, and differences between two starts.
