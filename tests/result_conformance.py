@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from bertology.results.claims import load_claims
+from bertology.results.known_claims import load_claims
 from bertology.results.measures import Measure
 from bertology.results.result import Result
 from bertology.results.store import Store
