@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from types import ModuleType
+from typing import TYPE_CHECKING, Protocol, TypedDict
 
 from bertology.annotated.words import word_batches
 from bertology.data.corpus import Corpus, Example, Field
@@ -99,10 +100,20 @@ def word_states(
     return found
 
 
+class _Record(TypedDict):
+    """What we read of a tagger's record."""
+
+    model: str
+    fingerprint: str
+    layer: int
+    tags: list[str]
+    roles: list[str]
+
+
 class ProbeTagger:
     """Two linear probes on one layer of one model: 17 universal tags, and subject/object/neither.
 
-    It fits the model it was trained for and no other, which its record says by fingerprint.
+    It works only for the model it was trained on; its record has the fingerprint of that model.
     """
 
     def __init__(self, folder: str | Path = BUNDLED, encoder: Encoder | None = None) -> None:
@@ -116,7 +127,7 @@ class ProbeTagger:
                 f"There is no tagger in {where.name!r}: it needs {RECORD} and {WEIGHTS}.",
                 hint="Train one with: python benchmarks/train_tagger.py --data FOLDER",
             )
-        self.record: dict[str, Any] = json.loads((where / RECORD).read_text(encoding="utf-8"))
+        self.record: _Record = json.loads((where / RECORD).read_text(encoding="utf-8"))
         self.encoder = encoder or Encoder.load(self.record["model"], device="cpu")
         if self.encoder.fingerprint != self.record["fingerprint"]:
             raise ModelError(
@@ -190,7 +201,7 @@ def _role(relation: str) -> str:
     return OBJECT if relation in ("obj", "dobj") else ""
 
 
-def _optional(library: str) -> Any:
+def _optional(library: str) -> ModuleType:
     try:
         return import_module(library)
     except ImportError:
@@ -286,7 +297,7 @@ def keep(corpus: Corpus, path: str | Path) -> Corpus:
 
 
 def _line(example: Example) -> str:
-    values: dict[str, Any] = {"id": example.id, "text": example.text}
+    values: dict[str, object] = {"id": example.id, "text": example.text}
     values |= {} if example.text_b is None else {"text_b": example.text_b}
     values |= {} if example.label is None else {"label": example.label}
     return json.dumps(values | dict(example.annotations), ensure_ascii=False) + "\n"

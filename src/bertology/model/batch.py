@@ -1,11 +1,11 @@
-"""Texts as the model takes them, with what is needed to find the way back."""
+"""Texts as model inputs, with what is needed to name their tokens again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bertology.errors import DataError, ParameterError
+from bertology.model.protocols import Tokenizer
 
 if TYPE_CHECKING:
     from tokenizers import Encoding
@@ -21,7 +22,7 @@ __all__ = ["Batch", "Text", "Tokenized", "by_length", "count_longer", "tokenize"
 
 Text = str | tuple[str, str]
 
-_COUNTED = 1024  # texts whose tokens are held at once while they are counted
+_COUNTED = 1024  # texts that are tokenized together when tokens are counted
 
 
 @dataclass
@@ -30,9 +31,9 @@ class Batch:
 
     inputs: dict[str, Tensor]
     indices: Sequence[int]  # positions of these examples in what was given
-    tokenizer: Any = None
+    tokenizer: Tokenizer | None = None
     truncated: int = 0  # how many were cut to fit the model
-    # Which characters each piece spells, padding left out; only fast tokenizers tell it.
+    # The characters of each token, without padding; only fast tokenizers know them.
     encodings: Sequence[Encoding] | None = None
 
     @cached_property
@@ -56,7 +57,9 @@ class Batch:
         """Wordpieces of each example, without padding."""
         ids = self.inputs["input_ids"].cpu()
         ids = ids.flatten(0, -2)  # multiple choice has a row for each choice
-        convert = self.tokenizer.convert_ids_to_tokens if self.tokenizer else lambda i: map(str, i)
+        convert: Callable[[list[int]], Iterable[str]] = (
+            self.tokenizer.convert_ids_to_tokens if self.tokenizer else lambda i: map(str, i)
+        )
         return [list(convert(row[m].tolist())) for row, m in zip(ids, self.real.cpu(), strict=True)]
 
     def to(self, device: torch.device | str) -> Batch:
@@ -72,7 +75,7 @@ class Tokenized:
     rows: dict[str, list[list[int]]]  # input_ids, attention_mask, …: a list for each text
     cut: frozenset[int]  # texts that were too long
     encodings: list[Encoding] | None  # as in Batch
-    tokenizer: Any
+    tokenizer: Tokenizer
 
     @property
     def lengths(self) -> list[int]:
@@ -94,7 +97,7 @@ def by_length(
 
     With `equal`, all of a batch have one length and nothing is padded.
 
-    Longest first: if memory does not suffice, it fails at once and not at the end.
+    Longest first: if there is too little memory, it fails at once and not at the end.
     """
     if tokens_per_batch < 1:
         raise DataError(f"A batch must hold at least one token, not {tokens_per_batch}.")
@@ -112,9 +115,9 @@ def by_length(
 
 
 def tokenize(
-    tokenizer: Any, texts: list[Text], *, limit: int | None, too_long: str, name: str
+    tokenizer: Tokenizer, texts: list[Text], *, limit: int | None, too_long: str, name: str
 ) -> Tokenized:
-    """The one place where texts are cut into tokens; longer ones than `limit` may be refused."""
+    """Cut texts into tokens; texts of more than `limit` tokens are an error or are truncated."""
     if not texts:
         raise DataError("There is no text to encode.")
     if too_long not in ("error", "truncate"):
@@ -124,7 +127,7 @@ def tokenize(
     pair = seconds[0] is not None
     if any((s is not None) != pair for s in seconds):
         raise DataError("Single texts and pairs of texts cannot share a batch.")
-    given = (firsts, seconds) if pair else (firsts,)
+    given = [firsts, [s for s in seconds if s is not None]] if pair else [firsts]
     rows = tokenizer(*given, padding=False, truncation=False, verbose=False)
     long = [i for i, ids in enumerate(rows["input_ids"]) if limit and len(ids) > limit]
     if long and too_long == "error":
@@ -138,7 +141,7 @@ def tokenize(
     return Tokenized(dict(rows), frozenset(long), getattr(rows, "encodings", None), tokenizer)
 
 
-def count_longer(tokenizer: Any, texts: Sequence[Text], limit: int) -> int:
+def count_longer(tokenizer: Tokenizer, texts: Sequence[Text], limit: int) -> int:
     """How many texts, or pairs of texts, have more than `limit` tokens with the special ones."""
     single = [(text,) for text in texts if isinstance(text, str)]
     pairs = [text for text in texts if not isinstance(text, str)]

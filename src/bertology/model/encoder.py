@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypedDict
 from weakref import WeakKeyDictionary
 
 import torch
@@ -53,11 +53,20 @@ _NEEDED = {
 }
 
 
+class _LoadOptions(TypedDict):
+    """What `load` passes on, and what another process needs to load the same model."""
+
+    num_labels: int | None
+    dtype: str
+    allow_pickle: bool
+    trust_remote_code: bool
+
+
 class Encoder:
     """A Hugging Face model whose parts have names, can be recorded, and can be changed.
 
-    The model itself is never altered: hooks, stand-ins and weights are put in place for one run
-    and taken away after it, also when it fails. Runs on one encoder take turns.
+    The model itself is never changed: hooks, replaced methods and weights are put in place for
+    one run and removed after it, also when it fails. Runs of one encoder go one after the other.
     """
 
     def __init__(
@@ -74,11 +83,11 @@ class Encoder:
         self.name = name or model.config.name_or_path or self.family.title
         self.spec = None if spec is None else dict(spec)
         self.new_weights: list[str] = []
-        self._known: tuple[Any, str] | None = None  # the fingerprint, and of which weights
-        self._means: tuple[Any, Tensor] | None = None  # the last head means, and of what
-        self._here = threading.local()  # what stands in this thread
+        self._known: tuple[object, str] | None = None  # state of the weights, their fingerprint
+        self._means: tuple[object, Tensor] | None = None  # what was asked last, its head means
+        self._here = threading.local()  # the changes of the `doing` blocks of this thread
         with _LOCKS_GUARD:
-            # One lock a model: encoders over the same model take turns as well.
+            # One lock for each model: encoders of the same model run one after the other too.
             self._turn = _LOCKS.setdefault(model, threading.RLock())
 
     @classmethod
@@ -101,7 +110,7 @@ class Encoder:
         a revision of a hub id. Weights are read from safetensors; a pickle only with
         `allow_pickle`, code from the hub only with `trust_remote_code`.
         """
-        options: dict[str, Any] = {
+        options: _LoadOptions = {
             "num_labels": num_labels,
             "dtype": dtype,
             "allow_pickle": allow_pickle,
@@ -180,7 +189,7 @@ class Encoder:
         return frozenset(found)
 
     def require(self, *capabilities: Capability | str) -> None:
-        """Refuse, before any work, what this model cannot give."""
+        """Raise an error, before any work, if this model lacks one of these capabilities."""
         missing = sorted({Capability(c) for c in capabilities} - self.capabilities)
         if missing:
             raise CapabilityError(
@@ -192,7 +201,7 @@ class Encoder:
             )
 
     def require_tokenizer(self) -> None:
-        """Refuse texts where nothing can read them."""
+        """Raise an error if there is no tokenizer to read texts."""
         if self.tokenizer is None:
             raise ModelError(
                 f"{self.name!r} came without a tokenizer, so it takes tensors, not texts.",
@@ -200,7 +209,7 @@ class Encoder:
             )
 
     def check_sites(self, sites: Iterable[Sites]) -> None:
-        """Refuse sites this model does not have."""
+        """Raise an error for sites that this model does not have."""
         for s in sites:
             self.require(_NEEDED[s.kind])
             if s.one_layer and s.one_head:
@@ -374,7 +383,7 @@ class Encoder:
 
     @property
     def standing(self) -> tuple[Intervention | WeightEdit, ...]:
-        """The changes that stand in this thread, from the `doing` blocks around it."""
+        """The changes made in this thread by the `doing` blocks around the call."""
         return getattr(self._here, "standing", ())
 
     @contextmanager
@@ -385,7 +394,7 @@ class Encoder:
 
     @contextmanager
     def doing(self, *changes: Intervention | WeightEdit) -> Iterator[Encoder]:
-        """Changes that stand for every run inside the block, in this thread; blocks nest."""
+        """Changes that hold for every run inside the block, in this thread; blocks may nest."""
         before = self.standing
         self._here.standing = (*before, *changes)
         try:
@@ -396,7 +405,7 @@ class Encoder:
     def head_means(self, texts: Sequence[Text], *, tokens_per_batch: int = 4096) -> Tensor:
         """Mean output of each head over the real tokens of some texts: (layers, heads, D).
 
-        The last answer is kept: the parts of a study ask for the same means again and again.
+        The last result is kept, because the parts of a study need the same means many times.
         """
         from bertology.model.reducers.statistics import MeanOutput
 
@@ -408,7 +417,7 @@ class Encoder:
             self._means = (question, mean.value)
         return self._means[1]
 
-    def _as_batch(self, inputs: Any) -> Batch:
+    def _as_batch(self, inputs: Text | Sequence[Text] | Batch | Mapping[str, Tensor]) -> Batch:
         if isinstance(inputs, Batch):
             return inputs.to(self.device)
         if isinstance(inputs, Mapping):
@@ -419,7 +428,7 @@ class Encoder:
             raise ParameterError("inputs", "run", must, inputs)
         return self.encode(inputs)
 
-    def _forward_options(self) -> dict[str, Any]:
+    def _forward_options(self) -> dict[str, bool]:
         """Caches of keys and values would only cost memory here."""
         causal = self.family.model_type in ("gpt2", "bart")
         return {"use_cache": False} if causal else {}
@@ -428,7 +437,7 @@ class Encoder:
     def _evaluating(self) -> Iterator[None]:
         """No dropout during a run; the model's own mode afterwards."""
         training = [m for m in every_module(self.model) if m.training]
-        if training:  # most often there is none, and telling every module takes a while
+        if training:  # most often there is none, and `eval` visits every module, which is slow
             self.model.eval()
         try:
             yield

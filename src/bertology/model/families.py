@@ -1,4 +1,4 @@
-"""What we know of each model family: where its parts lie. One row a family.
+"""Where the parts of each model family are: one row for each family.
 
 A path is a template from the base model; `{i}` is the layer. Families that share modules between
 layers (ALBERT) say in `coordinates` which module serves which layer. Attention that transformers
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 
 from bertology.errors import UnknownNameError
 from bertology.registry import Registry
@@ -38,11 +38,19 @@ class Capability(StrEnum):
 EVERYTHING = frozenset(Capability)
 
 
-def _by_layer(config: Any, layer: int) -> dict[str, int]:
+class _AlbertConfig(Protocol):
+    """How ALBERT shares its layers."""
+
+    inner_group_num: int
+    num_hidden_layers: int
+    num_hidden_groups: int
+
+
+def _by_layer(config: object, layer: int) -> dict[str, int]:
     return {"i": layer}
 
 
-def _albert(config: Any, layer: int) -> dict[str, int]:
+def _albert(config: _AlbertConfig, layer: int) -> dict[str, int]:
     inner = config.inner_group_num
     outer = layer // inner
     group = int(outer / (config.num_hidden_layers / config.num_hidden_groups))
@@ -89,7 +97,7 @@ class Family:
     def capabilities(self) -> frozenset[Capability]:
         return EVERYTHING - self.lacks
 
-    def path(self, template: str, config: Any, layer: int) -> str:
+    def path(self, template: str, config: object, layer: int) -> str:
         return template.format(**self.coordinates(config, layer))
 
 
@@ -109,8 +117,24 @@ _BERT = Stack(
 )
 
 
-def _like_bert(model_type: str, title: str, **more: Any) -> Family:
-    return Family(model_type, title, {"encoder": _BERT}, **more)
+def _like_bert(
+    model_type: str,
+    title: str,
+    *,
+    lacks: frozenset[Capability] = frozenset(),
+    adapter: str | None = None,
+    position_offset: int = 0,
+    relative_positions: bool = False,
+) -> Family:
+    return Family(
+        model_type,
+        title,
+        {"encoder": _BERT},
+        lacks=lacks,
+        adapter=adapter,
+        position_offset=position_offset,
+        relative_positions=relative_positions,
+    )
 
 
 _ADAPTERS = "bertology.model.hooks.adapters"

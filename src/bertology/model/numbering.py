@@ -1,4 +1,4 @@
-"""Heads keep their numbers: a pruned model is spoken of in the numbers of the one it came from.
+"""Heads keep their numbers: a pruned model uses the head numbers of the original model.
 
 Layers of a pruned model differ in how many heads they have. Sites, interventions and results
 still count as the original did, so that head 7 of layer 3 means the same in both.
@@ -6,8 +6,7 @@ still count as the original did, so that head 7 of layer 3 means the same in bot
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor
@@ -23,13 +22,13 @@ CONFIG_KEY = "bertology_pruned_heads"  # {"3": [0, 7]}, or {"decoder.3": …} fo
 
 Removed = dict[tuple[str, int], tuple[int, ...]]  # (stack, layer) -> heads that are gone
 
-_GIVES_NOTHING = frozenset({Kind.OUTPUT, Kind.CONTRIBUTION})
+_ZERO_IF_PRUNED = frozenset({Kind.OUTPUT, Kind.CONTRIBUTION})
 
 
 class HeadNumbering:
-    """Which heads each layer still has, and the way between its numbers and the original ones."""
+    """Which heads each layer still has, and how its numbers map to the original ones."""
 
-    def __init__(self, config: Any, family: Family, shapes: Mapping[str, Shape]) -> None:
+    def __init__(self, config: object, family: Family, shapes: Mapping[str, Shape]) -> None:
         self._shapes, self._main = shapes, family.main_stack
         written = getattr(config, CONFIG_KEY, None) or {}
         try:
@@ -40,7 +39,7 @@ class HeadNumbering:
                 hint='It must map layers to lists of heads, as in {"3": [0, 7]}.',
             ) from error
 
-    def _read(self, key: str, heads: Any) -> tuple[tuple[str, int], tuple[int, ...]]:
+    def _read(self, key: str, heads: Iterable[int]) -> tuple[tuple[str, int], tuple[int, ...]]:
         stack, _, layer = str(key).rpartition(".")
         place = (stack or self._main, int(layer))
         shape = self._shapes.get(place[0])
@@ -64,7 +63,7 @@ class HeadNumbering:
         return [h for h in range(self._shapes[stack].heads) if h not in gone]
 
     def check(self, stack: str, layer: int, head: int) -> None:
-        """Refuse to speak of a head that is gone."""
+        """Raise an error for a head that was pruned."""
         if head in self.removed.get((stack, layer), ()):
             left = self.kept(stack, layer)
             raise BertologyError(
@@ -75,11 +74,11 @@ class HeadNumbering:
             )
 
     def spread(self, value: Tensor, stack: str, layer: int, kind: Kind) -> Tensor:
-        """(B, H left, …) -> (B, H, …). Heads that are gone give 0; what they saw is NaN."""
+        """(B, H left, …) -> (B, H, …). Pruned heads have output 0; their other values are NaN."""
         if (stack, layer) not in self.removed:
             return value
         shape = (value.shape[0], self._shapes[stack].heads, *value.shape[2:])
-        full = value.new_full(shape, 0.0 if kind in _GIVES_NOTHING else float("nan"))
+        full = value.new_full(shape, 0.0 if kind in _ZERO_IF_PRUNED else float("nan"))
         return full.index_copy(1, self._index(value, stack, layer), value)
 
     def gather(self, value: Tensor, stack: str, layer: int) -> Tensor:

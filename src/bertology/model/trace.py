@@ -1,8 +1,8 @@
-"""What a run leaves: the model's output and everything that was recorded."""
+"""The result of a run: the model's output and everything that was recorded."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -89,7 +89,7 @@ class Trace:
         return self._collect(site, grad_of)
 
     def backward(self, scalar: Tensor) -> None:
-        """Send gradients of a scalar back to everything recorded; model weights get none."""
+        """Compute gradients of a scalar at everything recorded; model weights get none."""
         leaves = [t for t in self.kept.values() if t.requires_grad]
         if not leaves:
             raise BertologyError(
@@ -102,7 +102,7 @@ class Trace:
         ):  # fmt: skip
             leaf.grad = torch.zeros_like(leaf) if grad is None else grad
 
-    def _collect(self, site: str, get: Any) -> Tensor:
+    def _collect(self, site: str, get: Callable[[Tensor], Tensor]) -> Tensor:
         (sites,) = parse_sites(site, self.shapes, self.main)
         layers = []
         for layer in sites.layers:
@@ -152,7 +152,7 @@ class Trace:
             dims += _AXES.get(sites.kind, ("token", "feature"))
         else:
             dims += ("token", "hidden")
-        coords: dict[str, Any] = {"example": list(self.batch.indices)}
+        coords: dict[str, list[int]] = {"example": list(self.batch.indices)}
         if not sites.one_layer:
             coords["layer"] = list(sites.layers)
         if sites.heads and not sites.one_head:

@@ -1,6 +1,6 @@
 """Example maps of each type: which ones are kept, and how the parts of a study share them.
 
-Nobody picks the beautiful ones: texts are taken in order, then layers, then heads, and a type has
+Maps are not chosen by their look: texts are taken in order, then layers, then heads, and a type has
 no head twice. The first few of all parts are therefore among the first few of each part.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,11 +33,11 @@ __all__ = [
 ]
 
 EACH = 3  # maps of one type
-SHORTEST = 10  # tokens of a text: of fewer, a map hardly has a form
+SHORTEST = 10  # tokens of a text: a map of fewer shows hardly any pattern
 LONGEST = 40  # of a text whose map can still be labelled
 VARIABLE = "example_map"
 _DIMS = (VARIABLE, "query", "key")
-Ints = NDArray[np.integer[Any]]
+Ints = NDArray[np.integer]
 MapAddress = tuple[int, int, int]  # text, layer, head
 
 

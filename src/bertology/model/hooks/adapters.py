@@ -1,4 +1,4 @@
-"""Families whose attention transformers does not route: each is led to `attend` by hand.
+"""Families whose attention transformers does not route: each gets an adapter to `attend`.
 
 An adapter takes the attention module and the run's tap, and gives the methods to put in place of
 the module's own for the time of the run. It computes queries, keys, values and biases with the
@@ -18,7 +18,7 @@ from bertology.model.hooks.attention import AttentionTap, attend
 
 __all__ = ["Methods", "deberta", "deberta_v2", "mpnet", "xlm", "xlnet"]
 
-Methods = dict[str, Callable[..., Any]]
+Methods = dict[str, Callable[..., object]]
 
 
 def _split(x: Tensor, heads: int) -> Tensor:
@@ -34,8 +34,8 @@ def mpnet(module: Any, tap: AttentionTap) -> Methods:
         attention_mask: Tensor | None = None,
         position_bias: Tensor | None = None,
         output_attentions: bool = False,
-        **unused: Any,
-    ) -> tuple[Any, ...]:
+        **unused: object,
+    ) -> tuple[Tensor | None, ...]:
         heads = module.num_attention_heads
         q, k, v = (_split(p(hidden_states), heads) for p in (module.q, module.k, module.v))
         scaling = module.attention_head_size**-0.5
@@ -55,10 +55,10 @@ def xlm(module: Any, tap: AttentionTap) -> Methods:
         input: Tensor,
         mask: Tensor,
         kv: Tensor | None = None,
-        cache: Any = None,
+        cache: object = None,
         output_attentions: bool = False,
-        **unused: Any,
-    ) -> tuple[Any, ...]:
+        **unused: object,
+    ) -> tuple[Tensor | None, ...]:
         source = input if kv is None else kv
         q = _split(module.q_lin(input), module.n_heads)
         k, v = (_split(p(source), module.n_heads) for p in (module.k_lin, module.v_lin))
@@ -87,7 +87,7 @@ def deberta(module: Any, tap: AttentionTap) -> Methods:
         query_states: Tensor | None = None,
         relative_pos: Tensor | None = None,
         rel_embeddings: Tensor | None = None,
-    ) -> tuple[Any, ...]:
+    ) -> tuple[Tensor, Tensor | None]:
         parts = module.transpose_for_scores(module.in_proj(hidden_states)).chunk(3, dim=-1)
         q = parts[0] + module.transpose_for_scores(module.q_bias[None, None, :])
         v = parts[2] + module.transpose_for_scores(module.v_bias[None, None, :])
@@ -114,7 +114,7 @@ def deberta_v2(module: Any, tap: AttentionTap) -> Methods:
         query_states: Tensor | None = None,
         relative_pos: Tensor | None = None,
         rel_embeddings: Tensor | None = None,
-    ) -> tuple[Any, ...]:
+    ) -> tuple[Tensor, Tensor | None]:
         heads = module.num_attention_heads
         asking = hidden_states if query_states is None else query_states
         q = _split(module.query_proj(asking), heads)
@@ -146,7 +146,7 @@ def xlnet(module: Any, tap: AttentionTap) -> Methods:
         seg_mat: Tensor | None = None,
         attn_mask: Tensor | None = None,  # (T, S, B, 1 or H), 1 for "may not"
         output_attentions: bool = False,
-    ) -> Any:
+    ) -> Tensor | tuple[Tensor, Tensor | None]:
         positions = torch.einsum("ibnd,jbnd->bnij", q_head + module.r_r_bias, k_head_r)
         bias = module.rel_shift_bnij(positions, klen=k_head_h.shape[0])
         if seg_mat is not None:

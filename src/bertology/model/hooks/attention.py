@@ -1,15 +1,16 @@
-"""The one attention function that everything we see and change goes through.
+"""The one attention function through which a run records and edits attention.
 
 transformers routes attention through an interface; we register `attend` there under our name,
-with its twin in the mask interface (without the twin, padding would silently be attended to).
+and a mask function under the same name (without it, padding would silently be attended to).
 Families that are not routed reach the same function through `adapters`.
 
-When nobody looks at scores or weights, torch's fused attention is used: gates and head outputs
-cost next to nothing.
+When scores and weights are not needed, torch's fused attention is used: gates and head outputs
+are then almost free.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import torch
@@ -27,18 +28,25 @@ KEYWORD = "bertology_tap"  # the keyword by which a run's state travels to the f
 
 
 class AttentionTap(Protocol):
-    """What `attend` asks of a run: who looks, and what they make of a value."""
+    """What `attend` needs of a run: which values are used, and what becomes of each."""
 
     def watches(self, *kinds: Kind) -> bool:
-        """Whether anybody records, reduces or edits one of these kinds."""
+        """Whether the run records, reduces or edits one of these kinds."""
         ...
 
     def edits(self, kind: Kind) -> bool:
-        """Whether anybody edits this kind in this layer."""
+        """Whether the run edits this kind in this layer."""
         ...
 
-    def visit(self, kind: Kind, value: Tensor, **facts: Any) -> Tensor:
-        """Let everybody edit, then see, the value."""
+    def visit(
+        self,
+        kind: Kind,
+        value: Tensor,
+        *,
+        values: Tensor | None = None,
+        allowed: Callable[[], Tensor] | None = None,
+    ) -> Tensor:
+        """Let all interventions edit the value, then record and reduce it."""
         ...
 
 
@@ -116,7 +124,7 @@ def _pattern(
 
 
 class _Unwatched:
-    """Nobody looks: what the registered function does outside of a run."""
+    """Nothing is recorded or edited: for calls outside of a run."""
 
     def watches(self, *kinds: Kind) -> bool:
         return False
@@ -124,7 +132,14 @@ class _Unwatched:
     def edits(self, kind: Kind) -> bool:
         return False
 
-    def visit(self, kind: Kind, value: Tensor, **facts: Any) -> Tensor:
+    def visit(
+        self,
+        kind: Kind,
+        value: Tensor,
+        *,
+        values: Tensor | None = None,
+        allowed: Callable[[], Tensor] | None = None,
+    ) -> Tensor:
         return value
 
 

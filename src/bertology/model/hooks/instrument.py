@@ -1,4 +1,4 @@
-"""Hooks and stand-ins that make one run of a model visible and changeable, all undone at its end.
+"""Hooks and replaced methods that record and change one run of a model, all undone at its end.
 
 Layers are told apart by counting calls, not by what a module calls itself: ALBERT calls one
 module for every layer, and encoder-decoder models number both stacks from 0.
@@ -36,9 +36,12 @@ __all__ = [
     "switched_configs",
 ]
 
+_Arguments = tuple[tuple[object, ...], dict[str, object]]  # by position, by name
+_Output = Tensor | tuple[Tensor, *tuple[object, ...]]  # of a block: the residual stream is first
+
 
 class Reducer(Protocol):
-    """Takes values as they pass and keeps only what it needs of them."""
+    """Is given values during a run and keeps only what it needs of them."""
 
     def update(self, value: Tensor, at: SiteContext) -> None:
         """See one layer's value of one batch: (B, H, T, …) or (B, T, width)."""
@@ -67,9 +70,16 @@ class _Tap:
     def edits(self, kind: Kind) -> bool:
         return bool(self.instrument.edits_at(self.stack, kind, self.counter.layer))
 
-    def visit(self, kind: Kind, value: Tensor, **facts: Any) -> Tensor:
+    def visit(
+        self,
+        kind: Kind,
+        value: Tensor,
+        *,
+        values: Tensor | None = None,
+        allowed: Callable[[], Tensor] | None = None,
+    ) -> Tensor:
         if self.watches(kind):
-            value = self.instrument.visit(self, kind, value, **facts)
+            value = self.instrument.visit(self, kind, value, values=values, allowed=allowed)
         if kind is Kind.OUTPUT and self.watches(Kind.CONTRIBUTION):
             self.instrument.contribute(self, value)
         return value
@@ -101,7 +111,7 @@ class Instrument:
         ):
             raise CapabilityError(
                 f"{self.encoder.family.title} has no projection module whose input could be split: "
-                "gradients of contributions are not to be had.",
+                "gradients of contributions cannot be computed.",
                 hint="Record 'output' instead.",
             )
 
@@ -114,20 +124,29 @@ class Instrument:
             if s.stack == stack and s.kind is kind and layer in s.layers
         ]
 
-    def visit(self, tap: _Tap, kind: Kind, value: Tensor, **facts: Any) -> Tensor:
+    def visit(
+        self,
+        tap: _Tap,
+        kind: Kind,
+        value: Tensor,
+        *,
+        values: Tensor | None = None,
+        allowed: Callable[[], Tensor] | None = None,
+    ) -> Tensor:
         layer = tap.counter.layer
         by_head, numbering = kind in HEAD_KINDS, self.encoder.numbering
         if by_head:  # pruned layers are seen and edited in the original head numbers
             value = numbering.spread(value, tap.stack, layer, kind)
-            if "values" in facts:
-                facts["values"] = numbering.spread(facts["values"], tap.stack, layer, Kind.OUTPUT)
-        at = self._context(tap, kind, value, **facts)
+            if values is not None:
+                values = numbering.spread(values, tap.stack, layer, Kind.OUTPUT)
+        at = self._context(tap, kind, value)
+        at.values, at.allowed = values, allowed
         for edit in self.edits_at(tap.stack, kind, layer):
             value = edit.apply(value, at)
         value = self.see(at, value)
         return numbering.gather(value, tap.stack, layer) if by_head else value
 
-    def _context(self, tap: _Tap, kind: Kind, value: Tensor, **facts: Any) -> SiteContext:
+    def _context(self, tap: _Tap, kind: Kind, value: Tensor) -> SiteContext:
         batch = self.trace.batch
         real = batch.real
         if tap.stack != self.encoder.family.main_stack:
@@ -137,7 +156,7 @@ class Instrument:
             whole = real.new_ones((value.shape[0], length))
             real = whole if given is None else given.bool()
         entry = tap.counter.entry
-        return SiteContext(tap.stack, tap.counter.layer, kind, real, len(batch), entry, **facts)
+        return SiteContext(tap.stack, tap.counter.layer, kind, real, len(batch), entry)
 
     def see(self, at: SiteContext, value: Tensor) -> Tensor:
         """Record and reduce; in a run with gradients the value becomes a node to ask them of."""
@@ -173,7 +192,7 @@ class Instrument:
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        """Hooks and stand-ins, for the time of one forward pass."""
+        """Hooks and replaced methods, for the time of one forward pass."""
         with ExitStack() as undo:
             counters: dict[str, _Counter] = {}
             for name, stack in self.encoder.family.stacks.items():
@@ -195,7 +214,9 @@ class Instrument:
     def _hook_blocks(self, name: str, tap: _Tap, undo: ExitStack) -> None:
         stack = self.encoder.family.stacks[name]
 
-        def entering(module: nn.Module, args: Any, kwargs: Any) -> Any:
+        def entering(
+            module: nn.Module, args: tuple[object, ...], kwargs: dict[str, object]
+        ) -> _Arguments | None:
             tap.counter.layer += 1
             hidden, put = hidden_argument(args, kwargs)
             value = self._batch_first(hidden)
@@ -206,7 +227,7 @@ class Instrument:
             tap.counter.entry = value
             return None
 
-        def leaving(module: nn.Module, args: Any, output: Any) -> Any:
+        def leaving(module: nn.Module, args: object, output: _Output) -> _Output | None:
             hidden = output[0] if isinstance(output, tuple) else output
             value = self._batch_first(hidden)
             new = tap.visit(Kind.RESIDUAL, value)
@@ -224,18 +245,18 @@ class Instrument:
     def _hook_parts(self, name: str, tap: _Tap, undo: ExitStack) -> None:
         stack = self.encoder.family.stacks[name]
 
-        def projected(module: nn.Module, args: Any, output: Tensor) -> Tensor | None:
+        def projected(module: nn.Module, args: object, output: Tensor) -> Tensor | None:
             summed = self._projected.pop(name, None)
             bias = getattr(module, "bias", None)
             value = output if summed is None else summed if bias is None else summed + bias
             new = tap.visit(Kind.ATTENTION, value)
             return None if new is output else new
 
-        def mlp_out(module: nn.Module, args: Any, output: Tensor) -> Tensor | None:
+        def mlp_out(module: nn.Module, args: object, output: Tensor) -> Tensor | None:
             new = tap.visit(Kind.MLP, self._batch_first(output))
             return None if new is output else self._batch_first(new)
 
-        def mlp_in(module: nn.Module, args: tuple[Tensor, ...]) -> Any:
+        def mlp_in(module: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
             new = tap.visit(Kind.ACTIVATION, self._batch_first(args[0]))
             return None if new is args[0] else (self._batch_first(new), *args[1:])
 
@@ -264,15 +285,17 @@ class Instrument:
         return value.transpose(0, 1) if self.encoder.family.time_first else value
 
 
-def _passing(tap: _Tap) -> Callable[..., Any]:
-    def pass_on(module: nn.Module, args: Any, kwargs: dict[str, Any]) -> Any:
+def _passing(tap: _Tap) -> Callable[..., _Arguments]:
+    def pass_on(
+        module: nn.Module, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> _Arguments:
         return args, {**kwargs, KEYWORD: tap}
 
     return pass_on
 
 
 @contextmanager
-def standing_in(module: nn.Module, methods: Mapping[str, Callable[..., Any]]) -> Iterator[None]:
+def standing_in(module: nn.Module, methods: Mapping[str, Callable[..., object]]) -> Iterator[None]:
     """Put methods in place of a module's own, on this one module only."""
     before = {name: module.__dict__[name] for name in methods if name in module.__dict__}
     try:
@@ -286,7 +309,7 @@ def standing_in(module: nn.Module, methods: Mapping[str, Callable[..., Any]]) ->
 
 def hidden_argument(
     args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[Tensor, Callable[[Tensor], Any]]:
+) -> tuple[Tensor, Callable[[Tensor], _Arguments]]:
     """The residual stream among a block's arguments, and how to put another in its place."""
     if args:
         return args[0], lambda new: ((new, *args[1:]), kwargs)
@@ -322,7 +345,7 @@ def switched_configs(model: nn.Module, implementation: str) -> Iterator[None]:
     Two models may share one config object, so it is never written to.
     """
     copies: dict[int, Any] = {}
-    changed: list[tuple[nn.Module, Any]] = []
+    changed: list[tuple[nn.Module, object]] = []
     try:
         for module in every_module(model):
             config = module.__dict__.get("config")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from hashlib import sha256
-from typing import Any
 
 import torch
+from torch import nn
+
+from bertology.model.protocols import ModelConfig, PretrainedModel, Tokenizer
 
 __all__ = ["fingerprint_of", "settings_of", "state_of"]
 
@@ -24,38 +26,39 @@ _VOLATILE = {
 }
 
 
-def state_of(model: Any) -> tuple[tuple[int, int], ...]:
+def state_of(model: nn.Module) -> tuple[tuple[int, int], ...]:
     """A cheap mark that changes when a weight is replaced or written to."""
     tensors = [*model.parameters(), *model.buffers()]
     return tuple((t.data_ptr(), t._version) for t in tensors)
 
 
-def fingerprint_of(model: Any, tokenizer: Any, *, head: str) -> str:
-    """A hash of all that decides what the model answers."""
+def fingerprint_of(model: PretrainedModel, tokenizer: Tokenizer | None, *, head: str) -> str:
+    """A hash of everything that decides the model's output."""
     settings = json.dumps(settings_of(model.config), sort_keys=True, default=str)
     digest = sha256(f"{head}\n{settings}\n".encode())
     for name, tensor in sorted(model.state_dict().items()):
         raw = tensor.detach().cpu().contiguous()
         digest.update(f"{name} {tuple(raw.shape)} {raw.dtype}\n".encode())
-        digest.update(memoryview(raw.reshape(-1).view(torch.uint8).numpy()))
+        digest.update(raw.reshape(-1).view(torch.uint8).numpy().data)
     if tokenizer is not None:
         digest.update(_tokenizer(tokenizer).encode())
     return digest.hexdigest()[:16]
 
 
-def settings_of(config: Any) -> dict[str, Any]:
+def settings_of(config: ModelConfig) -> dict[str, object]:
     """The parts of a config that can change a number."""
     return {k: v for k, v in config.to_dict().items() if k not in _VOLATILE}
 
 
-def _tokenizer(tokenizer: Any) -> str:
+def _tokenizer(tokenizer: Tokenizer) -> str:
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
-        written: Any = sorted(tokenizer.get_vocab().items())
+        written: object = sorted(tokenizer.get_vocab().items())
     else:
-        written = json.loads(backend.to_str())
-        # What the last call asked for, not what the tokenizer is.
-        written.pop("truncation", None)
-        written.pop("padding", None)
+        settings: dict[str, object] = json.loads(backend.to_str())
+        # Left by the last call; no property of the tokenizer.
+        settings.pop("truncation", None)
+        settings.pop("padding", None)
+        written = settings
     rest = [tokenizer.model_max_length, tokenizer.padding_side, tokenizer.truncation_side]
     return json.dumps([written, rest], sort_keys=True)

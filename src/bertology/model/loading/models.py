@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from bertology.errors import ModelError, ParameterError, UnknownNameError
 from bertology.model.families import Family, family_of
 from bertology.model.loading.names import Location, bundled_models, locate
+from bertology.model.protocols import ModelConfig, PretrainedModel, Tokenizer
 
 if TYPE_CHECKING:
     import torch
@@ -30,10 +31,10 @@ _SAFE = ("model.safetensors", "model.safetensors.index.json")
 
 @dataclass
 class Loaded:
-    """A model ready to be looked at."""
+    """A model that was loaded, with all that belongs to it."""
 
-    model: Any
-    tokenizer: Any
+    model: PretrainedModel
+    tokenizer: Tokenizer | None
     family: Family
     new_weights: list[str]  # parameters the checkpoint did not have, drawn by the seed
 
@@ -48,7 +49,7 @@ def load_model(
     trust_remote_code: bool = False,
     seed: int = 0,
 ) -> Loaded:
-    """Load a model, its tokenizer and its family row; every failure is a ModelError that mends."""
+    """Load a model, its tokenizer and its family row; every failure is a ModelError with a hint."""
     import torch
     import transformers
 
@@ -61,7 +62,7 @@ def load_model(
     where = place.source
     if not allow_pickle and place.weights is None:
         _refuse_pickles(name, where)
-    options: dict[str, Any] = {"trust_remote_code": trust_remote_code}
+    options: dict[str, object] = {"trust_remote_code": trust_remote_code}
     if place.revision is not None:
         options["revision"] = place.revision
     try:
@@ -74,7 +75,6 @@ def load_model(
         raise _explained(name, where, error) from error
     family = family_of(config.model_type)
     options |= {
-        "config": config,
         "dtype": kind,
         "use_safetensors": None if allow_pickle else True,
         "weights_only": True,
@@ -85,7 +85,7 @@ def load_model(
     state = torch.random.get_rng_state()
     try:
         torch.manual_seed(seed)  # heads that a checkpoint lacks start from this seed
-        model, new = _read(place, _auto_class(config, head), options)
+        model, new = _read(place, _auto_class(config, head), config, options)
     except ValueError as error:
         if "Unrecognized configuration class" in str(error):
             raise ModelError(
@@ -108,7 +108,9 @@ def load_model(
     return Loaded(model.eval(), _tokenizer(place, trust_remote_code), family, new)
 
 
-def _read(place: Location, auto: Any, options: dict[str, Any]) -> tuple[Any, list[str]]:
+def _read(
+    place: Location, auto: Any, config: ModelConfig, options: dict[str, object]
+) -> tuple[PretrainedModel, list[str]]:
     """The model, and the names of the weights that the checkpoint did not give."""
     from bertology.model.loading.pruning import load_pruned
     from bertology.model.loading.steps import restore
@@ -117,7 +119,7 @@ def _read(place: Location, auto: Any, options: dict[str, Any]) -> tuple[Any, lis
     if place.weights is not None:
         # transformers takes weights from a folder or from here, and then sees no folder at all.
         folder, options = None, options | {"state_dict": restore(place.weights)}
-    model, info = load_pruned(folder, auto, output_loading_info=True, **options)
+    model, info = load_pruned(folder, auto, config=config, output_loading_info=True, **options)
     model.config.name_or_path = place.source
     other_size = [key if isinstance(key, str) else key[0] for key in info["mismatched_keys"]]
     inside = [k for k in other_size if k.startswith(f"{model.base_model_prefix}.")]
@@ -126,7 +128,7 @@ def _read(place: Location, auto: Any, options: dict[str, Any]) -> tuple[Any, lis
     return model, sorted({*info["missing_keys"], *other_size})
 
 
-def _auto_class(config: Any, head: str) -> Any:
+def _auto_class(config: ModelConfig, head: str) -> Any:
     import transformers
 
     if config.model_type == "t5" and head == "base":
@@ -134,13 +136,16 @@ def _auto_class(config: Any, head: str) -> Any:
     return getattr(transformers, HEADS[head])
 
 
-def _dtype(name: str) -> Any:
+def _dtype(name: str) -> torch.dtype | str:
     import torch
 
     known = ("float32", "bfloat16", "float16", "auto")
     if name not in known:
         raise ParameterError("dtype", "load", f"be one of {', '.join(known)}", name)
-    return name if name == "auto" else getattr(torch, name)
+    if name == "auto":
+        return name
+    found: torch.dtype = getattr(torch, name)
+    return found
 
 
 def _refuse_pickles(name: str, where: str) -> None:
@@ -182,9 +187,9 @@ def _check_new_weights(
         )
 
 
-def _tokenizer(place: Location, trust_remote_code: bool) -> Any:
-    """The tokenizer beside the weights; that of its model for a step which came without."""
-    options: dict[str, Any] = {"trust_remote_code": trust_remote_code}
+def _tokenizer(place: Location, trust_remote_code: bool) -> Tokenizer | None:
+    """The tokenizer beside the weights; for a step without one, that of its model."""
+    options: dict[str, object] = {"trust_remote_code": trust_remote_code}
     if place.revision is not None:
         options["revision"] = place.revision
     found = _tokenizer_at(place.source, options)
@@ -193,7 +198,7 @@ def _tokenizer(place: Location, trust_remote_code: bool) -> Any:
     return found
 
 
-def _tokenizer_at(where: str, options: dict[str, Any]) -> Any:
+def _tokenizer_at(where: str, options: dict[str, object]) -> Tokenizer | None:
     import transformers
 
     try:

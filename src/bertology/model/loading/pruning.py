@@ -20,6 +20,7 @@ from bertology.errors import BertologyError, CapabilityError
 from bertology.model.families import Capability
 from bertology.model.hooks.attention import IMPLEMENTATION
 from bertology.model.numbering import CONFIG_KEY
+from bertology.model.protocols import ModelConfig, PretrainedModel
 
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
@@ -29,14 +30,14 @@ __all__ = ["is_pruned", "load_pruned", "prune_heads"]
 _COUNTS = ("num_attention_heads", "num_heads", "n_heads")  # what modules call their heads
 
 
-def is_pruned(config: Any) -> bool:
+def is_pruned(config: object) -> bool:
     """Whether heads were cut out of the model this config describes."""
     return bool(getattr(config, CONFIG_KEY, None))
 
 
 def prune_heads(
-    model: Encoder | Any, heads: Iterable[tuple[int, int]], *, stack: str | None = None
-) -> Any:
+    model: Encoder | PretrainedModel, heads: Iterable[tuple[int, int]], *, stack: str | None = None
+) -> PretrainedModel:
     """A new Hugging Face model without these (layer, head) pairs; the given one stays as it is.
 
     Its output is that of the given model under `ZeroHead(heads)`. A layer may lose all of its
@@ -55,11 +56,16 @@ def prune_heads(
         removed[name, layer] = tuple(sorted({*removed.get((name, layer), ()), *cut}))
     if removed:
         setattr(smaller.config, CONFIG_KEY, encoder.numbering.written(removed))
-    return smaller.model
+    pruned: PretrainedModel = smaller.model
+    return pruned
 
 
 def load_pruned(
-    folder: str | Path | None, auto_class: Any, *, config: Any = None, **options: Any
+    folder: str | Path | None,
+    auto_class: Any,
+    *,
+    config: ModelConfig | None = None,
+    **options: object,
 ) -> Any:
     """Load a pruned model from where `save_pretrained` put it.
 
@@ -83,7 +89,7 @@ def load_pruned(
     return loaded
 
 
-def _as_encoder(model: Any) -> Encoder:
+def _as_encoder(model: Encoder | PretrainedModel) -> Encoder:
     from bertology.model.encoder import Encoder
 
     return model if isinstance(model, Encoder) else Encoder(model)
@@ -103,7 +109,7 @@ def _by_layer(
     return {layer: set(cut) for layer, cut in check_heads(pairs, encoder, stack).items()}
 
 
-def _model_class(auto_class: Any, config: Any, options: dict[str, Any]) -> Any:
+def _model_class(auto_class: Any, config: ModelConfig, options: dict[str, object]) -> Any:
     """The class an Auto class stands for; made on the meta device, which costs no memory."""
     import transformers
 
@@ -115,9 +121,9 @@ def _model_class(auto_class: Any, config: Any, options: dict[str, Any]) -> Any:
 
 
 def _cutting(kind: Any) -> Any:
-    """A stand-in for a model class that cuts its layers as soon as they are made."""
+    """A subclass of a model class that cuts its layers as soon as they are made."""
 
-    def make(self: Any, config: Any, *args: Any, **kwargs: Any) -> None:
+    def make(self: PretrainedModel, config: ModelConfig, *args: object, **kwargs: object) -> None:
         kind.__init__(self, config, *args, **kwargs)
         encoder = _as_encoder(self)
         encoder.require(Capability.PRUNING)
@@ -149,10 +155,10 @@ def _cut_layer(encoder: Encoder, stack: str, layer: int, keep: list[int]) -> Non
         if hasattr(attention, name):
             setattr(attention, name, count)
     if not keep:
-        _lead_around_kernels(attention)
+        _use_own_attention(attention)
 
 
-def _lead_around_kernels(attention: nn.Module) -> None:
+def _use_own_attention(attention: nn.Module) -> None:
     """Fused attention fails on no heads at all (bfloat16 on CUDA): our own function takes over."""
     config: Any = copy.copy(attention.config)  # this one module's; the model's stays as it is
     config._attn_implementation_internal = IMPLEMENTATION
@@ -168,7 +174,7 @@ def _linear(module: nn.Module, encoder: Encoder) -> nn.Linear:
 
 
 def _cut_linear(linear: nn.Linear, keep: Tensor, *, dim: int) -> None:
-    """Keep some rows (0) or columns (1); made by hand, as torch warns of an empty Linear."""
+    """Keep some rows (0) or columns (1); not with a new Linear, as torch warns of an empty one."""
     linear.weight = _chosen(linear.weight, keep, dim)
     if dim == 1:
         linear.in_features = len(keep)

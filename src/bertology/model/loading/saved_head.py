@@ -1,21 +1,20 @@
-"""Which head a checkpoint was saved with, by its config: the one to load to see all it can do."""
+"""Which head a checkpoint was saved with, by its config."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from bertology.errors import ModelError
 from bertology.model.families import Capability, family_of
 from bertology.model.loading.names import DEFAULT_MODEL, locate
+from bertology.model.protocols import ModelConfig
 
 __all__ = ["saved_head"]
 
-# How the classes of transformers end that fill in hidden words.
+# How the names end of the transformers classes that predict masked words.
 _FILLING = ("ForMaskedLM", "WithLMHeadModel", "ForConditionalGeneration")
 
 
 def saved_head(name: str = DEFAULT_MODEL) -> str:
-    """`classification`, `pretraining`, `mlm`, or `base` where there is no head that we can ask."""
+    """`classification`, `pretraining`, `mlm`, or `base` if there is no head that we can use."""
     import transformers
 
     place = locate(name)
@@ -25,11 +24,11 @@ def saved_head(name: str = DEFAULT_MODEL) -> str:
     except ModelError:
         raise
     except Exception:
-        return "base"  # whoever loads it next says what is wrong with it
+        return "base"  # loading the model reports what is wrong with it
     return _head_of(config)
 
 
-def _head_of(config: Any) -> str:
+def _head_of(config: ModelConfig) -> str:
     saved = str(next(iter(getattr(config, "architectures", None) or ()), ""))
     if saved.endswith("ForSequenceClassification"):
         return "classification"

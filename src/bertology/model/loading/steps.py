@@ -3,7 +3,7 @@
 A matrix is kept as bytes and one scale for each row: the largest entry of a row becomes 127, so
 that no entry is off by more than 1/254 of it. Vectors (biases, LayerNorms) are kept in float16,
 tied weights once. The file is an ordinary safetensors file; its metadata names the step and
-what its config says otherwise than the model's (a stacked model had fewer layers once).
+where its config differs from the model's (a stacked model first had fewer layers).
 
 Step 0 is kept like the others, not as a seed: torch does not draw the same numbers on every
 processor, and then the fingerprint would depend on the machine.
@@ -15,7 +15,6 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import safe_open
@@ -25,6 +24,7 @@ from torch import Tensor
 from bertology.errors import ModelError, ParameterError
 from bertology.model.loading.fingerprint import settings_of
 from bertology.model.loading.names import STEPS, step_name
+from bertology.model.protocols import ModelConfig, PretrainedModel
 
 __all__ = ["compress", "restore", "save_step", "settings_at"]
 
@@ -33,7 +33,7 @@ _SCALE = "scale:"  # before a matrix's name: the scales of its rows
 _LEVELS = 127
 
 
-def save_step(folder: str | Path, model: Any, step: int) -> Path:
+def save_step(folder: str | Path, model: PretrainedModel, step: int) -> Path:
     """Write the weights of `model` as a step of the model in `folder`; `NAME@STEP` loads it."""
     import transformers
 
@@ -55,15 +55,15 @@ def save_step(folder: str | Path, model: Any, step: int) -> Path:
     }
     path = Path(folder) / STEPS / f"{step_name(step)}.safetensors"
     path.parent.mkdir(exist_ok=True)
-    draft = path.with_suffix(".draft")  # so that a file that is there is whole
+    draft = path.with_suffix(".draft")  # so that no incomplete file has the final name
     save_file(compress(model.state_dict()), draft, metadata)
     os.replace(draft, path)
     return path
 
 
-def _plain(config: Any) -> dict[str, Any]:
-    """A config as it reads back from JSON, or numbers as keys would differ from themselves."""
-    plain: dict[str, Any] = json.loads(json.dumps(settings_of(config), default=str))
+def _plain(config: ModelConfig) -> dict[str, object]:
+    """A config as JSON gives it back: its keys are texts, also where they were numbers."""
+    plain: dict[str, object] = json.loads(json.dumps(settings_of(config), default=str))
     return plain
 
 
@@ -94,8 +94,8 @@ def compress(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return small
 
 
-def settings_at(path: Path) -> dict[str, Any]:
-    """What the config of a step says otherwise than that of the model it belongs to."""
+def settings_at(path: Path) -> dict[str, object]:
+    """The fields in which the config of a step differs from that of its model."""
     with safe_open(path, framework="pt") as file:
         about = file.metadata() or {}
     if about.get("format") != _FORMAT or about.get("version") != _VERSION:
@@ -103,7 +103,7 @@ def settings_at(path: Path) -> dict[str, Any]:
             f"{str(path)!r} is no training step of version {_VERSION}, which this release reads.",
             hint="Write it again with `bertology.model.loading.steps.save_step`, or update.",
         )
-    settings: dict[str, Any] = json.loads(about["config"])
+    settings: dict[str, object] = json.loads(about["config"])
     return settings
 
 

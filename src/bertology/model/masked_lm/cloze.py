@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -18,6 +17,7 @@ from bertology.errors import DataError, ModelError, ParameterError
 from bertology.model.encoder import Encoder
 from bertology.model.families import Capability
 from bertology.model.masked_lm.masking import (
+    Batching,
     Copies,
     Masked,
     OnScored,
@@ -97,7 +97,7 @@ def cloze(
             raise DataError(
                 f"There is no blank in {given!r}.", hint=f"Write {PLACEHOLDER} or {mask} for it."
             )
-    options: dict[str, Any] = {"tokens_per_batch": tokens_per_batch, "progress": progress}
+    options: Batching = {"tokens_per_batch": tokens_per_batch, "progress": progress}
     if candidates is None:
         blanks = _open(encoder, written, top_k, options)
     else:
@@ -105,7 +105,7 @@ def cloze(
     return [Cloze(text, found) for text, found in zip(many, blanks, strict=True)]
 
 
-def _open(encoder: Encoder, texts: list[str], top_k: int, options: dict[str, Any]) -> list[Blanks]:
+def _open(encoder: Encoder, texts: list[str], top_k: int, options: Batching) -> list[Blanks]:
     vocabulary = int(encoder.config.vocab_size)
     if not 1 <= top_k <= vocabulary:
         raise ParameterError("top_k", "cloze", f"be between 1 and {vocabulary}", top_k)
@@ -128,12 +128,15 @@ def _named(encoder: Encoder, token: int, log_probability: float) -> Prediction:
     return Prediction(encoder.tokenizer.decode([token]).strip(), log_probability, (str(piece),))
 
 
-def _lists(candidates: Sequence[Any], texts: list[str], mask: str) -> list[list[str]]:
+def _lists(
+    candidates: Sequence[str] | Sequence[Sequence[str]], texts: list[str], mask: str
+) -> list[list[str]]:
     """The candidates of each text."""
     if isinstance(candidates, str):
         raise ParameterError("candidates", "cloze", "be a list of words", candidates)
-    shared = all(isinstance(c, str) for c in candidates)
-    lists = [list(candidates)] * len(texts) if shared else [list(c) for c in candidates]
+    shared = [c for c in candidates if isinstance(c, str)]
+    alike = len(shared) == len(candidates)  # one list for all texts
+    lists = [shared] * len(texts) if alike else [list(c) for c in candidates]
     if len(lists) != len(texts):
         raise DataError(f"There are {len(texts)} texts and {len(lists)} lists of candidates.")
     for text, words in zip(texts, lists, strict=True):
@@ -151,7 +154,7 @@ def _lists(candidates: Sequence[Any], texts: list[str], mask: str) -> list[list[
 
 
 def _among(
-    encoder: Encoder, texts: list[str], lists: list[list[str]], options: dict[str, Any]
+    encoder: Encoder, texts: list[str], lists: list[list[str]], options: Batching
 ) -> list[Blanks]:
     mask = encoder.tokenizer.mask_token
     spans, filled = [], []
@@ -206,7 +209,7 @@ def _pieces(
 
 
 def _scores(
-    encoder: Encoder, rows: Sequences, places: list[list[int]], options: dict[str, Any]
+    encoder: Encoder, rows: Sequences, places: list[list[int]], options: Batching
 ) -> list[float]:
     """Summed log-probabilities of the pieces at these places, filled from left to right."""
     mask = encoder.tokenizer.mask_token_id

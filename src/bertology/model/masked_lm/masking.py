@@ -6,10 +6,10 @@ small model, is computed at the masked position only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 import torch
@@ -22,7 +22,11 @@ from bertology.model.encoder import Encoder
 from bertology.model.families import Capability
 from bertology.model.masked_lm.narrow_head import run_predicting
 
+if TYPE_CHECKING:
+    from tokenizers import Encoding
+
 __all__ = [
+    "Batching",
     "Copies",
     "Ints",
     "Masked",
@@ -37,6 +41,13 @@ __all__ = [
 Ints = NDArray[np.int64]
 
 OnScored = Callable[[int, int], None]  # masked sequences done, and in all
+
+
+class Batching(TypedDict):
+    """The options of `log_probabilities`."""
+
+    tokens_per_batch: int
+    progress: OnScored | None
 
 
 @dataclass(frozen=True)
@@ -55,7 +66,7 @@ class Sequences:
     ids: list[list[int]]
     types: list[list[int]] | None
     special: list[list[bool]]  # True for tokens that the tokenizer added
-    encodings: Any  # of the fast tokenizer; None for a slow one
+    encodings: Sequence[Encoding] | None  # of the fast tokenizer; None for a slow one
 
     def masked(self, text: int, at: Sequence[int], position: int, mask: int) -> Masked:
         """A text with masks at some positions, to be predicted at one."""
@@ -110,7 +121,7 @@ def flat(rows: Iterable[Iterable[int]]) -> Ints:
     return np.fromiter(chain.from_iterable(rows), np.int64)
 
 
-def beginnings(rows: Iterable[Sequence[Any]]) -> Ints:
+def beginnings(rows: Iterable[Sized]) -> Ints:
     """Where each row begins among all, and where the last one ends."""
     return np.cumsum([0, *(len(row) for row in rows)], dtype=np.int64)
 

@@ -7,7 +7,7 @@ are read, it is computed for these alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -41,7 +41,9 @@ def run_predicting(
     shape = batch.inputs["input_ids"].shape
     narrowed = False
 
-    def narrow(module: torch.nn.Module, given: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    def narrow(
+        module: torch.nn.Module, given: tuple[Tensor, *tuple[object, ...]]
+    ) -> tuple[object, ...] | None:
         nonlocal narrowed
         states = given[0]
         if states.shape[:-1] != shape:  # not the states of these tokens
@@ -50,7 +52,7 @@ def run_predicting(
         return (states[rows, at], *given[1:])  # (B, K, M)
 
     projection = encoder.model.get_output_embeddings()
-    with encoder.turn():  # nobody else's run may be cut short by the hook
+    with encoder.turn():  # so that the hook acts on no other thread's run
         hook = None if projection is None else projection.register_forward_pre_hook(narrow)
         try:
             trace = encoder.run(batch, record=record, do=do)

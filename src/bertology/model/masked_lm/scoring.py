@@ -1,4 +1,4 @@
-"""What a masked language model makes of sentences and blanks.
+"""Scores that a masked language model gives to sentences and blanks.
 
 Pseudo-log-likelihood: each token is masked in turn and its log-probability summed (Salazar et
 al. 2020). A word of several pieces is then too easy, as its last pieces give away the first; the
@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ from bertology.model.batch import Text
 from bertology.model.encoder import Encoder
 from bertology.model.masked_lm.cloze import Cloze, Prediction, cloze
 from bertology.model.masked_lm.masking import (
+    Batching,
     Copies,
     Ints,
     OnScored,
@@ -82,12 +83,12 @@ def pseudo_log_likelihood(
     """
     if method not in SCORING_METHODS:
         raise UnknownNameError("scoring method", method, SCORING_METHODS)
-    many: list[Any] = [texts] if isinstance(texts, str | tuple) else list(texts)
+    many: list[Text] = [texts] if isinstance(texts, str | tuple) else list(texts)
     rows = tokenize(encoder, many)
     copies = _copies(encoder, rows, method)
     targets = copies.ids[copies.starts[copies.text] + copies.position]
     found = np.empty(len(copies))
-    options: dict[str, Any] = {"tokens_per_batch": tokens_per_batch, "progress": progress}
+    options: Batching = {"tokens_per_batch": tokens_per_batch, "progress": progress}
     for chosen, scores in log_probabilities(encoder, copies, **options):
         wanted = torch.from_numpy(targets[chosen]).to(scores.device)
         found[chosen] = scores.gather(1, wanted[:, None])[:, 0].cpu().numpy()

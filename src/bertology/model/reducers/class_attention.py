@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -93,7 +93,7 @@ class ClassAttention:
         found = (_largest(received, masks), expected.float(), share)
         self._found[at.layer] = tuple(t.cpu() for t in found)  # type: ignore[assignment]
 
-    def value(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    def value(self) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
         """Score, expected score and share, each (B, C, layers, H); NaN where a class is absent."""
         layers = [self._found[i] for i in sorted(self._found)]
         score, expected, share = (torch.stack(t, dim=2).numpy() for t in zip(*layers, strict=True))
@@ -111,13 +111,13 @@ class FirstTokenAttention:
         """Take one layer: (B, H, T, S)."""
         row = torch.einsum("bhts,bt->bhs", value.float(), self._first.float())
         share = torch.einsum("bhs,bcs->bch", row, self._masks.float())
-        there = self._first.any(-1)[:, None, None]  # a family without [CLS] has nothing to tell
+        there = self._first.any(-1)[:, None, None]  # False for a family without [CLS]
         found = (_largest(row, self._masks), share)
         self._found[at.layer] = tuple(  # type: ignore[assignment]
             torch.where(there, t, torch.nan).cpu() for t in found
         )
 
-    def value(self) -> tuple[NDArray[Any], NDArray[Any]]:
+    def value(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Largest weight and share, each (B, C, layers, H)."""
         layers = [self._found[i] for i in sorted(self._found)]
         score, share = (torch.stack(t, dim=2).numpy() for t in zip(*layers, strict=True))

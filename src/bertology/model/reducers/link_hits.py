@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -64,9 +64,9 @@ class LinkedWords:
 class LinkHits:
     """Shares of each example's links that a head follows, (B, layers, H); NaN without a link."""
 
-    among_words: NDArray[Any]
-    among_all: NDArray[Any]
-    from_elsewhere: NDArray[Any]
+    among_words: NDArray[np.float32]
+    among_all: NDArray[np.float32]
+    from_elsewhere: NDArray[np.float32]
 
 
 class MostAttended:

@@ -7,7 +7,6 @@ number. Over many texts, use reducers during the pass instead of recording maps.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -20,8 +19,8 @@ from bertology.model.sites import Kind
 
 __all__ = ["attention_along", "attention_to", "map_statistics", "similarity_to"]
 
-Maps = NDArray[np.floating[Any]]
-Scores = NDArray[np.floating[Any]]
+Maps = NDArray[np.floating]
+Scores = NDArray[np.floating]
 
 
 def attention_to(maps: Maps, targets: NDArray[np.bool_]) -> Scores:

@@ -209,7 +209,9 @@ class Sweep:
     def _embeddings(self, batch: Batch) -> Tensor:
         """What enters layer 0, by the model's own code, stopped right there."""
 
-        def stop(module: Any, args: Any, kwargs: Any) -> None:
+        def stop(
+            module: torch.nn.Module, args: tuple[object, ...], kwargs: dict[str, object]
+        ) -> None:
             raise _Reached(hidden_argument(args, kwargs)[0])
 
         block = self.encoder.family.stacks[self.encoder.family.main_stack].block
