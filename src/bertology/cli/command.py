@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import typer
 from typer.core import TyperCommand
@@ -15,6 +15,9 @@ from typer.core import TyperCommand
 from bertology.cli.console import examples
 from bertology.cli.typer_options import given_values, options_of
 from bertology.errors import ParameterError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 __all__ = ["Command", "command_line", "remember_command_line"]
 
@@ -32,7 +35,7 @@ class Command:
 
     name: str
     work: Callable[..., None]
-    options: Sequence[type[Any]] = ()
+    options: Sequence[type[DataclassInstance]] = ()
     examples: Sequence[str] = ()
     help: str | None = None  # in place of the docstring of `work`
     panel: str | None = None  # for options of a class without a `panel` of its own
@@ -53,7 +56,7 @@ class Command:
     def function(self) -> Callable[..., None]:
         """A function whose signature is the options, for typer to read."""
 
-        def call(ctx: typer.Context, **given: Any) -> None:
+        def call(ctx: typer.Context, **given: object) -> None:
             if ctx.invoked_subcommand is None:  # else this is a group, and its subcommand works
                 self.work(*(kind(**given_values(kind, given)) for kind in self.options))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from bertology.errors import BertologyError
 
@@ -57,7 +57,7 @@ def warn(text: str) -> None:
 
 def show_table(
     columns: Sequence[str],
-    rows: Iterable[Sequence[Any] | None],
+    rows: Iterable[Sequence[object] | None],
     *,
     title: str | None = None,
     styles: Mapping[str, str] | None = None,
@@ -89,7 +89,7 @@ def show_table(
     console.print(table)
 
 
-def columns_that_fit(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> int:
+def columns_that_fit(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> int:
     """How many columns, from the left, fit into the terminal."""
     room, used = _console().width, 0
     for i, name in enumerate(columns):
@@ -99,11 +99,11 @@ def columns_that_fit(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> i
     return len(columns)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def text_of(value: Any) -> str:
+def text_of(value: object) -> str:
     """A value as a table shows it."""
     if value is None:
         return ""

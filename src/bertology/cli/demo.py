@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -18,6 +18,7 @@ from bertology.parameters import flag, parameter
 if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.results.result import Result
+    from bertology.run.progress import Progress
     from bertology.train.finetune import Step
     from bertology.train.lesson import Lesson
 
@@ -139,7 +140,7 @@ def _ready_model(folder: Path, lesson: Lesson, validation: Corpus, *, fresh: boo
     say()
 
 
-def _telling(bar: Any, lesson: Lesson) -> Callable[[Step], None]:
+def _telling(bar: Progress, lesson: Lesson) -> Callable[[Step], None]:
     """Moves the bar with each step and prints a line for each epoch."""
 
     def tell(step: Step) -> None:

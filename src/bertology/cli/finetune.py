@@ -240,7 +240,7 @@ def _show(records: Sequence[dict[str, Any]], place: Path) -> None:
     from bertology.stats import repeated
 
     metrics = list(records[0]["scores"])
-    rows: list[list[Any]] = [
+    rows: list[list[object]] = [
         [f"seed {r['settings']['seed']}", r["kept_epoch"], *(r["scores"][m] for m in metrics)]
         for r in records
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import traceback
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer.core import TyperGroup
@@ -33,17 +33,20 @@ from bertology.cli.console import examples, say_error
 from bertology.errors import BertologyError, InterruptedRunError
 from bertology.quiet import be_verbose, hush, is_verbose
 
+if TYPE_CHECKING:
+    from typer._click import Context
+
 __all__ = ["app", "main"]
 
 
 class _Cli(TyperGroup):
     """The root command: keeps the command line, and turns errors into messages."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
         remember_command_line(args)
         return super().parse_args(ctx, args)
 
-    def invoke(self, ctx: Any) -> Any:
+    def invoke(self, ctx: Context) -> object:
         try:
             return super().invoke(ctx)
         except BertologyError as error:

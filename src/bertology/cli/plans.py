@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bertology.cli.command import command_line
 from bertology.cli.console import say, show_table, warn
@@ -121,7 +121,7 @@ def show_plan(plan: StepPlan, model: str, *, title: str) -> None:
     rows = []
     for number, step in enumerate(plan.steps, start=1):
         study, _, _ = step.key.partition("@")
-        given: dict[str, Any] = {}
+        given: dict[str, object] = {}
         tuned = isinstance(step, RunStudy) and step.fine_tuned_by is not None
         if isinstance(step, RunStudy):
             given = {

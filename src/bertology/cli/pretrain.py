@@ -19,6 +19,8 @@ from bertology.errors import BertologyError, InterruptedRunError, ParameterError
 from bertology.parameters import flag, parameter
 
 if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
     from bertology.train.pretrain.loop import StepReport
     from bertology.train.pretrain.project import PretrainingPlan
     from bertology.train.pretrain.recipe import Recipe
@@ -180,8 +182,7 @@ class _Line:
 
     def __init__(self) -> None:
         self._live = sys.stderr is not None and sys.stderr.isatty()
-        self._bar: Any = None
-        self._task: Any = None
+        self._bar: tuple[Progress, TaskID] | None = None
         self._began: tuple[int, float] | None = None
         self._said = time.monotonic()
 
@@ -203,7 +204,7 @@ class _Line:
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-            self._bar = Progress(
+            made = Progress(
                 TextColumn("step"),
                 MofNCompleteColumn(),
                 BarColumn(bar_width=20),
@@ -212,15 +213,15 @@ class _Line:
                 console=Console(stderr=True),
                 transient=True,
             )
-            self._task = self._bar.add_task("", total=report.total, left="?")
-            self._bar.start()
-        left = self._left(report)
-        self._bar.update(self._task, completed=report.step, description=text, left=left)
+            self._bar = made, made.add_task("", total=report.total, left="?")
+            made.start()
+        bar, task = self._bar
+        bar.update(task, completed=report.step, description=text, left=self._left(report))
 
     def _say(self, text: str) -> None:
         """Print above the bar, where both are on one terminal."""
         if self._bar is not None and sys.stdout.isatty():
-            self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
+            self._bar[0].console.print(text, markup=False, highlight=False, soft_wrap=True)
         else:
             say(text)
 
@@ -236,7 +237,7 @@ class _Line:
     def stop(self) -> None:
         """Remove the bar."""
         if self._bar is not None:
-            self._bar.stop()
+            self._bar[0].stop()
 
 
 def _numbers(report: StepReport) -> str:

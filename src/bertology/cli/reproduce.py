@@ -6,7 +6,7 @@ import json
 import shlex
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -28,7 +28,7 @@ from bertology.parameters import parameter
 
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
-    from bertology.reproduce.report import ReproductionReport
+    from bertology.reproduce.report import ModelSummary, ReproductionReport
 
 __all__ = ["ReproduceOptions", "add_to"]
 
@@ -110,7 +110,7 @@ def reproduce(options: ReproduceOptions) -> None:
         raise JobError(f"Failed: {failed}.", hint="The same command runs them again.")
 
 
-def _described(encoder: Encoder) -> dict[str, Any]:
+def _described(encoder: Encoder) -> ModelSummary:
     return {
         "name": encoder.name,
         "fingerprint": encoder.fingerprint,

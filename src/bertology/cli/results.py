@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -152,7 +152,7 @@ def _examples(result: Result) -> str:
     return f"{there} {noun}" if seen == there else f"{seen} of {there} {noun}"
 
 
-def _cut(cell: Any) -> Any:
+def _cut(cell: object) -> object:
     """Shorten a name that is too long for a table, such as a set of sixty heads."""
     return f"{cell[:_LONG]}…" if isinstance(cell, str) and len(cell) > _LONG + 1 else cell
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -18,6 +18,9 @@ from bertology.errors import ParameterError
 from bertology.parameters import flag, parameter
 
 if TYPE_CHECKING:
+    from typer._click import Command as ClickCommand
+    from typer._click import Context
+
     from bertology.data.corpus import Corpus
     from bertology.results.result import Result
     from bertology.results.store import Store
@@ -66,17 +69,17 @@ class RunOptions(
 class _Studies(TyperGroup):
     """Finds a study by its name when it is needed, so that no other study is imported."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, ctx: Context) -> list[str]:
         from bertology.studies import STUDIES
 
         return STUDIES.names()
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+    def get_command(self, ctx: Context, cmd_name: str) -> ClickCommand:
         from bertology.studies import STUDIES
 
         return _typer_command(cmd_name, STUDIES.get(cmd_name))
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+    def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str, ClickCommand, list[str]]:
         # Typer's own message for an unknown name knows less than the registry's.
         name = args[0]
         return name, self.get_command(ctx, name), args[1:]
@@ -85,7 +88,7 @@ class _Studies(TyperGroup):
 class _StudyCommand(TyperCommand):
     """Explains --model to users who give the model without it, as other commands take it."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
         ctx.allow_extra_args = True
         rest = super().parse_args(ctx, args)
         if ctx.args:
@@ -115,7 +118,7 @@ def _group() -> None:
     """
 
 
-def _typer_command(name: str, kind: type[Study]) -> Any:
+def _typer_command(name: str, kind: type[Study]) -> ClickCommand:
     # An app of its own: docstrings of studies are Markdown.
     app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
     Command(
@@ -133,7 +136,7 @@ def _typer_command(name: str, kind: type[Study]) -> Any:
     return command
 
 
-def summary_line(kind: type[Any]) -> str:
+def summary_line(kind: type[object]) -> str:
     """The first line of a docstring."""
     return (inspect.getdoc(kind) or "").partition("\n")[0]
 

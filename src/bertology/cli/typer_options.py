@@ -9,11 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, field, fields
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
 import typer
 
 from bertology.errors import ParameterError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 __all__ = ["argument", "columns_of", "given_values", "options_of", "required"]
 
@@ -21,7 +24,7 @@ _SCALARS = (int, float, str)
 _KNOWN_TO_TYPER = (bool, int, float, str, Path)
 
 
-def argument(help: str, default: Any = MISSING, **settings: object) -> Any:
+def argument(help: str, default: object = MISSING, **settings: object) -> Any:
     """A field that is given by its position; without a default it must be given."""
     return field(default=default, metadata={"help": help, "argument": True, **settings})
 
@@ -31,7 +34,9 @@ def required(help: str, **settings: object) -> Any:
     return field(metadata={"help": help, **settings})
 
 
-def options_of(kind: type[Any], *, panel: str | None = None) -> Iterator[inspect.Parameter]:
+def options_of(
+    kind: type[DataclassInstance], *, panel: str | None = None
+) -> Iterator[inspect.Parameter]:
     """A keyword of a typer command for each field of `kind`.
 
     In the help a field stands in the `panel` of the class that declares it, else in `panel`.
@@ -42,7 +47,7 @@ def options_of(kind: type[Any], *, panel: str | None = None) -> Iterator[inspect
         yield _option(f, _annotation(home, f), place)
 
 
-def given_values(kind: type[Any], options: Mapping[str, Any]) -> dict[str, Any]:
+def given_values(kind: type[DataclassInstance], options: Mapping[str, object]) -> dict[str, object]:
     """The fields of `kind` among the values that typer read; None stands for the default."""
     given = {f.name: options[f.name] for f in fields(kind) if options.get(f.name) is not None}
     for name, value in given.items():
@@ -63,7 +68,7 @@ def columns_of(pairs: Iterable[str], *, of: str) -> dict[str, str]:
     return found
 
 
-def _option(f: Field[Any], annotation: Any, panel: str | None) -> inspect.Parameter:
+def _option(f: Field[object], annotation: Any, panel: str | None) -> inspect.Parameter:
     meta = f.metadata
     choices = meta.get("choices")
     settings: dict[str, Any] = {"help": meta.get("help", ""), "rich_help_panel": panel}
@@ -96,7 +101,7 @@ def _option(f: Field[Any], annotation: Any, panel: str | None) -> inspect.Parame
     )
 
 
-def _names(f: Field[Any], annotation: Any) -> tuple[str, ...]:
+def _names(f: Field[object], annotation: object) -> tuple[str, ...]:
     """`--name`, and for a yes or no that is not a mere flag also `--no-name`."""
     name = f.metadata.get("option", f"--{f.name.replace('_', '-')}")
     if annotation is bool and not f.metadata.get("flag"):
@@ -104,7 +109,7 @@ def _names(f: Field[Any], annotation: Any) -> tuple[str, ...]:
     return (name,)
 
 
-def _annotation(home: type[Any], f: Field[Any]) -> Any:
+def _annotation(home: type[object], f: Field[object]) -> Any:
     """The field's type without its `| None`; `object` where it cannot be told at run time."""
     annotation: Any = f.type
     if isinstance(annotation, str):
@@ -118,7 +123,7 @@ def _annotation(home: type[Any], f: Field[Any]) -> Any:
     return annotation
 
 
-def _default(f: Field[Any]) -> Any:
+def _default(f: Field[object]) -> object:
     """The default as typer shows it in the help: sequences as the user would write them."""
     value = f.default_factory() if f.default_factory is not MISSING else f.default
     if value is MISSING:
@@ -129,31 +134,31 @@ def _default(f: Field[Any]) -> Any:
     return value
 
 
-def _item(annotation: Any) -> Any:
+def _item(annotation: object) -> object:
     """The type of a sequence's items: `int` of `tuple[int, ...]`; None if there is not one."""
     arguments = {a for a in get_args(annotation) if a is not ...}
     return arguments.pop() if len(arguments) == 1 else None
 
 
-def _metavar(annotation: Any) -> str:
+def _metavar(annotation: object) -> str:
     item = _item(annotation)
-    if item in _SCALARS:
+    if isinstance(item, type) and item in _SCALARS:
         return f"{item.__name__},…".upper()
     return "INT.INT,…" if _item(item) is int else "JSON"
 
 
-def _parser(annotation: Any) -> Callable[[Any], Any]:
+def _parser(annotation: object) -> Callable[[object], object]:
     """Reads `0,3,5` (scalars), `3.5,4.1` (pairs of integers) or any JSON."""
     item = _item(annotation)
 
-    def parse(text: Any) -> Any:
+    def parse(text: object) -> object:
         if not isinstance(text, str):
             return text
         try:
             if text.lstrip().startswith(("[", "{")) or item is None:
                 return _tuples(json.loads(text))
             pieces = [p.strip() for p in text.split(",") if p.strip()]
-            if item in _SCALARS:
+            if isinstance(item, type) and item in _SCALARS:
                 return tuple(item(p) for p in pieces)
             return tuple(tuple(int(n) for n in p.split(".")) for p in pieces)
         except ValueError:
@@ -163,5 +168,5 @@ def _parser(annotation: Any) -> Callable[[Any], Any]:
     return parse
 
 
-def _tuples(value: Any) -> Any:
+def _tuples(value: object) -> object:
     return tuple(_tuples(v) for v in value) if isinstance(value, list) else value

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -267,7 +267,7 @@ def _check_files(options: VerifyOptions) -> None:
             )
 
 
-def _told(model: str, encoder: Encoder, fine_tuned: FineTunedModel | None) -> dict[str, Any]:
+def _told(model: str, encoder: Encoder, fine_tuned: FineTunedModel | None) -> dict[str, object]:
     """The given model; for a fine-tuned classifier also the model before fine-tuning."""
     from bertology.run.model_description import describe_model
 
@@ -277,7 +277,7 @@ def _told(model: str, encoder: Encoder, fine_tuned: FineTunedModel | None) -> di
     return {"name": model, "task": fine_tuned.task, "tuned_from": about}
 
 
-def _write(found: Verification, options: VerifyOptions, model: dict[str, Any]) -> None:
+def _write(found: Verification, options: VerifyOptions, model: dict[str, object]) -> None:
     from bertology.reproduce.render.verdict_files import as_csv, as_json
 
     texts = {}

@@ -86,12 +86,7 @@ class PlanExecutor:
         self._model, self._folder, self._session = model, folder, session
         self._load, self._log, self._fine_tuned = load, log, fine_tuned or {}
         self._encoders: dict[tuple[str, str], Encoder] = {}
-        self._corpora: dict[tuple[Any, ...], Corpus] = {}
-        self._work: Mapping[type, Callable[[Any, PlanResults], str]] = {
-            FineTune: self._fine_tune,
-            RunStudy: self._run_study,
-            Combine: self._combine,
-        }
+        self._corpora: dict[tuple[str, str, int | None, str | None], Corpus] = {}
 
     def execute(self, plan: StepPlan) -> PlanResults:
         """Do all steps; those that the model or the data do not allow are logged and left out."""
@@ -103,7 +98,7 @@ class PlanExecutor:
                 continue
             started = time.monotonic()
             try:
-                status = self._work[type(step)](step, done)
+                status = self._do(step, done)
             except _LEFT_OUT as error:
                 self._leave(step, done, error.problem)
                 continue
@@ -133,6 +128,15 @@ class PlanExecutor:
         )
 
     # Steps -------------------------------------------------------------------------------------
+
+    def _do(self, step: PlanStep, done: PlanResults) -> str:
+        match step:
+            case FineTune():
+                return self._fine_tune(step, done)
+            case RunStudy():
+                return self._run_study(step, done)
+            case Combine():
+                return self._combine(step, done)
 
     def _fine_tune(self, step: FineTune, done: PlanResults) -> str:
         from bertology.train.checkpoint import read_record

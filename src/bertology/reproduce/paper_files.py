@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 from importlib.resources import files
-from typing import Any
 
 from bertology.errors import DataError, UnknownNameError
 from bertology.reproduce.paper import Exhibit, Paper, PaperSection
@@ -68,12 +67,12 @@ def _exhibit(section: Section, functions: str) -> Exhibit:
     return section.build(Exhibit, {**given, **found})
 
 
-def _function(section: Section, key: str, functions: str) -> Callable[..., Any]:
+def _function(section: Section, key: str, functions: str) -> Callable[..., object]:
     name, module = section.text(key), import_module(functions)
     if name not in module.__all__:
         unknown = UnknownNameError(f"function of {functions}", name, module.__all__)
         raise section.wrong(key, unknown.problem.rstrip("."), hint=unknown.hint)
-    found: Callable[..., Any] = getattr(module, name)
+    found: Callable[..., object] = getattr(module, name)
     return found
 
 

@@ -90,7 +90,7 @@ class RunStudy:
     study: str
     data: Data
     fine_tuned_by: str | None = None
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, object] = field(default_factory=dict)
     base_model_as: str | None = None
 
     @property

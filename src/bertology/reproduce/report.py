@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from bertology.reproduce.execute import PlanResults
 from bertology.reproduce.judged import (
@@ -23,9 +23,18 @@ from bertology.reproduce.plan import Data, PlanStep, ReproductionOptions, RunStu
 from bertology.results.known_claims import load_claims
 from bertology.studies import STUDIES
 
-__all__ = ["ReproductionReport", "short_name"]
+__all__ = ["ModelSummary", "ReproductionReport", "short_name"]
 
 _Option = tuple[str, object]  # name, value
+
+
+class ModelSummary(TypedDict):
+    """What a report says of its model."""
+
+    name: str
+    fingerprint: str
+    family: str
+    shape: dict[str, int | None]
 
 
 @dataclass(frozen=True)
@@ -36,7 +45,7 @@ class ReproductionReport:
     options: ReproductionOptions
     plan: StepPlan
     done: PlanResults
-    model: dict[str, Any]  # name, fingerprint, family, shape
+    model: ModelSummary
     store: str = "results"
     created: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
 

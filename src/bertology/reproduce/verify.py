@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bertology.errors import ModelError, ParameterError, UnknownNameError
 from bertology.reproduce import PAPERS
@@ -190,7 +190,7 @@ def _text(kind: type[Study], options: ReproductionOptions) -> Data:
 def _plain_steps(
     study: str, data: Data, claims: Sequence[Claim], options: ReproductionOptions
 ) -> Iterator[PlanStep]:
-    kind, parameters, tuned = STUDIES.get(study), dict[str, Any](), None
+    kind, parameters, tuned = STUDIES.get(study), dict[str, object](), None
     if kind.trains_models:
         quantities = [c.rule.quantity for c in claims if c.study == study]
         parameters = {**kind.enough_for(quantities), "seeds": options.seeds or 3}

@@ -10,7 +10,6 @@ from __future__ import annotations
 import inspect
 import sys
 from types import ModuleType
-from typing import Any
 
 from bertology.run import api
 
@@ -20,9 +19,7 @@ __all__ = ["api"]
 class _CallablePackage(ModuleType):
     __signature__ = inspect.signature(api.run)
 
-    def __call__(self, *given: Any, **named: Any) -> Any:
-        return api.run(*given, **named)
+    __call__ = staticmethod(api.run)
 
 
-_CallablePackage.__call__.__doc__ = api.run.__doc__
 sys.modules[__name__].__class__ = _CallablePackage

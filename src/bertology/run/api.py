@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bertology.data.corpus import Corpus
 from bertology.errors import ParameterError, UnknownNameError
@@ -44,7 +44,7 @@ def run(
     workers: int = 1,
     force: bool = False,
     progress: bool | Progress | None = None,
-    **parameters: Any,
+    **parameters: object,
 ) -> Result:
     """Run a study on a model and return its result; a stored result is not computed again.
 
@@ -137,7 +137,7 @@ def _warn(note: str) -> None:
 
 
 def resolve_study(
-    study: str | type[Study] | Study, parameters: dict[str, Any]
+    study: str | type[Study] | Study, parameters: dict[str, object]
 ) -> tuple[str, Study, dict[str, Encoder]]:
     """The study's name, the study itself, and the encoders that were given as parameters."""
     if isinstance(study, Study):

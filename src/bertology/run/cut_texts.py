@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bertology.studies.study import Study
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["cut_texts"]
 
 
-def cut_texts(study: Study, encoder: Encoder, corpus: Corpus | None) -> dict[str, Any] | None:
+def cut_texts(study: Study, encoder: Encoder, corpus: Corpus | None) -> dict[str, object] | None:
     """The field `cut` of the provenance: how many texts were cut, of how many, and at what length.
 
     None where no text is read or where none can be too long. It is not part of the identity: it

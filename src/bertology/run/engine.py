@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NotRequired, Protocol, TypedDict, final, runtime_checkable
 
 from bertology import errors
 from bertology.errors import BertologyError
@@ -16,7 +16,16 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.results.store import Store
 
-__all__ = ["Advance", "Engine", "Inputs", "JobOutcome", "Status", "message_of"]
+__all__ = [
+    "Advance",
+    "EndMessage",
+    "Engine",
+    "Inputs",
+    "JobOutcome",
+    "Status",
+    "StepsMessage",
+    "message_of",
+]
 
 Advance = Callable[[int], None]
 
@@ -27,6 +36,26 @@ class Status(StrEnum):
     DONE = "done"
     FAILED = "failed"
     SKIPPED = "skipped"  # its part was in the store already
+
+
+@final
+class EndMessage(TypedDict):
+    """What a worker sends when a job has ended; plain data."""
+
+    status: str
+    kind: NotRequired[str]  # the class of a `BertologyError`
+    error: NotRequired[str]
+    hint: NotRequired[str | None]
+    trace: NotRequired[str | None]
+    transient: NotRequired[bool]  # worth another attempt
+    attempts: NotRequired[int]
+
+
+@final
+class StepsMessage(TypedDict):
+    """What a worker sends while it works on a job."""
+
+    steps: int  # done since the last message
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +70,7 @@ class JobOutcome:
     trace: str | None = None  # the traceback, shown with -v
 
     @classmethod
-    def from_message(cls, job: Job, message: Mapping[str, Any], *, attempts: int = 1) -> JobOutcome:
+    def from_message(cls, job: Job, message: EndMessage, *, attempts: int = 1) -> JobOutcome:
         """From the message of a worker, which is plain data."""
         kind, problem = message.get("kind"), message.get("error")
         cause = None
@@ -76,7 +105,7 @@ class Engine(Protocol):
         ...
 
 
-def message_of(error: BaseException, *, trace: str | None = None) -> dict[str, Any]:
+def message_of(error: BaseException, *, trace: str | None = None) -> EndMessage:
     """A failure as plain data, which `JobOutcome.from_message` reads in the other process."""
     if isinstance(error, BertologyError):
         return {

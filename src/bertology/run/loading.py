@@ -85,6 +85,7 @@ def notes_on(study: Study, encoder: Encoder, corpus: Corpus | None) -> Iterator[
     head = study.needs.head
     if encoder.new_weights and head != "base":
         yield f"The {head} head has random weights: its scores are at chance level."
-    learned = describe_model(encoder).get("tuned_from", {}).get("task")
+    origin = describe_model(encoder).get("tuned_from")
+    learned = origin.get("task") if isinstance(origin, dict) else None
     if study.needs.task and corpus is not None and learned not in (None, corpus.name):
         yield f"This model was fine-tuned for {learned}, not for {corpus.name}."

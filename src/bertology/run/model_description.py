@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bertology.errors import ModelError
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["describe_model"]
 
 
-def describe_model(encoder: Encoder) -> dict[str, Any]:
+def describe_model(encoder: Encoder) -> dict[str, object]:
     """What a reader must know of the model. Only the fingerprint is part of a result's identity."""
     about = {
         "name": encoder.name,
@@ -28,7 +28,7 @@ def describe_model(encoder: Encoder) -> dict[str, Any]:
     return about if origin is None else {**about, "tuned_from": origin}
 
 
-def _tuned_from(name: str) -> dict[str, Any] | None:
+def _tuned_from(name: str) -> dict[str, object] | None:
     """For a model that bertology fine-tuned: the model before fine-tuning, and the task."""
     from bertology.train.checkpoint import read_record
 

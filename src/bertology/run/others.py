@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bertology.errors import CapabilityError, ParameterError
 from bertology.run.requirements import check_model
 from bertology.studies.study import Study
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
     from bertology.data.corpus import Corpus
+    from bertology.model.batch import Text
     from bertology.model.encoder import Encoder
 
 __all__ = ["check_others", "resolve_others", "separate_models"]
@@ -24,12 +27,14 @@ def resolve_others(
     study: Study,
     encoder: Encoder,
     given: Mapping[str, Encoder] | None = None,
-    **options: Any,
+    *,
+    allow_pickle: bool = False,
+    trust_remote_code: bool = False,
 ) -> dict[str, Encoder]:
     """The models that parameters declared with `model=True` name, by parameter.
 
     Those not in `given` are loaded with the head the study needs, beside `encoder` and in its
-    precision; `options` are further keywords of `Encoder.load`.
+    precision.
     """
     from bertology.model.encoder import Encoder
 
@@ -38,32 +43,40 @@ def resolve_others(
         name = getattr(study, parameter)
         if name and parameter not in found:
             precision = (encoder.spec or {}).get("dtype", "float32")
-            settings = {"device": str(encoder.device), "dtype": precision, **options}
-            found[parameter] = Encoder.load(name, head=study.needs.head, **settings)
+            found[parameter] = Encoder.load(
+                name,
+                head=study.needs.head,
+                device=str(encoder.device),
+                dtype=precision,
+                allow_pickle=allow_pickle,
+                trust_remote_code=trust_remote_code,
+            )
     return found
 
 
 def separate_models(
-    kind: type[Study], parameters: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, Encoder]]:
+    kind: type[Study], parameters: Mapping[str, object]
+) -> tuple[dict[str, object], dict[str, Encoder]]:
     """Parameters with names in place of the encoders that were given, and those encoders."""
-    named, models = dict(parameters), {}
+    named = dict(parameters)
+    models: dict[str, Encoder] = {}
     for name in _parameters(kind):
         value = named.get(name, "")
         if isinstance(value, os.PathLike):
             named[name] = os.fspath(value)
         elif not isinstance(value, str):
-            named[name], models[name] = _loaded(value, name, kind), value
+            models[name] = _loaded(value, name, kind)
+            named[name] = models[name].name
     return named, models
 
 
-def _loaded(value: Any, parameter: str, kind: type[Study]) -> str:
-    """The name of an encoder."""
+def _loaded(value: object, parameter: str, kind: type[Study]) -> Encoder:
+    """The encoder that was given; anything else is refused."""
     from bertology.model.encoder import Encoder
 
     if not isinstance(value, Encoder):
         raise ParameterError(parameter, kind.__name__, "be a model's name or an encoder", value)
-    return value.name
+    return value
 
 
 def _parameters(kind: type[Study]) -> list[str]:
@@ -120,7 +133,7 @@ def _check_reading(encoder: Encoder, other: Encoder, corpus: Corpus) -> None:
         )
 
 
-def _ids(tokenizer: Any, texts: list[Any]) -> list[list[int]]:
+def _ids(tokenizer: PreTrainedTokenizerBase, texts: Sequence[Text]) -> list[list[int]]:
     return [
         tokenizer(*(t if isinstance(t, tuple) else (t,)), verbose=False)["input_ids"] for t in texts
     ]

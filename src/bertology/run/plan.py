@@ -7,12 +7,26 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from importlib import import_module
-from typing import Any
+from typing import TypedDict
 
 from bertology.errors import CapabilityError
 from bertology.studies.study import Study
 
-__all__ = ["Job", "Resources", "target_of"]
+__all__ = ["Job", "ModelReference", "Resources", "StoreReference", "target_of"]
+
+
+class ModelReference(TypedDict):
+    """How another process loads a model, and checks that it is the same."""
+
+    model: Mapping[str, object] | None  # keywords of Encoder.load; None: it lives in memory only
+    model_fingerprint: str
+
+
+class StoreReference(TypedDict):
+    """How another process opens a store."""
+
+    url: str
+    options: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +49,16 @@ class Job:
     study: str  # its name for users
     target: str  # "module:Class", how another process finds it
     version: int
-    parameters: Mapping[str, Any]
+    parameters: Mapping[str, object]
     part: str
     result: str  # identity of the result that this is a part of
-    model: Mapping[str, Any] | None  # keywords of Encoder.load; None: it lives in memory only
+    model: Mapping[str, object] | None  # see `ModelReference`
     model_fingerprint: str
-    corpus: Mapping[str, Any] | None  # keywords of load_corpus
+    corpus: Mapping[str, object] | None  # keywords of load_corpus
     corpus_fingerprint: str | None
-    store: Mapping[str, Any] | None  # keywords of Store
-    others: Mapping[str, Any] = field(default_factory=dict)
-    """Further models, by parameter: `model` and `model_fingerprint` of each, as above."""
+    store: StoreReference | None
+    others: Mapping[str, ModelReference] = field(default_factory=dict)
+    """Further models, by the parameter that names them."""
     steps: int = 1
     batch_tokens: int = 4096
     resources: Resources = field(default_factory=Resources)
@@ -106,7 +120,7 @@ class Job:
             )
 
 
-def _is_plain(origin: Mapping[str, Any] | None) -> bool:
+def _is_plain(origin: Mapping[str, object] | None) -> bool:
     try:
         json.dumps(origin)
     except TypeError:  # loaded with an object, such as a Task that the user made
@@ -119,10 +133,10 @@ def target_of(study: type[Study]) -> str:
     return f"{study.__module__}:{study.__qualname__}"
 
 
-def study_from(kind: type[Study], parameters: Mapping[str, Any]) -> Study:
+def study_from(kind: type[Study], parameters: Mapping[str, object]) -> Study:
     """A study from parameters that were read from JSON, which has lists but no tuples."""
     return kind(**{name: _tuples(value) for name, value in parameters.items()})
 
 
-def _tuples(value: Any) -> Any:
+def _tuples(value: object) -> object:
     return tuple(_tuples(v) for v in value) if isinstance(value, list) else value

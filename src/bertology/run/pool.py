@@ -11,17 +11,17 @@ import sys
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
-from typing import IO, Any
+from typing import IO
 
 from bertology.quiet import is_verbose
-from bertology.run.engine import Advance, JobOutcome, Status
+from bertology.run.engine import Advance, EndMessage, JobOutcome, Status, StepsMessage
 from bertology.run.plan import Job
 
 __all__ = ["Pool"]
 
-_Message = tuple["_Worker", Mapping[str, Any] | None]
+_Message = tuple["_Worker", StepsMessage | EndMessage | None]
 _GRACE = 5.0  # seconds that a worker has to clean up after being told to stop
 
 
@@ -145,7 +145,7 @@ class Pool:
         worker.give(job)
 
     def _conclude(
-        self, worker: _Worker, message: Mapping[str, Any], waiting: deque[Job], advance: Advance
+        self, worker: _Worker, message: EndMessage, waiting: deque[Job], advance: Advance
     ) -> Iterator[JobOutcome]:
         job = worker.job
         assert job is not None  # a worker sends messages only about its job

@@ -7,12 +7,13 @@ import os
 import sys
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from importlib import import_module
+from types import ModuleType
 
 from bertology.errors import CapabilityError, MissingExtraError
 from bertology.quiet import hush, is_verbose
-from bertology.run.engine import Advance, Inputs, JobOutcome, Status
-from bertology.run.plan import Job
+from bertology.run.engine import Advance, EndMessage, Inputs, JobOutcome, Status
+from bertology.run.plan import Job, ModelReference
 from bertology.run.worker import attempt
 
 __all__ = ["RayEngine"]
@@ -47,9 +48,9 @@ class RayEngine:
             if ours:
                 ray.shutdown()
 
-    def _connect(self, ray: Any) -> None:
+    def _connect(self, ray: ModuleType) -> None:
         quiet = not is_verbose()
-        options: dict[str, Any] = {
+        options: dict[str, object] = {
             "log_to_driver": not quiet,
             "logging_level": logging.ERROR if quiet else logging.INFO,
         }
@@ -73,7 +74,7 @@ class RayEngine:
             ) from error
 
     def _follow(
-        self, ray: Any, jobs: Sequence[Job], advance: Advance
+        self, ray: ModuleType, jobs: Sequence[Job], advance: Advance
     ) -> Generator[JobOutcome, None, None]:
         task = ray.remote(_do)
         _check_feasible(ray, jobs)
@@ -97,7 +98,7 @@ class RayEngine:
             for reference in running:
                 ray.cancel(reference, force=True)
 
-    def _outcome(self, ray: Any, job: Job, reference: Any) -> JobOutcome:
+    def _outcome(self, ray: ModuleType, job: Job, reference: object) -> JobOutcome:
         try:
             message = ray.get(reference)
             return JobOutcome.from_message(job, message, attempts=message["attempts"])
@@ -107,13 +108,13 @@ class RayEngine:
             return JobOutcome(job, Status.FAILED, text, None, self.retries + 1, str(error))
 
 
-def _do(text: str, retries: int, folder: str, path: Sequence[str]) -> dict[str, Any]:
+def _do(text: str, retries: int, folder: str, path: Sequence[str]) -> EndMessage:
     hush()
     if os.path.isdir(folder):  # on the same machine, relative paths stay valid
         os.chdir(folder)
         sys.path += [p for p in path if p not in sys.path]  # and studies can be imported
     job = _on_given_gpu(Job.from_json(text))
-    message: dict[str, Any] = {}
+    message: EndMessage = {"status": Status.FAILED.value}
     for tried in range(1, retries + 2):
         message = {**attempt(job, lambda steps: None), "attempts": tried}
         # Ray tries again after a crash; after a temporary error we must.
@@ -127,19 +128,21 @@ def _on_given_gpu(job: Job) -> Job:
     if not (job.model and str(job.model.get("device")).startswith("cuda")):
         return job
     here = {"device": "cuda"}
-    others = {name: {**o, "model": {**o["model"], **here}} for name, o in job.others.items()}
+    others: dict[str, ModelReference] = {
+        name: {**o, "model": {**(o["model"] or {}), **here}} for name, o in job.others.items()
+    }
     return replace(job, model={**job.model, **here}, others=others)
 
 
-def _options(job: Job) -> dict[str, Any]:
+def _options(job: Job) -> dict[str, object]:
     need = job.resources
-    options: dict[str, Any] = {"num_cpus": need.cpus, "num_gpus": need.gpus}
+    options: dict[str, object] = {"num_cpus": need.cpus, "num_gpus": need.gpus}
     if need.memory is not None:
         options["memory"] = need.memory
     return options
 
 
-def _check_feasible(ray: Any, jobs: Sequence[Job]) -> None:
+def _check_feasible(ray: ModuleType, jobs: Sequence[Job]) -> None:
     # Ray would wait for ever for resources that a single machine does not have. A cluster may
     # grow, so nothing is checked there.
     if len(ray.nodes()) != 1:
@@ -156,10 +159,10 @@ def _check_feasible(ray: Any, jobs: Sequence[Job]) -> None:
                 )
 
 
-def _import_ray() -> Any:
+def _import_ray() -> ModuleType:
     hush()
     try:
-        import ray
+        found = import_module("ray")
     except ImportError as error:
         raise MissingExtraError("ray", needed_for="The Ray engine") from error
-    return ray
+    return found

@@ -20,7 +20,7 @@ from bertology.run.engine import Engine, Inputs, JobOutcome, Status
 from bertology.run.local import LocalEngine
 from bertology.run.model_description import describe_model
 from bertology.run.others import check_others, resolve_others
-from bertology.run.plan import Job, Resources, target_of
+from bertology.run.plan import Job, ModelReference, Resources, StoreReference, target_of
 from bertology.run.progress import NoProgress, Progress
 from bertology.run.requirements import check_needs
 from bertology.run.stored_parts import DoneElsewhereError, StoredParts
@@ -217,7 +217,7 @@ def _job_error(name: str, failed: Sequence[JobOutcome], total: int) -> JobError:
     )
 
 
-def _store_spec(store: Store) -> dict[str, Any] | None:
+def _store_spec(store: Store) -> StoreReference | None:
     """How another process opens the same store; None for a store in memory."""
     if store.url.startswith("memory:"):
         return None
@@ -226,7 +226,7 @@ def _store_spec(store: Store) -> dict[str, Any] | None:
     return {"url": url, "options": store.options}
 
 
-def _reference(encoder: Encoder) -> dict[str, Any]:
+def _reference(encoder: Encoder) -> ModelReference:
     """How another process loads the model, and checks that it is the same."""
     spec = encoder.spec
     return {

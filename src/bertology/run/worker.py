@@ -14,15 +14,15 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TextIO
 
 from bertology.errors import DataError, ModelError
 from bertology.quiet import hush
-from bertology.run.engine import Advance, Inputs, Status, message_of
-from bertology.run.plan import Job
+from bertology.run.engine import Advance, EndMessage, Inputs, Status, StepsMessage, message_of
+from bertology.run.plan import Job, ModelReference
 from bertology.studies.study import Context
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def perform(job: Job, inputs: Inputs, advance: Advance) -> Status:
 
 def attempt(
     job: Job, advance: Advance, *, find: Callable[[Job], Inputs] | None = None
-) -> dict[str, Any]:
+) -> EndMessage:
     """Do a job and report its end as plain data."""
     try:
         status = perform(job, (find or load_inputs)(job), advance)
@@ -69,7 +69,10 @@ def load_inputs(job: Job) -> Inputs:
     """Load what a job names, and check that it is the same as when the run was planned."""
     from bertology.results.store import Store
 
-    wanted = {"": {"model": job.model, "model_fingerprint": job.model_fingerprint}, **job.others}
+    wanted: dict[str, ModelReference] = {
+        "": {"model": job.model, "model_fingerprint": job.model_fingerprint},
+        **job.others,
+    }
     models = _load_models(json.dumps({k: w["model"] for k, w in wanted.items()}, sort_keys=True))
     for name, encoder in models.items():
         if encoder.fingerprint != wanted[name]["model_fingerprint"]:
@@ -84,7 +87,8 @@ def load_inputs(job: Job) -> Inputs:
             hint="Run the same command again.",
         )
     others = {name: encoder for name, encoder in models.items() if name}
-    return Inputs(models[""], corpus, Store(**(job.store or {})), others)
+    store = Store() if job.store is None else Store(**job.store)
+    return Inputs(models[""], corpus, store, others)
 
 
 # A worker does many parts of one study: the models and corpus of the last job are kept.
@@ -109,7 +113,7 @@ class _Reporter:
         self._channel = channel
         self._steps, self._last = 0, 0.0
 
-    def send(self, message: Mapping[str, Any]) -> None:
+    def send(self, message: StepsMessage | EndMessage) -> None:
         self._channel.write(json.dumps(message) + "\n")
         self._channel.flush()
 
@@ -121,7 +125,7 @@ class _Reporter:
                 self.send({"steps": self._steps})
             self._steps, self._last = 0, time.monotonic()
 
-    def finish(self, message: Mapping[str, Any]) -> None:
+    def finish(self, message: EndMessage) -> None:
         self._steps = 0  # the parent adds the missing steps when the job ends
         self.send(message)
 

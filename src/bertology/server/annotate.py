@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from fastapi import APIRouter, FastAPI
 from pydantic import BaseModel, ConfigDict, Field
@@ -65,43 +65,43 @@ def annotate_routes(labelling: Labelling, pictures: MapPictures) -> APIRouter:
     """
     router = APIRouter(prefix="/annotate/api")
 
-    def state() -> dict[str, Any]:
+    def state() -> dict[str, object]:
         pictures.prepare(labelling.upcoming(_AHEAD))
         return labelling.state()
 
     @router.get("/state")
-    def show_state() -> dict[str, Any]:
+    def show_state() -> dict[str, object]:
         return state()
 
     @router.get("/maps/{number}")
-    def show_map(number: int) -> dict[str, Any]:
+    def show_map(number: int) -> dict[str, object]:
         recipe = labelling.recipe(number)
         drawn = pictures.get(recipe).as_json()
         return {"number": number, "text": recipe.text, "text_b": recipe.text_b, **drawn}
 
     @router.post("/label")
-    def give_label(answer: _Answer) -> dict[str, Any]:
+    def give_label(answer: _Answer) -> dict[str, object]:
         labelling.label(answer.number, answer.label)
         return state()
 
     @router.post("/skip")
-    def skip(answer: _Skip) -> dict[str, Any]:
+    def skip(answer: _Skip) -> dict[str, object]:
         labelling.skip(answer.number)
         return state()
 
     @router.post("/undo")
-    def undo(_: _Undo) -> dict[str, Any]:
+    def undo(_: _Undo) -> dict[str, object]:
         labelling.undo()
         return state()
 
     @router.get("/agreement")
-    def show_agreement() -> dict[str, Any]:
+    def show_agreement() -> dict[str, object]:
         return summary_of(read_labels(labelling.file.path))
 
     return router
 
 
-def summary_of(labels: list[MapLabel]) -> dict[str, Any]:
+def summary_of(labels: list[MapLabel]) -> dict[str, object]:
     """How many labels each coder gave, and how any two agree; plain values."""
     coders = sorted({label.coder for label in labels})
     counts = {coder: dict.fromkeys(MAP_TYPES, 0) for coder in coders}
@@ -117,11 +117,11 @@ def summary_of(labels: list[MapLabel]) -> dict[str, Any]:
     }
 
 
-def _coder(coder: tuple[str, int]) -> dict[str, Any]:
+def _coder(coder: tuple[str, int]) -> dict[str, object]:
     return {"annotator": coder[0], "pass": coder[1]}
 
 
-def _agreement(found: Agreement) -> dict[str, Any]:
+def _agreement(found: Agreement) -> dict[str, object]:
     kappa = found.kappa
     shown = None if kappa is None else {"value": kappa.value, "low": kappa.low, "high": kappa.high}
     return {"maps": found.n, "same": found.same, "kappa": shown, "table": found.table}

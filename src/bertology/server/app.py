@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -190,7 +189,7 @@ def _again(body: bytes, receive: Receive) -> Receive:
     """Gives the body that was read already, then whatever else comes."""
     given = False
 
-    async def replay() -> Any:
+    async def replay() -> Message:
         nonlocal given
         if given:
             return await receive()

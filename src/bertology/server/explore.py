@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
 from fastapi.responses import JSONResponse, Response
@@ -164,7 +164,7 @@ def _binary(content: bytes) -> Response:
     return Response(content, media_type="application/octet-stream")
 
 
-def _about(reader: ModelReader, examples: TaskExamples) -> dict[str, Any]:
+def _about(reader: ModelReader, examples: TaskExamples) -> dict[str, object]:
     """The model, what can be asked of it, and what there is to begin with."""
     encoder = reader.encoder
     shape, main = encoder.shape, encoder.family.main_stack

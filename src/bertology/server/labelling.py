@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from threading import RLock
-from typing import Any
 
 from bertology.data.map_labels import MAP_TYPES, LabelFile, MapLabel, MapRecipe
 from bertology.errors import BertologyError, ParameterError
@@ -74,7 +73,7 @@ class Labelling:
             self._done.pop()
             self._undone.append(number)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, object]:
         """Where things stand, for the page."""
         with self._lock:
             labels = sum(label is not None for _, label in self._done)

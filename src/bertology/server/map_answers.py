@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,7 @@ from bertology.server.reading import Reading
 
 __all__ = ["described", "maps_at", "pack", "single"]
 
-Floats = NDArray[np.floating[Any]]
+Floats = NDArray[np.floating]
 _WORD = 4  # JavaScript reads the weights in place only where a multiple of this begins
 
 
@@ -27,7 +26,7 @@ def maps_at(reading: Reading, maps: Floats, level: str) -> Floats:
     return pool(maps, reading.sentence.alignment, special=True)
 
 
-def described(reading: Reading, level: str) -> dict[str, Any]:
+def described(reading: Reading, level: str) -> dict[str, object]:
     """What the rows and columns of the maps are."""
     sentence = reading.sentence
     alignment = sentence.alignment
@@ -52,7 +51,7 @@ def described(reading: Reading, level: str) -> dict[str, Any]:
     }
 
 
-def pack(about: dict[str, Any], maps: Floats) -> bytes:
+def pack(about: dict[str, object], maps: Floats) -> bytes:
     """`about`, with the maps' shape and peaks, and each weight as a share of its map's peak.
 
     Heads that were pruned, whose weights are NaN, have a peak and weights of 0.
@@ -72,7 +71,7 @@ def pack(about: dict[str, Any], maps: Floats) -> bytes:
     return b"".join([len(text).to_bytes(4, "little"), text, steps.tobytes()])
 
 
-def single(about: dict[str, Any], weights: Floats) -> dict[str, Any]:
+def single(about: dict[str, object], weights: Floats) -> dict[str, object]:
     """One map in full, with the precision of the labelling page's."""
     packed, peak = in_16_bits(weights)
     return {**about, "weights": packed, "peak": peak}

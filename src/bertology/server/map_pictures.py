@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,7 @@ class MapPicture:
     boundary: int | None
     """The first token of the second text, if there is one."""
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """What the page is sent. It does not say which layer and head it is: that would bias."""
         return asdict(self)
 
@@ -53,7 +53,7 @@ def picture_of(encoder: Encoder, recipe: MapRecipe) -> MapPicture:
     return MapPicture(tuple(batch.tokens[0]), packed, peak, _boundary(batch))
 
 
-def in_16_bits(weights: NDArray[np.floating[Any]]) -> tuple[str, float]:
+def in_16_bits(weights: NDArray[np.floating]) -> tuple[str, float]:
     """A map as `MapPicture.weights` holds it, and its peak."""
     peak = float(weights.max())
     steps = np.rint(weights / (peak or 1.0) * 65535).astype("<u2")

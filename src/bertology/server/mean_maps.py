@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from starlette.concurrency import run_in_threadpool
 
@@ -66,7 +66,7 @@ def _add(reader: ModelReader, shown: Shown, mean: RelativeMaps) -> bool:
     return True
 
 
-def _grid() -> dict[str, Any]:
+def _grid() -> dict[str, object]:
     names = [f"{100 * cell / MEAN_CELLS:.0f} %" for cell in range(MEAN_CELLS)]
     return {
         "size": MEAN_CELLS,

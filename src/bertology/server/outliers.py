@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from bertology.server.reading import ModelReader
@@ -15,7 +13,7 @@ __all__ = ["outliers_of"]
 _MOST = 20  # dimensions that are listed
 
 
-def outliers_of(reader: ModelReader, shown: Shown) -> dict[str, Any]:
+def outliers_of(reader: ModelReader, shown: Shown) -> dict[str, object]:
     """Dimensions that are large in several layers here, the largest first, and by which rule."""
     from bertology.model.outliers import SIGMA, large_dimensions, norm_outliers
 

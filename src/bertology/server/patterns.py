@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -31,7 +31,7 @@ class Pattern(Protocol):
     def title(self) -> str:
         """As the page's menu has it."""
 
-    def __call__(self, sentence: Sentence, maps: Maps, tokenizer: Any) -> Ranking:
+    def __call__(self, sentence: Sentence, maps: Maps, tokenizer: object) -> Ranking:
         """How much each head does it in this sentence."""
 
 
@@ -40,11 +40,11 @@ class _Targets:
     """A pattern that is a set of (query, key) pairs."""
 
     title: str
-    find: Callable[[Sentence, Any], Mask]  # (T, T)
+    find: Callable[[Sentence, object], Mask]  # (T, T)
     said: str
     missing: str
 
-    def __call__(self, sentence: Sentence, maps: Maps, tokenizer: Any) -> Ranking:
+    def __call__(self, sentence: Sentence, maps: Maps, tokenizer: object) -> Ranking:
         from bertology.model.reducers.map_scores import attention_to
 
         targets = self.find(sentence, tokenizer)
@@ -61,7 +61,7 @@ class _Entropy:
     title: str
     least_first: bool
 
-    def __call__(self, sentence: Sentence, maps: Maps, tokenizer: Any) -> Ranking:
+    def __call__(self, sentence: Sentence, maps: Maps, tokenizer: object) -> Ranking:
         from bertology.model.reducers.map_scores import map_statistics
 
         order = "lowest" if self.least_first else "highest"
@@ -74,21 +74,21 @@ class _Entropy:
 class _Distance:
     title: str
 
-    def __call__(self, sentence: Sentence, maps: Maps, tokenizer: Any) -> Ranking:
+    def __call__(self, sentence: Sentence, maps: Maps, tokenizer: object) -> Ranking:
         from bertology.model.reducers.map_scores import map_statistics
 
         found = f"mean distance over {len(sentence)} tokens"
         return Ranking(map_statistics(maps)["distance"], found, "tokens")
 
 
-def _offset(by: int) -> Callable[[Sentence, Any], Mask]:
+def _offset(by: int) -> Callable[[Sentence, object], Mask]:
     return lambda sentence, tokenizer: at_offset(len(sentence), by)
 
 
-def _special(*names: str) -> Callable[[Sentence, Any], Mask]:
+def _special(*names: str) -> Callable[[Sentence, object], Mask]:
     """To the special tokens that the tokenizer calls so, whatever they look like."""
 
-    def find(sentence: Sentence, tokenizer: Any) -> Mask:
+    def find(sentence: Sentence, tokenizer: object) -> Mask:
         wanted = {getattr(tokenizer, name, None) for name in names} - {None}
         pairs = zip(sentence.pieces, sentence.special, strict=True)
         return toward(np.array([special and piece in wanted for piece, special in pairs]))
@@ -96,13 +96,13 @@ def _special(*names: str) -> Callable[[Sentence, Any], Mask]:
     return find
 
 
-def _punctuation(sentence: Sentence, tokenizer: Any) -> Mask:
+def _punctuation(sentence: Sentence, tokenizer: object) -> Mask:
     if sentence.alignment is None:
         return np.zeros((len(sentence), len(sentence)), dtype=bool)
     return toward(punctuation_pieces(sentence.alignment, sentence.texts, sentence.sides))
 
 
-def _hidden(sentence: Sentence, tokenizer: Any) -> Mask:
+def _hidden(sentence: Sentence, tokenizer: object) -> Mask:
     return toward(np.isin(np.arange(len(sentence)), sentence.masked))
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import copy
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertology.server.reading import ModelReader, Reading
 from bertology.server.views import Shown
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 __all__ = ["Predictions"]
 
@@ -21,7 +24,7 @@ class Predictions:
     def __init__(self, reader: ModelReader) -> None:
         self._reader = reader
 
-    def of(self, shown: Shown, top: int) -> dict[str, Any]:
+    def of(self, shown: Shown, top: int) -> dict[str, object]:
         """Before and, where something is off, after. Both list the same tokens."""
         self._reader.check_answers()
         asked = [self._reader.begin(shown.intact)]
@@ -43,7 +46,7 @@ class Predictions:
             found.update(_likeliest(reading.hidden[place], top))
         return found
 
-    def _answer(self, reading: Reading, listed: list[set[int]]) -> dict[str, Any]:
+    def _answer(self, reading: Reading, listed: list[set[int]]) -> dict[str, object]:
         masked = []
         for place, tokens in enumerate(listed):
             assert reading.hidden is not None
@@ -60,9 +63,10 @@ class Predictions:
         return {"masked": masked, "classes": classes, "value": reading.value}
 
     @cached_property
-    def _tokenizer(self) -> Any:
+    def _tokenizer(self) -> PreTrainedTokenizerBase:
         # A copy: a tokenizer changes its settings while it works, so two threads cannot share it.
-        return copy.deepcopy(self._reader.encoder.tokenizer)
+        own: PreTrainedTokenizerBase = copy.deepcopy(self._reader.encoder.tokenizer)
+        return own
 
     def _name(self, token: int) -> str:
         piece = self._tokenizer.convert_ids_to_tokens(token)

@@ -17,8 +17,11 @@ from bertology.server.views import Changes, Shown
 from bertology.server.working import Kept, Worker
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from bertology.model.encoder import Encoder
     from bertology.model.interventions import Intervention
+    from bertology.model.trace import Trace
 
 __all__ = ["MEANS_OVER", "NEXT", "ModelReader", "Reading"]
 
@@ -133,7 +136,7 @@ class ModelReader:
             )
 
     @cached_property
-    def head_means(self) -> Any:
+    def head_means(self) -> Tensor:
         """The mean output of each head. Called on the worker's thread only."""
         from bertology.data.loading import load_corpus
 
@@ -159,7 +162,7 @@ class ModelReader:
             sentence,
             maps,
             hidden,
-            self._classes(trace.output, len(sentence.texts)),
+            self._classes(trace, len(sentence.texts)),
             self._value(trace),
         )
 
@@ -185,23 +188,23 @@ class ModelReader:
             found.append(ZeroDimensions(changes.dimensions))
         return found
 
-    def _classes(self, output: Any, texts: int) -> tuple[float, ...] | None:
+    def _classes(self, trace: Trace, texts: int) -> tuple[float, ...] | None:
         if self.labels is None:
             return None
         if self.labels is NEXT:
             if texts == 1:
                 return None  # the next-sentence head was trained on pairs only
-            logits = output.seq_relationship_logits
+            logits = trace.output.seq_relationship_logits
         else:
-            logits = output.logits
+            logits = trace.output.logits
         scores = logits[0].float()
         shares = scores.sigmoid() if self.several_labels else scores.softmax(-1)
         return tuple(self._finite(shares).tolist())
 
-    def _value(self, trace: Any) -> float | None:
+    def _value(self, trace: Trace) -> float | None:
         return float(self._finite(trace.logits.float()).item()) if self.gives_value else None
 
-    def _finite(self, answers: Any) -> Floats:
+    def _finite(self, answers: Tensor) -> Floats:
         found: Floats = answers.cpu().numpy()
         if not np.isfinite(found).all():
             raise ModelError(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -39,7 +38,7 @@ class WordRelation:
     """Something to look for between words."""
 
     title: str
-    rank: Callable[[Sentence, Maps, AnnotatedText, Any], Ranking]
+    rank: Callable[[Sentence, Maps, AnnotatedText, object], Ranking]
 
 
 def tagged(text: str, pair: str | None) -> AnnotatedText:
@@ -54,7 +53,7 @@ def tagged(text: str, pair: str | None) -> AnnotatedText:
 def _linking(name: str, *, reverse: bool = False) -> Callable[..., Ranking]:
     """Heads that attend from one end of a link to the other."""
 
-    def rank(sentence: Sentence, maps: Maps, known: AnnotatedText, tokenizer: Any) -> Ranking:
+    def rank(sentence: Sentence, maps: Maps, known: AnnotatedText, tokenizer: object) -> Ranking:
         from bertology.model.reducers.map_scores import attention_along
 
         alignment = _words(sentence, known.example).alignment
@@ -75,7 +74,7 @@ def _linking(name: str, *, reverse: bool = False) -> Callable[..., Ranking]:
 def _toward(kind: TokenClass) -> Callable[..., Ranking]:
     """Heads that attend from any word to words of a class."""
 
-    def rank(sentence: Sentence, maps: Maps, known: AnnotatedText, tokenizer: Any) -> Ranking:
+    def rank(sentence: Sentence, maps: Maps, known: AnnotatedText, tokenizer: object) -> Ranking:
         from bertology.model.reducers.map_scores import attention_to
 
         masks = class_masks(_words(sentence, known.example), Specials.of(tokenizer))

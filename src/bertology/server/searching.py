@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from bertology.data.corpus import Field
 from bertology.errors import UnknownNameError
 from bertology.server.patterns import PATTERNS
@@ -37,7 +35,7 @@ class Searching:
             reader.worker, lambda texts: tagged(*texts), size=lambda _: 1, room=_KEPT
         )
 
-    def answer(self, question: SearchQuestion) -> dict[str, Any]:
+    def answer(self, question: SearchQuestion) -> dict[str, object]:
         """All heads, the best first."""
         query = question.query
         if query.kind == "similar":

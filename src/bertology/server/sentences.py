@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bertology.data.words.alignment import Alignment, Encoding, align, units
 from bertology.data.words.treebank_words import treebank_words
 from bertology.errors import BertologyError, CapabilityError, DataError
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from bertology.model.batch import Batch
     from bertology.model.encoder import Encoder
     from bertology.server.views import Shown
@@ -148,7 +150,7 @@ def _check_masked(encoder: Encoder, masked: tuple[int, ...], sides: tuple[int | 
             raise BertologyError(f"Token {position} is a special one, which cannot be hidden.")
 
 
-def _hidden(encoder: Encoder, ids: Any) -> tuple[int, ...]:
+def _hidden(encoder: Encoder, ids: Tensor) -> tuple[int, ...]:
     mask = encoder.tokenizer.mask_token_id
     row: list[int] = ids[0].tolist()
     return tuple(i for i, token in enumerate(row) if token == mask)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 from bertology.data import catalog
 from bertology.data.corpus import Corpus, Example, Field
@@ -59,7 +58,7 @@ class TaskExamples:
                 self._loaded[name] = load_corpus(name, limit=_KEPT, root=self.root)
             return self._loaded[name]
 
-    def example(self, name: str, number: int) -> dict[str, Any]:
+    def example(self, name: str, number: int) -> dict[str, object]:
         """One example, counted from 0."""
         corpus = self.corpus(name)
         if not 0 <= number < len(corpus):

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from bertology.errors import BertologyError
 
@@ -105,7 +105,7 @@ class Kept(Generic[Key, Value]):
         with self._lock:
             return sum(self._sizes.values())
 
-    def _account(self, key: Key, done: Future[Any]) -> None:
+    def _account(self, key: Key, done: Future[Value]) -> None:
         with self._lock:
             if done.cancelled() or done.exception() is not None:
                 self._made.pop(key, None)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from bertology.reproduce.judged import JudgedClaim
 from bertology.reproduce.paper import Exhibit, TextTable
@@ -50,7 +49,7 @@ def as_json(report: ReproductionReport) -> str:
     return json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _claim(judged: JudgedClaim) -> dict[str, Any]:
+def _claim(judged: JudgedClaim) -> dict[str, object]:
     claim = judged.claim
     return {
         "id": claim.id,
@@ -62,7 +61,7 @@ def _claim(judged: JudgedClaim) -> dict[str, Any]:
     }
 
 
-def verdict_record(title: str, verdict: Verdict) -> dict[str, Any]:
+def verdict_record(title: str, verdict: Verdict) -> dict[str, object]:
     """A verdict for other programs; NaN is None."""
     e = verdict.estimate
     numbers = (

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 from datetime import UTC, datetime
-from typing import Any
 
 from bertology.reproduce.judged import JudgedClaim
 from bertology.reproduce.render.summary import verdict_record
@@ -23,7 +22,7 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def as_json(found: Verification, *, model: dict[str, Any], command: str | None) -> str:
+def as_json(found: Verification, *, model: dict[str, object], command: str | None) -> str:
     """Claims with all their verdicts, what was left out, and the command and versions used."""
     record = {
         "schema_version": SCHEMA_VERSION,
@@ -60,7 +59,7 @@ def as_csv(found: Verification) -> str:
     return text.getvalue()
 
 
-def _claim(found: Verification, judged: JudgedClaim) -> dict[str, Any]:
+def _claim(found: Verification, judged: JudgedClaim) -> dict[str, object]:
     claim = judged.claim
     return {
         "id": claim.id,
@@ -78,7 +77,7 @@ def _claim(found: Verification, judged: JudgedClaim) -> dict[str, Any]:
     }
 
 
-def _verdicts(found: Verification, judged: JudgedClaim) -> list[dict[str, Any]]:
+def _verdicts(found: Verification, judged: JudgedClaim) -> list[dict[str, object]]:
     rows = []
     for title, verdict in judged.verdicts:
         result = found.result_of(judged.claim, title)
