@@ -66,7 +66,7 @@ def test_maps_are_labelled_by_keyboard(address: str, labels: Path, tmp_path: Pat
         ready(browser, "Labelled block. 2 of 4")
         assert browser.evaluate("document.activeElement.dataset.label") == "block"
         browser.press("u")
-        ready(browser, "Back to the map before. 1 of 4")
+        ready(browser, "Back to the previous map. 1 of 4")
         assert [x.label for x in read_labels(labels)] == ["vertical"]
         browser.press("2")
         ready(browser, "2 of 4")

@@ -240,7 +240,7 @@ def test_a_head_like_all_others_does_not_stand_out(toy_store: Store, tmp_path: P
             "[...document.querySelectorAll('#panel table.scores tbody tr')].map(r => r.textContent)"
         )
         told = next(row for row in rows if "Gain" in row and "same" in row)
-        assert "all alike" in told
+        assert "all equal" in told
         assert "highest" not in told
         assert "lowest" not in told
         own = next(row for row in rows if "Gain" in row and "plain" in row)
@@ -248,7 +248,7 @@ def test_a_head_like_all_others_does_not_stand_out(toy_store: Store, tmp_path: P
         choose(browser, "#of", option(browser, "#of", "same"))
         over = "new Event('mouseover', {bubbles: true})"
         browser.evaluate(f"{CELL.format(1)}.dispatchEvent({over})")
-        assert "All heads are alike." in text_of(browser, "#readout")
+        assert "All heads are equal." in text_of(browser, "#readout")
         assert browser.complaints == []
 
 

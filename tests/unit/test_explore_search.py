@@ -103,7 +103,7 @@ def test_classes_of_words(client: TestClient, asked: list[str]) -> None:
     assert by_head(found)[1, 2] == pytest.approx(np.mean(rows), abs=0.01)
     nothing = search(client, view_of(f"{TEXT}   "), kind="relation", name="to-negation")
     assert nothing["heads"] == []
-    assert nothing["found"] == "There is no negation here, by somebody."
+    assert nothing["found"] == "There is no negation in this text, by somebody."
 
 
 def test_annotation_of_the_corpus_is_preferred(client: TestClient, asked: list[str]) -> None:

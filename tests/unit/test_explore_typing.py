@@ -218,5 +218,5 @@ def test_a_picture_of_lines_says_what_a_full_line_is(address: str, browser: Brow
         f"linesPicture({flat}, 'x', 1, null).shapes.map(s => s.value ?? '').join(' '))"
     )
     said = browser.evaluate(script)
-    assert "A full line is 100.0 %" in said
+    assert "A line of full strength is 100.0 %" in said
     assert "strongest" not in said

@@ -1,1 +1,1 @@
-"""Pages in the browser, served by this machine to this machine only."""
+"""Pages in the browser; only this machine can open them."""

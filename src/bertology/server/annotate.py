@@ -1,4 +1,4 @@
-"""The page on which attention maps are labelled by eye: its routes."""
+"""The routes of the page on which people label attention maps."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ ANNOTATE_PAGES = {
     "/static/server.js": "server.js",
     "/static/icon.svg": "icon.svg",
 }
-_AHEAD = 8  # maps that are computed before they are asked for
+_AHEAD = 8  # maps that are computed before the page asks for them
 
 
 class _Strict(BaseModel):
-    """Exactly these keys, of exactly these types: no text is taken for a number."""
+    """Exactly these keys, of exactly these types: a text is never read as a number."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
@@ -59,9 +59,9 @@ def annotate_app(labelling: Labelling, encoder: Encoder, *, port: int) -> FastAP
 
 
 def annotate_routes(labelling: Labelling, pictures: MapPictures) -> APIRouter:
-    """What the labelling page asks, here and in the explorer.
+    """The routes of the labelling page, here and in the explorer.
 
-    Plain functions, not coroutines: FastAPI runs them in threads, so none blocks another.
+    Plain functions, not coroutines: FastAPI runs them in threads, so they do not block each other.
     """
     router = APIRouter(prefix="/annotate/api")
 
@@ -102,7 +102,7 @@ def annotate_routes(labelling: Labelling, pictures: MapPictures) -> APIRouter:
 
 
 def summary_of(labels: list[MapLabel]) -> dict[str, object]:
-    """How many labels each coder gave, and how any two agree; plain values."""
+    """How many labels each coder gave, and how well any two coders agree; plain values."""
     coders = sorted({label.coder for label in labels})
     counts = {coder: dict.fromkeys(MAP_TYPES, 0) for coder in coders}
     for label in labels:

@@ -1,9 +1,10 @@
-"""The application under every page: who may ask, how much, and what the browser may load.
+"""The application behind every page: which requests are allowed, and what the browser may load.
 
-It listens on 127.0.0.1, but that alone keeps nobody out: any web page may send requests there,
-and a name that first led to the page's own server and then to 127.0.0.1 (DNS rebinding) would
-let it read the answers. So requests must name this machine as their host, and those that come
-from a page must come from ours. Files are served by a fixed list, never by a path from outside.
+It listens on 127.0.0.1, but this is not enough: any web page in the browser may send requests
+there. With a host name that first leads to another server and then to 127.0.0.1 (DNS rebinding),
+that page could also read the answers. So requests must name this machine as their host, and
+requests from a page must come from ours. Files are served from a fixed list, never from a path
+that a request names.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from bertology.server.working import BusyError
 __all__ = ["MAX_BODY", "make_app"]
 
 MAX_BODY = 4096
-"""The most bytes a request may carry, unless an application says otherwise."""
+"""The largest size of a request in bytes, unless an application sets another."""
 
 _STATIC = Path(__file__).parent / "static"
 _TYPES = {
@@ -46,7 +47,7 @@ _HEADERS = {
 }
 _READING = {"GET", "HEAD"}
 _USUAL_PORT = 80  # browsers leave it out of a host's name
-_TOLD = 5  # mistakes of one request
+_TOLD = 5  # errors in one request that are reported
 
 
 def make_app(
@@ -59,8 +60,8 @@ def make_app(
 ) -> FastAPI:
     """An application of these routes and pages: address -> file in `static/`.
 
-    `port` is the one that the browser's requests will name; `max_body` is how many bytes they may
-    carry; `on_close` is called at the end.
+    `port` is the one that the browser's requests will name; `max_body` is the largest size of a
+    request in bytes; `on_close` is called at the end.
     """
 
     @asynccontextmanager
@@ -68,7 +69,7 @@ def make_app(
         yield
         on_close()
 
-    # Without FastAPI's own pages: they load scripts from elsewhere.
+    # Without FastAPI's own pages: they load scripts from other servers.
     app = FastAPI(
         docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False, lifespan=life
     )
@@ -101,7 +102,8 @@ def _say_error(_: Request, error: Exception) -> Response:
 
 def _say_invalid(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    # What was sent is not sent back: it may be anything, and of any length; so may its keys.
+    # The values that were sent are not sent back: they may be anything, of any length. The same is
+    # true of their keys, which are cut.
     wrong = [f"{_place(e['loc'])}: {e['msg']}" for e in error.errors()[:_TOLD]]
     return JSONResponse({"error": "; ".join(wrong), "hint": None}, status_code=422)
 
@@ -146,7 +148,7 @@ class Guard:
         refusal = self._refusal(str(scope["method"]), Headers(scope=scope))
         body = b"" if refusal else await _read(receive, self.max_body)
         if body is None:
-            refusal = (413, f"A request may carry {self.max_body:,} bytes at most.")
+            refusal = (413, f"A request may have {self.max_body:,} bytes at most.")
         if refusal is not None:
             status, text = refusal
             answer = JSONResponse({"error": text, "hint": None}, status_code=status)
@@ -160,7 +162,7 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and origin not in self.origins:
             return 403, "Another site may not use this page."
-        # A link from elsewhere may open a page, but nothing else of another site gets in.
+        # A link on another site may open a page, but no other request of another site is allowed.
         site = headers.get("sec-fetch-site", "none")
         if site not in ("none", "same-origin") and headers.get("sec-fetch-mode") != "navigate":
             return 403, "Another site may not use this page."
@@ -172,7 +174,7 @@ class Guard:
 
 
 async def _read(receive: Receive, most: int) -> bytes | None:
-    """The whole body; None if there is too much of it, whatever its headers say."""
+    """The whole body; None if it is too long, whatever its headers say."""
     body = bytearray()
     while True:
         message = await receive()
@@ -186,7 +188,7 @@ async def _read(receive: Receive, most: int) -> bytes | None:
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """Gives the body that was read already, then whatever else comes."""
+    """Gives the body, which was read already, and then all further messages."""
     given = False
 
     async def replay() -> Message:

@@ -1,6 +1,6 @@
-"""The explorer: what its page asks, and who answers.
+"""The explorer: its routes, and what each of them answers.
 
-The server keeps no state of a user's view: every question brings it along, and what is switched
+The server does not store what a user looks at: every question contains it, and what is switched
 off is an argument of one run. So users cannot disturb each other.
 """
 
@@ -46,10 +46,10 @@ if TYPE_CHECKING:
 __all__ = ["EXPLORE_MAX_BODY", "EXPLORE_PAGES", "explore_app"]
 
 EXPLORE_MAX_BODY = 64 * 1024
-"""Room for the longest text, twice escaped, with every head of a large model off."""
+"""Enough for the longest text, escaped twice, with every head of a large model switched off."""
 
 _STATIC = Path(__file__).parent / "static"
-_NOBODY_WAITS = 499  # as web servers log a request whose sender has gone
+_NOBODY_WAITS = 499  # the code of web servers for a request whose sender has gone
 EXPLORE_PAGES: Mapping[str, str] = {
     "/": "explore/index.html",
     "/static/look.css": "look.css",
@@ -152,7 +152,7 @@ def _routes(reader: ModelReader, examples: TaskExamples, *, labels: bool) -> API
     def write_python(question: PythonQuestion) -> JSONResponse:
         layer, head = question.layer, question.head
         if (layer is None) != (head is None):
-            raise BertologyError("A head has a layer and a number; give both, or neither.")
+            raise BertologyError("Give both the layer and the head, or neither.")
         if layer is not None and head is not None:
             reader.check_head(layer, head)
         return JSONResponse({"code": python_code(reader, question.view, layer, head)})
@@ -165,7 +165,7 @@ def _binary(content: bytes) -> Response:
 
 
 def _about(reader: ModelReader, examples: TaskExamples) -> dict[str, object]:
-    """The model, what can be asked of it, and what there is to begin with."""
+    """The model, what it can do, and the examples to begin with."""
     encoder = reader.encoder
     shape, main = encoder.shape, encoder.family.main_stack
     gone = [

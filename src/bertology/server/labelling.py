@@ -19,7 +19,7 @@ class Labelling:
     def __init__(
         self, plan: Sequence[MapRecipe], path: str | Path, *, annotator: str, turn: int
     ) -> None:
-        """Go on where `annotator` stopped in this pass; a label that fits no map is left alone."""
+        """Continue where `annotator` stopped in this pass; labels of other maps are ignored."""
         if not annotator.strip():
             raise ParameterError("annotator", "annotate", "not be empty", annotator)
         self.plan, self.annotator, self.turn = list(plan), annotator, turn
@@ -31,12 +31,12 @@ class Labelling:
         self._done: list[tuple[int, MapLabel | None]] = [
             (numbers[label.recipe.key], label) for label in own if label.recipe.key in numbers
         ]
-        # Undone maps come next, though others may have been left out before them.
+        # Undone maps are shown next, before all maps that were not seen yet.
         self._undone: list[int] = []
 
     @property
     def current(self) -> int | None:
-        """The number of the map to label now; None when all have been seen."""
+        """The number of the map to label now; None if all maps have been seen."""
         with self._lock:
             return next(self._left(), None)
 
@@ -46,7 +46,7 @@ class Labelling:
             return [self.plan[number] for number in islice(self._left(), count)]
 
     def label(self, number: int, label: str) -> None:
-        """Say what the current map is, and keep it."""
+        """Label the current map, and write the label to the file."""
         with self._lock:
             self._check_current(number)
             made = MapLabel(self.plan[number], label, self.annotator, self.turn)
@@ -54,15 +54,15 @@ class Labelling:
             self._finish(number, made)
 
     def skip(self, number: int) -> None:
-        """Leave the current map for the next time."""
+        """Leave out the current map; the same command shows it again next time."""
         with self._lock:
             self._check_current(number)
             self._finish(number, None)
 
     def undo(self) -> None:
-        """Back to the map before; its label is taken out of the file.
+        """Back to the previous map; its label is removed from the file.
 
-        Where somebody else has written behind it, it stays until another label overrules it.
+        If somebody else has added labels after it, it stays until a newer label replaces it.
         """
         with self._lock:
             if not self._done:
@@ -74,7 +74,7 @@ class Labelling:
             self._undone.append(number)
 
     def state(self) -> dict[str, object]:
-        """Where things stand, for the page."""
+        """The state of the work, for the page."""
         with self._lock:
             labels = sum(label is not None for _, label in self._done)
             return {
@@ -90,7 +90,7 @@ class Labelling:
             }
 
     def recipe(self, number: int) -> MapRecipe:
-        """The map called `number`; refused where there is none."""
+        """The map with this number; an error if there is none."""
         if not 0 <= number < len(self.plan):
             raise BertologyError(f"There is no map {number}.")
         return self.plan[number]
@@ -106,7 +106,7 @@ class Labelling:
             self._undone.pop()
 
     def _check_current(self, number: int) -> None:
-        # A second tab, or a key pressed twice, must not label a map that nobody looked at.
+        # A second tab, or a key pressed twice, must not label a map that nobody has seen.
         if number != self.current:
             raise BertologyError(
                 f"Map {number} is not the one to label now.", hint="Reload the page."

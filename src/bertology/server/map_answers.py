@@ -1,4 +1,4 @@
-"""Maps as the page is sent them: a short description in JSON, then a byte for each weight."""
+"""Maps as they are sent to the page: a short description in JSON, then a byte for each weight."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from bertology.server.reading import Reading
 __all__ = ["described", "maps_at", "pack", "single"]
 
 Floats = NDArray[np.floating]
-_WORD = 4  # JavaScript reads the weights in place only where a multiple of this begins
+_WORD = 4  # bytes; the weights must begin at a multiple, so that JavaScript reads them in place
 
 
 def maps_at(reading: Reading, maps: Floats, level: str) -> Floats:
     """The maps between pieces, or between words."""
     if level == "pieces":
         return maps
-    assert reading.sentence.units  # refuses where no words are known
+    assert reading.sentence.units  # raises an error if no words are known
     assert reading.sentence.alignment is not None
     return pool(maps, reading.sentence.alignment, special=True)
 
 
 def described(reading: Reading, level: str) -> dict[str, object]:
-    """What the rows and columns of the maps are."""
+    """The tokens of the rows and columns of the maps."""
     sentence = reading.sentence
     alignment = sentence.alignment
     if level == "pieces":
@@ -72,6 +72,6 @@ def pack(about: dict[str, object], maps: Floats) -> bytes:
 
 
 def single(about: dict[str, object], weights: Floats) -> dict[str, object]:
-    """One map in full, with the precision of the labelling page's."""
+    """One map in 16 bits for each weight, as on the labelling page."""
     packed, peak = in_16_bits(weights)
     return {**about, "weights": packed, "peak": peak}

@@ -1,4 +1,4 @@
-"""Attention maps as the page draws them, computed ahead in a thread of their own."""
+"""Attention maps for the labelling page, computed in advance in a separate thread."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KEPT = 32  # pictures; the longest have 512 tokens and take under a megabyte
 
 @dataclass(frozen=True)
 class MapPicture:
-    """One map: rows are the tokens that look, columns those that are looked at."""
+    """One map: rows are the tokens that attend, columns the tokens they attend to."""
 
     tokens: tuple[str, ...]
     weights: str
@@ -37,7 +37,7 @@ class MapPicture:
     """The first token of the second text, if there is one."""
 
     def as_json(self) -> dict[str, object]:
-        """What the page is sent. It does not say which layer and head it is: that would bias."""
+        """As it is sent to the page, without layer and head: they would bias the annotator."""
         return asdict(self)
 
 
@@ -67,7 +67,7 @@ def _boundary(batch: Batch) -> int | None:
 
 
 class MapPictures:
-    """Pictures by recipe; one thread makes them, so that the page never waits for two."""
+    """Pictures by recipe; one thread makes them, one after the other."""
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
@@ -76,7 +76,7 @@ class MapPictures:
         self._lock = Lock()
 
     def get(self, recipe: MapRecipe) -> MapPicture:
-        """The picture, waited for if need be; a failure is raised here, and tried anew later."""
+        """The picture, once it is made; an error is raised here, and the next call tries again."""
         future = self._ask(recipe)
         try:
             return future.result()
@@ -86,12 +86,12 @@ class MapPictures:
             raise
 
     def prepare(self, recipes: Iterable[MapRecipe]) -> None:
-        """Begin to make these, in this order."""
+        """Start to make these pictures, in this order."""
         for recipe in recipes:
             self._ask(recipe)
 
     def close(self) -> None:
-        """Drop what has not been begun."""
+        """Stop; pictures that were not started are not made."""
         self._worker.shutdown(wait=True, cancel_futures=True)
 
     def _ask(self, recipe: MapRecipe) -> Future[MapPicture]:

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ["MEAN_CELLS", "MOST_MEANS", "mean_maps"]
 
-MEAN_CELLS = 24  # stretches that a text is cut into
+MEAN_CELLS = 24  # a text is cut into so many parts
 MOST_MEANS = 4
-"""Means that are made at once: each of them delays the other questions by one pass."""
+"""How many means are computed at once: each delays other questions by one pass of the model."""
 
 
 async def mean_maps(
@@ -35,8 +35,9 @@ async def mean_maps(
 ) -> bytes | None:
     """The mean maps, packed like all maps of a view; None if nobody waits for them any more.
 
-    Texts that are too long are passed over. Every example is a piece of work of its own, so that
-    others have their turn in between. Waiting takes no thread: those are for short questions.
+    Texts that are too long are left out. Every example is a separate task for the worker, so that
+    other questions are answered in between. Waiting uses no thread: short questions
+    need the threads.
     """
     from bertology.model.reducers.mean_maps import RelativeMaps
 

@@ -1,4 +1,4 @@
-"""Dimensions of the residual stream that stand out, as the page lists them."""
+"""Outlier dimensions of the residual stream, as the page lists them."""
 
 from __future__ import annotations
 

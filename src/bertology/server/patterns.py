@@ -1,4 +1,4 @@
-"""What a head may do whatever the words mean: look back, at [SEP], at few tokens or at many."""
+"""Patterns that do not depend on words: attention to the token before, to [SEP], to few tokens."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _MOST_NAMED = 8  # tokens
 
 
 class Pattern(Protocol):
-    """Something to look for in maps."""
+    """A pattern to look for in maps."""
 
     @property
     def title(self) -> str:
-        """As the page's menu has it."""
+        """The name in the page's menu."""
 
     def __call__(self, sentence: Sentence, maps: Maps, tokenizer: object) -> Ranking:
-        """How much each head does it in this sentence."""
+        """How strongly each head shows the pattern in this sentence."""
 
 
 @dataclass(frozen=True)
 class _Targets:
-    """A pattern that is a set of (query, key) pairs."""
+    """A pattern that is a set of pairs (query, key)."""
 
     title: str
     find: Callable[[Sentence, object], Mask]  # (T, T)
@@ -86,7 +86,7 @@ def _offset(by: int) -> Callable[[Sentence, object], Mask]:
 
 
 def _special(*names: str) -> Callable[[Sentence, object], Mask]:
-    """To the special tokens that the tokenizer calls so, whatever they look like."""
+    """Attention to special tokens, by the names that the tokenizer has for them."""
 
     def find(sentence: Sentence, tokenizer: object) -> Mask:
         wanted = {getattr(tokenizer, name, None) for name in names} - {None}
@@ -107,8 +107,8 @@ def _hidden(sentence: Sentence, tokenizer: object) -> Mask:
 
 
 PATTERNS: dict[str, Pattern] = {
-    "previous": _Targets("the token before", _offset(-1), "{n} tokens that have one before", ""),
-    "next": _Targets("the token after", _offset(1), "{n} tokens that have one after", ""),
+    "previous": _Targets("the token before", _offset(-1), "{n} tokens, all but the first", ""),
+    "next": _Targets("the token after", _offset(1), "{n} tokens, all but the last", ""),
     "self": _Targets("the token itself", _offset(0), "{n} tokens", ""),
     "first": _Targets(
         "the token that opens the text, [CLS]",

@@ -1,4 +1,4 @@
-"""What the model predicts before and after parts are switched off, as the page gets it."""
+"""Predictions before and after parts are switched off, as they are sent to the page."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Predictions:
         self._reader = reader
 
     def of(self, shown: Shown, top: int) -> dict[str, object]:
-        """Before and, where something is off, after. Both list the same tokens."""
+        """Predictions before and, if something is off, after. Both list the same tokens."""
         self._reader.check_answers()
         asked = [self._reader.begin(shown.intact)]
         if shown.changes:
@@ -39,7 +39,7 @@ class Predictions:
         return 0 if reading.hidden is None else len(reading.hidden)
 
     def _listed(self, readings: list[Reading], place: int, top: int) -> set[int]:
-        """The tokens that are among the likeliest of any reading."""
+        """The tokens that are among the most probable of any reading."""
         found: set[int] = set()
         for reading in readings:
             assert reading.hidden is not None

@@ -1,4 +1,4 @@
-"""A view as lines of Python that give the same numbers."""
+"""The view as lines of Python that give the same numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["python_code"]
 
 
 def python_code(reader: ModelReader, view: View, layer: int | None, head: int | None) -> str:
-    """Lines to paste. With a layer and a head `attention` is that map, else all of them."""
+    """Lines to copy. With a layer and a head, `attention` is that map, else all maps."""
     sentence = reader.read(view.shown).sentence
     words = view.level == "words"
     lines = ["import bertology as bt"]
@@ -39,7 +39,7 @@ def _input(view: View) -> list[str]:
 
 
 def _off(reader: ModelReader, changes: Changes) -> list[str]:
-    """`off`, where something is; and then the run."""
+    """The list `off`, if something is switched off, and the run."""
     record = ', record="layer.*.head.*.pattern"' if reader.shows_maps else ""
     if not changes:
         return [f"trace = encoder.run(batch{record})"]

@@ -37,7 +37,7 @@ _ROOM = 64 * 2**20  # bytes of readings that are kept
 
 @dataclass(frozen=True)
 class Reading:
-    """What came of one pass."""
+    """The result of one pass."""
 
     sentence: Sentence
     maps: Floats | None  # (layers, heads, queries, keys); NaN where a head was pruned
@@ -47,7 +47,7 @@ class Reading:
 
     @property
     def size(self) -> int:
-        """In bytes, nearly."""
+        """About so many bytes."""
         arrays = (self.maps, self.hidden)
         return 4096 + sum(0 if a is None else a.nbytes for a in arrays)
 
@@ -63,15 +63,15 @@ class ModelReader:
         )
 
     def begin(self, shown: Shown) -> Future[Reading]:
-        """Ask for a reading, without waiting for it."""
+        """Start a reading, without waiting for it."""
         return self._kept.begin(shown)
 
     def read(self, shown: Shown) -> Reading:
-        """A reading, waited for."""
+        """Wait for a reading and return it."""
         return self._kept.get(shown)
 
     def maps(self, reading: Reading) -> Floats:
-        """The maps of a reading; refused where the model does not show them."""
+        """The maps of a reading; an error if the model does not give them."""
         if reading.maps is None:
             self.encoder.require("patterns")
         assert reading.maps is not None
@@ -85,18 +85,18 @@ class ModelReader:
 
     @cached_property
     def shows_maps(self) -> bool:
-        """Whether attention can be seen."""
+        """Whether the model gives attention maps."""
         return "patterns" in self.encoder.capabilities
 
     @cached_property
     def fills(self) -> bool:
-        """Whether hidden words can be read."""
+        """Whether the model can predict hidden words."""
         mask = self.encoder.tokenizer.mask_token_id
         return "masked-lm" in self.encoder.capabilities and mask is not None
 
     @cached_property
     def labels(self) -> tuple[str, ...] | None:
-        """The names of the classes; None where there are none."""
+        """The names of the classes; None if there are none."""
         if self.encoder.head == "pretraining" and self._judges_pairs:
             return NEXT
         if self.encoder.head != "classification" or self.encoder.config.num_labels < 2:
@@ -122,12 +122,12 @@ class ModelReader:
 
     @cached_property
     def takes_pairs(self) -> bool:
-        """Whether it was fine-tuned on pairs; only our own models tell."""
+        """Whether it was fine-tuned on pairs of texts; known only for our own models."""
         is_classifier = self.encoder.head == "classification"
         return is_classifier and is_about_pairs(_record_of(self.encoder.name).get("task"))
 
     def check_answers(self) -> None:
-        """Refuse where the model has no head that predicts anything."""
+        """Raise an error if the model has no head that predicts anything."""
         if not self.fills and self.labels is None and not self.gives_value:
             raise CapabilityError(
                 f"{self.encoder.name!r} has neither a head for hidden words nor a classifier, so "
@@ -167,7 +167,7 @@ class ModelReader:
         )
 
     def interventions(self, changes: Changes) -> list[Intervention]:
-        """What is switched off, as interventions for one run; each refuses what the model lacks."""
+        """What is switched off, as interventions for one run; they check what the model has."""
         from bertology.model.interventions import (
             MeanHead,
             SkipLayer,
@@ -214,7 +214,7 @@ class ModelReader:
         return found
 
     def check_head(self, layer: int, head: int) -> None:
-        """Refuse a head that the model does not have."""
+        """Raise an error if the model does not have this head."""
         from bertology.model.interventions import check_heads
 
         check_heads([(layer, head)], self.encoder, None)

@@ -1,4 +1,4 @@
-"""Links between the words of the shown text: annotated where that is known, else tagged."""
+"""Relations between the words of the shown text: from its annotation, or else from the tagger."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_WORDS = 12  # that are named
 
 @dataclass(frozen=True)
 class AnnotatedText:
-    """An example with tags, or with a whole tree, and who annotated it."""
+    """An example with tags or with a syntax tree, and the source of its annotation."""
 
     example: Example
     by: str
@@ -35,7 +35,7 @@ class AnnotatedText:
 
 @dataclass(frozen=True)
 class WordRelation:
-    """Something to look for between words."""
+    """A relation between words to look for."""
 
     title: str
     rank: Callable[[Sentence, Maps, AnnotatedText, object], Ranking]
@@ -62,7 +62,7 @@ def _linking(name: str, *, reverse: bool = False) -> Callable[..., Ranking]:
         pieces = [(link, linked_pieces(alignment, link)) for link in links]
         complete = [(link, ends) for link, ends in pieces if all(ends)]
         if not complete:
-            return Ranking(None, f"None was found here, by {known.by}.")
+            return Ranking(None, f"None was found in this text by {known.by}.")
         written = [_written(sentence, alignment, link) for link, _ in complete]
         more = " …" if len(written) > _MOST_LINKS else ""
         found = f"{', '.join(written[:_MOST_LINKS])}{more} (by {known.by})"
@@ -80,10 +80,10 @@ def _toward(kind: TokenClass) -> Callable[..., Ranking]:
         masks = class_masks(_words(sentence, known.example), Specials.of(tokenizer))
         keys = masks[_KINDS.index(kind)]
         if not keys.any():
-            return Ranking(None, f"There is no {kind} here, by {known.by}.")
+            return Ranking(None, f"There is no {kind} in this text, by {known.by}.")
         targets = toward(keys, ~np.array(sentence.special))
         if not targets.any():
-            return Ranking(None, f"No other word looks at the only {kind} here.")
+            return Ranking(None, f"No other word can attend to the only {kind} here.")
         names = dict.fromkeys(sentence.originals[k] for k in np.flatnonzero(keys))
         found = f"from words to {', '.join(list(names)[:_MOST_WORDS])} (by {known.by})"
         return Ranking(attention_to(maps, targets), found)

@@ -1,4 +1,4 @@
-"""Which heads do this here? All heads, sorted by a relation, a pattern or a similarity."""
+"""The search for heads: all heads, sorted by a relation, a pattern or a similarity."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ class Searching:
 
 
 def _similar(maps: Maps, layer: int, head: int) -> Ranking:
-    """Maps like that of one head; the head itself comes first, with 1."""
+    """Heads with maps similar to that of one head; the head itself comes first, with 1."""
     from bertology.model.reducers.map_scores import similarity_to
 
-    found = f"maps like that of layer {layer}, head {head}"
+    found = f"maps similar to that of layer {layer}, head {head}"
     return Ranking(similarity_to(maps, layer, head), found, "cosine")

@@ -1,4 +1,4 @@
-"""A text as the model gets it: its pieces, its words, and which are hidden; or why it cannot."""
+"""A text as the model gets it: its pieces, its words, and which are hidden; with all checks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["CHARACTERS", "TOKENS", "Sentence", "encode", "most_tokens"]
 
 CHARACTERS = 4000  # both texts together
-TOKENS = 256  # all maps of a longer text would be many megabytes, and too small to see
+TOKENS = 256  # the maps of longer texts would be many megabytes, and too small to see
 
 
 @dataclass(frozen=True)
@@ -109,9 +109,9 @@ def _check_texts(texts: tuple[str, ...]) -> None:
     for text, name in zip(texts, ("text", "second text"), strict=False):
         if not text.strip():
             raise DataError(f"The {name} is empty.", hint="Write some words, or leave it out.")
-        # JSON may hold half of a pair of code units, which is no character.
+        # JSON may contain half of a surrogate pair, which is no character.
         if any("\ud800" <= c <= "\udfff" for c in text):
-            raise DataError(f"The {name} holds a lone surrogate, which is no character.")
+            raise DataError(f"The {name} contains half of a surrogate pair: no character.")
     long = sum(map(len, texts))
     if long > CHARACTERS:
         raise DataError(

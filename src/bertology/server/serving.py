@@ -1,4 +1,4 @@
-"""From an application to a page in the browser."""
+"""Serves an application on this machine, and opens its page in the browser."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 __all__ = ["address_of", "check_extra", "claim_port", "serve"]
 
-_HOST = "127.0.0.1"  # nobody else's machine can reach it there
+_HOST = "127.0.0.1"  # other machines cannot reach it
 
 
 def check_extra(needed_for: str) -> None:
-    """Refuse at once where the libraries that serve pages are not installed."""
+    """Raise an error if the libraries that serve pages are not installed."""
     try:
         import fastapi  # noqa: F401
         import uvicorn  # noqa: F401
@@ -28,8 +28,8 @@ def check_extra(needed_for: str) -> None:
 
 
 def claim_port(port: int) -> socket.socket:
-    """A socket that listens on this machine only; port 0 takes any free one."""
-    # asyncio sends at once only where a socket says that it is TCP; else small answers wait 40 ms.
+    """A socket that listens on this machine only; with port 0, on any free port."""
+    # asyncio sends at once only if the socket says that it is TCP; else small answers wait 40 ms.
     made = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -66,7 +66,7 @@ def serve(app: FastAPI, claimed: socket.socket, *, open_browser: bool = True) ->
     try:
         uvicorn.Server(settings).run(sockets=[claimed])
     except KeyboardInterrupt:
-        pass  # uvicorn has shut down and passes the signal on
+        pass  # uvicorn has shut down and raises the signal again
     finally:
         claimed.close()
 

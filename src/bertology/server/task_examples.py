@@ -1,4 +1,4 @@
-"""Sentences to start from: some of ours, and examples of the corpora that are on this machine."""
+"""Examples to begin with: some of ours, and examples of the corpora on this machine."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _KEPT = 200  # examples of each corpus
 
 
 def first_examples(*, pairs: bool) -> list[tuple[str, str | None]]:
-    """What the page opens with comes first: a pair, for models that learned from pairs."""
+    """Our examples; the page opens with the first. With `pairs`, pairs of texts come first."""
     return sorted(_FIRST_EXAMPLES, key=lambda texts: pairs and texts[1] is None)
 
 
 def is_about_pairs(task: str | None) -> bool:
-    """Whether the examples of a task of the catalogue are pairs."""
+    """Whether the examples of this task of the catalogue are pairs of texts."""
     tasks = (entry.task for entry in catalog.entries().values())
     return any(found.name == task and found.pair for found in tasks if found)
 
 
 class TaskExamples:
-    """Corpora by name; each is loaded when it is first asked for, and then kept."""
+    """Corpora by name; each is loaded when it is first needed, and then kept."""
 
     def __init__(self, root: Path | None = None) -> None:
         self.root = root
@@ -41,7 +41,7 @@ class TaskExamples:
         self._lock = Lock()
 
     def tasks(self) -> list[dict[str, str]]:
-        """What can be asked for: corpora whose files are here."""
+        """The corpora that can be chosen: those whose files are on this machine."""
         return [
             {"name": entry.name, "title": entry.title}
             for entry in catalog.entries().values()
@@ -63,7 +63,7 @@ class TaskExamples:
         corpus = self.corpus(name)
         if not 0 <= number < len(corpus):
             raise BertologyError(
-                f"There is no example {number}: {len(corpus)} are at hand, from 0 on."
+                f"There is no example {number}: there are {len(corpus)}, numbered from 0."
             )
         found = corpus[number]
         return {
@@ -76,7 +76,7 @@ class TaskExamples:
         }
 
     def find(self, text: str, pair: str | None) -> Example | None:
-        """The example with this very text, among those that somebody has looked at."""
+        """The example with exactly this text, among the corpora that are loaded."""
         with self._lock:
             corpora = list(self._loaded.values())
         every = (example for corpus in corpora for example in corpus)

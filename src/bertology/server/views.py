@@ -1,7 +1,7 @@
 """What the page may ask: exactly these keys, of exactly these types and sizes.
 
-A view is all that decides what the user sees. The page sends the whole view with every question,
-so the server keeps no state, and users cannot disturb each other.
+A view is everything that determines what the user sees. The page sends the whole view with every
+question, so the server keeps no state, and users cannot disturb each other.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class _Strict(BaseModel):
 
 
 class Off(_Strict):
-    """What is switched off; `how` is what becomes of heads."""
+    """What is switched off; `how` says what is done to heads."""
 
     heads: list[HeadNumbers] = Field(default=[], max_length=4096)
     layers: list[Number] = Field(default=[], max_length=256)
@@ -103,7 +103,7 @@ class ViewQuestion(_Strict):
 
 
 class MapQuestion(_Strict):
-    """One map, in full."""
+    """One map, in 16 bits for each weight."""
 
     view: View
     layer: Number
@@ -111,14 +111,14 @@ class MapQuestion(_Strict):
 
 
 class PredictQuestion(_Strict):
-    """What the model answers."""
+    """The predictions of the model."""
 
     view: View
     top: int = Field(default=10, ge=1, le=100)
 
 
 class OutlierQuestion(_Strict):
-    """Dimensions that stand out."""
+    """Outlier dimensions."""
 
     view: View
 
@@ -140,7 +140,7 @@ class _Similar(_Strict):
 
 
 class SearchQuestion(_Strict):
-    """Heads in the order of something."""
+    """All heads, sorted by what was asked."""
 
     view: View
     query: Annotated[_Relation | _Pattern | _Similar, Field(discriminator="kind")]

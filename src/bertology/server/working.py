@@ -23,11 +23,11 @@ _MOST_WAITING = 400  # requests; fifty users have two or three each
 
 
 class BusyError(BertologyError):
-    """More questions at once than will be answered in time."""
+    """Too many questions at once."""
 
 
 class Turnstile:
-    """Counts the requests that are inside, and lets in no more than `most`."""
+    """Counts the requests that wait for an answer, and allows at most `most`."""
 
     def __init__(self, most: int = _MOST_WAITING, *, what: str = "questions") -> None:
         self.most, self.what, self.inside = most, what, 0
@@ -56,16 +56,16 @@ class Worker:
         return self._thread.submit(work)
 
     def do(self, work: Callable[[], Value]) -> Value:
-        """Wait for its turn, and for what it gives."""
+        """Put `work` into the queue, and wait for its result."""
         return self.begin(work).result()
 
     def close(self) -> None:
-        """Drop what has not been begun."""
+        """Stop; work that was not started is dropped."""
         self._thread.shutdown(wait=True, cancel_futures=True)
 
 
 class Kept(Generic[Key, Value]):
-    """What a worker made of the last keys, as far as there is room for it.
+    """The answers for the last keys, as many as there is room for.
 
     If two ask for the same key at once, it is computed once. Failures are not kept.
     """
@@ -84,7 +84,7 @@ class Kept(Generic[Key, Value]):
         self._lock = Lock()
 
     def begin(self, key: Key) -> Future[Value]:
-        """The answer for `key`, made now or before."""
+        """The answer for `key`; computed now, unless it is kept."""
         with self._lock:
             future = self._made.get(key)
             if future is not None:
@@ -101,7 +101,7 @@ class Kept(Generic[Key, Value]):
 
     @property
     def held(self) -> int:
-        """How much room is taken."""
+        """The total size of the answers that are kept."""
         with self._lock:
             return sum(self._sizes.values())
 

@@ -1,4 +1,4 @@
-// Who labelled how much, and how well any two agree.
+// How many labels each annotator gave, and how well any two of them agree.
 
 import { get } from "./server.js";
 
@@ -7,7 +7,7 @@ const nameOf = (coder) => `${coder.annotator}, pass ${coder.pass}`;
 
 function element(name, text, attributes = {}) {
   const made = document.createElement(name);
-  made.textContent = text; // names are what people typed: text, never markup
+  made.textContent = text; // people typed these names, so they are set as text, never as HTML
   Object.entries(attributes).forEach(([key, value]) => made.setAttribute(key, value));
   return made;
 }
@@ -45,7 +45,7 @@ function showCoders({ coders, types }) {
 function showComparison({ first, second, maps, same, kappa, table: counts }, types) {
   const value = kappa
     ? `κ = ${kappa.value.toFixed(2)} [${kappa.low.toFixed(2)}, ${kappa.high.toFixed(2)}]`
-    : "κ is not defined, since both used one and the same type only";
+    : "κ is not defined: both gave all maps the same label";
   at("comparisons").append(
     element("h2", `${nameOf(first)} and ${nameOf(second)}`),
     element("p", `${value}; the same label for ${(100 * same).toFixed(0)} % of ${maps} maps.`),
@@ -61,7 +61,7 @@ try {
   const found = await get("/annotate/api/agreement");
   at("status").textContent = found.comparisons.length
     ? ""
-    : "There is nothing to compare yet: it takes two annotators, or two passes, with the same maps.";
+    : "There is nothing to compare yet: two annotators, or two passes, must label the same maps.";
   if (found.coders.length) showCoders(found);
   found.comparisons.forEach((comparison) => showComparison(comparison, found.types));
 } catch (error) {

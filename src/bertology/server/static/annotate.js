@@ -1,4 +1,5 @@
-// Map after map: show it, take a key or a click, go on. What is labelled is on disk at once.
+// Shows one map after the other and takes a key or a click for each. The server writes each label
+// to the file at once.
 
 import { AttentionMap } from "./attention-map.js";
 import { get, post } from "./server.js";
@@ -8,7 +9,7 @@ const buttons = [...at("types").querySelectorAll("button")];
 const map = new AttentionMap(at("map"), at("cell"));
 
 let state = null;
-let shown = null; // the number of the map that can be seen; only that one can be labelled
+let shown = null; // the number of the map on the page; only this one can be labelled
 let busy = true;
 
 function say(done) {
@@ -25,7 +26,7 @@ function complain(error) {
   at("trouble").hidden = !error;
 }
 
-// Not `disabled`: a button that is would lose the focus of whoever works with Tab and Enter.
+// Not `disabled`: a disabled button loses the focus, which users of the keyboard need.
 function mark() {
   at("work").setAttribute("aria-busy", busy);
   for (const button of [...buttons, at("skip")]) {
@@ -46,7 +47,7 @@ function showTexts({ text, text_b: second, boundary }) {
 function finish() {
   const left = state.skipped
     ? `${state.skipped} were skipped; the same command shows them again.`
-    : "Another pass in another order: the same command with a further --pass.";
+    : "For another pass, in another order, run the same command with the next number as --pass.";
   at("finished-text").textContent = `${state.labelled} of ${state.total} are labelled. ${left}`;
   at("finished-title").focus();
 }
@@ -66,7 +67,8 @@ async function showCurrent() {
   shown = found.number;
 }
 
-// Everything goes through here, one at a time: a key pressed meanwhile is not for the next map.
+// All actions go through here, one at a time. A key that is pressed while one runs is ignored: the
+// user has not seen the next map yet.
 async function proceed(step) {
   if (busy) return;
   busy = true;
@@ -104,7 +106,7 @@ function undo() {
   if (!state?.can_undo) return;
   proceed(async () => {
     state = await post("/annotate/api/undo", {});
-    return "Back to the map before.";
+    return "Back to the previous map.";
   });
 }
 

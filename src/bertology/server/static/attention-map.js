@@ -1,6 +1,6 @@
-// One attention map on a canvas: dark is more, the darkest cell is the map's own maximum.
+// One attention map on a canvas: darker is more; the darkest cell is the map's maximum.
 
-const SIDE = 1040; // pixels of the drawing, about; the page shows it smaller
+const SIDE = 1040; // about so many pixels; the page shows the drawing smaller
 const FULL = 65535; // what the server sends for the maximum
 const DARK = [11, 26, 56];
 const BOUNDARY = "#d55e00";
@@ -71,7 +71,7 @@ export class AttentionMap {
       context.stroke();
     }
     if (this.cell) {
-      const wide = Math.max(scale, 12); // cells of long texts are too small for a frame
+      const wide = Math.max(scale, 12); // the cells of long texts are too small for a frame
       const middle = (index) => (index + 0.5) * scale - wide / 2;
       context.setLineDash([]);
       context.strokeStyle = BOUNDARY;
@@ -90,7 +90,7 @@ export class AttentionMap {
     }
     const { tokens, weights, peak, size } = this.map;
     const weight = (weights[cell.row * size + cell.column] / FULL) * peak;
-    // textContent, never markup: tokens are whatever a text file held.
+    // textContent, never HTML: tokens come from text files and can be anything.
     this.caption.textContent =
       `${tokens[cell.row]} → ${tokens[cell.column]}: ${weight.toFixed(3)} ` +
       `(row ${cell.row + 1}, column ${cell.column + 1} of ${size})`;

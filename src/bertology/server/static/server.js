@@ -1,10 +1,10 @@
-// Questions to the server that this page came from. Trouble is thrown as text for the reader.
+// Requests to the server of this page. Errors are thrown with a text for the user.
 
-const BUSY = 503; // too many ask at once: the same question may be asked again
+const BUSY = 503; // too many requests at once: the same request may be sent again
 
 async function answer(response, read) {
   if (response.ok) return response[read]();
-  const value = await response.json().catch(() => ({ error: "The answer was not readable." }));
+  const value = await response.json().catch(() => ({ error: "The answer of the server could not be read." }));
   const error = new Error([value.error, value.hint].filter(Boolean).join(" "));
   throw Object.assign(error, { isBusy: response.status === BUSY });
 }
@@ -14,7 +14,7 @@ async function ask(address, options, read = "json") {
   try {
     response = await fetch(address, options);
   } catch (error) {
-    if (options.signal?.aborted) throw error; // the page changed its mind; nothing is wrong
+    if (options.signal?.aborted) throw error; // the page cancelled it: no error
     throw new Error("The command that serves this page does not answer. Was it stopped?");
   }
   return answer(response, read);

@@ -1,4 +1,4 @@
-// The table of claims, narrowed by verdict, study, paper and words.
+// The table of claims, filtered by verdict, study, paper and words.
 
 function startClaims() {
   const form = at("claims-filters");
@@ -24,7 +24,7 @@ function startClaims() {
   narrow();
 }
 
-// A link to a claim that a filter hides would lead nowhere.
+// If a link leads to a claim that a filter hides, the filters are removed.
 function showClaim(row) {
   if (!row.hidden) return;
   at("claims-filters").reset();

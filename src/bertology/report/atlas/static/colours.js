@@ -29,7 +29,7 @@ function colourOf(value, scale) {
 
 const kindColour = (kind) => data.colours.kinds[kind % data.colours.kinds.length];
 
-// Dark letters on light cells, light ones on dark, whichever is told better from the ground.
+// Dark or light letters, whichever has the higher contrast with the cell.
 function inkOn(rgb) {
   const [r, g, b] = rgb.map((c) => (c / 255 <= 0.04045 ? c / 3294.6 : ((c / 255 + 0.055) / 1.055) ** 2.4));
   const light = 0.2126 * r + 0.7152 * g + 0.0722 * b;
@@ -38,7 +38,7 @@ function inkOn(rgb) {
 
 const rgbOf = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
 
-// One or two letters for each kind, for those who do not see its colour.
+// One or two letters for each kind, for readers who cannot see its colour.
 function lettersOf(kinds) {
   const found = [];
   kinds.forEach((kind, i) => {

@@ -12,7 +12,7 @@ function save(name, content, type) {
 const button = (text, label, act) =>
   make("button", { type: "button", "aria-label": label, onclick: act }, text);
 
-// Three times the size it has on paper: sharp in print.
+// Three times its size, so that prints are sharp.
 function savePng(name, svg) {
   const picture = new Image();
   picture.onload = () => {
@@ -39,8 +39,8 @@ function csvOf({ columns, values }) {
   return [columns.map(quoted).join(","), ...rows, ""].join("\n");
 }
 
-// LaTeX as the command writes it. A bracket at the start of a row would be taken for a length, and
-// fonts of the old encoding have other signs in the places of < > |.
+// LaTeX as the command writes it. LaTeX would read a bracket at the start of a row as a length, and
+// fonts with the old encoding have other characters in place of < > |.
 const SPECIAL = {
   "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "[": "{[}", "]": "{]}",
   "<": "\\textless{}", ">": "\\textgreater{}", "|": "\\textbar{}",
@@ -61,7 +61,7 @@ function latexCell(value, counts) {
   return counts ? `$${value}$` : latexNumber(value);
 }
 
-const PAGE = 40; // rows that fit on a page; more are set as a table that runs on
+const PAGE = 40; // rows that fit on a page; longer tables are long tables of LaTeX, over several pages
 
 function latexOf({ columns, values }) {
   const numeric = values.map((column) => column.every((v) => v === null || typeof v === "number"));
@@ -109,7 +109,7 @@ function fillButtons() {
   });
 }
 
-// A chart's colours come from the page's style; alone it must carry them along.
+// A chart's colours come from the style of the page, so they are copied into the saved file.
 const LINES = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#6b6b6b"];
 function chartSvg(chart) {
   const copy = chart.cloneNode(true);

@@ -1,4 +1,4 @@
-// The grid of heads: a table to walk by arrow keys, coloured by whatever the reader chose.
+// The grid of heads: a table for mouse and arrow keys, coloured by the measure that was chosen.
 
 function buildGrid(host, { layers, heads, label, seen, opened }) {
   const cells = [];
@@ -81,7 +81,7 @@ function allAlike(set) {
   return there.length > 1 && there.every((v) => v === there[0]);
 }
 
-// The place of a head among all: 1 is the highest value.
+// The rank of a head among all: 1 is the highest value.
 function rankOf(set, place) {
   const value = set.values[place];
   if (value === null || set.kinds) return null;

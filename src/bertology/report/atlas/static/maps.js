@@ -1,4 +1,4 @@
-// Attention maps from bytes: one for each weight, scaled by the largest of its map.
+// Attention maps from bytes: one byte for each weight, relative to the largest weight of the map.
 
 function weightsOf(set) {
   if (!set.bytes) {
@@ -59,12 +59,12 @@ function exampleFigure(set, place) {
   });
 }
 
-// A map with what is under the mouse, or under the cell that arrow keys reach, in words.
+// A map, and in words the cell under the mouse or the one chosen with arrow keys.
 function mapFigure(set, place, names, { title, about, label }) {
   const canvas = drawMap(
-    make("canvas", { tabindex: "0", role: "img", "aria-label": `${label}. Arrow keys read cells.` }),
+    make("canvas", { tabindex: "0", role: "img", "aria-label": `${label}. Arrow keys move over its cells.` }),
     set, place);
-  const start = `Darker is more; darkest: ${shown(peakOf(set, place))}. Point at a cell.`;
+  const start = `Darker is more; the maximum is ${shown(peakOf(set, place))}. Point at a cell.`;
   const words = make("p", { class: "cell", "aria-live": "polite" }, start);
   let [row, column] = [0, 0];
   const read = () => {

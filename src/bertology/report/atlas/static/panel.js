@@ -1,4 +1,4 @@
-// All that is known of one head.
+// The panel with all results on one head.
 
 function openPanel(place, current) {
   const heads = data.heads;
@@ -19,7 +19,7 @@ function openPanel(place, current) {
   return title;
 }
 
-// Filled when it is opened: all rows of all studies would be tens of thousands of elements.
+// Filled when the user opens it: the rows of all studies are tens of thousands of elements.
 function studyScores(study, place, opened) {
   const sets = data.measures.filter((measure) => measure.study === study).flatMap((measure) => measure.sets);
   const host = make("div", { class: "wide" });
@@ -48,7 +48,7 @@ function sameKind(set, place) {
   return kind === null ? "" : `as ${set.values.filter((v) => v === kind).length} of ${set.values.length}`;
 }
 
-// Where the head stands between the lowest and the highest of all.
+// The position of the head between the lowest and the highest value.
 function strip(set, place) {
   const value = set.values[place];
   const there = set.values.filter((v) => v !== null);
@@ -56,14 +56,14 @@ function strip(set, place) {
   const [low, high] = [Math.min(...there), Math.max(...there)];
   const x = (v) => 5 + (110 * (v - low)) / (high - low || 1);
   const all = there.map((v) => make("svg:line", { x1: x(v), x2: x(v), y1: 4, y2: 12 }));
-  const rank = allAlike(set) ? "all alike" : `${rankOf(set, place)} of ${there.length}`;
+  const rank = allAlike(set) ? "all equal" : `${rankOf(set, place)} of ${there.length}`;
   return make("div", { class: "strip" },
     make("svg:svg", { viewBox: "0 0 120 16", "aria-hidden": "true" }, ...all,
       make("svg:circle", { cx: x(value), cy: 8, r: 4 })),
     make("span", { class: "soft" }, rank));
 }
 
-// What makes the head stand out in a set, as chips.
+// Why the head stands out in a set, as small labels.
 function marksOf(set, place) {
   return standsOut(set, place).map((text) => make("span", { class: "chip mark" }, text));
 }
@@ -74,13 +74,13 @@ function standsOut(set, place) {
   const rank = rankOf(set, place);
   const there = set.values.filter((v) => v !== null);
   const alone = there.filter((v) => v === set.values[place]).length === 1;
-  if (!alone || there.length < 2) return marks; // one of many that share a value is no extreme
+  if (!alone || there.length < 2) return marks; // a value that several heads share is no extreme
   if (rank === 1) marks.push("highest");
   if (rank === there.length) marks.push("lowest");
   return marks;
 }
 
-// Verdicts that rest on results in which this head stands out.
+// Verdicts based on results in which this head stands out.
 function claimsAround(place) {
   const found = new Map();
   for (const measure of data.measures) {

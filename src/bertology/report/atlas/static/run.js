@@ -1,6 +1,6 @@
-// The page begins here: the chooser, the grid, and what the address asks for.
+// Starts the page: the menus, the grid, and the head and measure that the address names.
 
-const MAPS = "maps"; // the measure that is no number: the mean map itself
+const MAPS = "maps"; // the one measure that is not a number: the mean map
 
 function startHeads() {
   if (!at("grid") || !data.measures.length) return;
@@ -34,7 +34,7 @@ function startHeads() {
       at("legend").replaceChildren(legendOf(set(), scale, sureNote(set())), ...more());
     }
     grid.table.setAttribute("aria-label", `Heads by layer: ${measure().title}, ${set().label}`);
-    readout.replaceChildren(make("p", {}, set().reading || "Point at a head, or walk the grid with arrow keys."));
+    readout.replaceChildren(make("p", {}, set().reading || "Point at a head, or move over the grid with arrow keys."));
   }
 
   function more() {
@@ -106,7 +106,7 @@ function readoutOf(measure, set, place) {
   const { value, rest } = told(set, place);
   const rank = rankOf(set, place);
   const there = set.values.filter((v) => v !== null).length;
-  const standing = allAlike(set) ? " All heads are alike." : ` Rank ${rank} of ${there}.`;
+  const standing = allAlike(set) ? " All heads are equal." : ` Rank ${rank} of ${there}.`;
   const marks = set.sure?.[place] === 1 ? " Holds after correction for the number of heads." : "";
   return [
     make("p", {}, name, ": ", make("b", {}, value), rest, ".", rank ? standing : "", marks),
@@ -114,7 +114,7 @@ function readoutOf(measure, set, place) {
   ];
 }
 
-// A link to something folded away unfolds it.
+// If a link leads to something in a closed section, the section is opened.
 function unfold() {
   const target = location.hash.includes("=") ? null : at(decoded(location.hash.slice(1), decodeURIComponent));
   if (!target) return;
@@ -123,7 +123,7 @@ function unfold() {
   target.scrollIntoView();
 }
 
-// What scrolls within itself must be reached by keyboard, and only that.
+// Only elements that scroll can be reached with Tab.
 function reachable() {
   for (const box of document.querySelectorAll(".wide")) {
     if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
@@ -131,7 +131,7 @@ function reachable() {
   }
 }
 
-// A picture in full size scrolls within itself; see reachable.
+// A picture in full size can be scrolled; see `reachable`.
 function enlarged({ target }) {
   if (!target.matches("input.enlarge")) return;
   const paper = target.parentElement.querySelector(".paper");

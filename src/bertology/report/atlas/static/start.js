@@ -1,4 +1,4 @@
-// Shared by all that follows: the data, making elements, numbers in words, the address.
+// Shared by the files that follow: the data, elements, numbers as text, and the address.
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const at = (id) => document.getElementById(id);
@@ -18,7 +18,7 @@ function make(tag, settings = {}, ...inside) {
   return made;
 }
 
-// Three digits are what an eye compares; a real minus, and no trailing zeros.
+// Three digits, a true minus sign, and no trailing zeros.
 function shown(value) {
   if (value === null || value === undefined) return "–";
   const size = Math.abs(value);
@@ -26,7 +26,7 @@ function shown(value) {
   return text.replace("-", "−");
 }
 
-// As many digits as the range that a value lies in makes worth reading.
+// As many digits as make sense for the range of the values.
 function shownWithin(value, range) {
   const decimals = Math.min(Math.max(2 - Math.floor(Math.log10(range || 1)), 0), 12);
   return shown(Number(value.toFixed(decimals)));
@@ -37,7 +37,7 @@ const inWords = (name) => name.replaceAll("-", " ").replaceAll("_", " ");
 const titled = (name) => inWords(name).replace(/^./, (letter) => letter.toUpperCase());
 const per = (level) => `${Number((100 * level).toPrecision(4))} % interval`;
 
-// What a set says of one head, in parts: value, unit, interval, marks.
+// The entry of one head in a set, in parts: value, unit, interval, marks.
 function told(set, place) {
   const value = set.values[place];
   if (value === null) return { value: "not measured", rest: "" };
@@ -49,13 +49,13 @@ function told(set, place) {
   return { value: shown(value), rest };
 }
 
-// The address keeps what is looked at: #head=3.5&measure=head-ablation/effect&of=r-1a2b3c
+// The address holds what is shown: #head=3.5&measure=head-ablation/effect&of=r-1a2b3c
 function readAddress() {
   const text = decoded(location.hash.slice(1), decodeURI);
   return text.includes("=") ? Object.fromEntries(new URLSearchParams(text)) : null;
 }
 
-// An address that was cut or mistyped asks for nothing; the page must not break on it.
+// An address that was cut or has a typing error is ignored; the page must still work.
 function decoded(text, decode) {
   try {
     return decode(text);
@@ -70,6 +70,6 @@ function writeAddress(state) {
   try {
     history.replaceState(null, "", `#${text}`);
   } catch {
-    // Some browsers keep the address of a file as it is; the page works all the same.
+    // Some browsers do not change the address of a local file; the page works without it.
   }
 }

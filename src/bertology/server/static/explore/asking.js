@@ -1,9 +1,9 @@
-// Questions to the server: the newest of a kind counts, an older one is dropped.
+// Questions to the server: of each kind only the newest counts, and older ones are cancelled.
 
 export class Asking {
-  #newest = new Map(); // question -> what aborts it
+  #newest = new Map(); // question -> the controller that aborts it
   #troubles = new Map(); // question -> what went wrong the last time
-  #waiting = []; // questions of the row that have no answer yet
+  #waiting = []; // questions of the series that have no answer yet
   #turn = 0;
   #running = 0;
 
@@ -12,7 +12,7 @@ export class Asking {
     this.showTrouble = showTrouble;
   }
 
-  // One question by itself: others that are on their way go on. Gives whether it was answered.
+  // One question by itself; other questions are not cancelled. Returns whether it was answered.
   async ask(question) {
     this.#newest.get(question)?.abort();
     const controller = new AbortController();
@@ -32,14 +32,14 @@ export class Asking {
     return !signal.aborted && !this.#troubles.has(question);
   }
 
-  // One after the other: the model has only so many cores, and the first answer is the urgent
-  // one. What had no answer yet when the row was begun anew comes last.
+  // A series of questions, one after the other: there are few cores, and the first answer is the
+  // most urgent. Questions of the last series that have no answer yet come at the end.
   async askInTurn(questions) {
     this.#turn += 1;
     const mine = this.#turn;
     for (const question of questions) this.#newest.get(question)?.abort();
     this.#waiting = [...questions, ...this.#waiting.filter((q) => !questions.includes(q))];
-    this.#count(1); // until the row ends, not only until its next answer
+    this.#count(1); // until the series ends, not only until its next answer
     while (mine === this.#turn && this.#waiting.length) {
       const answered = await this.ask(this.#waiting[0]);
       if (mine !== this.#turn) break;
@@ -49,7 +49,7 @@ export class Asking {
     this.#count(-1);
   }
 
-  // Nothing more is wanted, and nothing is wrong.
+  // Cancel all questions, and forget all errors.
   drop() {
     this.#turn += 1;
     this.#waiting = [];

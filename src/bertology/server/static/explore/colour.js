@@ -1,5 +1,5 @@
 // From weights to colours. The ramps are straight lines through OKLab (Ottosson 2020), so equal
-// steps of a weight are equal steps to the eye; light pages go to dark, dark pages to light.
+// steps of a weight look like equal steps. On light pages more is darker, on dark pages lighter.
 
 const LIGHT = [[0.97, 0.006, 250], [0.46, 0.135, 250], [0.27, 0.085, 265]];
 const DARK = [[0.25, 0.02, 260], [0.6, 0.13, 240], [0.97, 0.07, 105]];
@@ -44,7 +44,7 @@ function makeRamp(ends) {
 class Ramp {
   constructor(ends, lines) {
     this.rgb = makeRamp(ends);
-    // As one number a pixel, in the byte order of image data: this is what makes drawing quick.
+    // One number for each pixel, in the byte order of image data: this makes drawing fast.
     this.pixels = Uint32Array.from(this.rgb, ([r, g, b]) => (255 << 24) | (b << 16) | (g << 8) | r);
     this.lines = lines;
   }

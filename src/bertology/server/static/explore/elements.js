@@ -1,4 +1,4 @@
-// Small words for the document. Text always goes in as text: tokens are whatever people typed.
+// Helpers that make elements. Texts are set as text, never as HTML: users type the tokens.
 
 export const at = (id) => document.getElementById(id);
 
@@ -25,7 +25,7 @@ export function points(difference) {
   return `${difference < 0 ? "−" : "+"}${size}`;
 }
 
-// Layers and heads count from 0, as in figures and in Python; a mean over all has no number.
+// Layers and heads are numbered from 0, as in figures and in Python; a mean has no number.
 export function nameOf({ layer, head }) {
   if (layer === null && head === null) return "Mean of all heads";
   if (head === null) return `Layer ${layer}, mean of its heads`;

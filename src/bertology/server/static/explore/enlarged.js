@@ -1,4 +1,4 @@
-// The chosen head, or a mean of heads: as a matrix or as lines, of all tokens or of one.
+// The chosen head, or a mean of heads: as a matrix or as lines, for all tokens or for one.
 
 import { currentRamp } from "./colour.js";
 import { at, element, nameOf, percent } from "./elements.js";
@@ -6,8 +6,8 @@ import { Lines } from "./lines.js";
 import { Matrix } from "./matrix.js";
 
 const HINTS = {
-  matrix: "Point at a cell to read it; click a token at the edge to keep only its row or column.",
-  lines: "Point at a token to see its lines only; click it to keep them.",
+  matrix: "Point at a cell to see its weight; click a token at the edge to see only its row or column.",
+  lines: "Point at a token to see only its lines; click it to keep this choice.",
 };
 
 export class Enlarged {
@@ -61,7 +61,7 @@ export class Enlarged {
     this.change({ filter: token === "" ? null : { token: Number(token), direction } });
   }
 
-  // The same token a second time lets go of it.
+  // Choosing the same token again removes the filter.
   #filter(filter) {
     const kept = this.options.filter;
     const again = filter && kept?.token === filter.token && kept.direction === filter.direction;

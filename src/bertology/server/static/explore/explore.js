@@ -1,4 +1,4 @@
-// The page that explores a model: what the reader does, what is asked, what is drawn.
+// The page of the explorer: what the user does, what the server is asked, and what is drawn.
 
 import { get, post } from "../server.js";
 import { Asking } from "./asking.js";
@@ -18,9 +18,9 @@ import { TokenRow } from "./tokens.js";
 
 const TOP = 8; // predictions for each hidden token
 const AVERAGED = 32; // examples of a task, at most
-const UNLINKED = 400; // milliseconds that the address may be old
-const FRAMELESS = 200; // milliseconds without a frame after which none is waited for
-const PATIENCE = 1500; // milliseconds until a server that had too much to do is asked again
+const UNLINKED = 400; // milliseconds after which the address is updated at the latest
+const FRAMELESS = 200; // milliseconds; if no frame comes in this time, the page stops waiting for it
+const PATIENCE = 1500; // milliseconds until a busy server is asked again
 const SCALES = {
   own: "to each map’s own maximum.",
   common: "to the largest weight of all maps.",
@@ -31,8 +31,8 @@ let model = null;
 let maps = null; // of the text
 let means = null; // of a task, while its maps are shown in place of the text's
 let ranks = null;
-let linking = null; // a timer, while the address is old
-let predictionsSeen = null; // a promise, once there are some
+let linking = null; // a timer, while the address is not up to date
+let predictionsSeen = null; // a promise, as soon as there are predictions
 let mode = "look"; // what a click in the grid does: "look" or "switch"
 
 const shownMaps = () => (state.page.mean && means ? means : maps);
@@ -46,7 +46,7 @@ function complain(error) {
   dim(isStale(error));
 }
 
-// What is drawn stays when a text cannot be read, but must not pass for that text's.
+// If a text cannot be read, the old maps stay, and the page says that they are old.
 function isStale(error) {
   if (!maps) return false;
   const { text, pair } = state.view;
@@ -55,15 +55,15 @@ function isStale(error) {
 
 function dim(stale) {
   for (const id of ["tokens", "panes"]) at(id).classList.toggle("stale", stale);
-  at("stale-note").textContent = stale ? "Below: the last text that could be read." : "";
-  at("mask-hint").hidden = stale || !model?.mask_token; // or no model could be loaded
+  at("stale-note").textContent = stale ? "Shown below: the last text that could be read." : "";
+  at("mask-hint").hidden = stale || !model?.mask_token; // also if no model could be loaded
 }
 
 function say(text) {
   at("status").textContent = text;
 }
 
-// Browsers are slow at this. So it waits until an answer is drawn, but not for one that is long.
+// Browsers change the address slowly. So this waits until an answer is drawn, but not for long.
 function keepLinkSoon() {
   clearTimeout(linking);
   linking = setTimeout(keepLink, UNLINKED);
@@ -76,7 +76,7 @@ function keepLink() {
   window.history.replaceState(null, "", writeLink(state));
 }
 
-// Soon after the next frame, when all of it can be seen. A page in the background has no frames.
+// Soon after the next frame, when everything is visible. A page in the background has no frames.
 function seen() {
   return new Promise((done) => {
     window.requestAnimationFrame(() => setTimeout(done));
@@ -110,7 +110,7 @@ function draw() {
   grid.show(shown, { chosen, off: view.off, ranks, filter, scale, mode });
   const task = shown === means && model.tasks.find(({ name }) => name === page.mean);
   const averaged =
-    task && `Mean over ${means.examples} examples, by place in the text: 0 % is its beginning. ${task.title}`;
+    task && `Mean over ${means.examples} examples, by position in the text: 0 % is its beginning. ${task.title}`;
   at("copy-python").hidden = Boolean(task); // the lines are about one text
   enlarged.show(shown, { chosen, isOff: isOff(chosen), look, scale, filter, averaged });
   tokenRow.show(maps, view.masked, model.mask_token !== null);
@@ -119,7 +119,7 @@ function draw() {
 // A link may name a token that the text does not have.
 const fits = (filter, shown) => filter !== null && filter.token < shown.size;
 
-// Whether other maps are to come in place of these, to which a filter may belong.
+// Whether other maps will replace these; a filter may belong to the other maps.
 const isAwaited = (shown) => state.page.mean !== null && shown !== means;
 
 // A link may name heads that another model has.
@@ -142,7 +142,7 @@ async function askMaps(signal) {
   performance.mark("maps-asked");
   const { view } = state;
   const buffer = await post("/api/maps", { view }, { signal, read: "arrayBuffer" });
-  await predictionsSeen; // so much is drawn here that it would hold them up
+  await predictionsSeen; // drawing the maps takes long and would delay the predictions
   if (signal.aborted) return;
   const { text, pair, level } = view;
   maps = Object.assign(new Maps(buffer), { text, pair, level });
@@ -170,13 +170,13 @@ async function askPredictions(signal) {
 async function askMeans(signal) {
   if (!state.page.mean) return;
   const asked = { task: state.page.mean, examples: AVERAGED, off: state.view.off };
-  if (isSame(means?.asked, asked)) return; // another text changes nothing here
+  if (isSame(means?.asked, asked)) return; // the mean does not depend on the text
   const buffer = await whenFree(() => post("/api/mean", asked, { signal, read: "arrayBuffer" }), signal);
   means = Object.assign(new Maps(buffer), { asked });
   draw();
 }
 
-// Few means are made at once. Whose turn it is not yet waits, and need not be alarmed.
+// The server computes only a few means at once. If it is busy, wait and ask again; this is no error.
 async function whenFree(question, signal) {
   for (;;) {
     try {
@@ -184,7 +184,7 @@ async function whenFree(question, signal) {
     } catch (error) {
       if (!error.isBusy || signal.aborted) throw error;
     }
-    say("The model has much to do. The mean will come in a moment.");
+    say("The server is busy. The mean will come in a moment.");
     await new Promise((done) => setTimeout(done, PATIENCE));
     signal.throwIfAborted();
   }
@@ -203,7 +203,7 @@ async function askOutliers(signal) {
   switches.showOutliers(await post("/api/outliers", { view: state.view }, { signal }), state.view.off);
 }
 
-// The small maps have 8 bits a weight. Who reads numbers off a single head gets 16.
+// The small maps have 8 bits for each weight; the enlarged map has 16, since users read its numbers.
 async function askExact(signal) {
   const { chosen, mean } = state.page;
   if (mean || !maps || chosen.layer === null || chosen.head === null || isGone(chosen)) return;
@@ -213,7 +213,7 @@ async function askExact(signal) {
 
 // Means take long, so they come last.
 const AFTER_TEXT = [askMaps, askPredictions, askSearch, askOutliers, askExact, askMeans];
-// What a switch does to the predictions is what one waits for, so that comes first.
+// After switching, users wait for the predictions, so these come first.
 const AFTER_SWITCH = [askPredictions, askMaps, askSearch, askExact, askMeans];
 
 const AFTER_MASK = [askPredictions, askMaps, askSearch, askOutliers, askExact];
@@ -223,7 +223,7 @@ const asking = new Asking({
     at("panes").setAttribute("aria-busy", busy);
     if (!busy) keepLink();
   },
-  showTrouble: complain, // what was drawn last stays
+  showTrouble: complain, // the last drawing stays
 });
 
 // ---- doing ---------------------------------------------------------------------------------
@@ -231,7 +231,7 @@ const asking = new Asking({
 function changeView(part, steps) {
   state.view = { ...state.view, ...part };
   keepLinkSoon();
-  const asked = asking.askInTurn(steps); // at once: the rest has time while the server works
+  const asked = asking.askInTurn(steps); // first: the rest can be done while the server works
   drawControls();
   return asked;
 }
@@ -248,7 +248,7 @@ function changeText({ text, pair, masked }) {
   changeView({ text, pair, masked: masked ?? keptMasks(state.view, { text, pair }, ownMaps) }, AFTER_TEXT);
 }
 
-// Asked apart, so that looking around does not hold up, or start anew, what takes long.
+// Asked separately, so that choosing another head does not delay or restart long questions.
 function changePage(part, question = askExact) {
   state.page = { ...state.page, ...part };
   keepLinkSoon();
@@ -268,11 +268,11 @@ function choose(place) {
 
 function toggle(what) {
   if (!what || (what.dimension === undefined && what.layer === null)) {
-    say("Heads and layers can be switched off; a mean over layers cannot.");
+    say("Only heads and layers can be switched off, not a mean over layers.");
     return;
   }
   if (isGone(what)) {
-    say("That head was pruned: there is nothing to switch off.");
+    say("This head was pruned, so it cannot be switched off.");
     return;
   }
   switchTo(turn(state.view.off, what));
@@ -340,18 +340,18 @@ function describeModel() {
   );
 }
 
-// A newcomer's first view: an example in which the verb is hidden, or else the last word.
+// The first view: an example in which the verb is hidden, or else the last word.
 async function welcome() {
   const example = model.examples[0];
   Object.assign(state.view, { text: example.text, pair: example.pair ?? null, masked: example.masked ?? [] });
   const { view } = state;
   drawControls();
   await asking.askInTurn(AFTER_TEXT);
-  if (state.view !== view || source.isTyping) return; // the newcomer was faster
+  if (state.view !== view || source.isTyping) return; // the user has already changed something
   if (!maps || view.masked.length || model.mask_token === null) return;
   const words = maps.originals.flatMap((token, i) => (/^\p{L}{3,}$/u.test(token) ? [i] : []));
   const verb = words.find((i) => /^(are|is|was|were)$/.test(maps.originals[i]));
-  state.page.chosen = null; // chosen anew, for the hidden word
+  state.page.chosen = null; // choose a head again, for the hidden word
   if (words.length) await mask(maps.pieces[verb ?? words.at(-1)], true);
 }
 
@@ -360,7 +360,7 @@ async function openLink() {
   const found = readLink(hash);
   const hows = model.hows.length ? model.hows : ["uniform"];
   for (const { off } of [state.view, found?.view ?? state.view]) {
-    if (!hows.includes(off.how)) [off.how] = hows; // not every model can do all
+    if (!hows.includes(off.how)) [off.how] = hows; // not every model supports all ways
   }
   if (!found) {
     await welcome();

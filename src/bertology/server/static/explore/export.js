@@ -1,4 +1,4 @@
-// Keeping a view: as a picture, as a link, as lines of Python.
+// Saves a view: as a picture, as a link or as lines of Python.
 
 import { post } from "../server.js";
 import { at, nameOf } from "./elements.js";
@@ -23,7 +23,7 @@ async function save(picture, kind, words) {
   return `Saved as ${fileName(words)}.${kind}.`;
 }
 
-// Copied where the browser lets us; shown in any case, so that it can be copied by hand.
+// Copied if the browser allows it, and always shown, so that users can copy it by hand.
 async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);
@@ -61,7 +61,7 @@ export class Exports {
     const [subject, kind] = what.split(" ");
     const { maps, model, page } = this.current();
     if (!maps) return "";
-    const name = model.name.split(/[\\/]/).filter(Boolean).at(-1); // a folder's own name
+    const name = model.name.split(/[\\/]/).filter(Boolean).at(-1); // of a path only the last name
     if (subject === "grid") return save(gridPicture(maps, `${name}: all heads`), kind, [name, "all heads"]);
     const map = maps.map(page.chosen);
     const full = page.scale === "common" ? 1 : map.full;
@@ -75,14 +75,14 @@ export class Exports {
 
   async #copyLink() {
     const copied = await copyText(this.link());
-    return copied ? "Link copied." : "The address of this page is the link; copy it from there.";
+    return copied ? "Link copied." : "The link is the address of this page; copy it from the address bar.";
   }
 
   async #showPython() {
     const { view, page } = this.current();
     const { layer, head } = page.chosen;
     const single = layer !== null && head !== null;
-    const place = single ? { layer, head } : { layer: null, head: null }; // a mean is of all maps
+    const place = single ? { layer, head } : { layer: null, head: null }; // a mean: all maps
     const { code } = await post("/api/python", { view, ...place });
     at("code").textContent = code;
     at("code-copied").textContent = "";

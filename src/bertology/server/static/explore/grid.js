@@ -1,5 +1,5 @@
-// All heads on one screen: layers are rows, heads are columns. One canvas holds the pictures; over
-// it lies a grid of cells that the mouse, the keyboard and screen readers find.
+// All heads on one screen: layers are rows, heads are columns. One canvas has the pictures. Above
+// it is a grid of empty cells for the mouse, the keyboard and screen readers.
 
 import { currentRamp } from "./colour.js";
 import { element, nameOf, percent } from "./elements.js";
@@ -37,7 +37,7 @@ export class Grid {
     this.#say(this.pointed ?? null);
   }
 
-  // At once, before the answer comes; that must not cost it time, so nothing else is touched.
+  // Shown at once, before the answer comes. It must not delay the answer, so nothing else changes.
   showOff(off) {
     if (!this.maps) return;
     this.options.off = off;
@@ -60,7 +60,7 @@ export class Grid {
     this.size = 0;
   }
 
-  // Row and column -1 are the headings, which stand for the mean over what they head.
+  // Row and column -1 are the headings; each stands for the mean over its column or row.
   #cell(row, column) {
     const kind = row < 0 ? "columnheader" : column < 0 ? "rowheader" : "gridcell";
     const text = row < 0 ? (column < 0 ? "all" : column) : column < 0 ? row : undefined;
@@ -104,7 +104,7 @@ export class Grid {
     return true;
   }
 
-  // Choosing a head changes no picture, and with long texts painting is most of the work.
+  // Choosing a head changes no picture. With long texts, drawing takes most of the time.
   #paint() {
     const { maps, canvas, ratio, size } = this;
     const { filter, scale } = this.options;
@@ -130,7 +130,7 @@ export class Grid {
     context.putImageData(image, 0, 0);
   }
 
-  // Which tokens each pixel of a small map stands for. With more tokens than pixels, several.
+  // Which tokens each pixel of a small map stands for; several if there are more tokens than pixels.
   #spans(side) {
     const { size } = this.maps;
     const { filter } = this.options;
@@ -138,7 +138,7 @@ export class Grid {
       const from = Math.floor((i * size) / side);
       return [from, Math.max(from + 1, Math.floor(((i + 1) * size) / side))];
     });
-    // Only one row or column is asked for: it fills the whole map, as a bar code.
+    // Only one row or column is shown: it fills the whole map with stripes.
     const one = filter && filter.token < size ? [[filter.token, filter.token + 1]] : null;
     const only = one && Array(side).fill(one[0]);
     return {
@@ -147,7 +147,7 @@ export class Grid {
     };
   }
 
-  // The largest weight under a pixel decides, not the mean: thin diagonals must not fade away.
+  // A pixel shows the largest of its weights, not their mean: thin diagonals must stay visible.
   #paintOne(bytes, { pixels, start, width }, { rows, columns }, factor) {
     const { size } = this.maps;
     const colours = currentRamp().pixels;
@@ -171,7 +171,7 @@ export class Grid {
     for (const [key, cell] of this.cells) {
       const marks = this.#marksOf(key);
       const kept = JSON.stringify(marks);
-      if (this.marked.get(key) === kept) continue; // even the same value set again has a cost
+      if (this.marked.get(key) === kept) continue; // setting the same value again takes time too
       this.marked.set(key, kept);
       this.#markOne(cell, marks);
     }
@@ -203,7 +203,7 @@ export class Grid {
     else delete cell.dataset.rank;
     const known = [isGone && "pruned", isOff && "switched off", rank !== null && `rank ${rank}`];
     cell.setAttribute("aria-label", [nameOf(place), ...known.filter(Boolean)].join(", "));
-    // Set anew on the cell that has the focus, it makes the browser lay out the whole page.
+    // Setting it on the cell with the focus makes the browser lay out the whole page again.
     if (cell.tabIndex !== (isFocused ? 0 : -1)) cell.tabIndex = isFocused ? 0 : -1;
   }
 
@@ -242,6 +242,6 @@ export class Grid {
     else if (event.key === "o") this.acts.toggle(place);
     else return;
     event.preventDefault();
-    event.stopPropagation(); // the page has a meaning for "o" too
+    event.stopPropagation(); // the page itself also handles "o"
   }
 }

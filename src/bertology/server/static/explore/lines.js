@@ -1,17 +1,17 @@
-// One map as lines: tokens that look on the left, tokens that are looked at on the right; the
-// stronger a line, the more attention. The idea is that of BertViz (Vig 2019).
+// One map as lines: tokens that attend on the left, tokens they attend to on the right. A stronger
+// line is more attention. The idea is from BertViz (Vig 2019).
 
 import { currentRamp } from "./colour.js";
 import { element } from "./elements.js";
 
-export const ROW = 22; // pixels a token
-const LONG_ROW = 17; // where there are many
+export const ROW = 22; // pixels for each token
+const LONG_ROW = 17; // if there are many tokens
 const MANY = 40;
-export const FAINTEST = 0.03; // of the strongest; fainter lines would only be a haze
+export const FAINTEST = 0.03; // share of the strongest line; weaker lines are not drawn
 
 export const rowHeight = (size) => (size > MANY ? LONG_ROW : ROW);
 
-// The lines worth drawing, weakest first so that the strong ones lie on top.
+// The lines to draw, the weakest first, so that strong lines are on top.
 export function linesOf({ size, weights, peak }, only = null, full = peak) {
   const found = [];
   for (let row = 0; row < size; row += 1) {
@@ -31,8 +31,8 @@ export class Lines {
     this.root = root;
     this.acts = { say, filter };
     this.hovered = null;
-    this.left = element("div", { class: "labels left", "aria-label": "Tokens that look", role: "group" });
-    this.right = element("div", { class: "labels right", "aria-label": "Tokens looked at", role: "group" });
+    this.left = element("div", { class: "labels left", "aria-label": "Tokens that attend", role: "group" });
+    this.right = element("div", { class: "labels right", "aria-label": "Tokens attended to", role: "group" });
     this.canvas = element("canvas", { "aria-hidden": "true" });
     root.append(this.left, this.canvas, this.right);
     for (const labels of [this.left, this.right]) {
@@ -55,7 +55,7 @@ export class Lines {
         const place = { token: index, direction };
         return element("button", {
           type: "button",
-          tabindex: index ? -1 : 0, // one stop for Tab; arrow keys go on from there
+          tabindex: index ? -1 : 0, // Tab stops once; arrow keys move from there
           text: token,
           title: token,
           on: {
@@ -127,7 +127,7 @@ export class Lines {
     this.#markLabels(only);
   }
 
-  // Labels on the other side are tinted by how much they give or take.
+  // The colour of labels on the other side shows how much attention they give or get.
   #markLabels(only) {
     const { size, weights } = this.map;
     const ramp = currentRamp();

@@ -1,6 +1,8 @@
-// All attention maps of one text, as the server packs them: a length, a header, a byte a weight.
+// All attention maps of one text, as the server packs them: a length, a header, and one byte for
+// each weight.
 
-// An even map has no pattern, and must not look like one: its own maximum is everywhere.
+// If all weights are equal, every cell is the maximum, and the map would look dark. It has no
+// pattern, so it must not look as if it had one.
 const isFlat = (weights, peak) => weights.every((weight) => weight > 0.95 * peak);
 
 export class Maps {
@@ -24,7 +26,7 @@ export class Maps {
     return this.bytes.subarray(index * cells, (index + 1) * cells);
   }
 
-  // One map; the mean over whatever is not named.
+  // One map; if layer or head is null, the mean over all of them.
   map({ layer, head }) {
     const key = `${layer} ${head}`;
     if (!this.made.has(key)) this.made.set(key, this.#mean(layer, head));
@@ -35,7 +37,7 @@ export class Maps {
     const layers = layer === null ? [...Array(this.layers).keys()] : [layer];
     const heads = head === null ? [...Array(this.heads).keys()] : [head];
     const peakOf = ([l, h]) => this.peaks[l * this.heads + h];
-    // A head that was pruned looks nowhere. It has no part in a mean.
+    // A pruned head has no attention and is left out of means.
     const used = layers.flatMap((l) => heads.map((h) => [l, h])).filter((place) => peakOf(place) > 0);
     const weights = new Float32Array(this.size * this.size);
     for (const place of used) {
@@ -52,7 +54,7 @@ export class Maps {
     return { tokens, size, boundary, weights, peak, full: isFlat(weights, peak) ? 1 : peak || 1 };
   }
 
-  // The same map with 16 bits a weight, which the server sends for one head at a time.
+  // The same map with 16 bits for each weight, which the server sends for one head at a time.
   refine({ layer, head }, { weights, peak }) {
     const bytes = Uint8Array.from(atob(weights), (c) => c.charCodeAt(0));
     const view = new DataView(bytes.buffer);
@@ -71,7 +73,7 @@ export class Maps {
     return { row, column, weight: (bytes[best] / 255) * this.peaks[layer * this.heads + head] };
   }
 
-  // Where to look first: the head that goes most decidedly from hidden words, or from all, to
+  // The head to show first: the one with most attention from hidden words (or from all words) to
   // other words.
   mostTelling() {
     const isWord = (token, i) => !this.special[i] && /\p{L}/u.test(token);
@@ -94,7 +96,7 @@ export class Maps {
     for (const row of rows) {
       let most = 0;
       for (const column of columns) {
-        // Neighbours are looked at by position alone; that says little about this text.
+        // Attention to neighbours depends on the position only, so it says little about this text.
         if (Math.abs(row - column) > 3) most = Math.max(most, bytes[row * this.size + column]);
       }
       sum += most;

@@ -1,7 +1,8 @@
 // Which hidden tokens stay hidden when the text changes.
 
-// Tokens are known by their number. It surely stays where a single text only grows; but letters
-// that are added to its last word may cut that word anew. `maps` are those of the old text.
+// Hidden tokens are kept by their number. The numbers stay the same if there is one text and
+// something is added at its end; only its last word may be split in another way. `maps` are those
+// of the old text.
 export function keptMasks(view, { text, pair }, maps) {
   if (pair !== null || view.pair !== null || !text.startsWith(view.text)) return [];
   const added = text.slice(view.text.length);

@@ -1,11 +1,11 @@
-// One map, enlarged: a row is a token that looks, a column a token that is looked at.
+// One map, enlarged: rows are tokens that attend, columns the tokens they attend to.
 
 import { currentRamp } from "./colour.js";
 import { element } from "./elements.js";
 
-const SMALLEST = 11; // pixels a token, so that labels can be read; longer texts scroll
+const SMALLEST = 11; // pixels for each token, so that labels can be read; long texts scroll
 const LARGEST = 34;
-const LABEL = 84; // pixels, about, for the tokens at the side
+const LABEL = 84; // about so many pixels for the tokens at the side
 const MARK = "#d55e00";
 const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
@@ -18,7 +18,7 @@ export class Matrix {
       tabindex: 0,
       role: "application",
       "aria-label":
-        "Attention map. Arrow keys move over its cells, Enter keeps the row’s token, Escape lets go.",
+        "Attention map. Arrow keys move over its cells, Enter shows only the row’s token, Escape shows all.",
       "aria-describedby": "cell",
     });
     this.top = element("div", { class: "labels top", "aria-hidden": "true" });

@@ -1,4 +1,4 @@
-// Pictures to keep: the same shapes as SVG for papers and as PNG, always on white.
+// Pictures to save: the same shapes as SVG (for papers) and as PNG, always on white.
 
 import { PRINTED } from "./colour.js";
 import { linesOf, rowHeight } from "./lines.js";
@@ -7,7 +7,7 @@ const INK = "#1c1f24";
 const QUIET = "#565b63";
 const MARK = "#d55e00";
 const FONT = "DejaVu Sans, Helvetica, Arial, sans-serif";
-const LETTER = 6.6; // pixels, about, at the size of labels
+const LETTER = 6.6; // about so many pixels, at the size of labels
 const widest = (tokens) => Math.max(40, 14 + LETTER * Math.max(...tokens.map((token) => token.length)));
 
 const text = (x, y, value, more = {}) => ({ kind: "text", x, y, value, size: 11, fill: INK, ...more });
@@ -53,7 +53,7 @@ export function linesPicture(map, title, full, filter) {
     const y = top + (i + 0.5) * row + 4;
     shapes.push(text(left - 6, y, token, { anchor: "end" }), text(right + 6, y, token));
   });
-  const note = `A full line is ${(100 * full).toFixed(1)} % of a token’s attention.`;
+  const note = `A line of full strength is ${(100 * full).toFixed(1)} % of a token’s attention.`;
   shapes.push(text(8, top + row * map.size + 22, note, { fill: QUIET }));
   return { width: Math.max(right + wide, 420), height: top + row * map.size + 36, shapes };
 }
@@ -157,7 +157,7 @@ const DRAW = {
 
 export function toPng({ width, height, shapes }) {
   const canvas = document.createElement("canvas");
-  [canvas.width, canvas.height] = [2 * width, 2 * height]; // sharp on paper
+  [canvas.width, canvas.height] = [2 * width, 2 * height]; // twice the size, so that prints are sharp
   const context = canvas.getContext("2d");
   context.scale(2, 2);
   context.fillStyle = "#ffffff";

@@ -1,14 +1,14 @@
-// What the model says, before and after something is switched off, side by side.
+// The predictions of the model before and after something is switched off, side by side.
 
 import { at, element, percent, points } from "./elements.js";
 
 const SHOWN = 8; // rows for each hidden token
 
-// Answers by what they are. Two tokens may read the same, so words are known by their number.
+// Predictions by a key. Two tokens may look the same, so the key of a token is its id.
 const keyed = (answers) =>
   answers && new Map(answers.map((x) => [x.id ?? x.token ?? x.label, { name: x.token ?? x.label, share: x.probability }]));
 
-// One row for each answer that either side gave; what changed most comes first.
+// One row for each prediction before or after; the largest change comes first.
 function rowsOf(before, after) {
   const keys = [...new Set([...before.keys(), ...(after?.keys() ?? [])])];
   const least = (answers) => Math.min(1, ...[...answers.values()].map(({ share }) => share));
@@ -16,7 +16,7 @@ function rowsOf(before, after) {
     const { name } = before.get(key) ?? after.get(key);
     const [was, is] = [before.get(key)?.share, after?.get(key)?.share];
     const known = was !== undefined && (!after || is !== undefined);
-    // An answer that is not in a list is below the last one there; so is its change, at least.
+    // A prediction that is not in a list is less probable than the last one there.
     const change = after ? (is ?? least(after)) - (was ?? least(before)) : 0;
     return { name, was, is, known, change };
   });
@@ -26,8 +26,8 @@ function rowsOf(before, after) {
 
 function bar(share, kind) {
   const made = element("span", { class: `bar ${kind}` });
-  made.style.width = `${Math.max(0.5, 100 * (share ?? 0))}%`; // a hair is left of the least, too
-  return element("span", { class: "track" }, [made]); // as long as 100 % would be
+  made.style.width = `${Math.max(0.5, 100 * (share ?? 0))}%`; // the smallest bars stay visible too
+  return element("span", { class: "track" }, [made]); // the track is as long as 100 %
 }
 
 function tableOf(caption, heading, before, after) {
@@ -82,7 +82,7 @@ export function showPredictions({ before, after }, { originals, asksNext }) {
     return tableOf(caption, "Word", keyed(predictions), keyed(changed));
   });
   if (before.classes) {
-    const caption = [asksNext ? "Does the second text follow the first?" : "What the classifier says of the text"];
+    const caption = [asksNext ? "Does the second text follow the first?" : "What the classifier predicts for the text"];
     parts.unshift(
       tableOf(caption, "Class", keyed(before.classes), keyed(after?.classes)),
     );
@@ -101,7 +101,7 @@ export function clearPredictions() {
   at("change-note").hidden = true;
 }
 
-// In one sentence, for those who do not see the bars move.
+// The largest change in one sentence, for screen readers.
 export function describeChange({ before, after }) {
   const first = before.masked[0];
   const list = first

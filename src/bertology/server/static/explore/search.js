@@ -1,4 +1,4 @@
-// Which heads do what is asked for, here? A ranked list, and ranks in the grid.
+// The search for heads: a ranked list, and the ranks in the grid.
 
 import { at, element, isSame, nameOf } from "./elements.js";
 
@@ -13,17 +13,17 @@ export class Search {
 
   prepare({ relations, patterns }) {
     this.known = [
-      ["Heads that go, in this text", relations.map((r) => [r.title, { kind: "relation", name: r.name }])],
-      ["Heads that look at", patterns.map((p) => [p.title, { kind: "pattern", name: p.name }])],
+      ["Heads that attend, in this text", relations.map((r) => [r.title, { kind: "relation", name: r.name }])],
+      ["Heads that attend to", patterns.map((p) => [p.title, { kind: "pattern", name: p.name }])],
     ];
   }
 
-  // The last entry is about the head that is chosen now, so the menu is made anew with it.
+  // The last entry names the chosen head, so the menu is made again for each choice.
   show(query, chosen) {
     const single = chosen && chosen.layer !== null && chosen.head !== null;
     const target = query?.kind === "similar" ? query : single && { kind: "similar", ...chosen };
     const similar = target
-      ? [["Heads by their likeness", [[`like layer ${target.layer}, head ${target.head}`, target]]]]
+      ? [["Heads with similar maps", [[`like layer ${target.layer}, head ${target.head}`, target]]]]
       : [];
     if (query?.kind === "similar" && single && !isSame(query, { kind: "similar", ...chosen })) {
       similar[0][1].push([`like layer ${chosen.layer}, head ${chosen.head}`, { kind: "similar", ...chosen }]);
@@ -35,7 +35,7 @@ export class Search {
     const groups = [...this.known, ...similar].map(([label, entries]) =>
       element("optgroup", { label }, entries.map(([text, what]) => this.#option(text, what))),
     );
-    at("search").replaceChildren(element("option", { value: 0, text: "nothing in particular" }), ...groups);
+    at("search").replaceChildren(element("option", { value: 0, text: "(choose what to look for)" }), ...groups);
     at("search").value = Math.max(0, this.queries.findIndex((what) => isSame(what, query)));
     if (!query) this.#clear();
   }

@@ -1,4 +1,4 @@
-// Where the text comes from: typed, an example, or one of a task.
+// Where the text comes from: the user types it, or it is an example of ours or of a task.
 
 import { get } from "../server.js";
 import { at, element } from "./elements.js";
@@ -36,7 +36,7 @@ export class Source {
     at("limits").textContent = `at most ${limits.tokens} tokens`;
   }
 
-  // Whether something was typed that has not been asked about yet.
+  // Whether the user has typed something that was not sent yet.
   get isTyping() {
     return this.waiting !== null;
   }
@@ -46,7 +46,7 @@ export class Source {
   }
 
   show({ text, pair }) {
-    if (this.isTyping) return; // what is in the fields is newer
+    if (this.isTyping) return; // the text in the fields is newer
     if (at("text").value !== text) at("text").value = text;
     if ((at("pair").value || null) !== pair) at("pair").value = pair ?? "";
     if (pair !== null) at("pair-field").hidden = false;
@@ -83,7 +83,7 @@ export class Source {
     try {
       const found = await get(`/api/examples?task=${encodeURIComponent(task)}&number=${number}`);
       if (task !== this.task || number !== this.number) return;
-      this.number = (found.number + 1) % found.total === 0 ? -1 : found.number; // around again
+      this.number = (found.number + 1) % found.total === 0 ? -1 : found.number; // back to the first
       const label = found.label === null || found.label === undefined ? "" : `; label: ${found.label}`;
       this.#use(found, `Example ${found.number + 1} of ${found.total}${label}`);
       at("another").hidden = false;

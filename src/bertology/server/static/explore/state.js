@@ -1,5 +1,5 @@
-// What the reader looks at. All of it is in the address, so a link shows the same to anybody,
-// and the server keeps nothing of it.
+// What the user looks at. All of it is in the address, so a link shows the same to everybody, and
+// the server stores nothing.
 
 const WHOLE = Number.isInteger;
 const wholes = (value) => (Array.isArray(value) ? value.filter((x) => WHOLE(x) && x >= 0) : []);
@@ -27,7 +27,7 @@ export function writeLink({ view, page }) {
   return `#${encodeURIComponent(JSON.stringify({ ...view, page }))}`;
 }
 
-// A link may come from anywhere: what is not as it should be is left out; null if nothing is.
+// A link may come from anywhere: invalid parts are left out; null if nothing can be used.
 export function readLink(hash) {
   let found;
   try {
@@ -78,7 +78,7 @@ function readSearch({ kind, name, layer, head }) {
 export const isHeadOff = (off, { layer, head }) =>
   off.heads.some(([l, h]) => l === layer && h === head);
 
-// The same switches with one turned over: a head, a layer ({layer, head: null}) or a dimension.
+// The same switches with one changed: a head, a layer ({layer, head: null}) or a dimension.
 export function turn(off, { layer, head, dimension }) {
   const over = (list, value) =>
     list.includes(value) ? list.filter((x) => x !== value) : [...list, value].sort((a, b) => a - b);

@@ -1,12 +1,12 @@
-// What is switched off: a list that says so, and the dimensions, which have no place in the grid.
+// The list of what is switched off, and the dimensions, which the grid does not show.
 
 import { at, element, nameOf } from "./elements.js";
 import { isAnythingOff } from "./state.js";
 
 const HOWS = {
-  uniform: "even attention",
+  uniform: "equal attention to all tokens",
   zero: "no output",
-  mean: "usual output",
+  mean: "mean output",
 };
 
 export class Switches {
@@ -72,7 +72,7 @@ export class Switches {
         });
         box.checked = off.dimensions.includes(dimension);
         const where = layers.length ? `, in layers ${ranges(layers)}` : "";
-        const text = `${dimension}: ${ratio.toFixed(1)} × the usual size${where}`;
+        const text = `${dimension}: ${ratio.toFixed(1)} × the median dimension${where}`;
         return element("li", {}, [element("label", {}, [box, element("span", { text })])]);
       }),
     );

@@ -4,14 +4,14 @@ import { at, element } from "./elements.js";
 
 const SAID = { true: ", hidden", mixed: ", partly hidden", false: "" };
 
-// As `aria-pressed` has it. Of a word, some pieces may be hidden and others not.
+// The value of `aria-pressed`. A word may have some hidden pieces and others that are not.
 function pressed(pieces, masked) {
   const hidden = pieces.filter((piece) => masked.includes(piece)).length;
   if (hidden === 0) return "false";
   return hidden === pieces.length ? "true" : "mixed";
 }
 
-// The model's limit counts special tokens, so they are tokens here; words they are not.
+// Special tokens are counted as tokens, as in the model's limit, but not as words.
 function counted({ size, special, level }) {
   const [count, name] = level === "words" ? [special.filter((x) => !x).length, "word"] : [size, "token"];
   return `${count} ${name}${count === 1 ? "" : "s"}`;
