@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +21,7 @@ from bertology.errors import DataError, UnknownNameError
 __all__ = ["METRICS", "Metric", "find_metric"]
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Metric:
     """(..., K) sums of rows -> (...) scores."""
     higher_is_better: bool = True
     discrete: bool = True
-    """Whether predictions are class ids, so that an example either flips or stays as it was."""
+    """Whether predictions are class ids, so that a prediction either changes or stays the same."""
     lowest: float = 0.0
-    """The worst that there is; the best is 1."""
+    """The lowest possible score; the highest is 1."""
 
     @property
     def within(self) -> tuple[float, float]:
@@ -82,12 +82,12 @@ def _pair(name: str, predictions: ArrayLike, targets: ArrayLike) -> tuple[Floats
             raise DataError(
                 f"{name}: the {what} of example {bad[0]} is {values[bad[0]]}, not a number "
                 f"({bad.size} of {values.size} are like this).",
-                hint="Drop examples without a label, or mend the model that predicts NaN.",
+                hint="Drop examples without a label, or repair the model that predicts NaN.",
             )
     return pair
 
 
-def _binary(name: str, predictions: ArrayLike, targets: ArrayLike) -> tuple[Any, Any]:
+def _binary(name: str, predictions: ArrayLike, targets: ArrayLike) -> tuple[Bools, Bools]:
     given, wanted = _pair(name, predictions, targets)
     for values in (given, wanted):
         odd = values[(values != 0) & (values != 1)]
@@ -148,7 +148,7 @@ def _pearson_statistics(predictions: ArrayLike, targets: ArrayLike) -> Floats:
 def _spearman_statistics(predictions: ArrayLike, targets: ArrayLike) -> Floats:
     """Ranks are taken once, over the sample given here, and resamples reuse them.
 
-    A resample's score is so the Pearson correlation of the full sample's ranks, which differs
+    A resample's score is thus the Pearson correlation of the full sample's ranks, which differs
     from re-ranking by a term that vanishes with N. Give the whole sample, never parts of it.
     """
     from scipy.stats import rankdata  # here, because it is slow to import
@@ -161,7 +161,7 @@ def _spearman_statistics(predictions: ArrayLike, targets: ArrayLike) -> Floats:
 def _correlation(sums: Floats) -> Floats:
     n, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
     spread_x, spread_y = n * xx - x * x, n * yy - y * y
-    # What is left of a constant after cancellation is rounding, not spread.
+    # For constant values, the tiny spread that remains is a rounding error.
     flat = (spread_x <= 1e-12 * n * xx) | (spread_y <= 1e-12 * n * yy)
     scale = np.where(flat, 0.0, np.sqrt(np.maximum(spread_x, 0) * np.maximum(spread_y, 0)))
     return np.clip(_ratio(n * xy - x * y, scale), -1.0, 1.0)

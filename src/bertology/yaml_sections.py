@@ -82,7 +82,7 @@ class Section:
 
         self.label, self.path, self._node = label, path, node
         if not isinstance(node, yaml.MappingNode):
-            where = repr(path) if path else "what stands here"
+            where = repr(path) if path else "the value here"
             raise _error(label, node, f"{where} must be a mapping of fields to values")
         self._keys: dict[str, yaml.Node] = {}
         self._values: dict[str, yaml.Node] = {}
@@ -105,7 +105,7 @@ class Section:
         return int(self._node.start_mark.line) + 1
 
     def name(self, key: str) -> str:
-        """A field's name with those of the sections that it is in."""
+        """A field's full name, with the names of the sections around it."""
         return f"{self.path}.{key}" if self.path else key
 
     def wrong(self, key: str | None, problem: str, *, hint: str | None = None) -> DataError:
@@ -163,7 +163,7 @@ class Section:
                 raise _error(self.label, node, f"unknown field {self.name(key)!r}", hint=hint)
 
     def nothing_else(self, *known: str) -> None:
-        """Refuse fields that nobody has read; `known` are others that might be given."""
+        """Refuse fields that were not read; `known` are others that are allowed."""
         self.only([*self._read, *known])
 
     # Dataclasses -------------------------------------------------------------------------------
@@ -173,17 +173,22 @@ class Section:
         return self.build(kind, self.values(kind))
 
     def values(
-        self, kind: type[Any], *, without: Iterable[str] = (), apart: Iterable[str] = ()
+        self,
+        kind: type[Any],
+        *,
+        without: Iterable[str] = (),
+        apart: Iterable[str] = (),
     ) -> dict[str, Any]:
         """The section's fields as arguments of the dataclass `kind`.
 
-        Fields `without` may not be given here; those `apart` may, and the caller reads them.
+        Fields in `without` may not be given here; those in `apart` may, and the caller reads them.
         """
         by_hand = set(apart)
         left_out = {*without, *by_hand}
         known = [f for f in fields(kind) if f.name not in left_out]
         self.only([*(f.name for f in known), *by_hand])
-        hints, found = _types(kind, [f.name for f in known]), {}
+        hints = _types(kind, [f.name for f in known])
+        found: dict[str, object] = {}
         for f in known:
             needed = f.default is MISSING and f.default_factory is MISSING
             if needed and hints[f.name] is str:
@@ -192,7 +197,7 @@ class Section:
                 found[f.name] = self.read(f.name, hints[f.name])
         return found
 
-    def build(self, kind: type[T], given: Mapping[str, Any], *also: Section) -> T:
+    def build(self, kind: type[T], given: Mapping[str, object], *also: Section) -> T:
         """`kind(**given)`; its errors get the line of the field that they are about.
 
         `also`: other sections that may have that field.
@@ -253,7 +258,7 @@ class Section:
             return self._choice(node, kind, path)
         return self._scalar(node, kind, path)
 
-    def _items(self, node: yaml.Node, kinds: tuple[Any, ...], path: str) -> tuple[Any, ...]:
+    def _items(self, node: yaml.Node, kinds: tuple[object, ...], path: str) -> tuple[object, ...]:
         import yaml
 
         count = None if kinds[-1] is ... else len(kinds)
@@ -289,7 +294,7 @@ class Section:
 
 
 def _types(kind: type[Any], names: Iterable[str]) -> dict[str, Any]:
-    """The types of some fields; others may name what only a type checker imports."""
+    """The types of some fields; the types of others may be imported for type checking only."""
     written = {f.name: f.type for f in fields(kind) if f.name in set(names)}
     some = SimpleNamespace(__annotations__=written)
     return get_type_hints(some, globalns=vars(sys.modules[kind.__module__]))

@@ -204,7 +204,7 @@ def test_what_the_disk_refuses(
 ) -> None:
     """The run stops with a message; parts that were finished before are kept."""
     written: list[str] = []
-    honest = LocalFiles._written_beside
+    honest = LocalFiles._temporary_file
 
     def refuse(self: LocalFiles, path: str, data: bytes) -> Any:
         if len(written) >= 2:
@@ -212,7 +212,7 @@ def test_what_the_disk_refuses(
         written.append(path)
         return honest(self, path, data)
 
-    monkeypatch.setattr(LocalFiles, "_written_beside", refuse)
+    monkeypatch.setattr(LocalFiles, "_temporary_file", refuse)
     rows = "\n".join(f"{e.text},{e.label}" for e in planted.corpus(200, seed=5))
     data = world.file("more.csv", f"text,label\n{rows}\n")
     store = world.folder / f"refusing-{number}"

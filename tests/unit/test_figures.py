@@ -213,7 +213,7 @@ def test_export_refuses_before_writing(tmp_path: Path) -> None:
         export(small(), tmp_path / "out", ("csv", "jpg"))
     assert not (tmp_path / "out").exists()
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="a file stands where a folder"):
+    with pytest.raises(StoreError, match="there is a file instead of a folder"):
         export(small(), tmp_path / "file", ("csv",))
 
 

@@ -89,7 +89,7 @@ def test_wrong_lines_are_named(tmp_path: Path, change: dict[str, Any], message: 
         ("{", "not JSON"),
         ("[]", "a JSON object is needed"),
         ('{"model": "m"}', "it lacks annotator, corpus"),
-        (json.dumps(VALUES)[:-1] + ', "pass": 2}', "stands there twice"),
+        (json.dumps(VALUES)[:-1] + ', "pass": 2}', "is given twice"),
         ("[" * 100_000, "not JSON"),
     ],
 )

@@ -58,7 +58,7 @@ def test_squad(tmp_path: Path) -> None:
     assert example.get("answer") == ["Denver"]
     assert example.get("answer_spans") == [(4, 10), (4, 10)]
     file.write_text('{"data": [{"title": "T"}]}')
-    with pytest.raises(DataError, match=r"not as SQuAD has it"):
+    with pytest.raises(DataError, match=r"not of SQuAD.s format"):
         squad.read(file)
 
 

@@ -287,9 +287,9 @@ def test_failing_disks(
 def test_a_file_in_the_place_of_the_store(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     store = Store(tmp_path / "taken")
-    with pytest.raises(StoreError, match="a file stands where a folder should be"):
+    with pytest.raises(StoreError, match="there is a file instead of a folder"):
         store.save(result())
-    with pytest.raises(StoreError, match="a file stands where a folder should be"):
+    with pytest.raises(StoreError, match="there is a file instead of a folder"):
         store.list()
 
 

@@ -91,7 +91,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Corpus(Sequence[Example]):
-    """Examples, the fields that every one of them carries, and (maybe) the task they pose."""
+    """Examples, the fields that all of them have, and the task, if there is one."""
 
     name: str
     examples: Sequence[Example]
@@ -125,7 +125,7 @@ class Corpus(Sequence[Example]):
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of what is in the corpus, not of where it lay."""
+        """A hash of the contents of the corpus, independent of its path."""
         digest = sha256(f"{self.name}\n{sorted(self.fields)}\n{self.task}\n".encode())
         for e in self.examples:
             row = [e.id, e.text, e.text_b, e.label, dict(e.annotations)]
@@ -143,7 +143,7 @@ class Corpus(Sequence[Example]):
         return [e.get("label") for e in self.examples]
 
     def require(self, *fields: Field) -> None:
-        """Refuse, before any work, when a field is not there."""
+        """Raise an error, before any work, if a field is missing."""
         missing = [f for f in fields if f not in self.fields]
         if missing:
             have = ", ".join(sorted(self.fields)) or "none"

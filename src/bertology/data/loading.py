@@ -1,4 +1,4 @@
-"""The one door to data: a name of the catalogue, a path, or an id on the Hugging Face hub."""
+"""Loads every corpus: by a name of the catalogue, a path, or an id on the Hugging Face hub."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from bertology.data import catalog
 from bertology.data.catalog import Entry
@@ -44,7 +43,7 @@ def load_corpus(
     limit: int | None = None,
     seed: int = 0,
     root: str | Path | None = None,
-    **columns: Any,
+    **columns: object,
 ) -> Corpus:
     """Load a corpus.
 
@@ -63,7 +62,7 @@ def load_corpus(
         raise ParameterError("limit", "load_corpus", "be at least 1", limit)
     given = {k: v for k, v in columns.items() if v is not None}
     only = given.pop("only", None)
-    origin: dict[str, Any] = {"name_or_path": source, "split": split, **columns}
+    origin: dict[str, object] = {"name_or_path": source, "split": split, **columns}
     entry = _entry_of(source)
     if entry is not None and entry.reader == _GRAMMAR:
         corpus = _generated(entry, split, {"size": limit, "seed": seed, **given})
@@ -154,14 +153,14 @@ def _is_path(source: str) -> bool:
     return "/" in source or os.sep in source or Path(source).suffix.lower() in EXTENSIONS
 
 
-def _check_arguments(given: Mapping[str, Any]) -> None:
+def _check_arguments(given: Mapping[str, object]) -> None:
     known = _COLUMNS | _OWN | set(OPTIONS)
     for name in given:
         if name not in known:
             raise UnknownNameError("argument of load_corpus", name, known)
 
 
-def _request(name: str, split: str | None, given: Mapping[str, Any]) -> Request:
+def _request(name: str, split: str | None, given: Mapping[str, object]) -> Request:
     return Request(
         name=name,
         split=split,
@@ -171,27 +170,28 @@ def _request(name: str, split: str | None, given: Mapping[str, Any]) -> Request:
     )
 
 
-def _load_path(source: str, split: str, given: Mapping[str, Any]) -> tuple[Corpus, str]:
+def _load_path(source: str, split: str, given: Mapping[str, object]) -> tuple[Corpus, str]:
     path = Path(source).expanduser()
     if not path.exists() and _is_hub_id(source):
         name = source.removeprefix("hub:")
         return READERS.get("hub")(name, _request(name, split, given)), source
-    reader, found = choose(path, split, given.get("reader"))
-    # A lone file is what it is: which split it was, only a folder's layout can tell.
+    asked = given.get("reader")
+    reader, found = choose(path, split, None if asked is None else str(asked))
+    # Only the layout of a folder says which split a file is; a single file has none.
     request = _request(path.stem if path.is_file() else path.name, split, given)
     if path.is_file():
         request = replace(request, split=None)
     return READERS.get(reader)(found, request), str(path.resolve())
 
 
-def _generated(entry: Entry, split: str, options: Mapping[str, Any]) -> Corpus:
+def _generated(entry: Entry, split: str, options: Mapping[str, object]) -> Corpus:
     if split not in entry.splits:
         raise UnknownNameError(f"split of {entry.name}", split, entry.splits)
     options = {**entry.options, **options}
     return READERS.get(entry.reader)(entry.name, Request(entry.name, split, options=options))
 
 
-def _load_entry(entry: Entry, split: str, base: Path, given: Mapping[str, Any]) -> Corpus:
+def _load_entry(entry: Entry, split: str, base: Path, given: Mapping[str, object]) -> Corpus:
     names = list(entry.splits)
     if split == _DEFAULT_SPLIT and len(names) == 1:
         split = names[0]
@@ -268,7 +268,7 @@ def _how(entry: Entry, folder: Path) -> str:
 
 
 def _joined(parts: list[Corpus], files: list[Path]) -> Corpus:
-    """Several files as one corpus; an example's id opens with the name of its file."""
+    """Several files as one corpus; an example's id begins with the name of its file."""
     examples = [
         replace(example, id=f"{file.stem}/{example.id}")
         for part, file in zip(parts, files, strict=True)

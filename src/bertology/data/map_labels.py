@@ -19,7 +19,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 from bertology.errors import DataError
 from bertology.stats.agreement import Agreement, cohens_kappa
@@ -167,22 +166,22 @@ def parse_label(line: bytes, *, where: str, whole: bool = True) -> MapLabel:
     return MapLabel(recipe, value["label"], value["annotator"], value["pass"])
 
 
-def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_twins(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a key stands there twice")
+        raise ValueError("a key is given twice")
     return found
 
 
-def _check_keys(value: Mapping[str, Any], where: str) -> None:
+def _check_keys(value: Mapping[str, object], where: str) -> None:
     missing, more = sorted(_KEYS - set(value)), sorted(set(value) - _KEYS)
     if missing:
         raise DataError(f"{where}: it lacks {', '.join(missing)}.")
     if more:
-        raise DataError(f"{where}: it has {', '.join(more)}, which the format does not know.")
+        raise DataError(f"{where}: it has {', '.join(more)}, which the format does not have.")
 
 
-def _check_text(name: str, value: Any, where: str) -> None:
+def _check_text(name: str, value: object, where: str) -> None:
     if name in _MAYBE:
         if value is not None and not isinstance(value, str):
             raise DataError(f"{where}: {name!r} must be text or null, not {value!r}.")
@@ -194,7 +193,7 @@ def _check_text(name: str, value: Any, where: str) -> None:
 
 
 class LabelFile:
-    """A file of labels that grows line by line; what stands in it is never written again."""
+    """A file of labels to which lines are added; lines in it are never changed."""
 
     def __init__(self, path: str | Path) -> None:
         """Open or begin `path`; a last line that was cut off by a kill is taken away."""
@@ -247,7 +246,7 @@ class LabelFile:
         return True
 
     def _begin(self) -> None:
-        """Told before the first label, not after it, that nothing can be kept here."""
+        """Report before the first label, not after it, that the file cannot be written."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.touch()
@@ -273,7 +272,7 @@ class LabelFile:
 
     def _unwritable(self, error: OSError) -> DataError:
         return DataError(
-            f"Labels cannot be kept in {self.path}: {error.strerror or error}.",
+            f"Labels cannot be saved in {self.path}: {error.strerror or error}.",
             hint="Name another file with --to FILE.",
         )
 

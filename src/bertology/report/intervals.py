@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,8 +15,8 @@ _BARE = ("mean", "share", "value", "difference")
 
 
 def with_intervals(
-    table: pd.DataFrame, shown: Callable[[Any], str]
-) -> tuple[list[str], list[list[Any]]]:
+    table: pd.DataFrame, shown: Callable[[object], str]
+) -> tuple[list[str], list[list[object]]]:
     """Columns and rows in which `x`, `x_low` and `x_high` are one cell; `shown` writes a number.
 
     Ends without a value of their own, such as `simultaneous_low`, become one `…_interval`.
@@ -26,7 +26,7 @@ def with_intervals(
     ends = {end for pair in bounds.values() for end in pair}
     alone = {low: owner for owner, (low, _) in bounds.items() if owner not in names}
     kept: list[str] = []
-    columns: list[list[Any]] = []
+    columns: list[list[object]] = []
     for name in names:
         owner = alone.get(name, name)
         if name in ends and name not in alone:
@@ -58,15 +58,15 @@ def _owner(stem: str, names: Sequence[str]) -> str:
 
 def _cells(
     table: pd.DataFrame,
-    values: list[Any] | None,
+    values: list[object] | None,
     ends: tuple[str, str] | None,
-    shown: Callable[[Any], str],
-) -> list[Any]:
+    shown: Callable[[object], str],
+) -> list[object]:
     if ends is None:
         return values or []
     pairs = zip(*(table[end].tolist() for end in ends), strict=True)
     # What rests on one example has no interval.
-    cells = [
+    cells: list[object] = [
         "" if low != low and high != high else f"[{shown(low)}, {shown(high)}]"
         for low, high in pairs
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,7 +52,7 @@ def as_latex(table: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if isinstance(value, float):
         return _number(value) if math.isfinite(value) else "--"
     if isinstance(value, int) and not isinstance(value, bool):

@@ -1,9 +1,9 @@
-"""Variants of a model against the intact one, as a table every study words alike."""
+"""Variants of a model against the intact one, as a table with the same columns in every study."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,7 +46,7 @@ _EFFECT = ("difference", "simultaneous_low", "simultaneous_high")
 def effects_table(effects: PairedEffects, names: Mapping[str, ArrayLike]) -> pd.DataFrame:
     """One row per variant: `names` (what was changed), scores, differences, intervals, tests.
 
-    `sure` says that the difference is there after correction for all rows of the table.
+    `sure`: the difference is significant after correction for all rows of the table.
     """
     import pandas as pd
 
@@ -62,18 +62,18 @@ def over_rows(
     n: int,
     level: float,
 ) -> Estimate:
-    """A number of all rows, such as their maximum; its bounds are that of the rows' bounds.
+    """A number computed from all rows, such as the maximum, and the same for the rows' bounds.
 
-    `columns` are values, lower and upper bounds, which hold for all rows together. Where `number`
-    never falls when a value rises, the interval covers the true one, although a row was picked by
-    looking.
+    `columns` are values, lower and upper bounds, which hold for all rows together. If `number`
+    never decreases when a value increases, the interval covers the true number, even though the
+    row was chosen after looking at the data.
     """
     value, low, high = (float(number(table[column])) for column in columns)
     return Estimate(value, low, high, n, level)
 
 
 def extreme(table: pd.DataFrame, *, n: int, level: float, largest: bool = True) -> Estimate:
-    """The largest gain (or loss, as a positive number) in a table, fit to be claimed."""
+    """The largest gain (or loss, as a positive number); the interval allows for the choice."""
     if largest:
         return over_rows(table, lambda x: x.max(), _EFFECT, n=n, level=level)
     effect, low, high = _EFFECT
@@ -91,7 +91,7 @@ _FEWEST = 3  # examples, for a correlation to be more than a line through two po
 
 
 def beats_constant_answer(
-    predictions: Any, labels: Any, *, classes: bool, metric: str = "accuracy"
+    predictions: ArrayLike, labels: ArrayLike, *, classes: bool, metric: str = "accuracy"
 ) -> bool:
     """Whether predictions are surely better than always giving the most frequent answer.
 
@@ -111,7 +111,7 @@ def beats_constant_answer(
     return bool(mean_interval(better).low > 0)
 
 
-def example_losses(logits: NDArray[Any], labels: Floats) -> Floats:
+def example_losses(logits: NDArray[np.floating], labels: Floats) -> Floats:
     """(V, N) cross-entropy of each example, or its squared error where there is one output."""
     wide = logits.astype(np.float64)
     if wide.shape[-1] == 1:

@@ -1,6 +1,6 @@
-"""Files of a store, on a local disk or behind any fsspec URL; every write is all or nothing.
+"""Files of a store, on a local disk or at any fsspec URL; a file is written whole or not at all.
 
-Locally a file is written beside its place and moved there; object stores put whole objects.
+On a local disk a temporary file is written and then moved; object stores write whole objects.
 Every failure becomes a StoreError that says what to do.
 """
 
@@ -9,10 +9,10 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 from uuid import uuid4
 
 from bertology.errors import StoreError
@@ -22,7 +22,19 @@ __all__ = ["Files", "LocalFiles", "open_files"]
 _TEMPORARY = ".tmp"
 
 
-def open_files(url: str, options: Mapping[str, Any]) -> Files:
+class FileSystem(Protocol):
+    """What a store uses of an fsspec file system."""
+
+    def cat_file(self, path: str) -> bytes: ...
+    def pipe_file(self, path: str, value: bytes, mode: str = ...) -> object: ...
+    def isfile(self, path: str) -> bool: ...
+    def exists(self, path: str) -> bool: ...
+    def ls(self, path: str, detail: bool) -> Iterable[str]: ...
+    def rm(self, path: str, recursive: bool) -> object: ...
+    def invalidate_cache(self) -> None: ...
+
+
+def open_files(url: str, options: Mapping[str, object]) -> Files:
     """The files under `url`: a local folder, or any address that fsspec knows (`s3://…`)."""
     from fsspec.core import url_to_fs
     from fsspec.implementations.local import LocalFileSystem
@@ -43,23 +55,22 @@ def open_files(url: str, options: Mapping[str, Any]) -> Files:
 class Files:
     """Files on an fsspec file system, by paths relative to the store's root."""
 
-    def __init__(self, url: str, root: str, system: Any) -> None:
+    def __init__(self, url: str, root: str, system: FileSystem) -> None:
         self.url, self.root, self._system = url, root.rstrip("/"), system
 
     def read(self, path: str) -> bytes:
         """The bytes of a file; FileNotFoundError where there is none."""
-        with self._telling("read", path):
-            data: bytes = self._system.cat_file(self._full(path))
-            return data
+        with self._as_store_error("read", path):
+            return self._system.cat_file(self._full(path))
 
     def write(self, path: str, data: bytes) -> None:
-        """Put a file in place, whole, over what was there."""
-        with self._telling("write", path):
+        """Write the whole file; a file that was there is replaced."""
+        with self._as_store_error("write", path):
             self._system.pipe_file(self._full(path), data)
 
     def create(self, path: str, data: bytes) -> bool:
-        """Put a file in place unless there is one; tells whether it did."""
-        with self._telling("write", path):
+        """Write the file if there is none yet; True if it was written."""
+        with self._as_store_error("write", path):
             try:
                 self._system.pipe_file(self._full(path), data, mode="create")
             except FileExistsError:
@@ -68,13 +79,13 @@ class Files:
 
     def exists(self, path: str) -> bool:
         """Whether there is such a file."""
-        with self._telling("read", path):
+        with self._as_store_error("read", path):
             self._forget()
             return bool(self._system.isfile(self._full(path)))
 
     def names(self, folder: str = "") -> list[str]:
         """Sorted names of what is in a folder; none where there is no folder."""
-        with self._telling("read", folder):
+        with self._as_store_error("read", folder):
             self._forget()
             try:
                 found = self._system.ls(self._full(folder), detail=False)
@@ -84,7 +95,7 @@ class Files:
 
     def remove(self, folder: str) -> None:
         """Remove a folder and what is in it; nothing happens where there is none."""
-        with self._telling("write", folder):
+        with self._as_store_error("write", folder):
             self._forget()
             if self._system.exists(self._full(folder)):
                 self._system.rm(self._full(folder), recursive=True)
@@ -93,11 +104,11 @@ class Files:
         return f"{self.root}/{path}" if path else self.root
 
     def _forget(self) -> None:
-        # Another process may have written since this one last looked.
+        # Another process may have written since the last read.
         self._system.invalidate_cache()
 
     @contextmanager
-    def _telling(self, doing: str, path: str) -> Iterator[None]:
+    def _as_store_error(self, doing: str, path: str) -> Iterator[None]:
         try:
             yield
         except StoreError:
@@ -105,7 +116,7 @@ class Files:
         except Exception as error:
             if doing == "read" and isinstance(error, FileNotFoundError):
                 raise
-            # Clients of object stores have error classes of their own; none may reach a user bare.
+            # Clients of object stores have their own error classes; users always see a StoreError.
             raise self._failure(doing, path, error) from error
 
     def _failure(self, doing: str, path: str, error: Exception) -> StoreError:
@@ -124,8 +135,8 @@ class Files:
             )
         if isinstance(error, NotADirectoryError | FileExistsError | IsADirectoryError):
             return StoreError(
-                f"The store {self.url!r} cannot be used: at {where} a file stands where a folder "
-                "should be, or the other way round.",
+                f"The store {self.url!r} cannot be used: at {where} there is a file instead of a "
+                "folder, or a folder instead of a file.",
                 hint="Choose another store with --store FOLDER, or move that file away.",
             )
         return StoreError(
@@ -139,21 +150,21 @@ class LocalFiles(Files):
     """Files on a local disk, where moving a file into its place is atomic."""
 
     def __init__(self, url: str, root: str) -> None:
-        super().__init__(url, root, None)
+        self.url, self.root = url, root.rstrip("/")
 
     def read(self, path: str) -> bytes:
         """Read the whole file."""
-        with self._telling("read", path):
+        with self._as_store_error("read", path):
             return Path(self._full(path)).read_bytes()
 
     def write(self, path: str, data: bytes) -> None:
-        """Write beside, then move into place."""
-        with self._telling("write", path), self._written_beside(path, data) as temporary:
+        """Write a temporary file in the same folder, then move it into place."""
+        with self._as_store_error("write", path), self._temporary_file(path, data) as temporary:
             os.replace(temporary, self._full(path))
 
     def create(self, path: str, data: bytes) -> bool:
-        """Write beside, then link into place."""
-        with self._telling("write", path), self._written_beside(path, data) as temporary:
+        """Write a temporary file in the same folder, then link it into place."""
+        with self._as_store_error("write", path), self._temporary_file(path, data) as temporary:
             try:
                 # A link, unlike a move, does not replace what is there.
                 os.link(temporary, self._full(path))
@@ -170,12 +181,12 @@ class LocalFiles(Files):
 
     def exists(self, path: str) -> bool:
         """Whether there is such a file."""
-        with self._telling("read", path):
+        with self._as_store_error("read", path):
             return Path(self._full(path)).is_file()
 
     def names(self, folder: str = "") -> list[str]:
         """Sorted names, without files that are being written."""
-        with self._telling("read", folder):
+        with self._as_store_error("read", folder):
             try:
                 found = os.listdir(self._full(folder))
             except FileNotFoundError:
@@ -184,17 +195,17 @@ class LocalFiles(Files):
 
     def remove(self, folder: str) -> None:
         """Remove a folder and what is in it."""
-        with self._telling("write", folder):
+        with self._as_store_error("write", folder):
             try:
                 shutil.rmtree(self._full(folder))
             except OSError as error:
-                # Another process may be removing it, too, or adding to it just now.
+                # Another process may remove it, or add to it, at the same time.
                 if error.errno not in (errno.ENOENT, errno.ENOTEMPTY):
                     raise
 
     @contextmanager
-    def _written_beside(self, path: str, data: bytes) -> Iterator[str]:
-        """A temporary file with `data` on the same disk, gone afterwards whatever happens."""
+    def _temporary_file(self, path: str, data: bytes) -> Iterator[str]:
+        """A temporary file with `data` in the same folder, removed afterwards in any case."""
         target = Path(self._full(path))
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.with_name(f".{target.name}.{uuid4().hex}{_TEMPORARY}")
@@ -202,7 +213,7 @@ class LocalFiles(Files):
             with open(temporary, "wb") as file:
                 file.write(data)
                 file.flush()
-                os.fsync(file.fileno())  # or a crash may leave the name without the bytes
+                os.fsync(file.fileno())  # otherwise a crash may leave an empty file
             yield str(temporary)
         finally:
             temporary.unlink(missing_ok=True)

@@ -2,16 +2,16 @@
 
 Reading gives back what was written: dtypes and index of tables; dimensions, coordinates and
 attributes of arrays. Two limits of Parquet: text in an `object` column comes back as pandas' own
-text dtype, and a categorical column without rows forgets its categories. Neither format can carry
-code, unlike pickle.
+text dtype, and a categorical column without rows forgets its categories. Unlike pickle, neither
+format can contain code.
 """
 
 from __future__ import annotations
 
 import io
 import json
-from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Hashable, Mapping
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,10 +22,17 @@ __all__ = ["arrays_from_bytes", "arrays_to_bytes", "table_from_bytes", "table_to
 _MARK = "json:"
 
 
+@runtime_checkable
+class _Numpy(Protocol):
+    """Numpy's scalars and arrays."""
+
+    def tolist(self) -> object: ...
+
+
 def table_to_bytes(table: pd.DataFrame) -> bytes:
     """A table as a Parquet file."""
     buffer = io.BytesIO()
-    # A counted index is kept as a note only, which is lost where there are no columns.
+    # A plain range index is stored in the metadata only, which a table without columns loses.
     table.to_parquet(buffer, engine="pyarrow", index=None if len(table.columns) else True)
     return buffer.getvalue()
 
@@ -57,7 +64,9 @@ def arrays_from_bytes(data: bytes) -> xr.Dataset:
     return _with_attributes(loaded.drop_encoding(), _decode)
 
 
-def _with_attributes(arrays: xr.Dataset, change: Any) -> xr.Dataset:
+def _with_attributes(
+    arrays: xr.Dataset, change: Callable[[Mapping[Hashable, object]], dict[Hashable, object]]
+) -> xr.Dataset:
     changed = arrays.copy()
     changed.attrs = change(arrays.attrs)
     for name in arrays.variables:
@@ -65,13 +74,13 @@ def _with_attributes(arrays: xr.Dataset, change: Any) -> xr.Dataset:
     return changed
 
 
-def _encode(attributes: Mapping[Hashable, Any]) -> dict[Hashable, Any]:
-    """NetCDF knows only text and numbers; all else goes in as JSON behind a mark."""
+def _encode(attributes: Mapping[Hashable, object]) -> dict[Hashable, object]:
+    """NetCDF knows only text and numbers; other values are stored as JSON after a mark."""
     return {name: _encode_value(value) for name, value in attributes.items()}
 
 
-def _encode_value(value: Any) -> Any:
-    if hasattr(value, "tolist"):  # numpy's scalars and arrays
+def _encode_value(value: object) -> object:
+    if isinstance(value, _Numpy):
         value = value.tolist()
     if isinstance(value, str):
         needs_mark = value.startswith(_MARK) or not value or "\x00" in value
@@ -82,11 +91,11 @@ def _encode_value(value: Any) -> Any:
     return _MARK + json.dumps(value, ensure_ascii=False) if needs_mark else value
 
 
-def _decode(attributes: Mapping[Hashable, Any]) -> dict[Hashable, Any]:
+def _decode(attributes: Mapping[Hashable, object]) -> dict[Hashable, object]:
     return {name: _decode_value(value) for name, value in attributes.items()}
 
 
-def _decode_value(value: Any) -> Any:
+def _decode_value(value: object) -> object:
     if isinstance(value, str):
         return json.loads(value.removeprefix(_MARK)) if value.startswith(_MARK) else value
-    return value.tolist() if hasattr(value, "tolist") else value
+    return value.tolist() if isinstance(value, _Numpy) else value

@@ -1,6 +1,6 @@
-"""What a result says of every head or layer, in one form for all studies.
+"""What a result says about every head or layer, in the same form for all studies.
 
-The atlas colours its grid of heads by these, and lists them on a head's own page.
+The atlas colours its grid of heads by them, and lists them for each head.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Measure:
     low: Grid | None = None
     high: Grid | None = None
     sure: NDArray[np.bool_] | None = None
-    """Where it stands after correction for the number of heads, if the study tests that."""
+    """Where it is significant after correction for the number of heads, if the study tests that."""
     middle: float | None = None
-    """Where two colours part, for instance 0 for gains and losses; None: from less to more."""
+    """Where the colour changes, such as 0 for gains and losses; None: one scale, low to high."""
     kinds: tuple[str, ...] = ()
-    """Names, if `values` are places in this list rather than numbers."""
+    """Names, if `values` are indices into this list rather than numbers."""
     reading: str = ""
     """One sentence: what a high and a low value mean."""
 
@@ -64,8 +64,8 @@ class Measure:
     ) -> Measure:
         """From a column of a table of heads or layers, and the columns of its bounds and tests.
 
-        `scale` multiplies values and bounds, 100 for shares in per cent; `words` are the other
-        fields, `name` and `title` among them.
+        `scale` multiplies values and bounds, such as 100 for shares in per cent; `words` are the
+        other fields, such as `name` and `title`.
         """
         low, high = (
             None if name is None else scale * column_grid(table, name)
@@ -81,11 +81,11 @@ class Measure:
 
     @property
     def of_heads(self) -> bool:
-        """Whether it is told for every head rather than for every layer."""
+        """Whether it has a value for every head rather than for every layer."""
         return self.values.ndim == 2
 
 
-def column_grid(table: pd.DataFrame, column: str) -> NDArray[Any]:
+def column_grid(table: pd.DataFrame, column: str) -> NDArray[np.floating]:
     """A column as layer × head, or by layer where the table has no `head`."""
     if "head" in table:
         return table.pivot(index="layer", columns="head", values=column).to_numpy()
@@ -93,5 +93,5 @@ def column_grid(table: pd.DataFrame, column: str) -> NDArray[Any]:
 
 
 def dashed(text: str) -> str:
-    """A word of the data as a piece of a measure's name: `role:Agent` as `role-agent`."""
+    """A word of the data as part of a measure's name: `role:Agent` as `role-agent`."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")

@@ -1,4 +1,4 @@
-"""Where a result comes from, and the hash that says whether it is there already."""
+"""How a result was made, and the hash that shows whether it is in the store already."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from platform import python_version
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from bertology.errors import ParameterError
 
@@ -21,15 +21,22 @@ IDENTITY_LENGTH = 16
 _LIBRARIES = ("bertology", "torch", "transformers", "numpy", "scipy", "pandas", "xarray")
 
 
+@runtime_checkable
+class _Scalar(Protocol):
+    """A scalar of numpy, or an array without dimensions."""
+
+    def item(self) -> object: ...
+
+
 def identity_of(
     study: str,
     study_version: int,
     *,
-    parameters: Mapping[str, Any],
+    parameters: Mapping[str, object],
     model: str,
     corpus: str | None,
 ) -> str:
-    """The identity of a job: 16 hex digits that depend on what is asked and of what.
+    """The identity of a job: 16 hex digits made from the study, its parameters, model and data.
 
     `model` and `corpus` are fingerprints. Names, devices, batch sizes, dates and library versions
     do not enter, so the same work is recognised wherever and however it was done.
@@ -69,23 +76,23 @@ def _now() -> str:
 
 @dataclass(frozen=True)
 class Provenance:
-    """What was asked, of which model, over which corpus; and when, how long and with what.
+    """Which study, model and corpus a result is of; and when, how long and with what it was made.
 
-    Values are kept as plain JSON (tuples become lists), so that what is read back is equal to
-    what was written. A seed that changes numbers is a parameter of the study and so part of the
-    identity; `seed` repeats it for the reader.
+    Values are kept as plain JSON (tuples become lists), so that reading gives exactly what was
+    written. A seed that changes numbers is a parameter of the study and so part of the identity;
+    `seed` repeats it for the reader.
     """
 
     study: str
     study_version: int
-    parameters: dict[str, Any]
+    parameters: dict[str, object]
     model: dict[str, Any]  # name, fingerprint, family, shape, head
     corpus: dict[str, Any] | None = None  # name, fingerprint, size, split
     others: dict[str, Any] = field(default_factory=dict)
     """Further models, by the parameter that names each; described as `model` is."""
     ingredients: dict[str, str] = field(default_factory=dict)
     """What else the numbers rest on (bundled weights, other data), with fingerprints."""
-    results: dict[str, Any] = field(default_factory=dict)
+    results: dict[str, object] = field(default_factory=dict)
     """Identities of the results that it was combined from; none where it was measured."""
     over: str = ""
     """What it is over, where that is no single corpus, such as `all tasks`."""
@@ -109,8 +116,8 @@ class Provenance:
 
     @cached_property
     def identity(self) -> str:
-        """Equal for equal questions to an equal model over an equal corpus; nothing else enters."""
-        # A name or folder may hold another model tomorrow; its fingerprint stands for it.
+        """The same for the same study, parameters, model and corpus; nothing else matters."""
+        # The model under a name or folder may change; its fingerprint identifies it.
         meant = {name: other["fingerprint"] for name, other in self.others.items()}
         made_of = {"results": self.results} if self.results else {}
         return identity_of(
@@ -156,7 +163,7 @@ class Provenance:
             f"tokens, {'as was asked' if self.cut.get('asked') else most}."
         )
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """All fields as plain JSON values; `from_json` gives an equal object."""
         return asdict(self)
 
@@ -167,7 +174,7 @@ class Provenance:
         return cls(**{name: value for name, value in record.items() if name in known})
 
 
-def _as_json(value: Any, name: str) -> Any:
+def _as_json(value: object, name: str) -> object:
     try:
         return json.loads(json.dumps(value, allow_nan=False, default=_plain_scalar))
     except (TypeError, ValueError):
@@ -176,8 +183,8 @@ def _as_json(value: Any, name: str) -> Any:
         ) from None
 
 
-def _plain_scalar(value: Any) -> Any:
+def _plain_scalar(value: object) -> object:
     # numpy's scalars come in through parameters computed from arrays.
-    if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
+    if getattr(value, "ndim", None) == 0 and isinstance(value, _Scalar):
         return value.item()
     raise TypeError(f"{type(value).__name__} is not a plain value")

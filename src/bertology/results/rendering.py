@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from matplotlib.typing import RcKeyType
 
     from bertology.results.result import Result
 
 __all__ = ["FIGURE_FORMATS", "render", "rendered"]
 
 # Dates and version numbers in a file's metadata would make equal figures differ.
-_METADATA: dict[str, dict[str, Any]] = {
+_METADATA: dict[str, dict[str, str | None]] = {
     "svg": {"Date": None, "Creator": "bertology"},
     "pdf": {"CreationDate": None, "Creator": "bertology", "Producer": None},
     "png": {"Software": "bertology"},
 }
 FIGURE_FORMATS = tuple(_METADATA)
 
-_SETTINGS: dict[Any, Any] = {
-    "svg.fonttype": "none",  # text stays text: searchable, restylable, small
+_SETTINGS: dict[RcKeyType, str | int] = {
+    "svg.fonttype": "none",  # text stays text, not paths: it can be searched and restyled
     "svg.hashsalt": "bertology",  # the same ids every time
     "pdf.fonttype": 42,  # fonts embedded whole, as journals ask
 }

@@ -7,8 +7,8 @@
     <url>/unfinished/<identity>/<part>.nc       finished parts of work that is under way
 
 `result.json` is written after the data it lists: a folder without it is unfinished and is not
-seen by readers. A data file is never overwritten: where another process left different bytes
-under the same name, the new file takes a name of its own and `result.json` decides.
+read. A data file is never overwritten: where another process left different bytes
+under the same name, the new file gets another name, and `result.json` lists the right one.
 """
 
 from __future__ import annotations
@@ -62,7 +62,10 @@ class Store:
     """
 
     def __init__(
-        self, url: str | os.PathLike[str] = "results", *, options: Mapping[str, Any] | None = None
+        self,
+        url: str | os.PathLike[str] = "results",
+        *,
+        options: Mapping[str, object] | None = None,
     ) -> None:
         self.url, self.options = os.fspath(url), dict(options or {})
         self._opened: Files | None = None
@@ -70,8 +73,8 @@ class Store:
     def __repr__(self) -> str:
         return f"Store({self.url!r})"
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (self.url, self.options)  # connections do not travel between processes
+    def __reduce__(self) -> tuple[Callable[..., Store], tuple[object, ...]]:
+        return _reopen, (self.url, self.options)  # an open connection cannot be pickled
 
     @property
     def _files(self) -> Files:
@@ -82,7 +85,7 @@ class Store:
     # Results
 
     def save(self, result: Result) -> str:
-        """Write a result and give its identity; figures are drawn once the data is safe."""
+        """Write a result and give its identity; figures are drawn after the data is written."""
         folder = _folder_of(result.provenance)
         tables = [
             {
@@ -151,12 +154,12 @@ class Store:
     # Parts of work under way
 
     def save_part(self, of: Provenance | str, part: str, dataset: xr.Dataset) -> None:
-        """Keep a finished part of the result to be; an identity is whole here, not a prefix."""
+        """Save a finished part of a result; the identity must be given in full, not as a prefix."""
         path = _part_path(of, part)
         self._files.write(path, _encoded(path, arrays_to_bytes, dataset))
 
     def load_part(self, of: Provenance | str, part: str) -> xr.Dataset:
-        """A part that was kept."""
+        """A part that was saved."""
         path = _part_path(of, part)
         try:
             data = self._files.read(path)
@@ -168,23 +171,23 @@ class Store:
         return _decoded(path, arrays_from_bytes, data)
 
     def has_part(self, of: Provenance | str, part: str) -> bool:
-        """Whether a part was kept."""
+        """Whether a part was saved."""
         return self._files.exists(_part_path(of, part))
 
     def parts(self, of: Provenance | str) -> Names:
-        """Names of the parts that were kept."""
+        """Names of the parts that were saved."""
         names = self._files.names(_part_folder(of))
         return [name.removesuffix(".nc") for name in names if name.endswith(".nc")]
 
     def delete_parts(self, of: Provenance | str) -> None:
-        """Forget the parts, usually once the result that they led to is saved."""
+        """Delete the parts, usually after the finished result is saved."""
         self._files.remove(_part_folder(of))
 
     # Addresses
 
     def _studies(self) -> Names:
         names = self._files.names()
-        # No study's name has a dot; a stray file's has.
+        # A study's name has no dot; the name of a stray file has one.
         return [n for n in names if _SAFE.fullmatch(n) and "." not in n and n != _UNFINISHED]
 
     def _folders(self, study: str | None = None) -> Names:
@@ -231,13 +234,13 @@ class Store:
                 f"bertology reads {SCHEMA_VERSION}.",
                 hint="Update with: pip install -U bertology"
                 if newer
-                else "Run the study again to write it anew; the old folder is left as it is.",
+                else "Run the study again to write the new version; the old folder is not changed.",
             )
         return dict(record)
 
     def _put(
         self, folder: str, name: str, encode: Callable[[T], bytes], thing: T
-    ) -> dict[str, Any]:
+    ) -> dict[str, str | int]:
         data = _encoded(f"{folder}/{name}", encode, thing)
         digest = hashlib.sha256(data).hexdigest()
         path = f"{folder}/{name}"
@@ -247,7 +250,7 @@ class Store:
             self._files.write(f"{folder}/{name}", data)
         return {"file": name, "bytes": len(data), "sha256": digest}
 
-    def _get(self, folder: str, entry: Mapping[str, Any], decode: Callable[[bytes], T]) -> T:
+    def _get(self, folder: str, entry: Mapping[str, object], decode: Callable[[bytes], T]) -> T:
         path = f"{folder}/{entry.get('file')}"
         try:
             data = self._files.read(path)
@@ -276,7 +279,7 @@ class Store:
                 _log.warning("figure %s of %s was not drawn: %s", name, folder, error)
 
 
-def _reopen(url: str, options: dict[str, Any]) -> Store:
+def _reopen(url: str, options: dict[str, object]) -> Store:
     return Store(url, options=options)
 
 
@@ -302,7 +305,7 @@ def _folder_of(provenance: Provenance) -> str:
 
 
 def _checked(kind: str, name: str) -> str:
-    """Names become file names; none may point out of the store."""
+    """Names become file names; none may point outside the store."""
     if not _SAFE.fullmatch(name):
         raise ParameterError(
             kind, "the store", "be letters, digits, '_', '-' and '.' ('.' and '-' not first)", name
@@ -335,6 +338,6 @@ def _decoded(path: str, decode: Callable[[bytes], T], data: bytes) -> T:
 def _damaged(path: str, why: str) -> StoreError:
     return StoreError(
         f"{path} is damaged: {why}.",
-        hint="Run the study again with the same parameters and --force to write it anew; "
+        hint="Run the study again with the same parameters and --force to write it again; "
         "other results are not touched.",
     )

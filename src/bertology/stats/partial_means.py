@@ -1,11 +1,12 @@
 """Means of many quantities over the same examples, some of which lack some quantities.
 
 A sentence without a noun says nothing about attention to nouns. Each mean is over the examples
-that have its quantity; the bounds treat it as a ratio of two means over all examples, whose
-influences are zero where the quantity is absent. The bounds are those of `stats.paired`, set
-around the mean: what one example may do is the largest deviation seen, or more where one says so,
-and more the fewer there are: in five values the largest of all has hardly been seen. Under thirty,
-Student's bounds (Bonferroni's for all rows) hold as well, and the wider ones are given.
+that have its quantity; the bounds treat it as a ratio of two means over all examples, where an
+example without the quantity has influence zero. The bounds are those of `stats.paired`, centred on
+the mean. They assume a largest possible deviation of one example: the largest that was observed,
+or `reach` if that is larger, made larger still when there are few values (among five values the
+largest possible one was probably not observed). With fewer than thirty values, Student's bounds
+(with Bonferroni's correction for all rows) are computed as well, and the wider ones are given.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,7 +33,7 @@ __all__ = ["PartialMeans", "partial_means"]
 
 Floats = NDArray[np.float64]
 
-FEW = 30  # values; with fewer, the spread and the correlations that were seen mean little
+FEW = 30  # values; with fewer, the observed spread and correlations are not reliable
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class PartialMeans:
     level: float
 
     def estimate(self, at: int) -> Estimate | None:
-        """One of them with its simultaneous interval: fit to be claimed after looking at all.
+        """One of them with its simultaneous interval, valid even if it was chosen afterwards.
 
         None where it rests on fewer than two examples.
         """
@@ -106,14 +106,14 @@ def partial_means(
     return PartialMeans(mean, low, high, all_low, all_high, p, n.astype(np.int64), level)
 
 
-def _checked(values: ArrayLike) -> NDArray[Any]:
+def _checked(values: ArrayLike) -> NDArray[np.generic]:
     x = np.asarray(values)
     if x.ndim != 2 or not x.size:
         raise DataError(f"Means need an array of quantities by examples. Got shape {x.shape}.")
     return x
 
 
-def _influence(block: NDArray[Any]) -> tuple[Floats, Floats, NDArray[np.int64]]:
+def _influence(block: NDArray[np.generic]) -> tuple[Floats, Floats, NDArray[np.int64]]:
     """What each example does to the mean, of rows that have an interval; all means, all counts."""
     x = np.asarray(block, dtype=np.float64)
     there = np.isfinite(x)
@@ -126,7 +126,7 @@ def _influence(block: NDArray[Any]) -> tuple[Floats, Floats, NDArray[np.int64]]:
 
 
 def _seen(
-    block: NDArray[Any], reach: float
+    block: NDArray[np.generic], reach: float
 ) -> tuple[Floats, Floats, Floats, Floats, NDArray[np.int64]]:
     """Of each row: mean, its error, what one example may do, evidence against 0, and count."""
     influence, mean, n = _influence(block)
@@ -134,7 +134,9 @@ def _seen(
     spread, most, against = np.zeros(mean.size), np.zeros(mean.size), np.zeros(mean.size)
     squares = (influence**2).sum(axis=1) / size**2 * n[known]  # about the mean, over n
     spread[known] = np.sqrt(squares / (n[known] - 1))
-    largest = np.abs(influence).max(axis=1, initial=0) * (1 + FEW / n[known])  # a little unseen
+    largest = np.abs(influence).max(axis=1, initial=0) * (
+        1 + FEW / n[known]
+    )  # allow for unseen values
     most[known] = np.maximum(largest, reach * size / n[known])
     # As far below 0 as the bounds allow one example to be: then they exclude 0 where p says so.
     worst = np.maximum(most[known] - np.abs(mean[known]), 1e-12 * most[known])

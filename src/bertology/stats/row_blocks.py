@@ -1,4 +1,4 @@
-"""Rows that are too many to be looked at together: a few at a time, as often as needed."""
+"""Rows of an array that is too large for memory: a few rows at a time, as often as needed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HELD = 1 << 17  # numbers in one block of an array: 1 MB
 
 @dataclass(frozen=True)
 class RowBlocks:
-    """Rows by examples, (v, N, …) at a time; `make` begins anew whenever they are gone through."""
+    """Rows by examples, (v, N, …) at a time; `make` starts again for every iteration."""
 
     make: Callable[[], Iterable[NDArray[Any]]]
 
@@ -25,7 +25,7 @@ class RowBlocks:
 
 
 def in_blocks(rows: NDArray[Any] | RowBlocks) -> RowBlocks:
-    """An array few rows at a time, so that the copies made of them are small."""
+    """An array as blocks of a few rows, so that copies of a block are small."""
     if isinstance(rows, RowBlocks):
         return rows
     step = max(1, _HELD // max(1, int(np.prod(rows.shape[1:]))))

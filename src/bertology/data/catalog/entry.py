@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import PurePosixPath
-from typing import Any
 
 from bertology.data.corpus import Field, Task
 from bertology.data.readers import READERS
@@ -38,7 +37,7 @@ class Entry:
     task: Task | None = None
     aliases: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, object] = field(default_factory=dict)
     checksums: Mapping[str, str] = field(default_factory=dict)  # file -> sha256
 
     @property

@@ -6,7 +6,7 @@ import random
 import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from bertology.data.corpus import Corpus, Example, Field, Task
 from bertology.data.grammar.entailment import ENTAILED, HEURISTICS, EntailmentDraw
@@ -85,7 +85,7 @@ _TASKS = {
     ),
 }
 # Text, second text (or None), label (or None), annotations.
-_Row = tuple[str, str | None, int | None, dict[str, Any]]
+_Row = tuple[str, str | None, int | None, dict[str, object]]
 _FEW_ATTRACTORS = (0, 1, 2)
 _STALE = 20_000  # draws without a new sentence after which a corpus is taken to be exhausted
 
@@ -104,7 +104,12 @@ def sentences(n: int, seed: int = 0) -> list[Example]:
 
 
 def corpus(
-    name: str, *, split: str = "validation", size: int | None = None, seed: int = 0, **switches: Any
+    name: str,
+    *,
+    split: str = "validation",
+    size: int | None = None,
+    seed: int = 0,
+    **switches: object,
 ) -> Corpus:
     """One of the corpora of the grammar.
 
@@ -149,14 +154,16 @@ def _fields(name: str) -> frozenset[Field]:
     return _ANNOTATED if name == "grammar" else _CONTRASTED
 
 
-def _switches(name: str, given: dict[str, Any]) -> dict[str, bool]:
+def _switches(name: str, given: dict[str, object]) -> dict[str, bool]:
     known = SWITCHES[name]
+    chosen = dict(known)
     for switch, value in given.items():
         if switch not in known:
             raise UnknownNameError(f"switch of {name}", switch, known)
         if not isinstance(value, bool):
             raise ParameterError(switch, name, "be true or false", value)
-    return {**known, **given}
+        chosen[switch] = value
+    return chosen
 
 
 def _examples(prefix: str, rows: list[_Row]) -> list[Example]:
@@ -219,7 +226,7 @@ def _entailment_rows(seed: int, **heuristics: bool) -> Iterator[list[Callable[[]
     def maker(heuristic: str, label: int) -> Callable[[], _Row]:
         def make() -> _Row:
             drawn = draw.inference(heuristic, label, misled=heuristics[heuristic])
-            about = {"heuristic": heuristic, "case": drawn.case}
+            about: dict[str, object] = {"heuristic": heuristic, "case": drawn.case}
             return drawn.premise, drawn.hypothesis, drawn.label, about
 
         return make
@@ -272,7 +279,7 @@ def _acceptability_rows(seed: int) -> Iterator[list[Callable[[], _Row]]]:
     def make(kind: str, pair: Callable[[], MinimalPair], label: int) -> _Row:
         while True:
             good, annotations = pair().annotated()
-            bad = annotations["contrast"]
+            bad = str(annotations["contrast"])
             # Both in one split, so that no other corpus of minimal pairs shows the bad one before.
             if split_of(good) == split_of(bad):
                 return good if label else bad, None, label, {"kind": kind}

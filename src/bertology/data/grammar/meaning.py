@@ -18,7 +18,7 @@ __all__ = ["Adjunct", "Entity", "Event", "Modifier"]
 T = TypeVar("T", "Entity", "Event")
 
 
-def _copied(original: T, changes: dict[str, Any]) -> T:
+def _copied(original: T, changes: dict[str, object]) -> T:
     # dataclasses.replace is several times slower, and pairs are copied by the ten thousand.
     copy = object.__new__(type(original))
     for name in original.__slots__:
@@ -61,7 +61,7 @@ class Entity:
             return "pl"
         return "1" if self.person == 1 else "sg"
 
-    def but(self, **changes: Any) -> Entity:
+    def but(self, **changes: object) -> Entity:
         """A copy with other features."""
         return _copied(self, changes)
 

@@ -7,7 +7,7 @@ items: "any" and "ever" need a negation, a question or the like above them.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bertology.data.grammar.clauses import Relative, clause, close, finite
 from bertology.data.grammar.lexicon import LEXICON, Noun
@@ -43,10 +43,10 @@ class MinimalPair(NamedTuple):
     clause: Clause
     critical: Node
     bad_form: str
-    extra: dict[str, Any]
+    extra: dict[str, object]
     swap: tuple[Node, str] | None = None  # a second word that changes (scope of NPIs)
 
-    def annotated(self) -> tuple[str, dict[str, Any]]:
+    def annotated(self) -> tuple[str, dict[str, object]]:
         """The good text and all that is known of it, with the bad text as its contrast."""
         good, annotations = annotate(self.clause)
         words = list(annotations["words"])

@@ -1,15 +1,15 @@
 """CoNLL-U: syntactic words with lemmas, tags, heads, relations and their place in the text.
 
-A multiword token (`2-3 don't`) gives its syntactic words (`do`, `n't`); they share its characters
-out where they spell it, and each has all of them where they do not (French `du` = `de` + `le`).
-Empty nodes (`8.1`) belong to the enhanced graph only and are left out.
+A multiword token (`2-3 don't`) gives its syntactic words (`do`, `n't`); if they spell
+it, each gets its own characters; if not (French `du` = `de` + `le`), each gets all of them.
+Empty nodes (`8.1`) belong to the enhanced graph only and are skipped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from bertology.data.corpus import Corpus, Example, Field
 from bertology.data.readers.files import numbered_lines, read_text
@@ -28,6 +28,16 @@ _FIELDS = frozenset(
 # The enhanced graph is not used, and parsing it takes most of the time.
 _PARSERS = {"deps": lambda line, i: line[i]}
 _NUMBERS = {"Sing": "singular", "Plur": "plural"}
+Token = Mapping[str, Any]
+"""One line of a sentence, by the names of the columns; their types differ."""
+
+
+class Sentence(Protocol):
+    """What is used of a `conllu.TokenList`."""
+
+    @property
+    def metadata(self) -> Mapping[str, str]: ...
+    def __iter__(self) -> Iterator[Token]: ...
 
 
 def read(source: str | Path, request: Request | None = None) -> Corpus:
@@ -74,7 +84,7 @@ def _sentence(block: list[str], line: int, index: int, path: Path) -> Example:
     return _example(parsed[0], f"{path.name}, sentence at line {line}", index)
 
 
-def _example(tokens: Any, at: str, index: int) -> Example:
+def _example(tokens: Sentence, at: str, index: int) -> Example:
     words = [t for t in tokens if isinstance(t["id"], int)]
     if not words:
         raise DataError(f"{at}: there are no words.")
@@ -88,7 +98,7 @@ def _example(tokens: Any, at: str, index: int) -> Example:
         heads.append(head - 1)
     text, offsets = _place(tokens, words, at)
     relations = [str(w["deprel"]) for w in words]
-    annotations: dict[str, Any] = {
+    annotations: dict[str, object] = {
         "words": [w["form"] for w in words],
         "lemmas": [w["lemma"] for w in words],
         "pos": [w["upos"] for w in words],
@@ -102,8 +112,8 @@ def _example(tokens: Any, at: str, index: int) -> Example:
     )
 
 
-def _place(tokens: Any, words: list[Any], at: str) -> tuple[str, list[tuple[int, int]]]:
-    """The sentence as written, and where in it each syntactic word stands."""
+def _place(tokens: Sentence, words: list[Token], at: str) -> tuple[str, list[tuple[int, int]]]:
+    """The sentence as written, and the place of each syntactic word in it."""
     spans: dict[int, tuple[int, int]] = {}
     text, cut = "", 0
     for token in tokens:
@@ -122,7 +132,7 @@ def _place(tokens: Any, words: list[Any], at: str) -> tuple[str, list[tuple[int,
             spans |= _share([w["form"] for w in parts], number[0], token["form"], start)
         if (token["misc"] or {}).get("SpaceAfter") != "No":
             text += " "
-    # The comment `# text` keeps what the columns cannot tell, e.g. two spaces in a row.
+    # The comment `# text` keeps what the columns lose, for instance two spaces in a row.
     written = tokens.metadata.get("text")
     ordered = [spans[w["id"]] for w in words]
     text = text[:cut]
@@ -148,13 +158,13 @@ def _move(spans: list[tuple[int, int]], ours: str, written: str, at: str) -> lis
     if [ours[i] for i in here] != [written[i] for i in there]:
         raise DataError(
             f"{at}: the words do not spell the comment '# text = {written[:60]}'.",
-            hint="Mend the comment, or delete it.",
+            hint="Correct the comment, or delete it.",
         )
     to = dict(zip(here, there, strict=True))
     return [(to[a], to[b - 1] + 1) for a, b in spans]
 
 
-def _main_clause(words: list[Any], heads: list[int], relations: list[str]) -> dict[str, Any]:
+def _main_clause(words: list[Token], heads: list[int], relations: list[str]) -> dict[str, object]:
     root = heads.index(-1) if -1 in heads else None
 
     def child(*names: str) -> int | None:

@@ -53,7 +53,7 @@ def read(source: str | Path, request: Request | None = None) -> Corpus:
 
 
 def _numbered(examples: Iterable[Example]) -> Iterator[Example]:
-    """A few sentences are annotated twice for the same unit; the second has its own name."""
+    """A few sentences are annotated twice for the same unit; the second gets its own id."""
     seen: Counter[str] = Counter()
     for example in examples:
         seen[example.id] += 1
@@ -115,7 +115,7 @@ def _lines(path: Path) -> Iterator[Example | None]:
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(
                 f"{where}: not a FrameNet sentence ({type(error).__name__}: {error}).",
-                hint="Wanted: text, frame, target [[first, last]], fe [[name, first, last, kind]].",
+                hint="Needed: text, frame, target [[first, last]], fe [[name, first, last, kind]].",
             ) from None
         labels = {"id": row.values.get("sent_id", row.line), "lu": row.values.get("lu", "")}
         yield _example(text, {**labels, "frame": frame}, target, core, where)
@@ -138,7 +138,7 @@ def _release(folder: Path) -> Iterator[Example | None]:
 
 @contextmanager
 def _allowed(folder: Path) -> Iterator[None]:
-    """NLTK reads only below its data path; the user's folder belongs to it while it is read."""
+    """NLTK reads only below its data path, so the user's folder is added to it for a while."""
     import nltk
 
     nltk.data.path.append(str(folder.resolve()))
@@ -172,7 +172,7 @@ def _sentences(reader: Any, number: int) -> Iterator[Example | None]:
         core = {name for name, element in unit.frame.FE.items() if element.coreType == _CORE}
         sentences = unit.exemplars
     except (AssertionError, FramenetError, KeyError):
-        return  # a unit that contradicts itself; NLTK checks what the releases do not promise
+        return  # NLTK refuses a unit whose data contradict each other
     for sentence in sentences:
         annotated = sentence.get("frameAnnotation")
         if annotated is None or "Target" not in annotated:
@@ -187,7 +187,7 @@ def _sentences(reader: Any, number: int) -> Iterator[Example | None]:
 
 
 def _example(
-    text: str, labels: Mapping[str, Any], target: list[Span], core: Elements, where: str
+    text: str, labels: Mapping[str, object], target: list[Span], core: Elements, where: str
 ) -> Example | None:
     """One sentence; None where it has no predicate or no core element."""
     spans = split_words(text)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from bertology.data.corpus import Corpus, Field, Task
 from bertology.data.readers.request import Request
@@ -13,6 +13,16 @@ from bertology.data.readers.table import Row, build, find_columns
 from bertology.errors import DataError, UnknownNameError
 
 __all__ = ["is_saved", "read"]
+
+
+class Table(Protocol):
+    """What is used of a `datasets.Dataset`."""
+
+    @property
+    def column_names(self) -> list[str]: ...
+    @property
+    def features(self) -> Mapping[str, object]: ...
+    def __iter__(self) -> Iterator[Mapping[str, Any]]: ...
 
 
 def is_saved(folder: Path) -> bool:
@@ -38,7 +48,7 @@ def read(source: str | Path, request: Request | None = None) -> Corpus:
     return build(rows, header, replace(request, task=task, split=split), where=where)
 
 
-def _saved(folder: Path, split: str) -> Any:
+def _saved(folder: Path, split: str) -> Table:
     from datasets import DatasetDict, load_from_disk
 
     try:
@@ -49,21 +59,23 @@ def _saved(folder: Path, split: str) -> Any:
             hint="Save it again with dataset.save_to_disk(…).",
         ) from None
     if not isinstance(data, DatasetDict):
-        return data
+        table: Table = data
+        return table
     if split not in data:
         raise UnknownNameError(f"split of {folder}", split, [str(name) for name in data])
-    return data[split]
+    chosen: Table = data[split]
+    return chosen
 
 
-def _downloaded(source: str, split: str, request: Request) -> Any:
+def _downloaded(source: str, split: str, request: Request) -> Table:
     from datasets import load_dataset
 
     name, _, config = source.partition(":")
     config = config or str(request.options.get("config") or "")
     try:
-        return load_dataset(name, config or None, split=split)
+        data: Table = load_dataset(name, config or None, split=split)
     except (OSError, ValueError, RuntimeError, LookupError) as error:
-        # Offline, unknown, gated, without that configuration or split: all are told here.
+        # No network, an unknown or gated dataset, a missing configuration or split.
         arguments = f"{name!r}, {config!r}" if config else repr(name)
         folder = name.rsplit("/", 1)[-1]
         raise DataError(
@@ -74,6 +86,7 @@ def _downloaded(source: str, split: str, request: Request) -> Any:
             f"load_dataset; load_dataset({arguments}).save_to_disk('{folder}')\" — then load "
             f"it here by its path, './{folder}'.",
         ) from None
+    return data
 
 
 def _first_line(error: BaseException) -> str:
@@ -81,7 +94,9 @@ def _first_line(error: BaseException) -> str:
     return (lines[0] if lines else type(error).__name__).rstrip(".")
 
 
-def _task_of(features: Any, columns: Mapping[str, str], request: Request) -> Task | None:
+def _task_of(
+    features: Mapping[str, object], columns: Mapping[str, str], request: Request
+) -> Task | None:
     label = features.get(columns.get("label", ""))
     if (names := getattr(label, "names", None)) is not None and not request.options.get("labels"):
         return Task(request.name, "classification", tuple(names), pair="text_b" in columns)
@@ -91,8 +106,10 @@ def _task_of(features: Any, columns: Mapping[str, str], request: Request) -> Tas
     return None
 
 
-def _class_names(features: Any, columns: Mapping[str, str]) -> dict[str, list[str]]:
-    """Columns of coded tags, whose codes are to be given back as names."""
+def _class_names(
+    features: Mapping[str, object], columns: Mapping[str, str]
+) -> dict[str, list[str]]:
+    """Columns that hold tags as numbers, with the names of these tags."""
     coded = {}
     for column in (columns[f] for f in (Field.TAGS, Field.POS, Field.RELATIONS) if f in columns):
         names = getattr(getattr(features[column], "feature", None), "names", None)
@@ -101,5 +118,5 @@ def _class_names(features: Any, columns: Mapping[str, str]) -> dict[str, list[st
     return coded
 
 
-def _named(row: Mapping[str, Any], names: Mapping[str, list[str]]) -> dict[str, Any]:
+def _named(row: Mapping[str, Any], names: Mapping[str, list[str]]) -> dict[str, object]:
     return {k: [names[k][i] for i in v] if k in names else v for k, v in row.items()}

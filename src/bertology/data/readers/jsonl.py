@@ -32,7 +32,7 @@ def objects(path: Path) -> list[Row]:
 
 
 def whole(path: Path) -> Any:
-    """The one JSON document that the file is."""
+    """The JSON document in a file."""
     return _parse(read_text(path), path, 1)
 
 
@@ -42,14 +42,14 @@ def _document(path: Path) -> list[Row]:
         content = json.loads(text)
     except json.JSONDecodeError:
         if text.lstrip().startswith("{") and "\n{" in text.strip():
-            return objects(path)  # JSON Lines under the name of JSON
+            return objects(path)  # JSON Lines in a file called .json
         content = _parse(text, path, 1)
     if isinstance(content, list):
         return [Row(i, _object(item, path, i)) for i, item in enumerate(content, start=1)]
     if isinstance(content, dict) and all(isinstance(v, dict) for v in content.values()):
         return [Row(i, {"id": k, **v}) for i, (k, v) in enumerate(content.items(), start=1)]
     raise DataError(
-        f"{path.name} is JSON of another shape than examples have.",
+        f"{path.name} is JSON, but does not hold examples.",
         hint="Give a list of objects, a mapping of ids to objects, or an object per line (.jsonl).",
     )
 
@@ -64,16 +64,19 @@ def _parse(text: str, path: Path, first_line: int) -> Any:
         ) from None
 
 
-def _object(value: Any, path: Path, line: int) -> dict[str, Any]:
+def _object(value: object, path: Path, line: int) -> dict[str, object]:
     if not isinstance(value, dict):
-        raise DataError(f"{path.name}, line {line}: an object {{…}} is wanted, not {value!r:.60}.")
+        raise DataError(
+            f"{path.name}, line {line}: this must be an object {{…}}, not {value!r:.60}."
+        )
     return value
 
 
 def _header(rows: list[Row], request: Request) -> list[str]:
     keys = dict.fromkeys(key for row in rows for key in row.values)
     everywhere = set(keys).intersection(*(row.values for row in rows))
-    # An annotation that only some objects have is no field of the corpus, unless asked for.
+    # An annotation that only some objects have is not a field of the corpus, unless the user
+    # names its column.
     wanted = {*everywhere, *request.columns.values(), "text", "text_b", "label"}
     fields = {field.value for field in Field}
     return [key for key in keys if key in wanted or key not in fields]

@@ -1,11 +1,10 @@
-"""From what a file says about a label to the number a model is trained on."""
+"""Labels as files write them, turned into the numbers that a model is trained on."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import Any
 
 from bertology.data.corpus import Task
 from bertology.errors import DataError
@@ -16,8 +15,8 @@ _MOST_CLASSES = 200
 _MISSING = {"", "nan", "na", "n/a", "none", "null"}
 
 
-def is_missing(value: Any) -> bool:
-    """Nothing there: None, NaN, an empty cell, or one of the usual words for it."""
+def is_missing(value: object) -> bool:
+    """Whether a value is missing: None, NaN, an empty cell, or a word such as `n/a`."""
     if value is None:
         return True
     if isinstance(value, float):
@@ -25,9 +24,9 @@ def is_missing(value: Any) -> bool:
     return isinstance(value, str) and value.strip().lower() in _MISSING
 
 
-def parse_label(raw: Any, task: Task, where: str) -> int | float:
-    """The class id or the score that `raw` stands for; `where` opens the message of an error."""
-    # A class may well be called "none": names win over the words for missing values.
+def parse_label(raw: object, task: Task, where: str) -> int | float:
+    """The class id or the score that `raw` stands for; error messages begin with `where`."""
+    # A class may be called "none": class names come before the words for missing values.
     text = _plain(raw)
     if task.kind != "regression" and text in task.labels:
         return task.labels.index(text)
@@ -45,16 +44,16 @@ def parse_label(raw: Any, task: Task, where: str) -> int | float:
     if number is not None and number.is_integer() and 0 <= number < len(task.labels):
         return int(number)
     near = get_close_matches(text, task.labels, n=1)
-    mend = f" Did you mean {near[0]!r}?" if near else ""
+    guess = f" Did you mean {near[0]!r}?" if near else ""
     classes = ", ".join(f"{i} {name}" for i, name in enumerate(task.labels))
     raise DataError(
         f"{where}: the label {raw!r} is outside the classes of {task.name!r}.",
-        hint=f"Its classes: {classes}.{mend}",
+        hint=f"Its classes: {classes}.{guess}",
     )
 
 
-def infer_task(name: str, values: Iterable[Any], *, pair: bool, where: str) -> Task:
-    """The task that a column of labels poses: scores, numbered classes or named classes."""
+def infer_task(name: str, values: Iterable[object], *, pair: bool, where: str) -> Task:
+    """The task of a column of labels: scores, numbered classes or named classes."""
     present = [v for v in values if not is_missing(v)]
     texts = {_plain(v) for v in present}
     numbers = [_number(t) for t in texts]
@@ -64,7 +63,7 @@ def infer_task(name: str, values: Iterable[Any], *, pair: bool, where: str) -> T
             return Task(name, "regression", (), ("pearson", "spearman"), pair)
         whole = [int(n) for n in known]
         if whole[0] >= 0 and whole[-1] < _MOST_CLASSES:
-            # Gaps are classes that happen not to occur here.
+            # A number that is missing in between is a class without examples here.
             labels = [str(i) for i in range(whole[0], whole[-1] + 1)]
         else:
             labels = [str(i) for i in whole]
@@ -73,12 +72,12 @@ def infer_task(name: str, values: Iterable[Any], *, pair: bool, where: str) -> T
     if len(labels) > _MOST_CLASSES:
         raise DataError(
             f"{where}: the label column has {len(labels)} different values, e.g. {labels[0]!r}.",
-            hint="That is no classification; name another column with label=….",
+            hint="These are too many for classes; name another column with label=….",
         )
     return Task(name, "classification", tuple(labels), ("accuracy",), pair)
 
 
-def _plain(raw: Any) -> str:
+def _plain(raw: object) -> str:
     if isinstance(raw, bool):
         return str(raw).lower()
     if isinstance(raw, float) and raw.is_integer():

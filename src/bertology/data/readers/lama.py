@@ -6,6 +6,7 @@ relation (option `templates`: the file relations.jsonl, relative to the facts).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ def _fact(index: int, row: Row, templates: dict[str, str], path: Path) -> Exampl
     answer = fact.get("obj_label")
     if not answer:
         raise DataError(f"{at}: the fact has no 'obj_label'.")
-    annotations: dict[str, Any] = {"answer": [answer], "group": relation.rsplit("/", 1)[-1]}
+    annotations: dict[str, object] = {"answer": [answer], "group": relation.rsplit("/", 1)[-1]}
     if subject := fact.get("sub_label"):
         annotations["entity"] = subject
     return Example(
@@ -53,7 +54,7 @@ def _fact(index: int, row: Row, templates: dict[str, str], path: Path) -> Exampl
     )
 
 
-def _cloze(fact: Any, template: str | None, at: str) -> str:
+def _cloze(fact: Mapping[str, Any], template: str | None, at: str) -> str:
     if template is not None:
         return template.replace("[X]", str(fact.get("sub_label"))).replace("[Y]", MASK)
     sentences = fact.get("masked_sentences")

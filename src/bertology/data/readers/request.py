@@ -1,4 +1,4 @@
-"""What a reader is told beside the place it reads: names, columns, the task, its own options."""
+"""How a reader reads its source: names, columns, the task, its own options."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OPTIONS: dict[str, str] = {
     "download": "FrameNet: true to let NLTK fetch its data",
     "templates": "LAMA: the file of relation templates, relative to the facts",
 }
-"""Options beyond column names, with what they mean. Each reader looks at its own."""
+"""Options beyond column names, with what they mean. Each reader uses only its own."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class Request:
 
     @classmethod
     def of(cls, source: str | Path, request: Request | None) -> Request:
-        """The request given, or the plainest one for `source`."""
+        """The request given, or a default one for `source`."""
         return request if request is not None else cls(name=Path(source).stem)
 
 
 class MissingSplitError(DataError):
-    """The folder is there and of the right layout, and the files of one split are not in it."""
+    """The folder has the right layout, but the files of one split are missing."""
 
 
 ReadFunction = Callable[[str | Path, Request | None], Corpus]

@@ -21,8 +21,8 @@ def read(source: str | Path, request: Request | None = None) -> Corpus:
         examples = list(_questions(whole(path)))
     except (KeyError, TypeError) as error:
         raise DataError(
-            f"{path.name} is JSON, but not as SQuAD has it ({type(error).__name__}: {error}).",
-            hint="Wanted: data → paragraphs → context, qas → id, question, answers.",
+            f"{path.name} is JSON, but not of SQuAD's format ({type(error).__name__}: {error}).",
+            hint="Expected: data → paragraphs → context, qas → id, question, answers.",
         ) from None
     fields = frozenset({Field.TEXT, Field.TEXT_B, Field.ANSWER, Field.GROUP})
     return Corpus(name=request.name, examples=examples, fields=fields, split=request.split)

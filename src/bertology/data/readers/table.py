@@ -1,4 +1,4 @@
-"""From rows with named columns to a Corpus: the part that CSV, JSONL, the hub and GLUE share."""
+"""From rows with named columns to a Corpus: shared by CSV, JSONL, the hub and GLUE."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ class Row:
 
 
 def find_columns(header: Sequence[str], asked: Mapping[str, str], where: str) -> dict[str, str]:
-    """Field → column: what was asked for, then the usual names, then columns named like a field."""
+    """Field → column: given by the user, else by the usual names, else named like a field."""
     for field_name, column in asked.items():
         if column not in header:
             near = get_close_matches(column, header, n=1, cutoff=0.5)
-            mend = f" Did you mean {field_name}={near[0]!r}?" if near else ""
+            guess = f" Did you mean {field_name}={near[0]!r}?" if near else ""
             raise DataError(
                 f"{where} has no column {column!r} (asked for as {field_name}).",
-                hint=f"Its columns: {', '.join(header)}.{mend}",
+                hint=f"Its columns: {', '.join(header)}.{guess}",
             )
     found = dict(asked)
     if "text" not in found and "words" not in found:
         found |= {k: v for k, v in _usual_texts(header).items() if k not in found}
     if "text" not in found and "words" not in found and "words" not in header:
         raise DataError(
-            f"{where}: no column is called like a text.",
+            f"{where}: no column has one of the usual names of a text.",
             hint=f"Its columns: {', '.join(header)}. Say which one it is with text=….",
         )
     label = next((name for name in _LABELS if name in header), None)
@@ -73,7 +73,7 @@ def _usual_texts(header: Sequence[str]) -> dict[str, str]:
 
 
 def build(rows: Sequence[Row], header: Sequence[str], request: Request, *, where: str) -> Corpus:
-    """The corpus that `rows` hold; `where` (a file's name) opens every message."""
+    """The corpus that `rows` hold; error messages begin with `where`, a file's name."""
     if not rows:
         raise DataError(f"{where} has a header and no rows.")
     columns = _with_id(rows, find_columns(header, request.columns, where), where)
@@ -89,7 +89,7 @@ def build(rows: Sequence[Row], header: Sequence[str], request: Request, *, where
 
 
 def _with_id(rows: Sequence[Row], columns: dict[str, str], where: str) -> dict[str, str]:
-    """Ids are kept where they name one example each; rows are numbered from 0 elsewhere."""
+    """Ids of the file are kept if they are unique; else rows are numbered from 0."""
     column = columns.get("id", "id")
     seen: set[str] = set()
     for row in rows:
@@ -113,7 +113,7 @@ def _task(
     if all(str(v) == "-1" for v in values) or (
         "label" not in request.columns and all(is_missing(v) for v in values)
     ):
-        # Hidden test labels: -1 on the hub, or an empty column nobody asked for.
+        # Hidden test labels: -1 on the hub, or an empty column that the user did not name.
         return {k: v for k, v in columns.items() if k != "label"}, request.task
     pair = "text_b" in columns
     if request.task is not None:
@@ -145,17 +145,17 @@ def _example(
     )
 
 
-def _text(value: Any, column: str, at: str) -> str:
+def _text(value: object, column: str, at: str) -> str:
     if value is None or (isinstance(value, float) and value != value):
         raise DataError(f"{at}: the text in column {column!r} is missing.")
     if not isinstance(value, str):
-        raise DataError(f"{at}: column {column!r} holds {value!r}, which is no text.")
+        raise DataError(f"{at}: column {column!r} holds {value!r}, which is not text.")
     if not value.strip():
         raise DataError(f"{at}: the text in column {column!r} is empty.")
     return value.strip()
 
 
-def _cast(field: str, value: Any, at: str) -> Any:
+def _cast(field: str, value: object, at: str) -> Any:
     """Cells of a CSV are strings: words and their tags are separated by spaces there."""
     if not isinstance(value, str):
         return value
@@ -184,5 +184,5 @@ def _same_lengths(annotations: Mapping[str, Any], at: str) -> None:
             )
 
 
-def _present(annotations: Mapping[str, Any], fields: Iterable[Field]) -> Iterable[str]:
+def _present(annotations: Mapping[str, object], fields: Iterable[Field]) -> Iterable[str]:
     return (f.value for f in fields if annotations.get(f.value) is not None)

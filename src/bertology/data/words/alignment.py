@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -176,7 +176,9 @@ def locate(text: str, words: Iterable[str]) -> list[Span]:
     return spans
 
 
-def pool(attention: NDArray[Any], alignment: Alignment, *, special: bool = False) -> NDArray[Any]:
+def pool(
+    attention: NDArray[np.floating], alignment: Alignment, *, special: bool = False
+) -> NDArray[np.floating]:
     """Attention between pieces (…, T, T) as attention between words (…, W, W).
 
     After Clark et al. (2019): attention *to* a word is the sum over its pieces, attention *from*

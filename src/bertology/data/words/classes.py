@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,6 +98,19 @@ def _pattern(word: str) -> str:
 _NEGATED = re.compile(rf"(?<!\w)(?:{'|'.join(map(_pattern, NEGATIONS))})(?!\w)", re.IGNORECASE)
 
 
+class SpecialTokens(Protocol):
+    """What is used of a tokenizer; None where it has no such token."""
+
+    @property
+    def cls_token_id(self) -> int | None: ...
+    @property
+    def bos_token_id(self) -> int | None: ...
+    @property
+    def sep_token_id(self) -> int | None: ...
+    @property
+    def eos_token_id(self) -> int | None: ...
+
+
 @dataclass(frozen=True)
 class Specials:
     """The ids of the tokens that open a text and that end it: [CLS] and [SEP] in BERT."""
@@ -106,11 +119,12 @@ class Specials:
     separators: frozenset[int]
 
     @classmethod
-    def of(cls, tokenizer: Any) -> Specials:
+    def of(cls, tokenizer: SpecialTokens) -> Specials:
         """Whatever the family calls them: <s> and </s> in RoBERTa, only </s> in T5."""
-        ends = {tokenizer.sep_token_id, tokenizer.eos_token_id} - {None}
-        starts = {tokenizer.cls_token_id, tokenizer.bos_token_id} - {None} - ends
-        return cls(frozenset(starts), frozenset(ends))
+        last = (tokenizer.sep_token_id, tokenizer.eos_token_id)
+        first = (tokenizer.cls_token_id, tokenizer.bos_token_id)
+        ends = frozenset(token for token in last if token is not None)
+        return cls(frozenset(token for token in first if token is not None) - ends, ends)
 
 
 def has_classes(fields: Iterable[Field]) -> bool:

@@ -7,7 +7,6 @@ import re
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from bertology.report.atlas.naming import portable_name, shortened
 from bertology.results.provenance import Provenance
@@ -26,7 +25,7 @@ class About:
     method: str = ""
     source: str = ""
     limits: str = ""
-    defaults: dict[str, Any] = field(default_factory=dict)  # of its parameters
+    defaults: dict[str, object] = field(default_factory=dict)  # of its parameters
     task: bool = False  # whether its data pose a task
     runs: bool = False  # whether `bertology run` knows it
 
@@ -36,7 +35,7 @@ Describe = Callable[[str], About]
 
 
 def read_about(
-    doc: str | None, *, defaults: dict[str, Any] | None = None, task: bool = False
+    doc: str | None, *, defaults: dict[str, object] | None = None, task: bool = False
 ) -> About:
     """From a study's docstring: the question, then what follows `Method:` and the like."""
     text = " ".join(inspect.cleandoc(doc or "").split())
@@ -78,7 +77,7 @@ def _alone(provenance: Provenance, about: About) -> str:
     return " ".join(words)
 
 
-def _option(name: str, value: Any) -> str:
+def _option(name: str, value: object) -> str:
     option = f"--{name.replace('_', '-')}"
     if isinstance(value, bool):
         return option if value else option.replace("--", "--no-", 1)

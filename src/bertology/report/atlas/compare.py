@@ -6,13 +6,14 @@ import json
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bertology.report.atlas.claims import Judged, judged_on
 from bertology.report.atlas.gathering import Subject
-from bertology.report.atlas.grid import numbers
+from bertology.report.atlas.grid import Numbers, numbers
 from bertology.report.atlas.naming import Entry, portable_name
 from bertology.report.web import Html, chip, element, joined, preformatted, table
 from bertology.results.claims import Outcome, Verdict
@@ -38,12 +39,39 @@ _HOW = (
 )
 
 
+class Values(TypedDict):
+    """The numbers of one side or of the difference, for the page's scripts."""
+
+    values: Numbers
+    low: NotRequired[Numbers]
+    high: NotRequired[Numbers]
+    level: NotRequired[float]
+    sure: NotRequired[list[int]]
+
+
+class PairRecord(TypedDict):
+    """A measure that both sides have, for the page's scripts."""
+
+    id: str
+    study: str
+    title: str
+    unit: str
+    reading: str
+    kinds: list[str]
+    middle: float | None
+    same: bool
+    labels: list[str]
+    shape: list[int]
+    sides: list[Values]
+    difference: NotRequired[Values]
+
+
 @dataclass(frozen=True)
 class Side:
     """One of the two: what it is called, and its results.
 
-    `by_task`: results of a task meet those of the same task; else all meet all, as before and
-    after fine-tuning.
+    `by_task`: results of a task are compared with those of the same task; else all results are
+    compared, as before and after fine-tuning.
     """
 
     name: str
@@ -78,7 +106,7 @@ class Shared:
 def shared_measures(first: Side, second: Side) -> list[Shared]:
     """For each measure of heads, the pair of results over the same data; else the first ones.
 
-    Only what was asked with the same settings: else a difference may be theirs.
+    Only results with the same settings: else the settings might cause the difference.
     """
     ours, theirs = _by_measure(first), _by_measure(second)
     found = []
@@ -90,8 +118,8 @@ def shared_measures(first: Side, second: Side) -> list[Shared]:
     return found
 
 
-def _by_measure(side: Side) -> dict[tuple[Any, ...], list[tuple[Entry, Measure]]]:
-    found: dict[tuple[Any, ...], list[tuple[Entry, Measure]]] = {}
+def _by_measure(side: Side) -> dict[tuple[object, ...], list[tuple[Entry, Measure]]]:
+    found: dict[tuple[object, ...], list[tuple[Entry, Measure]]] = {}
     for entry in side.entries:
         for m in entry.result.measures():
             if m.of_heads:
@@ -107,21 +135,23 @@ def _asked(entry: Entry) -> str:
     return json.dumps({k: v for k, v in p.parameters.items() if k not in p.others}, sort_keys=True)
 
 
-def difference_bounds(first: Measure, second: Measure) -> tuple[Any, Any] | None:
+def difference_bounds(
+    first: Measure, second: Measure
+) -> tuple[NDArray[np.floating], NDArray[np.floating]] | None:
     """The smallest and the largest difference that both intervals allow; None without both."""
     if first.low is None or first.high is None or second.low is None or second.high is None:
         return None
     return second.low - first.high, second.high - first.low
 
 
-def compare_data(pairs: Sequence[Shared]) -> list[dict[str, Any]]:
+def compare_data(pairs: Sequence[Shared]) -> list[PairRecord]:
     """What the page needs to draw each pair and its difference."""
     return [_pair(i, pair) for i, pair in enumerate(pairs)]
 
 
-def _pair(index: int, pair: Shared) -> dict[str, Any]:
+def _pair(index: int, pair: Shared) -> PairRecord:
     (entry, one), (other_entry, other) = pair.first, pair.second
-    made: dict[str, Any] = {
+    made: PairRecord = {
         "id": f"{entry.study}/{one.name}/{index}",
         "study": entry.study,
         "title": one.title,
@@ -132,29 +162,28 @@ def _pair(index: int, pair: Shared) -> dict[str, Any]:
         "same": pair.same_data,
         "labels": [entry.label, other_entry.label],
         "shape": list(one.values.shape),
-        "sides": [_told(*pair.first), _told(*pair.second)],
+        "sides": [_values(*pair.first), _values(*pair.second)],
     }
     if one.kinds:
         return made
-    made["difference"] = {"values": numbers(other.values - one.values)}
+    difference: Values = {"values": numbers(other.values - one.values)}
     bounds = difference_bounds(one, other)
     if bounds is not None:
         low, high = bounds
         apart = np.nan_to_num(low, nan=-1.0) > 0
         apart |= np.nan_to_num(high, nan=1.0) < 0
-        made["difference"] |= {
-            "low": numbers(low),
-            "high": numbers(high),
-            "sure": [int(v) for v in apart.ravel()],
-        }
+        difference["low"], difference["high"] = numbers(low), numbers(high)
+        difference["sure"] = [int(v) for v in apart.ravel()]
+    made["difference"] = difference
     return made
 
 
-def _told(entry: Entry, measure: Measure) -> dict[str, Any]:
+def _values(entry: Entry, measure: Measure) -> Values:
     """One side's numbers."""
-    made: dict[str, Any] = {"values": numbers(measure.values)}
+    made: Values = {"values": numbers(measure.values)}
     if measure.low is not None and measure.high is not None:
-        made |= {"low": numbers(measure.low), "high": numbers(measure.high), "level": entry.level}
+        made["low"], made["high"] = numbers(measure.low), numbers(measure.high)
+        made["level"] = entry.level
     return made
 
 

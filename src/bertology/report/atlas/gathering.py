@@ -32,7 +32,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Subject:
-    """A model and all that the page tells of it."""
+    """A model and everything that the page shows about it."""
 
     name: str
     model: dict[str, Any]  # name, family, shape … as provenance has them
@@ -127,7 +127,7 @@ def _newest(listed: Iterable[Provenance]) -> list[Provenance]:
 
 
 def _current(same_name: Provenances) -> set[str]:
-    """The newest fingerprint for each head: weights of before may lie under the same name."""
+    """The newest fingerprint for each head: earlier weights may have the same name."""
     newest: dict[str, str] = {}
     for p in same_name:  # newest first
         newest.setdefault(str(p.model.get("head")), p.model["fingerprint"])
@@ -166,7 +166,7 @@ def _place(name: str) -> str:
 def _same_weights(listed: Provenances, places: set[str], made: set[str]) -> list[set[str]]:
     """The places, together where one model lies at several.
 
-    A path that was given elsewhere leads to another place from here: the weights tell.
+    A relative path given in another folder means another place here; the weights decide.
     """
     groups: list[tuple[set[str], set[str]]] = []
     for place in sorted(places):
@@ -178,7 +178,7 @@ def _same_weights(listed: Provenances, places: set[str], made: set[str]) -> list
 
 
 def _ours(of_it: Provenances, made: set[str]) -> set[str]:
-    """A folder's current weights, without those that were taught again from another model.
+    """A folder's current weights, without those that were fine-tuned again from another model.
 
     The same weights have a fingerprint for each head, and not every result says where its own came
     from: it goes with those of the folder that do.
@@ -212,7 +212,7 @@ def _task_of(provenance: Provenance) -> str:
 
 
 def _apart(titles: dict[str, str], name: str) -> str:
-    """A task's title; with the folder where several models learnt the same task."""
+    """A task's title; with the folder where several models were fine-tuned on the same task."""
     title = titles[name]
     alike = [n for n, t in titles.items() if t == title]
     if len(alike) == 1:
@@ -234,7 +234,7 @@ def _chosen(tasks: Sequence[Task], wanted: str, model: str) -> list[Task]:
             f"task of {model}",
             wanted,
             known,
-            hint=f"Teach it with: bertology finetune {model} {wanted}",
+            hint=f"Fine-tune it with: bertology finetune {model} {wanted}",
         )
     return chosen
 

@@ -1,36 +1,65 @@
-"""What the grid of heads can show: every measure of every result, in the page's own form."""
+"""What the grid of heads can show: every measure of every result, for the page's scripts."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bertology.report.atlas.naming import Entry
 from bertology.results.measures import Measure
 
-__all__ = ["head_measures", "layer_measures", "numbers", "of_heads"]
+__all__ = ["MeasureRecord", "Numbers", "head_measures", "layer_measures", "numbers", "of_heads"]
 
-_DIGITS = 4  # more would not be seen, and the page would grow
+_DIGITS = 4  # more digits would make the page larger, with no visible difference
+
+Numbers = list[float | int | None]
 
 
-def head_measures(entries: Iterable[Entry], shape: tuple[int, int]) -> list[dict[str, Any]]:
+class MeasureSet(TypedDict):
+    """One result's values of a measure, for the page's scripts."""
+
+    entry: str
+    label: str
+    title: str
+    unit: str
+    reading: str
+    values: Numbers
+    low: NotRequired[Numbers]
+    high: NotRequired[Numbers]
+    level: NotRequired[float]
+    sure: NotRequired[list[int]]
+    kinds: NotRequired[list[str]]
+    middle: NotRequired[float]
+
+
+class MeasureRecord(TypedDict):
+    """A measure of heads, with the values of every result that has it."""
+
+    id: str
+    study: str
+    title: str
+    sets: list[MeasureSet]
+
+
+def head_measures(entries: Iterable[Entry], shape: tuple[int, int]) -> list[MeasureRecord]:
     """Measures of heads, each with a set of numbers for every result that has it."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, MeasureRecord] = {}
     places: dict[str, int] = {}
     for entry in entries:
         for measure in of_heads(entry.result.measures(), shape):
             key = f"{entry.study}/{measure.name}"
-            about = {"id": key, "study": entry.study, "title": measure.title, "sets": []}
+            about = MeasureRecord(id=key, study=entry.study, title=measure.title, sets=[])
             found.setdefault(key, about)["sets"].append(_set(entry, measure))
             places[key] = entry.result.place
     return sorted(found.values(), key=lambda m: places[m["id"]])
 
 
 def of_heads(measures: Iterable[Measure], shape: tuple[int, int]) -> list[Measure]:
-    """Those that are told for every head of a model of this shape."""
+    """The measures with a value for every head of a model of this shape."""
     return [m for m in measures if m.of_heads and m.values.shape == shape]
 
 
@@ -45,8 +74,8 @@ def layer_measures(entries: Iterable[Entry], layers: int) -> dict[str, list[tupl
     return found
 
 
-def _set(entry: Entry, measure: Measure) -> dict[str, Any]:
-    made: dict[str, Any] = {
+def _set(entry: Entry, measure: Measure) -> MeasureSet:
+    made: MeasureSet = {
         "entry": entry.anchor,
         "label": entry.label,
         "title": measure.title,
@@ -55,7 +84,8 @@ def _set(entry: Entry, measure: Measure) -> dict[str, Any]:
         "values": numbers(measure.values),
     }
     if measure.low is not None and measure.high is not None:
-        made |= {"low": numbers(measure.low), "high": numbers(measure.high), "level": entry.level}
+        made["low"], made["high"] = numbers(measure.low), numbers(measure.high)
+        made["level"] = entry.level
     if measure.sure is not None:
         made["sure"] = [int(v) for v in np.asarray(measure.sure).ravel()]
     if measure.kinds:
@@ -65,8 +95,8 @@ def _set(entry: Entry, measure: Measure) -> dict[str, Any]:
     return made
 
 
-def numbers(values: Any) -> list[float | int | None]:
-    """Numbers row by row, as short as the eye allows; None where there is none."""
+def numbers(values: ArrayLike) -> Numbers:
+    """Numbers row by row, rounded; None where a value is missing."""
     return [_short(float(v)) for v in np.asarray(values, dtype=np.float64).ravel()]
 
 

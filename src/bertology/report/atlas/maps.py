@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
-from bertology.report.atlas.grid import numbers
+from bertology.report.atlas.grid import Numbers, numbers
 from bertology.report.atlas.naming import Entry
 
 if TYPE_CHECKING:
@@ -20,7 +20,32 @@ _MEAN = "mean_map"
 _EXAMPLES_AT_MOST = 1 << 20  # bytes of example maps on a page, before base64
 
 
-def mean_maps(entries: Iterable[Entry], shape: tuple[int, int]) -> list[dict[str, Any]]:
+class PackedMaps(TypedDict):
+    """The maps of all heads, one byte for each weight."""
+
+    size: int
+    peaks: Numbers
+    weights: str
+
+
+class MeanMaps(PackedMaps):
+    """Mean maps of one result."""
+
+    entry: str
+    label: str
+    study: str
+    examples: int
+
+
+class ExampleMaps(PackedMaps):
+    """Maps of one example."""
+
+    entry: str
+    label: str
+    tokens: list[str]
+
+
+def mean_maps(entries: Iterable[Entry], shape: tuple[int, int]) -> list[MeanMaps]:
     """The mean maps of every result that has them."""
     return [
         {
@@ -37,9 +62,9 @@ def mean_maps(entries: Iterable[Entry], shape: tuple[int, int]) -> list[dict[str
 
 def example_maps(
     entries: Iterable[Entry], shape: tuple[int, int], at_most: int = _EXAMPLES_AT_MOST
-) -> list[dict[str, Any]]:
+) -> list[ExampleMaps]:
     """Whole maps of examples with their tokens, as long as they are small enough together."""
-    found, spent = [], 0
+    found, spent = list[ExampleMaps](), 0
     for entry, name in _kept(entries, shape):
         array = entry.result.arrays[name]
         if spent + array.size > at_most:
@@ -69,7 +94,7 @@ def _fits(entry: Entry, name: str, shape: tuple[int, int]) -> bool:
     return name in arrays and arrays[name].ndim == 4 and arrays[name].shape[:2] == shape
 
 
-def _packed(maps: NDArray[Any]) -> dict[str, Any]:
+def _packed(maps: NDArray[np.generic]) -> PackedMaps:
     """One byte for each weight, scaled by its map's largest."""
     wide = np.nan_to_num(np.asarray(maps, dtype=np.float64))
     peaks = wide.max(axis=(2, 3))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from bertology.results.result import Result
 
@@ -52,7 +51,7 @@ class Entry:
         over_several = self.result.provenance.over
         words = over_several or self.data or "weights alone"
         if self.task and not over_several:  # those are of several fine-tuned models
-            # `mrpc (a-folder)` where several models learnt the same task.
+            # `mrpc (a-folder)` where several models were fine-tuned on the same task.
             same = self.task == self.data or self.task.startswith(f"{self.data} (")
             over = "" if same or not self.data else f", over {self.data}"
             words = f"fine-tuned on {self.task}{over}"
@@ -90,7 +89,7 @@ def _differing(entry: Entry, alike: Sequence[Entry]) -> str:
     return ", ".join(told) or f"{corpus.get('size')} examples, {own.identity[:6]}"
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, list):
         return " ".join(map(str, value)) or "none"
     return "not set" if value in (None, "") else short_name(str(value))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.resources import files
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from bertology.report.atlas.chapters import chapters, table_key
 from bertology.report.atlas.claims import Judged, claims_piece, judged_on, tally
 from bertology.report.atlas.compare import Side, compare_data, compare_piece, shared_measures
 from bertology.report.atlas.gathering import Subject
-from bertology.report.atlas.grid import head_measures
+from bertology.report.atlas.grid import MeasureRecord, head_measures
 from bertology.report.atlas.maps import example_maps, mean_maps
 from bertology.report.atlas.naming import counted, in_words, portable_name, short_name
 from bertology.report.atlas.profiles import profiles_piece
@@ -32,7 +31,7 @@ _SCRIPTS = (
     "claims.js", "compare.js", "run.js",
 )  # fmt: skip
 _STOPS = 33  # of a colour map; the page mixes between them
-# Nothing from elsewhere is ever asked for, whatever a result's texts say.
+# The page never loads anything from another address, whatever the texts of a result contain.
 _POLICY = (
     "default-src 'none'; img-src data: blob:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 )
@@ -47,11 +46,11 @@ def atlas_page(
 ) -> str:
     """One HTML file that needs nothing but itself; `compared` puts two models side by side.
 
-    `drawn` hears of each result that is ready.
+    `drawn` is called for each result that is ready.
     """
     entries, shape = subject.entries, subject.grid
     measures = head_measures(entries, shape)
-    data: dict[str, Any] = {
+    data: dict[str, object] = {
         "model": subject.name,
         "layers": shape[0],
         "heads": shape[1],
@@ -87,7 +86,7 @@ def atlas_page(
     return page(f"{title}: the atlas", joined(pieces), style=_static("atlas.css"), head=policy)
 
 
-def _json(data: Any) -> str:
+def _json(data: object) -> str:
     """For a script element, which `</script>` within a text would end."""
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
@@ -98,15 +97,15 @@ def _static(name: str) -> str:
 
 
 def _script() -> str:
-    # One function around all: the files share their names with each other and with nobody else.
+    # One function around all scripts: they share their names, and other scripts do not see them.
     inside = "\n".join(_static(name) for name in _SCRIPTS)
     return f'(() => {{\n"use strict";\n{inside}\n}})();'
 
 
-def _colours() -> dict[str, Any]:
+def _colours() -> dict[str, object]:
     at = np.linspace(0, 1, _STOPS)
     ramps = {"sequential": sequential(), "diverging": diverging()}
-    found: dict[str, Any] = {
+    found: dict[str, object] = {
         name: [[round(255 * float(c)) for c in ramp(float(x))[:3]] for x in at]
         for name, ramp in ramps.items()
     }
@@ -151,7 +150,7 @@ def _header(subject: Subject, judged: Sequence[Judged], *, compared: bool) -> Ht
     )
 
 
-def _parameters(model: dict[str, Any]) -> str:
+def _parameters(model: Mapping[str, object]) -> str:
     """How many; results of the bare model do not count the head that its file may have."""
     count = model.get("parameters")
     if not isinstance(count, int):
@@ -159,11 +158,11 @@ def _parameters(model: dict[str, Any]) -> str:
     return f"{count:,} without its head" if model.get("head") == "base" else f"{count:,}"
 
 
-def _heads(subject: Subject, measures: Sequence[dict[str, Any]]) -> Html:
+def _heads(subject: Subject, measures: Sequence[MeasureRecord]) -> Html:
     layers, heads = subject.grid
     pieces: list[object] = [element("h2", "Heads")]
     if not measures:
-        pieces.append(element("p", "No result here tells of single heads."))
+        pieces.append(element("p", "No result here is about single heads."))
         return element("section", joined(pieces), id="heads")
     words = (
         f"{layers} layers of {heads} heads, numbered from 0. Choose what the colours mean; point "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from bertology.report.atlas.naming import counted, in_words
 from bertology.report.intervals import with_intervals
@@ -17,8 +17,17 @@ __all__ = ["table_data", "table_piece"]
 _ROWS, _COLUMNS = 6, 9
 _DIGITS = 5
 
+Scalar = float | int | str | bool | None
 
-def table_data(frame: pd.DataFrame) -> dict[str, Any]:
+
+class TableRecord(TypedDict):
+    """A table for the page's scripts."""
+
+    columns: list[str]
+    values: list[list[Scalar]]
+
+
+def table_data(frame: pd.DataFrame) -> TableRecord:
     """All of a table by columns, for scripts."""
     flat = _flat(frame)
     return {
@@ -50,7 +59,7 @@ def _flat(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.reset_index() if named else frame
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
@@ -58,8 +67,8 @@ def _cell(value: Any) -> str:
     return "–" if value is None else str(value)
 
 
-def _plain(value: Any) -> Any:
-    """A value that JSON has."""
+def _plain(value: object) -> Scalar:
+    """The value as JSON can hold it."""
     if isinstance(value, float):
         return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None
     if value is None or isinstance(value, bool | int | str):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -170,7 +170,7 @@ def interval_dots(
     return figure
 
 
-def _panel(axes: Axes, dots: Dots, place: NDArray[Any], reference: int | None) -> None:
+def _panel(axes: Axes, dots: Dots, place: NDArray[np.integer], reference: int | None) -> None:
     given = (("values", dots.values), ("low", dots.low), ("high", dots.high))
     value, low, high = (checked(v, n, "interval_dots", dimensions=1) for n, v in given)
     if not value.size == low.size == high.size == place.size:
