@@ -28,6 +28,7 @@ from bertology.studies.training.architecture_sweep import (
 from bertology.train.pretrain.cost import body_flops, body_parameters
 from bertology.train.pretrain.curves import Curve
 from bertology.train.vocabulary import wordpieces
+from result_conformance import ResultConformance
 
 AT = np.linspace(0.04, 1, 25)  # shares of the run at which it is evaluated
 
@@ -73,6 +74,12 @@ def planted(
             }
             parts[f"{name}-seed-{seed}"] = xr.Dataset(numbers, attrs={"baseline": 0.4})
     return study.conclude(parts, provenance())
+
+
+class TestResult(ResultConformance):
+    @staticmethod
+    def make() -> Result:
+        return planted(0.02, seeds=2)
 
 
 def provenance() -> Provenance:

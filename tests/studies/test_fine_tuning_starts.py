@@ -34,6 +34,7 @@ from bertology.studies.training.fine_tuning_starts import (
     FineTuningStartsResult,
     _judged,
 )
+from result_conformance import ResultConformance
 
 CLAIMS = {
     "fine_tuned_over_frozen": Rule("fine_tuned_over_frozen", Relation.ABOVE, 0.1),
@@ -79,6 +80,12 @@ def outcomes(result: Result) -> dict[str, Outcome]:
 
 
 AS_PUBLISHED = {"pretrained": 0.84, "random": 0.5, "frozen": 0.6, "frozen-features": 0.7}
+
+
+class TestResult(ResultConformance):
+    @staticmethod
+    def make() -> Result:
+        return made_up(dict.fromkeys(NAMES, 0.6), seeds=2)
 
 
 def test_what_was_published_bears_the_claims_out() -> None:

@@ -10,6 +10,7 @@ import torch
 import transformers as hf
 
 import bertology as bt
+import planted_links
 import tiny
 from bertology.data.corpus import Corpus
 from bertology.data.map_labels import MAP_TYPES
@@ -17,9 +18,11 @@ from bertology.errors import CapabilityError, DataError
 from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import prune_heads
 from bertology.results.claims import Outcome, Relation, Rule
+from bertology.results.result import Result
 from bertology.results.store import Store
 from bertology.studies.attention.map_types import MapTypes, MapTypesResult
 from planted_maps import POSITIONS, PREVIOUS, STRIPE, WORDS, corpus, planted
+from result_conformance import ResultConformance
 
 
 def fresh() -> Encoder:
@@ -36,6 +39,18 @@ def look(encoder: Encoder, store: Path, of: Corpus, **how: object) -> MapTypesRe
     found = bt.run("map-types", encoder, corpus=of, store=str(store), progress=False, **how)
     assert isinstance(found, MapTypesResult)
     return found
+
+
+class TestResult(ResultConformance):
+    measures = frozenset({"map-type", "share-vertical-diagonal", "form-entropy"})
+
+    @staticmethod
+    def make() -> Result:
+        found: Result = planted_links.ask(MapTypes(), planted(), corpus(12))
+        return found
+
+    def test_kinds_are_the_types(self, result: Result) -> None:
+        assert result.measure("map-type").kinds == MAP_TYPES
 
 
 def test_planted_heads_have_their_type_and_no_other_head_has(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from bertology.studies.training.pretraining_objectives import (
     PretrainingObjectives,
     PretrainingObjectivesResult,
 )
+from result_conformance import ResultConformance
 
 GAINS = {  # over BERT's own objective, in every measure but the loss
     "static": -0.05, "no-nsp": 0.03, "span-boundary": 0.06, "sop": 0.05, "three-way": 0.05,
@@ -65,6 +66,12 @@ def planted(
             part = xr.Dataset(numbers, attrs={"baseline": baseline})
             parts[f"{name}-seed-{seed}"] = part
     return study.conclude(parts, provenance())
+
+
+class TestResult(ResultConformance):
+    @staticmethod
+    def make() -> Result:
+        return planted(GAINS, seeds=2)
 
 
 def provenance() -> Provenance:

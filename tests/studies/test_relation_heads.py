@@ -16,13 +16,16 @@ import torch
 import transformers as hf
 
 import bertology as bt
+import planted_links
 import tiny
 from bertology.data.corpus import Corpus, Example, Field
 from bertology.errors import CapabilityError, DataError, UnknownNameError
 from bertology.model.encoder import Encoder
+from bertology.results.result import Result
 from bertology.results.store import Store
 from bertology.studies.attention.relation_heads import RelationHeads, RelationHeadsResult
 from bertology.studies.study import Context
+from result_conformance import ResultConformance
 
 KNOWING, TWO_BACK = (1, 2), (0, 1)
 PAIRS, PLACES, SIZE = 12, 16, 16
@@ -83,6 +86,35 @@ def look(encoder: Encoder, corpus: Corpus, store: Path, **how: Any) -> RelationH
     )
     assert isinstance(found, RelationHeadsResult)
     return found
+
+
+class TestResult(ResultConformance):
+    measures = frozenset({"nsubj-excess", "nsubj-weight", "nsubj-named", "nsubj-excess-place"})
+
+    @staticmethod
+    def make() -> Result:
+        encoder = Encoder(
+            planted_links.model(planted_links.LINK), planted_links.tokenizer(), name="links"
+        )
+        study = RelationHeads(relation="nsubj", min_distance=1, max_tokens=0, resamples=100)
+        corpus = with_adverbs_first(planted_links.corpus(60))
+        found: Result = planted_links.ask(study, encoder, corpus)
+        return found
+
+
+def with_adverbs_first(corpus: Corpus) -> Corpus:
+    """Adverbs before some sentences: links that begin at one place leave nothing to compare."""
+    examples = []
+    for i, example in enumerate(corpus):
+        given, more = example.annotations, i % 4
+        annotations = {
+            "words": ["now"] * more + given["words"],
+            "heads": [-1] * more + [h + more if h >= 0 else -1 for h in given["heads"]],
+            "relations": ["dep"] * more + given["relations"],
+        }
+        examples.append(Example(example.id, "now " * more + example.text, annotations=annotations))
+    fields = {Field.TEXT, Field.WORDS, Field.HEADS, Field.RELATIONS}
+    return Corpus("shifted", examples, frozenset(fields))
 
 
 def sure(result: RelationHeadsResult) -> set[tuple[int, int]]:

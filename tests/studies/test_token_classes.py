@@ -19,14 +19,34 @@ from bertology.errors import CapabilityError, ParameterError
 from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import prune_heads
 from bertology.results.claims import Outcome
+from bertology.results.result import Result
 from bertology.results.store import Store
 from bertology.studies.attention.token_classes import TokenClasses, TokenClassesResult, _largest
+from result_conformance import ResultConformance
 
 
 def look(encoder: Encoder, corpus: Corpus, **how: Any) -> TokenClassesResult:
     found = planted.ask(TokenClasses(**{"resamples": 200, **how}), encoder, corpus)
     assert isinstance(found, TokenClassesResult)
     return found
+
+
+class TestResult(ResultConformance):
+    measures = frozenset({"weight-sep", "excess-noun", "change-cls", "layer-share-words"})
+
+    @staticmethod
+    def make() -> Result:
+        nouns, other = (
+            Encoder(planted.model(*heads), planted.tokenizer(), name="links")
+            for heads in ((planted.NOUNS,), ())
+        )
+        study = TokenClasses(other="before", resamples=100)
+        found: Result = planted.ask(study, nouns, planted.corpus(20), other=other)
+        return found
+
+    def test_the_planted_head_attends_to_nouns(self, result: Result) -> None:
+        nouns = result.measure("weight-noun").values
+        assert np.unravel_index(nouns.argmax(), nouns.shape) == planted.NOUNS
 
 
 class ByList:

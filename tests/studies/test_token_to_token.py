@@ -21,8 +21,10 @@ from bertology.errors import CapabilityError
 from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import prune_heads
 from bertology.results.claims import Outcome
+from bertology.results.result import Result
 from bertology.results.store import Store
 from bertology.studies.attention.token_to_token import TokenToToken, TokenToTokenResult, _followed
+from result_conformance import ResultConformance
 
 
 def look(encoder: Encoder, corpus: Corpus, **how: Any) -> TokenToTokenResult:
@@ -31,6 +33,22 @@ def look(encoder: Encoder, corpus: Corpus, **how: Any) -> TokenToTokenResult:
     )
     assert isinstance(found, TokenToTokenResult)
     return found
+
+
+class TestResult(ResultConformance):
+    measures = frozenset({"obj-excess", "verb-subject-share", "from-cls-to-sep"})
+
+    @staticmethod
+    def make() -> Result:
+        linking = Encoder(planted.model(planted.LINK), planted.tokenizer(), name="links")
+        study = TokenToToken(relations=("verb-subject", "obj"), resamples=100)
+        found: Result = planted.ask(study, linking, planted.corpus(30))
+        return found
+
+    def test_the_planted_head_alone_is_sure(self, result: Result) -> None:
+        links = result.measure("verb-subject-excess")
+        assert links.sure is not None
+        assert list(map(tuple, np.argwhere(links.sure))) == [planted.LINK]
 
 
 @pytest.fixture
