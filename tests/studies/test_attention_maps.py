@@ -19,7 +19,6 @@ from bertology.model.site_context import SiteContext
 from bertology.model.sites import Kind
 from bertology.report.intervals import with_intervals
 from bertology.results.result import Result
-from bertology.results.store import Store
 from bertology.stats import mean_interval
 from bertology.studies.attention.attention_maps import AttentionMaps, AttentionMapsResult
 from result_conformance import ResultConformance
@@ -137,12 +136,3 @@ def test_parts_and_batches_change_no_number(encoder: Encoder, tmp_path: Path) ->
         entropies.append(float(-(p * p.log()).sum(-1).mean()))
     short = look(encoder, tmp_path, 40, keep=0).table().set_index(["layer", "head"])
     assert short.loc[(1, 3), "entropy"] == pytest.approx(np.mean(entropies), abs=1e-4)
-
-
-def test_a_stored_result_draws_every_figure(encoder: Encoder, tmp_path: Path) -> None:
-    result = look(encoder, tmp_path, 10)
-    again = Store(str(tmp_path)).load(result.identity)
-    assert again.equals(result)
-    assert list(again.figures())[:3] == ["mean-maps", "map-0", "map-1"]
-    for name in ("mean-maps", "map-0", "entropy"):
-        assert again.plot(name).axes

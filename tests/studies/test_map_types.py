@@ -19,7 +19,6 @@ from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import prune_heads
 from bertology.results.claims import Outcome, Relation, Rule
 from bertology.results.result import Result
-from bertology.results.store import Store
 from bertology.studies.attention.map_types import MapTypes, MapTypesResult
 from planted_maps import POSITIONS, PREVIOUS, STRIPE, WORDS, corpus, planted
 from result_conformance import ResultConformance
@@ -104,16 +103,6 @@ def test_padding_does_not_change_the_shares(tmp_path: Path, side: str) -> None:
     together = read_maps(encoder, encoder.encode(texts)).types
     alone = [read_maps(encoder, encoder.encode(text)).types[0] for text in texts]
     assert together.equal(torch.stack(alone))
-
-
-def test_a_stored_result_draws_its_figures(tmp_path: Path) -> None:
-    result = look(planted(), tmp_path, corpus(10))
-    again = Store(str(tmp_path)).load(result.identity)
-    assert again.equals(result)
-    assert list(again.figures()) == ["layers", "heads", "examples"]
-    for name in again.figures():
-        assert again.plot(name).axes
-    assert all(name in again.headline() for name in MAP_TYPES)
 
 
 def test_a_pruned_model_is_refused_before_any_work() -> None:

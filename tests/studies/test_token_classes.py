@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import pandas as pd
 import pytest
 from tokenizers import processors
 
-import bertology as bt
 import planted_links as planted
 from bertology.annotated.tagger import Tags
 from bertology.data.corpus import Corpus, Example, Field
@@ -20,7 +18,6 @@ from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import prune_heads
 from bertology.results.claims import Outcome
 from bertology.results.result import Result
-from bertology.results.store import Store
 from bertology.studies.attention.token_classes import TokenClasses, TokenClassesResult, _largest
 from result_conformance import ResultConformance
 
@@ -152,18 +149,6 @@ def test_a_random_model_bears_out_no_claim(spread: float, seed: int) -> None:
     assert found["strongest_linguistic_to_special"].high > 0.25
     assert not found["cls_early_minus_late"].low > 0.01
     assert not found["sep_late_minus_early"].low > 0.01
-
-
-def test_a_stored_result_draws_every_figure(encoder: Encoder, tmp_path: Path) -> None:
-    result = bt.run(
-        "token-classes", encoder, corpus=planted.corpus(20), store=str(tmp_path), progress=False
-    )
-    again = Store(str(tmp_path)).load(result.identity)
-    assert again.equals(result)
-    assert list(again.figures()) == ["special", "layers", "classes", "excess"]
-    drawn = {path.stem for path in tmp_path.rglob("figures/*.svg")}
-    assert drawn == set(again.figures())
-    assert "[SEP]" in again.headline()
 
 
 def test_nobody_is_no_tagger(encoder: Encoder) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import prune_heads
 from bertology.results.claims import Outcome
 from bertology.results.result import Result
-from bertology.results.store import Store
 from bertology.studies.attention.token_to_token import TokenToToken, TokenToTokenResult, _followed
 from result_conformance import ResultConformance
 
@@ -231,23 +229,6 @@ def test_a_tagger_may_say_what_nouns_and_pronouns_are(
     assert list(table[(table["excess_p"] < 0.05) & (table["excess"] > 0)].index) == [planted.LINK]
     assert result.headline().endswith("playful; which belong together is guessed.")
     assert list(look(encoder, plain, relations=()).tables) == ["first"]  # only where annotated
-
-
-def test_a_stored_result_draws_every_figure(encoder: Encoder, tmp_path: Path) -> None:
-    result = bt.run(
-        "token-to-token",
-        encoder,
-        corpus=planted.corpus(20),
-        store=str(tmp_path),
-        progress=False,
-        relations=("verb-subject", "obj"),
-    )
-    again = Store(str(tmp_path)).load(result.identity)
-    assert again.equals(result)
-    assert list(again.figures()) == ["first-heads", "first-layers", "verb-subject", "obj"]
-    drawn = {path.stem for path in tmp_path.rglob("figures/*.svg")}
-    assert drawn == set(again.figures())
-    assert "head 0.2 1.00" in again.headline()
 
 
 def test_offsets_count_from_the_ends_of_a_phrase() -> None:
