@@ -27,5 +27,5 @@ def test_its_result_keeps_to_what_all_results_keep_to(name: str) -> None:
 def test_it_says_question_method_and_limits(name: str) -> None:
     doc = find_question(name).__doc__ or ""
     assert doc.partition("\n")[0].endswith("?")
-    assert "Method: " in doc
-    assert "Limits: " in doc
+    assert "Method:" in doc
+    assert "Limits:" in doc
