@@ -19,7 +19,8 @@ from typing import Any
 
 from bertology.train.pretrain.config import Phase, Pretraining
 from bertology.train.pretrain.config_files import read_recipe
-from bertology.train.pretrain.loop import StepReport, pretrain
+from bertology.train.pretrain.log import StepReport
+from bertology.train.pretrain.loop import pretrain
 from bertology.train.pretrain.shards import Shards, open_shards
 
 PROBE = 250  # updates

@@ -34,7 +34,8 @@ from bertology.quiet import hush
 from bertology.train.fresh import Architecture
 from bertology.train.pretrain.config import Phase, Pretraining
 from bertology.train.pretrain.cost import training_flops
-from bertology.train.pretrain.loop import StepReport, pretrain
+from bertology.train.pretrain.log import StepReport
+from bertology.train.pretrain.loop import pretrain
 from bertology.train.pretrain.shards import Dealing, Shards, prepare
 from bertology.train.pretrain.text import Document
 from bertology.train.vocabulary import SPECIAL

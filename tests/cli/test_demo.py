@@ -1,4 +1,4 @@
-"""`bertology demo` and its lesson, with a model so small that it takes seconds."""
+"""`bertology demo` and its plan, with a model so small that it takes seconds."""
 
 from __future__ import annotations
 
@@ -14,19 +14,21 @@ from bertology.cli import demo
 from bertology.cli.main import app
 from bertology.train.checkpoint import read_record
 from bertology.train.finetune import FinetuneSettings
-from bertology.train.lesson import Lesson, find_made, make
+from bertology.train.finetune_plan import FinetunePlan, find_made, make
 
 
 @pytest.fixture
-def small(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Lesson:
-    """A lesson for a tiny model, which the demo gives instead of its own."""
+def small(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> FinetunePlan:
+    """A plan for a tiny model, which the demo uses instead of its own."""
     start = tmp_path_factory.mktemp("start")
     tiny.model("bert", "mlm").save_pretrained(start)
     tiny.tokenizer("the keys to cabinet are is here .".split()).save_pretrained(start)
     settings = FinetuneSettings(epochs=1, learning_rate=1e-3)
-    lesson = Lesson("grammar-entailment", 96, 80, start=str(start), settings=settings)
-    monkeypatch.setattr(demo, "demo_lesson", lambda: lesson)
-    return lesson
+    plan = FinetunePlan("grammar-entailment", 96, 80, start=str(start), settings=settings)
+    monkeypatch.setattr(demo, "demo_plan", lambda: plan)
+    return plan
 
 
 def run_demo(*arguments: str) -> Result:
@@ -73,7 +75,7 @@ def test_the_demo_ends_with_a_table_and_a_figure(tmp_path: Path) -> None:
     assert "Reusing" not in anew.output
 
 
-def test_another_lesson_is_given_anew(tmp_path: Path, small: Lesson) -> None:
+def test_another_plan_makes_another_model(tmp_path: Path, small: FinetunePlan) -> None:
     validation, folder = small.validation(), tmp_path / "model"
     made = make(folder, small, validation)
     assert find_made(folder, small, validation) == made
@@ -85,7 +87,7 @@ def test_another_lesson_is_given_anew(tmp_path: Path, small: Lesson) -> None:
     assert find_made(folder, small, validation) is None
 
 
-def test_a_lesson_gives_the_same_model_again(tmp_path: Path, small: Lesson) -> None:
+def test_a_plan_gives_the_same_model_again(tmp_path: Path, small: FinetunePlan) -> None:
     validation = small.validation()
     for name in ("one", "two"):
         make(tmp_path / name, small, validation)

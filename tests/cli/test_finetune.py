@@ -128,7 +128,7 @@ def test_ctrl_c_says_how_to_go_on(
     assert "--force" not in said.partition("Continue with")[2]
     code, said = call(*given, "--epochs", 3)
     assert code == 0, said
-    assert "going on after epoch 1 of 3" in said
+    assert "continuing after epoch 1 of 3" in said
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_a_column_of_another_kind_is_another_task(model: Path, task: Path, tmp_p
         "--columns", "text=sentence,label=sentence", "--to", tmp_path / "out",
     )  # fmt: skip
     assert code == 2
-    assert "must pose the same task as train" in said
+    assert "must have the same task as train" in said
 
 
 def test_help_has_examples_and_defaults() -> None:

@@ -138,7 +138,7 @@ def test_ctrl_c_saves_and_the_said_command_goes_on(
 
     code, resumed = call("--config", recipe, "--to", to, "--device", "cpu")
     assert code == 0, resumed
-    assert "Going on from step 3 of 6" in resumed
+    assert "Continuing from step 3 of 6" in resumed
     assert "Making" not in resumed
     assert steps_of(to / "log.jsonl") == [1, 2, 3, 4, 5, 6]
 

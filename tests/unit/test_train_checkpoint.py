@@ -76,9 +76,9 @@ def test_a_save_that_fails_leaves_the_earlier_model(tmp_path: Path) -> None:
 def test_other_peoples_folders_are_left_alone(tmp_path: Path) -> None:
     model, tokenizer = fresh_model(["a b c"], SIZE, labels=TASK.labels)
     (tmp_path / "thesis.txt").write_text("years of work")
-    with pytest.raises(StoreError, match="no model that bertology made"):
+    with pytest.raises(StoreError, match="not a model that bertology made"):
         save_checkpoint(tmp_path, model, tokenizer, record=record())
-    with pytest.raises(StoreError, match="no model that bertology made"):
+    with pytest.raises(StoreError, match="not a model that bertology made"):
         save_checkpoint(tmp_path / "thesis.txt", model, tokenizer, record=record())
     with pytest.raises(StoreError, match="not a folder you may write to"):
         save_checkpoint(tmp_path / "thesis.txt" / "model", model, tokenizer, record=record())

@@ -189,7 +189,7 @@ def test_what_does_not_fit_is_refused_before_any_work() -> None:
     with pytest.raises(ParameterError, match="same task"):
         finetune(model, tokenizer, train, corpus(LENGTH, 0, 8))
     untold = Corpus("plain", train.examples, train.fields)
-    with pytest.raises(CapabilityError, match="poses no task"):
+    with pytest.raises(CapabilityError, match="has no task"):
         finetune(model, tokenizer, untold, untold)
     tagging = Corpus("tags", train.examples, train.fields, Task("pos", "tagging", ("a", "b")))
     with pytest.raises(CapabilityError, match="tagging task"):

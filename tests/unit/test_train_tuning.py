@@ -237,7 +237,7 @@ def test_a_killed_run_goes_on_to_the_same_bits(
     cut = make_tuned(
         tmp_path / "cut", job(start, settings), progress=heard.append, tell=told.append
     )
-    assert told == [f"{tmp_path / 'cut'}: going on after epoch 2 of 3."]
+    assert told == [f"{tmp_path / 'cut'}: continuing after epoch 2 of 3."]
     assert heard[0].done == 11
     assert same(weights(tmp_path / "whole"), weights(tmp_path / "cut"))
     for record in (whole, cut):
@@ -296,7 +296,7 @@ def test_a_finished_run_is_not_done_again_and_tells_its_story(tmp_path: Path) ->
     assert make_tuned(tmp_path / "model", job()) == record
     told.clear()
     other = make_tuned(tmp_path / "model", job("random"), tell=told.append)
-    assert "going on after epoch 1" in told[0]
+    assert "continuing after epoch 1" in told[0]
     assert other["start"] == "random"
 
 

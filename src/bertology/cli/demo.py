@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bertology.results.result import Result
     from bertology.run.progress import Progress
     from bertology.train.finetune import Step
-    from bertology.train.lesson import Lesson
+    from bertology.train.finetune_plan import FinetunePlan
 
 __all__ = ["DemoOptions", "add_to", "demo"]
 
@@ -59,23 +59,23 @@ def demo(options: DemoOptions) -> None:
     results without computing them again.
     """
     to, fresh = options.to, options.fresh
-    lesson = demo_lesson()
-    _show_knowledge(lesson.start)
-    validation = lesson.validation()
-    _show_task(lesson, validation)
-    _ready_model(to / "model", lesson, validation, fresh=fresh)
+    plan = demo_plan()
+    _show_knowledge(plan.start)
+    validation = plan.validation()
+    _show_task(plan, validation)
+    _ready_model(to / "model", plan, validation, fresh=fresh)
     result = _ablate(to, validation, fresh=fresh)
     _show_heads(result)
     _show_verdicts(result)
-    _show_files(result, to, lesson)
+    _show_files(result, to, plan)
 
 
-def demo_lesson() -> Lesson:
+def demo_plan() -> FinetunePlan:
     """Few enough examples for a short demo, and enough to see differences between heads."""
     from bertology.train.finetune import FinetuneSettings
-    from bertology.train.lesson import Lesson
+    from bertology.train.finetune_plan import FinetunePlan
 
-    return Lesson(
+    return FinetunePlan(
         corpus="grammar-entailment",
         examples=3000,
         unseen=160,
@@ -107,24 +107,24 @@ def _odds(difference: float) -> str:
     return f"{times:,.0f} times {'likelier' if difference > 0 else 'less likely'}"
 
 
-def _show_task(lesson: Lesson, validation: Corpus) -> None:
-    say(f"The task: {lesson.corpus}", style="bold")
+def _show_task(plan: FinetunePlan, validation: Corpus) -> None:
+    say(f"The task: {plan.corpus}", style="bold")
     labels = validation.task.labels if validation.task else ()
     for example in validation[:4]:
         say(f"  {example.text} → {example.text_b}  ({labels[int(example.get('label'))]})")
 
 
-def _ready_model(folder: Path, lesson: Lesson, validation: Corpus, *, fresh: bool) -> None:
+def _ready_model(folder: Path, plan: FinetunePlan, validation: Corpus, *, fresh: bool) -> None:
     """Fine-tune the model, or reuse the one that is there."""
     from bertology.run.progress import choose_progress
-    from bertology.train.lesson import find_made, make
+    from bertology.train.finetune_plan import find_made, make
 
-    record = None if fresh else find_made(folder, lesson, validation)
+    record = None if fresh else find_made(folder, plan, validation)
     if record is None:
-        say(f"  Fine-tuning {lesson.start} on {lesson.examples:,} such pairs …")
+        say(f"  Fine-tuning {plan.start} on {plan.examples:,} such pairs …")
         bar = choose_progress(None)
         try:
-            record = make(folder, lesson, validation, progress=_telling(bar, lesson))
+            record = make(folder, plan, validation, progress=_telling(bar, plan))
         finally:
             bar.stop()
     else:
@@ -140,7 +140,7 @@ def _ready_model(folder: Path, lesson: Lesson, validation: Corpus, *, fresh: boo
     say()
 
 
-def _telling(bar: Progress, lesson: Lesson) -> Callable[[Step], None]:
+def _telling(bar: Progress, plan: FinetunePlan) -> Callable[[Step], None]:
     """Moves the bar with each step and prints a line for each epoch."""
 
     def tell(step: Step) -> None:
@@ -150,7 +150,7 @@ def _telling(bar: Progress, lesson: Lesson) -> Callable[[Step], None]:
         if step.epoch is not None:
             metric, score = next(iter(step.epoch.scores.items()))
             say(
-                f"  epoch {step.epoch.number} of {lesson.settings.epochs}: "
+                f"  epoch {step.epoch.number} of {plan.settings.epochs}: "
                 f"loss {step.epoch.loss:.3f}, {metric} {100 * score:.1f} %"
             )
 
@@ -204,7 +204,7 @@ def _show_verdicts(result: Result) -> None:
         )
 
 
-def _show_files(result: Result, to: Path, lesson: Lesson) -> None:
+def _show_files(result: Result, to: Path, plan: FinetunePlan) -> None:
     from bertology.errors import StoreError
     from bertology.results.rendering import render
 
@@ -224,7 +224,7 @@ def _show_files(result: Result, to: Path, lesson: Lesson) -> None:
     say("Next", style="bold")
     say(f"  bertology show {result.identity[:8]} --store {store}")
     say(f"  bertology export {result.identity[:8]} --format csv --to tables --store {store}")
-    data = f"--task {lesson.corpus} --limit {lesson.unseen} --store {store}"
+    data = f"--task {plan.corpus} --limit {plan.unseen} --store {store}"
     say(f"  bertology run {_STUDY} --model {model} {data} --method zero")
     say("  bertology run attention-maps --corpus grammar --limit 100")
     say(f"  bertology claims --search {_STUDY}")

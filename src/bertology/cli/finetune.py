@@ -20,6 +20,7 @@ from bertology.parameters import flag, parameter
 if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.train.finetune import Step
+    from bertology.train.records import TrainingRecord
     from bertology.train.tuning import TuningJob
 
 __all__ = ["FinetuneOptions", "add_to"]
@@ -111,7 +112,7 @@ def finetune(options: FinetuneOptions) -> None:
     job = _job(options)
     place = Path(options.to) if options.to else _default_place(options.model, job)
     _tell_job(job, options)
-    records: list[dict[str, Any]] = []
+    records: list[TrainingRecord] = []
     for seed in options.seeds:
         line = _Line(seed, job.settings.epochs)
         try:
@@ -226,7 +227,7 @@ class _Line:
         self._bar.stop()
 
 
-def _tell_cut(record: dict[str, Any]) -> None:
+def _tell_cut(record: TrainingRecord) -> None:
     cut, unseen = record["truncated"], record["truncated_validation"]
     if cut or unseen:
         warn(
@@ -235,7 +236,7 @@ def _tell_cut(record: dict[str, Any]) -> None:
         )
 
 
-def _show(records: Sequence[dict[str, Any]], place: Path) -> None:
+def _show(records: Sequence[TrainingRecord], place: Path) -> None:
     from bertology.metrics import find_metric
     from bertology.stats import repeated
 

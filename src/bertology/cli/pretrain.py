@@ -21,9 +21,10 @@ from bertology.parameters import flag, parameter
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from bertology.train.pretrain.loop import StepReport
+    from bertology.train.pretrain.log import StepReport
     from bertology.train.pretrain.project import PretrainingPlan
     from bertology.train.pretrain.recipe import Recipe
+    from bertology.train.records import TrainingRecord
 
 __all__ = ["EXAMPLE", "PretrainOptions", "add_to", "pretrain"]
 
@@ -256,7 +257,7 @@ def _scores(scores: dict[str, float]) -> str:
     )
 
 
-def _show_end(record: dict[str, Any], to: Path) -> None:
+def _show_end(record: TrainingRecord, to: Path) -> None:
     say(f"Held out: {_scores(record['scores'])}")
     say(f"The model: {to / 'model'}  (the log: {to / 'log.jsonl'})")
     model = shlex.quote(str(to / "model"))

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from bertology.run.progress import Progress
     from bertology.run.session import Session
     from bertology.train.history import Step as TrainingStep
+    from bertology.train.records import TrainingRecord
     from bertology.train.tuning import TuningJob
 
 __all__ = [
@@ -57,7 +58,7 @@ class PlanResults:
     """What came out: results by step, the records of models, and why steps were not run."""
 
     results: dict[str, Result] = field(default_factory=dict)
-    models: dict[str, dict[str, Any]] = field(default_factory=dict)
+    models: dict[str, TrainingRecord] = field(default_factory=dict)
     folders: dict[str, str] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)  # steps that ended in an error while they ran

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.interventions import Intervention
     from bertology.model.trace import Trace
+    from bertology.train.records import TrainingRecord
 
 __all__ = ["MEANS_OVER", "NEXT", "ModelReader", "Reading"]
 
@@ -228,7 +229,7 @@ def _was_trained(name: str) -> bool:
     return not objectives or bool(told)  # without a record: a BERT that others pre-trained
 
 
-def _record_of(name: str) -> dict[str, Any]:
+def _record_of(name: str) -> TrainingRecord:
     """The record of training that our own models carry; empty for other models."""
     from bertology.model.loading.names import locate
     from bertology.train.checkpoint import read_record

@@ -1,4 +1,4 @@
-"""A trained model as an ordinary Hugging Face folder that says where it comes from."""
+"""A trained model as an ordinary Hugging Face folder, with a record of how it was made."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from bertology.errors import ModelError, StoreError
@@ -18,6 +18,8 @@ from bertology.results.provenance import library_versions
 if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.train.finetune import FinetuneSettings, History
+    from bertology.train.protocols import Savable
+    from bertology.train.records import CorpusRecord, TrainingRecord
 
 __all__ = ["CARD", "RECORD", "check_folder", "read_record", "record_of", "save_checkpoint"]
 
@@ -28,7 +30,7 @@ _SCHEMA = 1
 
 def record_of(
     train: Corpus, validation: Corpus, settings: FinetuneSettings, history: History
-) -> dict[str, Any]:
+) -> TrainingRecord:
     """What a fine-tuned model's record says: data, settings, scores and versions."""
     import torch
 
@@ -40,7 +42,7 @@ def record_of(
         "validation": _described(validation),
         "settings": asdict(settings),
         "scores": history.scores,
-        "history": [asdict(epoch) for epoch in history.epochs],
+        "history": [epoch.as_record() for epoch in history.epochs],
         "kept_epoch": history.kept.number,
         "truncated": history.truncated,
         "truncated_validation": history.truncated_validation,
@@ -50,7 +52,7 @@ def record_of(
     }
 
 
-def _described(corpus: Corpus) -> dict[str, Any]:
+def _described(corpus: Corpus) -> CorpusRecord:
     return {
         "name": corpus.name,
         "split": corpus.split,
@@ -66,7 +68,7 @@ def check_folder(folder: str | Path) -> Path:
     ours = (place / RECORD).is_file()
     if place.exists() and not ours and (not place.is_dir() or any(place.iterdir())):
         raise StoreError(
-            f"{place} is there already and is no model that bertology made.",
+            f"{place} exists already and is not a model that bertology made.",
             hint="Choose another folder, or move that one away.",
         )
     above = next(p for p in place.absolute().parents if p.exists())
@@ -80,10 +82,10 @@ def check_folder(folder: str | Path) -> Path:
 
 def save_checkpoint(
     folder: str | Path,
-    model: Any,
-    tokenizer: Any,
+    model: Savable,
+    tokenizer: Savable,
     *,
-    record: Mapping[str, Any],
+    record: Mapping[str, object],
     card: str | None = None,
 ) -> Path:
     """Write safetensors, config, tokenizer, record and model card to `folder`, all or nothing.
@@ -127,11 +129,11 @@ def _replace(draft: Path, place: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def read_record(folder: str | Path) -> dict[str, Any] | None:
+def read_record(folder: str | Path) -> TrainingRecord | None:
     """The record of a model that bertology made; None where there is no such model."""
     path = Path(folder) / RECORD
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record: TrainingRecord = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:

@@ -1,20 +1,19 @@
 """Embedding normalisation: the last [CLS] embedding is standardised before the pooler.
 
 Zhou et al. (2019) observe that its values are not centred, and standardise them by the mean and
-the spread over the training texts. The pooler begins with a linear map, so that the same can be
-done by its weights: W (x - μ) / σ + b = W' x + b' with W' = W / σ and b' = b - W' μ. The model
+the spread over the training texts. The pooler begins with a linear map, so its weights can do
+the same: W (x - μ) / σ + b = W' x + b' with W' = W / σ and b' = b - W' μ. The model
 stays an ordinary BERT; fine-tuning starts where the explicit form would, and learns W' from there.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from bertology.data.corpus import Corpus
 from bertology.train.encoded import encode
+from bertology.train.protocols import Bert, BertClassifier, Tokenizer
 
 __all__ = ["cls_statistics", "fold_standardisation", "normalise_cls"]
 
@@ -22,14 +21,14 @@ _TOKENS_PER_BATCH = 4096
 _LEAST = 1e-6  # a value that never varies is centred and left at its size
 
 
-def normalise_cls(model: Any, tokenizer: Any, corpus: Corpus) -> None:
+def normalise_cls(model: BertClassifier, tokenizer: Tokenizer, corpus: Corpus) -> None:
     """Let the pooler of a sequence classifier see standardised [CLS] embeddings, in place."""
     body = model.base_model
     mean, spread = cls_statistics(body, tokenizer, corpus)
     fold_standardisation(body.pooler.dense, mean, spread)
 
 
-def cls_statistics(body: Any, tokenizer: Any, corpus: Corpus) -> tuple[Tensor, Tensor]:
+def cls_statistics(body: Bert, tokenizer: Tokenizer, corpus: Corpus) -> tuple[Tensor, Tensor]:
     """Mean and standard deviation (hidden,) of the last [CLS] embedding over the corpus."""
     encoded = encode(corpus, tokenizer, body.config.max_position_embeddings)
     total = square = torch.zeros(body.config.hidden_size, dtype=torch.float64)

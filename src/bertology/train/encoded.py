@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from typing import Any
 
 import numpy as np
 import torch
@@ -16,6 +15,7 @@ from torch import Tensor
 from bertology.data.corpus import Corpus, Example, Field, Task
 from bertology.errors import CapabilityError, DataError
 from bertology.model.batch import by_length, tokenize
+from bertology.train.protocols import Tokenizer
 
 __all__ = ["Encoded", "Targets", "encode", "task_of"]
 
@@ -31,7 +31,7 @@ class Encoded:
 
     rows: dict[str, list[list[int]]]  # input_ids, attention_mask, …: a list per example
     targets: Targets
-    tokenizer: Any
+    tokenizer: Tokenizer
     truncated: int = 0  # examples that were cut to the longest that is allowed
     limit: int | None = None  # the longest that is allowed
     _moved: dict[torch.device, dict[str, Tensor]] = field(
@@ -82,11 +82,12 @@ class Encoded:
     @cached_property
     def _fills(self) -> dict[str, int]:
         """What inputs are padded with, as far as we know their names."""
-        return {
+        known = {
             "input_ids": self.tokenizer.pad_token_id,
             "token_type_ids": self.tokenizer.pad_token_type_id,
             "attention_mask": 0,
         }
+        return {name: fill for name, fill in known.items() if fill is not None}
 
     @cached_property
     def _lengths(self) -> Tensor:
@@ -131,8 +132,8 @@ def task_of(corpus: Corpus) -> Task:
     corpus.require(Field.LABEL)
     if corpus.task is None:
         raise CapabilityError(
-            f"Corpus {corpus.name!r} poses no task, so there is nothing to learn from it.",
-            hint="`bertology datasets` shows which corpora pose one.",
+            f"Corpus {corpus.name!r} has no task, so a model cannot be fine-tuned on it.",
+            hint="`bertology datasets` shows which corpora have one.",
         )
     if corpus.task.kind not in TARGET_KINDS:
         raise CapabilityError(
@@ -142,7 +143,7 @@ def task_of(corpus: Corpus) -> Task:
     return corpus.task
 
 
-def encode(corpus: Corpus, tokenizer: Any, max_length: int | None) -> Encoded:
+def encode(corpus: Corpus, tokenizer: Tokenizer, max_length: int | None) -> Encoded:
     """Tokenize a corpus; texts longer than `max_length` tokens are cut."""
     task = task_of(corpus)
     targets = [_target(e, task) for e in corpus]
@@ -154,7 +155,7 @@ def encode(corpus: Corpus, tokenizer: Any, max_length: int | None) -> Encoded:
     return Encoded(found.rows, targets, tokenizer, len(found.cut), max_length)
 
 
-def _target(example: Example, task: Task) -> Any:
+def _target(example: Example, task: Task) -> float:
     label = example.get("label")
     if task.kind == "regression":
         if isinstance(label, bool) or not math.isfinite(label):

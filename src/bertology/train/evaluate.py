@@ -1,10 +1,9 @@
-"""How good a model is at its task, and how good one without eyes would be."""
+"""The scores of a model on its task, and those of always giving the same answer."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -13,14 +12,15 @@ from numpy.typing import NDArray
 from bertology.data.corpus import Corpus, Task
 from bertology.metrics import find_metric
 from bertology.train.encoded import Encoded, task_of
+from bertology.train.protocols import Classifier
 
 __all__ = ["baseline", "predict", "scores"]
 
 _TOKENS_PER_BATCH = 4096
 
 
-def predict(model: Any, encoded: Encoded, task: Task) -> NDArray[np.float64]:
-    """What the model says of each example, in their order: class ids, or numbers."""
+def predict(model: Classifier, encoded: Encoded, task: Task) -> NDArray[np.float64]:
+    """The model's prediction for each example, in their order: class ids, or numbers."""
     found = np.zeros(len(encoded))
     was_training = model.training
     model.eval()
@@ -36,13 +36,15 @@ def predict(model: Any, encoded: Encoded, task: Task) -> NDArray[np.float64]:
     return found
 
 
-def scores(predictions: Any, targets: Sequence[float], task: Task) -> dict[str, float]:
+def scores(
+    predictions: NDArray[np.float64], targets: Sequence[float], task: Task
+) -> dict[str, float]:
     """All of the task's metrics, the main one first."""
     return {name: find_metric(name).score(predictions, targets) for name in task.metrics}
 
 
 def baseline(train: Corpus, validation: Corpus) -> dict[str, float]:
-    """The scores of always saying the same: the most frequent class, or the mean, of `train`."""
+    """The scores of one constant answer: the most frequent class, or the mean, of `train`."""
     task = task_of(train)
     if task.kind == "regression":
         always = float(np.mean(train.labels))

@@ -1,4 +1,4 @@
-"""Fine-tuning: teach a model one task, the same way every time.
+"""Fine-tuning: train a model on one task, the same way every time.
 
 The recipe is that of the BERT paper: AdamW, a learning rate that rises and then falls in straight
 lines, and no weight decay on biases and LayerNorms. Equal seeds give equal models on one machine
@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -26,6 +25,7 @@ from bertology.train.evaluate import predict, scores
 from bertology.train.history import Epoch, History, OnStep, Step
 from bertology.train.memory import Course, Memory
 from bertology.train.optimizers import learning_rate_factor, make_optimizer, set_rate
+from bertology.train.protocols import Classifier, Model, Tokenizer
 from bertology.train.recorded import Recorded
 
 __all__ = [
@@ -44,14 +44,14 @@ PRECISIONS = ("float32", "bfloat16")
 
 @dataclass(frozen=True)
 class FinetuneSettings:
-    """How a model is taught."""
+    """How a model is fine-tuned."""
 
     epochs: int = 3
     batch_size: int = 32
     learning_rate: float = 2e-5
     warmup: float = 0.1  # share of all steps in which the learning rate rises
     weight_decay: float = 0.01
-    clip: float = 1.0  # the longest gradient that is followed as it is
+    clip: float = 1.0  # the largest norm of a gradient; longer ones are scaled down
     seed: int = 0  # of the order of examples and of dropout
     max_length: int | None = None  # tokens; None for as many as the model takes
     # Stop after so many epochs without a better validation score, and keep the best epoch.
@@ -83,13 +83,13 @@ class FinetuneSettings:
             raise ParameterError("precision", "FinetuneSettings", must, self.precision)
 
 
-_UNREAD = 16  # losses that a GPU may be behind
+_UNREAD = 16  # steps on a GPU whose losses are read together
 _MULTIPLE = 16  # lengths of rows, where each length is a recording of its own
 
 
 def finetune(
-    model: Any,
-    tokenizer: Any,
+    model: Classifier,
+    tokenizer: Tokenizer,
     train: Corpus,
     validation: Corpus,
     *,
@@ -97,11 +97,11 @@ def finetune(
     progress: OnStep = lambda step: None,
     memory: Memory | None = None,
 ) -> History:
-    """Teach `model`, in place and on its device, the task of `train`.
+    """Fine-tune `model`, in place and on its device, on the task of `train`.
 
-    What does not require gradients stays as it is; a body of which nothing does has no dropout
-    either. With a `memory`, every finished epoch is kept there, and a run that was stopped goes
-    on from the last one: on a CPU with the numbers it would have had.
+    Weights that do not require gradients stay as they are; a body that is wholly frozen has no
+    dropout either. With a `memory`, every finished epoch is saved there, and a stopped run
+    continues after the last one: on a CPU with the same numbers as without the stop.
 
     Raises JobError when the loss is no longer a number, and InterruptedRunError on Ctrl-C; in
     both cases the model keeps the weights it had before.
@@ -114,15 +114,17 @@ def finetune(
     seen, unseen = encode(train, tokenizer, limit), encode(validation, tokenizer, limit)
     name_labels(model, task)
     steps = chosen.epochs * _batches(seen, chosen)
-    teacher = _Teacher(model, task, chosen, steps=steps)
-    course = Course(model, teacher.optimizer, chosen.seed, patience=chosen.early_stopping)
-    with _all_or_nothing(model, teacher, memory), _seeded(chosen.seed, model.device):
+    trainer = _Trainer(model, task, chosen, steps=steps)
+    course = Course(model, trainer.optimizer, chosen.seed, patience=chosen.early_stopping)
+    with _all_or_nothing(model, trainer, memory), _seeded(chosen.seed, model.device):
         if memory is not None:
             memory.recall(course)
-            teacher.done = len(course.epochs) * _batches(seen, chosen)
+            trainer.done = len(course.epochs) * _batches(seen, chosen)
         while len(course.epochs) < chosen.epochs and not course.over:
             number = len(course.epochs) + 1
-            course.add(teacher.teach(number, seen, unseen, order=course.order, progress=progress))
+            course.add(
+                trainer.run_epoch(number, seen, unseen, order=course.order, progress=progress)
+            )
             if memory is not None:
                 memory.keep(course)
         course.take_best()
@@ -139,10 +141,10 @@ def _check_device(device: torch.device, settings: FinetuneSettings) -> None:
 
 
 @dataclass
-class _Teacher:
-    """The model with its optimizer and schedule, half-way through."""
+class _Trainer:
+    """The model with its optimizer and schedule, during training."""
 
-    model: Any
+    model: Classifier
     task: Task
     settings: FinetuneSettings
     steps: int
@@ -161,7 +163,7 @@ class _Teacher:
         )
         self.learn = Recorded(self._learn, record=self.settings.recorded)
 
-    def teach(
+    def run_epoch(
         self,
         number: int,
         seen: Encoded,
@@ -170,15 +172,15 @@ class _Teacher:
         order: torch.Generator,
         progress: OnStep,
     ) -> Epoch:
-        """One epoch. Its last step is told together with the validation scores."""
+        """One epoch. Its last step is reported together with the validation scores."""
         started = time.monotonic()
         summed = 0.0
         batches = list(seen.shuffled(self.settings.batch_size, order))
-        # To read a loss is to wait for the device: on a GPU it is done for some steps at once.
+        # Reading a loss waits for the device: on a GPU the losses of some steps are read together.
         together = 1 if self.model.device.type == "cpu" else _UNREAD
         unread: list[Tensor] = []
         multiple = _MULTIPLE if self.settings.recorded else 1
-        self._wake()
+        self._start_training()
         for i, chosen in enumerate(batches, 1):
             unread.append(self._step(*seen.batch(chosen, self.model.device, multiple=multiple)))
             if len(unread) < together and i < len(batches):
@@ -194,8 +196,8 @@ class _Teacher:
         progress(Step(self.done, self.steps, loss, epoch))
         return epoch
 
-    def _wake(self) -> None:
-        """Dropout for what learns; features that stay as they are have none."""
+    def _start_training(self) -> None:
+        """Dropout for what is trained; a frozen body has none."""
         self.model.train()
         body = self.model.base_model
         if not any(p.requires_grad for p in body.parameters()):
@@ -244,12 +246,12 @@ def _batches(encoded: Encoded, settings: FinetuneSettings) -> int:
     return -(-len(encoded) // settings.batch_size)
 
 
-def check_fit(model: Any, task: Task, validation: Corpus) -> None:
+def check_fit(model: Model, task: Task, validation: Corpus) -> None:
     """Refuse validation data of another task, and a model with another number of outputs."""
     other = task_of(validation)
     if (other.kind, other.labels) != (task.kind, task.labels):
-        must = f"pose the same task as train, {_told(task)}"
-        raise ParameterError("validation", "finetune", must, f"{other.name}, {_told(other)}")
+        must = f"have the same task as train, {_described(task)}"
+        raise ParameterError("validation", "finetune", must, f"{other.name}, {_described(other)}")
     wanted = 1 if task.kind == "regression" else len(task.labels)
     if model.config.num_labels != wanted:
         raise ModelError(
@@ -258,12 +260,12 @@ def check_fit(model: Any, task: Task, validation: Corpus) -> None:
         )
 
 
-def _told(task: Task) -> str:
+def _described(task: Task) -> str:
     classes = f" into {', '.join(task.labels)}" if task.labels else ""
     return f"a {task.kind}{classes}"
 
 
-def row_limit(model: Any, tokenizer: Any, wanted: int | None) -> int | None:
+def row_limit(model: Model, tokenizer: Tokenizer, wanted: int | None) -> int | None:
     """The longest row in tokens: what was asked for, if the model takes it."""
     most = Encoder(model, tokenizer, head="classification").max_length
     if wanted is None or most is None:
@@ -275,7 +277,7 @@ def row_limit(model: Any, tokenizer: Any, wanted: int | None) -> int | None:
     return wanted
 
 
-def name_labels(model: Any, task: Task) -> None:
+def name_labels(model: Model, task: Task) -> None:
     """Write the classes into the config, so that the saved model says what it predicts."""
     if task.kind == "regression":
         model.config.problem_type = "regression"
@@ -286,8 +288,8 @@ def name_labels(model: Any, task: Task) -> None:
 
 
 @contextmanager
-def _all_or_nothing(model: Any, teacher: _Teacher, memory: Memory | None) -> Iterator[None]:
-    """Give the model its old weights back when teaching does not come to its end."""
+def _all_or_nothing(model: Model, trainer: _Trainer, memory: Memory | None) -> Iterator[None]:
+    """Give the model its old weights back when training does not finish."""
     before = {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
     try:
         yield
@@ -295,9 +297,13 @@ def _all_or_nothing(model: Any, teacher: _Teacher, memory: Memory | None) -> Ite
         model.load_state_dict(before)
         if isinstance(error, KeyboardInterrupt):
             kept = "finished epochs are kept" if memory else "the model is as it was before"
-            again = "The same command goes on." if memory else "The same command starts it again."
+            again = (
+                "The same command continues the run."
+                if memory
+                else "The same command starts it again."
+            )
             raise InterruptedRunError(
-                f"Training stopped at step {teacher.done} of {teacher.steps}; {kept}.", hint=again
+                f"Training stopped at step {trainer.done} of {trainer.steps}; {kept}.", hint=again
             ) from None
         raise
     finally:
@@ -307,7 +313,7 @@ def _all_or_nothing(model: Any, teacher: _Teacher, memory: Memory | None) -> Ite
 
 @contextmanager
 def _seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """Dropout by `seed`; the caller's own random numbers go on as if nothing had happened."""
+    """Dropout by `seed`; the caller's own random numbers are not changed."""
     devices = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices):
         torch.manual_seed(seed)

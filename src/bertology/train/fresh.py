@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Literal, overload
 
 from bertology.errors import ParameterError
+from bertology.train.protocols import BertClassifier, PretrainingBert, SizedVocabulary, Tokenizer
 from bertology.train.vocabulary import wordpieces
-
-if TYPE_CHECKING:
-    from transformers import BertForSequenceClassification, PreTrainedTokenizerFast
 
 __all__ = ["Architecture", "fresh_bert", "fresh_model", "fresh_tokenizer"]
 
@@ -48,7 +46,7 @@ def fresh_model(
     *,
     labels: Sequence[str],
     seed: int = 0,
-) -> tuple[BertForSequenceClassification, PreTrainedTokenizerFast]:
+) -> tuple[BertClassifier, Tokenizer]:
     """A BERT classifier with random weights, and a tokenizer made from `texts`.
 
     `labels` are the names of the classes in the order of their ids; none means regression.
@@ -67,15 +65,36 @@ def fresh_model(
     return model, tokenizer
 
 
+@overload
 def fresh_bert(
-    kind: str, size: Architecture, tokenizer: Any, *, seed: int = 0, **config: Any
-) -> Any:
+    kind: Literal["BertForSequenceClassification"],
+    size: Architecture,
+    tokenizer: SizedVocabulary,
+    *,
+    seed: int = 0,
+    **config: object,
+) -> BertClassifier: ...
+
+
+@overload
+def fresh_bert(
+    kind: Literal["BertForPreTraining"],
+    size: Architecture,
+    tokenizer: SizedVocabulary,
+    *,
+    seed: int = 0,
+    **config: object,
+) -> PretrainingBert: ...
+
+
+def fresh_bert(
+    kind: str, size: Architecture, tokenizer: SizedVocabulary, *, seed: int = 0, **config: object
+) -> BertClassifier | PretrainingBert:
     """A BERT of the transformers class `kind` with random weights; torch's seed is left alone."""
     import torch
     import transformers
 
-    hf: Any = transformers  # its constructors are not typed
-    chosen = hf.BertConfig(
+    chosen = transformers.BertConfig(
         vocab_size=len(tokenizer),
         hidden_size=size.hidden,
         num_hidden_layers=size.layers,
@@ -90,7 +109,7 @@ def fresh_bert(
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = getattr(hf, kind)(chosen).eval()
+        model: BertClassifier | PretrainingBert = getattr(transformers, kind)(chosen).eval()
         if size.output_spread is not None:
             for name, weight in model.named_parameters():
                 if name.endswith("output.dense.weight") and ".layer." in name:
@@ -100,7 +119,7 @@ def fresh_bert(
 
 def fresh_tokenizer(
     texts: Iterable[str | tuple[str, str]], *, vocab_size: int, max_length: int
-) -> PreTrainedTokenizerFast:
+) -> Tokenizer:
     """A lower-casing WordPiece tokenizer trained on `texts`; pairs get segments 0 and 1."""
     lines = list(_flat(texts))
     return wordpieces(lambda: lines, vocab_size=vocab_size, max_length=max_length)

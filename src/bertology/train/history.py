@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bertology.train.records import EpochRecord
+
 __all__ = ["Epoch", "History", "OnStep", "Step"]
 
 
@@ -17,10 +19,19 @@ class Epoch:
     scores: dict[str, float]  # on the validation data, the main metric first
     seconds: float
 
+    def as_record(self) -> EpochRecord:
+        """Plain values, as they are saved with the model."""
+        return {
+            "number": self.number,
+            "loss": self.loss,
+            "scores": dict(self.scores),
+            "seconds": self.seconds,
+        }
+
 
 @dataclass(frozen=True)
 class Step:
-    """One update of the weights, as the progress callback hears of it."""
+    """One update of the weights, as it is reported to the progress callback."""
 
     done: int
     total: int
@@ -30,7 +41,7 @@ class Step:
 
 @dataclass(frozen=True)
 class History:
-    """How the teaching went."""
+    """The epochs of one fine-tuning run, and which of them was kept."""
 
     epochs: tuple[Epoch, ...]
     truncated: int = 0  # training texts that were cut to fit

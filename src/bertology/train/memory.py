@@ -1,11 +1,10 @@
-"""What a fine-tuning remembers between two epochs, so that it can be stopped at any time."""
+"""The state of a fine-tuning run between two epochs, so that it can be stopped at any time."""
 
 from __future__ import annotations
 
 import shutil
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,6 +14,7 @@ from bertology.metrics import find_metric
 from bertology.train.history import Epoch
 from bertology.train.pretrain import state
 from bertology.train.pretrain.weights import Weights
+from bertology.train.protocols import Model
 
 __all__ = ["Course", "Memory"]
 
@@ -23,14 +23,14 @@ _NOW, _BEST = "now/", "best/"
 
 @dataclass
 class Course:
-    """A fine-tuning between two epochs: all that decides how it goes on."""
+    """A fine-tuning run between two epochs: everything that decides how it continues."""
 
-    model: Any
+    model: Model
     optimizer: torch.optim.Optimizer
     seed: int
     patience: int | None = None  # epochs without a better score; None for no early stopping
     epochs: list[Epoch] = field(default_factory=list)
-    best: int | None = None  # the best epoch so far, where somebody wants to know
+    best: int | None = None  # the best epoch so far, with early stopping
     best_weights: dict[str, Tensor] = field(default_factory=dict)
     order: torch.Generator = field(init=False)  # of the examples
 
@@ -39,7 +39,7 @@ class Course:
 
     @property
     def over(self) -> bool:
-        """Whether the score has not become better for as long as we are patient."""
+        """Whether the score did not improve for `patience` epochs."""
         return self.patience is not None and len(self.epochs) - (self.best or 0) >= self.patience
 
     @property
@@ -77,14 +77,14 @@ def _better(one: Epoch, other: Epoch) -> bool:
 
 @dataclass(frozen=True)
 class Memory:
-    """A folder for the state of one run, which `identity` tells from all others."""
+    """A folder for the state of one run, which is known by its `identity`."""
 
     folder: Path
     identity: str
 
     @property
     def begun(self) -> bool:
-        """Whether there is a state of this very run."""
+        """Whether the folder holds a state of this run."""
         return (state.read_numbers(self.folder) or {}).get("identity") == self.identity
 
     def found(self) -> int | None:
@@ -95,21 +95,21 @@ class Memory:
         if numbers.get("identity") != self.identity:
             raise StoreError(
                 f"{self.folder} holds an unfinished run with other settings, data or model.",
-                hint="Choose another folder (--to), or begin anew here with --force.",
+                hint="Choose another folder (--to), or start again here with --force.",
             )
         return len(numbers["epochs"])
 
     def keep(self, course: Course) -> None:
-        """Remember the course as it is now."""
+        """Save the course as it is now."""
         device = course.model.device
         weights = {f"{_NOW}{n}": w for n, w in course.weights.items()}
         weights |= {f"{_BEST}{n}": w for n, w in course.best_weights.items()}
         chance = {"torch": torch.get_rng_state(), "order": course.order.get_state()}
         if device.type == "cuda":
             chance["cuda"] = torch.cuda.get_rng_state(device)
-        numbers = {
+        numbers: state.RunNumbers = {
             "identity": self.identity,
-            "epochs": [asdict(epoch) for epoch in course.epochs],
+            "epochs": [epoch.as_record() for epoch in course.epochs],
             "best": course.best,
         }
         learning = Weights(course.model, torch.float32)
@@ -123,7 +123,10 @@ class Memory:
         snapshot = state.read(self.folder)
         if snapshot is None:
             return
-        course.epochs = [Epoch(**epoch) for epoch in snapshot.numbers["epochs"]]
+        course.epochs = [
+            Epoch(e["number"], e["loss"], e["scores"], e["seconds"])
+            for e in snapshot.numbers["epochs"]
+        ]
         course.best = snapshot.numbers["best"]
         course.best_weights = _below(_BEST, snapshot.weights)
         course.take(_below(_NOW, snapshot.weights))
@@ -135,7 +138,7 @@ class Memory:
             torch.cuda.set_rng_state(snapshot.chance["cuda"], course.model.device)
 
     def forget(self) -> None:
-        """Take the state away; it is no longer needed."""
+        """Delete the state; it is no longer needed."""
         for place in (self.folder, self.folder.with_name(f".{self.folder.name}.old")):
             shutil.rmtree(place, ignore_errors=True)
 

@@ -1,9 +1,10 @@
-"""The model card: what a model is, what it was made from and how, told from its record alone."""
+"""The model card: what a model is, what it was made from and how; all of it from its record."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+
+from bertology.train.records import TrainingRecord
 
 __all__ = ["card_head", "card_table", "card_versions", "model_card"]
 
@@ -23,7 +24,7 @@ model = AutoModelForPreTraining.from_pretrained("{name}")
 ```"""
 
 
-def model_card(record: Mapping[str, Any], *, name: str) -> str:
+def model_card(record: TrainingRecord, *, name: str) -> str:
     """A README.md with front matter for a pre-trained model; every number is the record's."""
     lines = [
         *card_head("fill-mask", **_given(record["made_by"]["card"])),
@@ -45,11 +46,11 @@ def model_card(record: Mapping[str, Any], *, name: str) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _given(card: Mapping[str, Any]) -> dict[str, Any]:
+def _given(card: Mapping[str, object]) -> dict[str, object]:
     return {key: card[key] for key in ("license", "language") if key in card}
 
 
-def card_head(pipeline: str, **given: Any) -> Iterator[str]:
+def card_head(pipeline: str, **given: object) -> Iterator[str]:
     """The front matter that the Hugging Face hub reads."""
     import yaml
 
@@ -63,7 +64,7 @@ def card_head(pipeline: str, **given: Any) -> Iterator[str]:
     yield ""
 
 
-def _summary(record: Mapping[str, Any]) -> Iterator[str]:
+def _summary(record: TrainingRecord) -> Iterator[str]:
     model = record["recipe"]["model"]
     yield (
         f"A BERT of {model['layers']} layers × {model['heads']} heads, {model['hidden']} wide, "
@@ -91,7 +92,7 @@ def _summary(record: Mapping[str, Any]) -> Iterator[str]:
     )
 
 
-def _text(record: Mapping[str, Any]) -> Iterator[str]:
+def _text(record: TrainingRecord) -> Iterator[str]:
     text = record["text"]
     yield from ["## Text", ""]
     sources = record["made_by"]["text"].get("sources", ())
@@ -117,7 +118,7 @@ def _text(record: Mapping[str, Any]) -> Iterator[str]:
     yield ""
 
 
-def _objective(record: Mapping[str, Any]) -> Iterator[str]:
+def _objective(record: TrainingRecord) -> Iterator[str]:
     yield from ["## Objective", ""]
     stages = record["recipe"]["stages"]
     for stage in stages:
@@ -136,7 +137,7 @@ def _objective(record: Mapping[str, Any]) -> Iterator[str]:
     yield ""
 
 
-def _training(record: Mapping[str, Any]) -> Iterator[str]:
+def _training(record: TrainingRecord) -> Iterator[str]:
     recipe = record["recipe"]
     phases = "; ".join(
         f"{p['length']} tokens for {100 * p['share']:g} % of the steps"
@@ -164,7 +165,7 @@ def _training(record: Mapping[str, Any]) -> Iterator[str]:
     yield from ["The whole recipe is in `bertology.json`.", ""]
 
 
-def _scores(record: Mapping[str, Any]) -> Iterator[str]:
+def _scores(record: TrainingRecord) -> Iterator[str]:
     yield from ["## Held-out scores", ""]
     if not record.get("scores"):
         yield from ["None were measured.", ""]
@@ -179,7 +180,7 @@ def _score(name: str, value: float) -> str:
     return f"{100 * value:.1f} %" if name.endswith("accuracy") else f"{value:.3f}"
 
 
-def _relations(record: Mapping[str, Any]) -> Iterator[str]:
+def _relations(record: TrainingRecord) -> Iterator[str]:
     """What the classes of the sentence head are, which its config cannot tell."""
     for relations in record["relations"]:
         if relations:
@@ -188,7 +189,7 @@ def _relations(record: Mapping[str, Any]) -> Iterator[str]:
             return
 
 
-def _limits(record: Mapping[str, Any]) -> Iterator[str]:
+def _limits(record: TrainingRecord) -> Iterator[str]:
     language = record["made_by"]["card"].get("language")
     yield from ["## Limits", ""]
     yield (
@@ -204,13 +205,13 @@ def _limits(record: Mapping[str, Any]) -> Iterator[str]:
     ]
 
 
-def card_versions(record: Mapping[str, Any]) -> Iterator[str]:
+def card_versions(record: TrainingRecord) -> Iterator[str]:
     """With which libraries, and when."""
     listed = ", ".join(f"{name} {number}" for name, number in record["versions"].items())
     yield from ["## Versions", "", f"{listed}. Trained on {record['created'][:10]}.", ""]
 
 
-def card_table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
+def card_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
     """A table in Markdown, and an empty line after it."""
     yield "| " + " | ".join(head) + " |"
     yield "|" + " --- |" * len(head)

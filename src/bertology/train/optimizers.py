@@ -1,21 +1,22 @@
-"""How weights move: AdamW, LAMB, and the learning rate over time."""
+"""How weights are updated: AdamW, LAMB, and the learning rate over time."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.optim.optimizer import ParamsT
 
 __all__ = ["Lamb", "learning_rate_factor", "make_optimizer", "parameter_groups", "set_rate"]
 
 
-def parameter_groups(parameters: Iterable[Tensor], weight_decay: float) -> list[dict[str, Any]]:
+def parameter_groups(parameters: Iterable[Tensor], weight_decay: float) -> list[dict[str, object]]:
     """Matrices with weight decay; vectors (biases, scales of LayerNorms) without."""
     learning = [p for p in parameters if p.requires_grad]
-    groups = [
+    groups: list[dict[str, object]] = [
         {"params": [p for p in learning if p.dim() > 1], "weight_decay": weight_decay},
         {"params": [p for p in learning if p.dim() <= 1], "weight_decay": 0.0},
     ]
@@ -35,13 +36,14 @@ def make_optimizer(
 
     A `capturable` AdamW may be recorded as a CUDA graph; its rate is a tensor in each group.
     """
-    groups = parameter_groups(parameters, weight_decay)
+    learning = [p for p in parameters if p.requires_grad]
+    groups = parameter_groups(learning, weight_decay)
     if name == "lamb":
         return Lamb(groups, lr=rate, betas=betas)
     # One loop over all weights in place of many small ones: a tenth of a small model's step.
-    fused = groups[0]["params"][0].device.type in ("cpu", "cuda")
+    where = learning[0].device
+    fused = where.type in ("cpu", "cuda")
     if capturable:
-        where = groups[0]["params"][0].device
         groups = [g | {"lr": torch.tensor(rate, device=where)} for g in groups]
     return torch.optim.AdamW(groups, lr=rate, betas=betas, fused=fused, capturable=capturable)
 
@@ -50,7 +52,7 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
     """The learning rate of the next step, for all weights."""
     for group in optimizer.param_groups:
         if isinstance(group["lr"], Tensor):
-            group["lr"].fill_(rate)  # in place: a recorded step knows where it is
+            group["lr"].fill_(rate)  # in place: a recorded step reads this tensor
         else:
             group["lr"] = rate
 
@@ -63,7 +65,7 @@ class Lamb(torch.optim.Optimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: ParamsT,
         lr: float = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-6,
@@ -81,7 +83,7 @@ class Lamb(torch.optim.Optimizer):
             if live:
                 self._update(group, live)
 
-    def _update(self, group: dict[str, Any], weights: list[Tensor]) -> None:
+    def _update(self, group: Mapping[str, Any], weights: list[Tensor]) -> None:
         for w in weights:
             if not self.state[w]:
                 self.state[w] = {
@@ -91,7 +93,7 @@ class Lamb(torch.optim.Optimizer):
                 }
             self.state[w]["step"] += 1
         first, second = group["betas"]
-        times = [float(self.state[w]["step"]) for w in weights]  # some may have joined later
+        times = [float(self.state[w]["step"]) for w in weights]  # some may have been added later
         gradients = [w.grad for w in weights if w.grad is not None]
         mean = [self.state[w]["exp_avg"] for w in weights]
         square = [self.state[w]["exp_avg_sq"] for w in weights]

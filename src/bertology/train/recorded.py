@@ -1,7 +1,7 @@
 """Work that is recorded once on a GPU and replayed.
 
-A small model keeps a GPU busy for less time than Python needs to ask for its few thousand kernels.
-Recorded as one CUDA graph, they are asked for at once: twice the speed at 65,000 tokens a batch.
+For a small model, Python needs more time to start its few thousand kernels than a GPU needs to run
+them. Recorded as one CUDA graph, they start at once: twice the speed at 65,000 tokens a batch.
 """
 
 from __future__ import annotations
@@ -10,17 +10,19 @@ import gc
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
 
+from bertology.train.protocols import Model
+
 __all__ = ["Recorded", "gains_by_recording"]
 
-BEFORE = 3  # calls before recording: what is compiled, chosen or made at first use is then done
+BEFORE = 3  # plain calls before recording, so that nothing is left to compile or to allocate
 
-_TRIED = {"bert"}  # families whose training steps were recorded and compared with plain ones
-_SMALL = 512  # width from which on a GPU is busy anyway, and recordings of many lengths take memory
+_TESTED = {"bert"}  # families whose training steps were recorded and compared with plain ones
+_SMALL = 512  # below this width; wider models keep a GPU busy, and recordings take memory
 
 T = TypeVar("T")
 Replay = Callable[[], None]
@@ -30,8 +32,8 @@ class Recorded(Generic[T]):
     """A function of tensors; after a few calls with the same shapes, a recording of it.
 
     Nothing in the function may depend on anything but its arguments and tensors that stay in
-    their place: the recording knows memory, not Python. What it returns is good until the next
-    call. Where `record` is False the function is simply called.
+    their place: the recording repeats work on memory and runs no Python. What it returns is valid
+    until the next call. Where `record` is False the function is simply called.
     """
 
     def __init__(self, function: Callable[..., T], *, record: bool) -> None:
@@ -40,7 +42,7 @@ class Recorded(Generic[T]):
         self._kept: dict[Hashable, tuple[list[Tensor | None], T, Replay]] = {}
 
     def __call__(self, *tensors: Tensor | None, key: Hashable = None) -> T:
-        """The function of the tensors; `key` is whatever else a recording is good for."""
+        """The function of the tensors; `key` is whatever else a recording depends on."""
         if not self.record:
             return self.function(*tensors)
         shapes = (key, *(None if t is None else (t.shape, t.dtype) for t in tensors))
@@ -59,8 +61,8 @@ class Recorded(Generic[T]):
 
 
 def captured(work: Callable[[], T]) -> tuple[T, Replay]:
-    """What the work will have returned after each replay; recording does not do the work."""
-    graph: Any = torch.cuda.CUDAGraph()
+    """The result that each replay fills again; recording alone does not compute it."""
+    graph = torch.cuda.CUDAGraph()
     torch.cuda.synchronize()
     with _nothing_collected(), torch.cuda.graph(graph):
         found = work()
@@ -69,7 +71,7 @@ def captured(work: Callable[[], T]) -> tuple[T, Replay]:
 
 @contextmanager
 def _nothing_collected() -> Iterator[None]:
-    """An older recording that the collector throws away in the middle of a new one spoils it."""
+    """No garbage collection: freeing an old recording would break the one being made."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -79,11 +81,11 @@ def _nothing_collected() -> Iterator[None]:
             gc.enable()
 
 
-def gains_by_recording(model: Any) -> bool:
+def gains_by_recording(model: Model) -> bool:
     """Whether steps of this model's training are better recorded."""
     config = model.config
     return (
         model.device.type == "cuda"
-        and config.model_type in _TRIED
+        and config.model_type in _TESTED
         and int(config.hidden_size) < _SMALL
     )

@@ -1,4 +1,4 @@
-"""What a fine-tuning begins with: the four starts, over the same encoder.
+"""What fine-tuning starts from: four kinds of starting weights, over the same encoder.
 
 The first three are those of Table 1 of "Revealing the Dark Secrets of BERT" (Kovaleva et al.
 2019); the last one is ours. The classifier is always a new one, drawn by the seed: a head that the
@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -18,11 +17,12 @@ from bertology.data.corpus import Task
 from bertology.errors import CapabilityError, UnknownNameError
 from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import load_pruned
+from bertology.train.protocols import Classifier, Model
 
 __all__ = ["STARTS", "Start", "begin", "default_rate", "find_start"]
 
-# Widths from which on a rate serves. At 3e-4 a model 384 wide forgets all it knew on some tasks
-# (CoLA, all seeds), at 1e-4 on none; one 192 wide learns too little at 1e-4.
+# The least width, and the learning rate from there on. At 3e-4 a model of width 384 loses what it
+# had learnt on some tasks (CoLA, all seeds), at 1e-4 on none; width 192 learns too little at 1e-4.
 _RATES = ((512, 2e-5), (256, 1e-4), (0, 3e-4))
 _HEAD_RATE = 1e-3
 _SPREADS = ("initializer_range", "init_std")  # what configs call the spread of first weights
@@ -31,7 +31,7 @@ _USUAL_SPREAD = 0.02
 
 @dataclass(frozen=True)
 class Start:
-    """How a run begins, and what of it learns."""
+    """Which weights a run starts with, and which of them are trained."""
 
     name: str
     title: str
@@ -58,13 +58,13 @@ def find_start(name: str) -> Start:
 
 
 def default_rate(start: Start, hidden: int) -> float:
-    """A learning rate that does for most: small models and lone heads want a higher one."""
+    """A learning rate that suits most tasks: small models, and heads alone, need a higher one."""
     if start.learns == "head":
         return _HEAD_RATE
     return next(rate for width, rate in _RATES if hidden >= width)
 
 
-def begin(encoder: Encoder, task: Task, start: Start, *, seed: int) -> Any:
+def begin(encoder: Encoder, task: Task, start: Start, *, seed: int) -> Classifier:
     """A sequence classifier over a copy of the encoder's weights, on its device.
 
     New weights, which for the random start are all of them, are drawn by `seed`: matrices from the
@@ -79,7 +79,7 @@ def begin(encoder: Encoder, task: Task, start: Start, *, seed: int) -> Any:
     return model.to(encoder.device).eval()
 
 
-def _classifier_over(encoder: Encoder, task: Task) -> tuple[Any, list[str]]:
+def _classifier_over(encoder: Encoder, task: Task) -> tuple[Classifier, list[str]]:
     """The classifier, and the names of the weights that the encoder did not give."""
     import transformers
 
@@ -120,7 +120,7 @@ def _unfit(encoder: Encoder, why: str) -> CapabilityError:
     )
 
 
-def _draw(model: Any, names: Iterable[str] | None, *, seed: int) -> None:
+def _draw(model: Model, names: Iterable[str] | None, *, seed: int) -> None:
     """Draw the weights of these names anew, in the order in which the model has them."""
     wanted = None if names is None else set(names)
     generator = torch.Generator().manual_seed(seed)

@@ -1,11 +1,11 @@
-"""The model card of a fine-tuned model, told from its record alone."""
+"""The model card of a fine-tuned model, written from its record alone."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from bertology.train.model_card import card_head, card_table, card_versions
+from bertology.train.records import TrainingRecord
 from bertology.train.starts import find_start
 
 __all__ = ["tuned_card"]
@@ -18,7 +18,7 @@ encoder = bt.load("{name}", head="classification")  # the path of this folder
 ```"""
 
 
-def tuned_card(record: Mapping[str, Any], *, name: str) -> str:
+def tuned_card(record: TrainingRecord, *, name: str) -> str:
     """A README.md with front matter; every number is the record's."""
     base = record["base"]
     lines = [
@@ -41,10 +41,10 @@ def tuned_card(record: Mapping[str, Any], *, name: str) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _scores(record: Mapping[str, Any]) -> Iterator[str]:
+def _scores(record: TrainingRecord) -> Iterator[str]:
     yield from ["## Scores on the validation data", ""]
     metrics = list(record["scores"])
-    rows: list[tuple[Any, ...]] = [
+    rows: list[tuple[str, ...]] = [
         (
             f"epoch {epoch['number']}" if epoch["number"] else "not fine-tuned",
             *(f"{epoch['scores'][m]:.4f}" for m in metrics),
@@ -61,7 +61,7 @@ def _scores(record: Mapping[str, Any]) -> Iterator[str]:
         yield ""
 
 
-def _training(record: Mapping[str, Any]) -> Iterator[str]:
+def _training(record: TrainingRecord) -> Iterator[str]:
     if find_start(record["start"]).learns == "nothing":
         return
     settings = record["settings"]
@@ -80,22 +80,25 @@ def _training(record: Mapping[str, Any]) -> Iterator[str]:
     yield from ["## Training", "", *card_table(("", ""), rows)]
 
 
-def _data(record: Mapping[str, Any]) -> Iterator[str]:
+def _data(record: TrainingRecord) -> Iterator[str]:
     yield from ["## Data", ""]
     rows = [
         (
             part,
-            f"{record[part]['name']}, {record[part]['split'] or 'one file'}",
-            f"{record[part]['size']:,}",
-            f"{record[cut]:,}",
-            f"`{record[part]['fingerprint']}`",
+            f"{data['name']}, {data['split'] or 'one file'}",
+            f"{data['size']:,}",
+            f"{cut:,}",
+            f"`{data['fingerprint']}`",
         )
-        for part, cut in (("train", "truncated"), ("validation", "truncated_validation"))
+        for part, data, cut in (
+            ("train", record["train"], record["truncated"]),
+            ("validation", record["validation"], record["truncated_validation"]),
+        )
     ]
     yield from card_table(("", "corpus", "examples", "cut to fit", "fingerprint"), rows)
 
 
-def _limits(record: Mapping[str, Any]) -> Iterator[str]:
+def _limits(record: TrainingRecord) -> Iterator[str]:
     yield from ["## Limits", ""]
     yield "- It is one run with one seed; other seeds give other numbers."
     yield "- It was not examined for harmful associations, and is meant for research."

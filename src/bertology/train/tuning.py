@@ -1,4 +1,4 @@
-"""A fine-tuning as a job: it can be stopped at any time, and is not done twice."""
+"""A fine-tuning run as a job: it can be stopped at any time, and is not done twice."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -27,7 +26,9 @@ from bertology.train.finetune import (
 )
 from bertology.train.history import Epoch, History, OnStep
 from bertology.train.memory import Memory
+from bertology.train.protocols import Classifier
 from bertology.train.recorded import gains_by_recording
+from bertology.train.records import TrainingRecord
 from bertology.train.starts import Start, begin
 from bertology.train.tuned_card import tuned_card
 
@@ -38,7 +39,7 @@ _UNFINISHED = "-unfinished"
 
 @dataclass(frozen=True)
 class TuningJob:
-    """All that decides what the model will be."""
+    """Everything that decides what the model will be."""
 
     encoder: Encoder
     train: Corpus
@@ -48,7 +49,7 @@ class TuningJob:
 
     @property
     def identity(self) -> str:
-        """A hash of it; names, paths and devices do not enter."""
+        """A hash of the job; names, paths and devices are left out."""
         asked = {
             "model": self.encoder.fingerprint,
             "train": self.train.fingerprint,
@@ -60,24 +61,24 @@ class TuningJob:
 
 
 def check_apart(train: Corpus, validation: Corpus) -> None:
-    """Refuse to judge a model by what it learns from."""
+    """Refuse to score a model on the data that it is trained on."""
     same = {(e.text, e.text_b) for e in train} == {(e.text, e.text_b) for e in validation}
     if same:
         raise DataError(
             f"The training and the validation data of {train.name!r} are the same examples.",
-            hint="Name other data to judge by (--validation), or other splits (--train-split, "
+            hint="Name other data for the scores (--validation), or other splits (--train-split, "
             "--split).",
         )
 
 
 def tune(
     job: TuningJob, *, progress: OnStep = lambda step: None, memory: Memory | None = None
-) -> tuple[Any, History]:
-    """The model, and how it came to be. A model that learns nothing has an epoch 0 only."""
+) -> tuple[Classifier, History]:
+    """The model and its history. A model that is not trained has an epoch 0 only."""
     model = begin(job.encoder, task_of(job.train), job.start, seed=job.settings.seed)
     if job.start.learns == "nothing":
-        return model, _untaught(model, job)
-    # Not part of the job: what is learnt is the same up to rounding.
+        return model, _scored_as_is(model, job)
+    # Not part of the job's identity: the weights are the same up to rounding.
     recorded = job.settings.recorded or gains_by_recording(model)
     history = finetune(
         model,
@@ -92,7 +93,7 @@ def tune(
     return model, history
 
 
-def _untaught(model: Any, job: TuningJob) -> History:
+def _scored_as_is(model: Classifier, job: TuningJob) -> History:
     task = task_of(job.train)
     check_fit(model, task, job.validation)
     name_labels(model, task)
@@ -109,8 +110,8 @@ def make_tuned(
     force: bool = False,
     progress: OnStep = lambda step: None,
     tell: Callable[[str], None] = lambda line: None,
-) -> dict[str, Any]:
-    """Fine-tune into `folder`, or go on doing so, or find that it was done; the model's record.
+) -> TrainingRecord:
+    """Fine-tune into `folder`, continue a stopped run, or find it finished; the model's record.
 
     The record of `save_checkpoint` has more entries here: `identity`, `base` (the encoder's name
     and fingerprint), `start`, `baseline` (the scores of always giving the same answer), `device`.
@@ -122,10 +123,10 @@ def make_tuned(
     else:
         made = _find_made(place, memory)
         if made is not None:
-            tell(f"{place} was made on {made['created'][:10]} (--force makes it anew).")
+            tell(f"{place} was made on {made['created'][:10]} (--force makes it again).")
             return made
         if done := memory.found():
-            tell(f"{place}: going on after epoch {done} of {job.settings.epochs}.")
+            tell(f"{place}: continuing after epoch {done} of {job.settings.epochs}.")
     model, history = tune(job, progress=progress, memory=memory)
     record = _record(job, history, memory.identity)
     card = tuned_card(record, name=f"{place.parent.name}-{place.name}")
@@ -134,34 +135,38 @@ def make_tuned(
     return record
 
 
-def _find_made(place: Path, memory: Memory) -> dict[str, Any] | None:
-    """The record of the finished model; another one in its place is refused.
+def _find_made(place: Path, memory: Memory) -> TrainingRecord | None:
+    """The record of the finished model; raises an error if the folder holds another model.
 
-    A run that --force began is gone on with, so what it is to replace is then no matter.
+    A run that was started with --force continues, so the model that it replaces is not checked.
     """
     if memory.begun:
         return None
     try:
         record = read_record(place)
     except ModelError as error:
-        raise StoreError(error.problem, hint="Make it anew with --force.") from error
+        raise StoreError(error.problem, hint="Make it again with --force.") from error
     if record is not None and record.get("identity") != memory.identity:
         raise StoreError(
-            f"{place} holds a model of other settings, data or model ({_told(record)}).",
-            hint="Choose another folder (--to), or make it anew here with --force.",
+            f"{place} holds a model of other settings, data or model ({_described(record)}).",
+            hint="Choose another folder (--to), or make it again here with --force.",
         )
     return record
 
 
-def _told(record: dict[str, Any]) -> str:
+def _described(record: TrainingRecord) -> str:
     settings = record.get("settings", {})
-    base = record.get("base", {}).get("name", record.get("method"))
+    base = (
+        record["base"].get("name", record.get("method"))
+        if "base" in record
+        else record.get("method")
+    )
     shown = [f"{n} {settings[n]}" for n in ("epochs", "batch_size", "learning_rate", "seed")
              if n in settings]  # fmt: skip
     return ", ".join([str(base), str(record.get("task")), str(record.get("start")), *shown])
 
 
-def _record(job: TuningJob, history: History, identity: str) -> dict[str, Any]:
+def _record(job: TuningJob, history: History, identity: str) -> TrainingRecord:
     device = job.encoder.device
     gpu = device.type == "cuda"
     record = record_of(job.train, job.validation, job.settings, history)

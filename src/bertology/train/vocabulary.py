@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Protocol
 
 from bertology.errors import DataError
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
+from bertology.train.protocols import Tokenizer
 
 __all__ = ["SPECIAL", "wordpieces"]
 
@@ -23,17 +21,17 @@ def wordpieces(
     max_length: int,
     lowercase: bool = True,
     alphabet: int = 1000,
-) -> PreTrainedTokenizerFast:
+) -> Tokenizer:
     """A WordPiece tokenizer of at most `vocab_size` pieces, trained on `texts()`.
 
     `texts` is called twice, so nothing has to be kept in memory. Characters beyond the `alphabet`
     most frequent ones become [UNK]. Pairs of texts get segments 0 and 1.
     """
+    import tokenizers
     import transformers
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+    from tokenizers import models, normalizers, pre_tokenizers, processors, trainers
 
-    hf: Any = transformers  # its constructors are not typed
-    pieces: Any = Tokenizer(models.WordPiece(unk_token=SPECIAL["unk"]))
+    pieces = tokenizers.Tokenizer(models.WordPiece(unk_token=SPECIAL["unk"]))
     pieces.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
     pieces.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     letters = _letters(texts(), pieces.normalizer, most=min(alphabet, vocab_size // 4))
@@ -49,14 +47,14 @@ def wordpieces(
     )
     pieces.train_from_iterator(texts(), trainer)
     # A new tokenizer of the same pieces: in this one, "##a" is a mark and no longer a piece.
-    trained = Tokenizer(models.WordPiece(pieces.get_vocab(), unk_token=SPECIAL["unk"]))
+    trained = tokenizers.Tokenizer(models.WordPiece(pieces.get_vocab(), unk_token=SPECIAL["unk"]))
     trained.normalizer, trained.pre_tokenizer = pieces.normalizer, pieces.pre_tokenizer
     trained.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",
         special_tokens=[(mark, trained.token_to_id(mark)) for mark in ("[CLS]", "[SEP]")],
     )
-    tokenizer: PreTrainedTokenizerFast = hf.PreTrainedTokenizerFast(
+    tokenizer: Tokenizer = transformers.PreTrainedTokenizerFast(
         tokenizer_object=trained,
         model_max_length=max_length,
         model_input_names=["input_ids", "token_type_ids", "attention_mask"],
@@ -65,7 +63,11 @@ def wordpieces(
     return tokenizer
 
 
-def _letters(texts: Iterable[str], normalizer: Any, *, most: int) -> list[str]:
+class _Normalizer(Protocol):
+    def normalize_str(self, sequence: str) -> str: ...
+
+
+def _letters(texts: Iterable[str], normalizer: _Normalizer, *, most: int) -> list[str]:
     """The most frequent characters after normalising, in the order of their code points."""
     raw: Counter[str] = Counter()
     for text in texts:

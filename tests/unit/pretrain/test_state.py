@@ -120,7 +120,7 @@ def test_a_damaged_state_is_refused(tmp_path, name, content):
     with pytest.raises(StoreError, match=r"cannot be read") as refused:
         state.read(folder)
     assert str(folder) in str(refused.value)
-    assert "begin anew" in str(refused.value.hint)
+    assert "start again" in str(refused.value.hint)
 
 
 def test_a_truncated_state_is_refused(tmp_path):

@@ -7,7 +7,7 @@ from functools import cached_property
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from bertology.errors import DataError
 from bertology.train.pretrain.recipe import Recipe, TextSource
@@ -16,17 +16,26 @@ from bertology.train.pretrain.text import Document, find_files, read_documents
 if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
 
-__all__ = ["Collection"]
+__all__ = ["Collection", "TextCount"]
 
 _CHUNK = 1 << 20
 
 
+class TextCount(TypedDict):
+    """How much text was read from one source."""
+
+    name: str
+    documents: int
+    sentences: int
+    words: int
+
+
 class Collection:
-    """Iterate over it for documents; `counts` then tells what was read."""
+    """Iterate over it for documents; `counts` then says how much was read."""
 
     def __init__(self, recipe: Recipe) -> None:
         self.text: TextSource = recipe.text
-        self.counts: list[dict[str, Any]] = []
+        self.counts: list[TextCount] = []
         self._files = find_files(recipe.base / Path(f).expanduser() for f in self.text.files)
 
     def __iter__(self) -> Iterator[Document]:
@@ -60,7 +69,7 @@ class Collection:
         return load_corpus(name, split=self.text.split, limit=self.text.examples)
 
     def _counted(self, name: str, documents: Iterator[Document]) -> Iterator[Document]:
-        count: dict[str, Any] = {"name": name, "documents": 0, "sentences": 0, "words": 0}
+        count: TextCount = {"name": name, "documents": 0, "sentences": 0, "words": 0}
         self.counts.append(count)
         for document in documents:
             count["documents"] += 1

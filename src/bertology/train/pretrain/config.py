@@ -1,10 +1,9 @@
-"""All that decides how a model is pre-trained, checked when it is written down."""
+"""Everything that decides how a model is pre-trained; values are checked when they are given."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
-from typing import Any
 
 from bertology.errors import ParameterError, UnknownNameError
 from bertology.train.fresh import Architecture
@@ -20,7 +19,7 @@ PRECISIONS = ("auto", "float32", "bfloat16")
 
 
 def _check(owner: str, **rules: tuple[bool, str, object]) -> None:
-    """Each rule: whether it is kept, what the value must do, and the value."""
+    """Each rule: whether the value follows it, what the value must do, and the value."""
     for name, (kept, must, value) in rules.items():
         if not kept:
             raise ParameterError(name, owner, must, value)
@@ -44,15 +43,15 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class Masking:
-    """What is hidden from the model, and by what."""
+    """Which tokens are masked, and what is put in their place."""
 
-    units: str = "tokens"  # what is hidden together
+    units: str = "tokens"  # what is masked together
     share: float = 0.15  # of the tokens
-    masked: float = 0.8  # of the hidden tokens: replaced by the mask
+    masked: float = 0.8  # of the masked tokens: replaced by the mask token
     random: float = 0.1  # … by a random piece; the rest are left as they are
     token: str = "mask"  # or "unk": [UNK] in the place of [MASK]
-    copies: int = 0  # masks of a row: 0 for another one in every pass, n for n that take turns
-    subsample: float = 0.0  # pieces more frequent than this are hidden less often; 0 for all alike
+    copies: int = 0  # masks of a row: 0 for a new one in every pass, n for n fixed ones in turn
+    subsample: float = 0.0  # pieces more frequent than this are masked less often; 0 for all alike
     longest: int = 10  # of a span, in words; n-grams have 1 to 3 words
     ends: float = 0.2  # the chance that a span ends after each of its words
 
@@ -74,9 +73,9 @@ class Masking:
 
 @dataclass(frozen=True)
 class Objective:
-    """What is to be learnt: how text is paired, what is hidden, and what is predicted.
+    """What the model is trained on: how text is paired, what is masked, and what is predicted.
 
-    `losses`: `mlm` (the hidden tokens), `sentence` (the relation of the parts), `boundary` (hidden
+    `losses`: `mlm` (the masked tokens), `sentence` (the relation of the parts), `boundary` (masked
     spans from the tokens beside them), `order` (shuffled n-grams), `permutation` (tokens in a
     random order) or `replaced` (which tokens a small generator put in).
     """
@@ -85,8 +84,8 @@ class Objective:
     masking: Masking = field(default_factory=Masking)
     losses: tuple[str, ...] = ("mlm", "sentence")
     shuffled: float = 0.05  # share of the tokens in shuffled n-grams, for the loss `order`
-    # Ways in which text is cut into rows that take turns: 0 for another one in every pass, or as
-    # many as there are masks where these are fixed, since a mask is one of a row.
+    # Ways to cut the text into rows, used in turn. 0: a new one in every pass, or, with fixed
+    # masks, as many as there are masks, since a mask belongs to a row.
     cuts: int = 0
 
     def __post_init__(self) -> None:
@@ -119,11 +118,11 @@ class Objective:
 
 @dataclass(frozen=True)
 class Stage:
-    """An objective, when it joins, and how often it has its turn from then on."""
+    """An objective, the step from which it is used, and how often it is used from then on."""
 
     objective: Objective
-    begins: float = 0.0  # share of the steps after which it joins
-    weight: float = 1.0  # beside the weights of the others that have joined
+    begins: float = 0.0  # share of the steps after which it is used
+    weight: float = 1.0  # relative to the other stages that are in use
 
     def __post_init__(self) -> None:
         _check(
@@ -135,7 +134,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Phase:
-    """A stretch of training with rows of one length, and as many layers as there then are."""
+    """A part of training with rows of one length and a fixed number of layers."""
 
     length: int = 128
     share: float = 1.0  # of the steps
@@ -172,9 +171,9 @@ class Pretraining:
     seed: int = 0
     log_every: int = 50
     evaluate_every: int = 1000
-    save_every: int = 1000  # what a run can go on from after it was killed
+    save_every: int = 1000  # the state from which a killed run continues
     start: str | None = None  # the folder of a model to begin with; None for random weights
-    milestones: int = 0  # so many checkpoints at logarithmic distances, the start being the first
+    milestones: int = 0  # number of checkpoints, at logarithmic distances; the first is step 0
 
     def __post_init__(self) -> None:
         longest = max((p.length for p in self.phases), default=0)
@@ -224,7 +223,7 @@ class Pretraining:
                 depths,
             )
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Plain values, as they are kept beside the model."""
         return asdict(self)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
 
 from bertology.errors import DataError, StoreError
 from bertology.train.fresh import Architecture
@@ -28,7 +27,7 @@ def read_recipe(path: str | Path) -> Recipe:
     except FileNotFoundError:
         raise DataError(
             f"There is no recipe {str(place)!r}.",
-            hint="Begin with an example: bertology pretrain --example > recipe.yaml",
+            hint="Start from an example: bertology pretrain --example > recipe.yaml",
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"The recipe {str(place)!r} cannot be read: {error}.") from error
@@ -63,7 +62,7 @@ def _vocabulary(root: Section) -> Vocabulary | str:
 
 
 def _training(root: Section, vocabulary: Vocabulary | str) -> Pretraining:
-    given: dict[str, Any] = {}
+    given: dict[str, object] = {}
     sections = []
     if "training" in root:
         sections = [root.section("training")]
@@ -77,7 +76,7 @@ def _training(root: Section, vocabulary: Vocabulary | str) -> Pretraining:
 
 
 def _model(root: Section, vocabulary: Vocabulary | str) -> Architecture:
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     section = root
     if "model" in root:
         section = root.section("model")
@@ -120,7 +119,7 @@ def write_recipe(recipe: Recipe, path: str | Path) -> Path:
     return place
 
 
-def sections_of(recipe: Recipe) -> dict[str, Any]:
+def sections_of(recipe: Recipe) -> dict[str, object]:
     """A recipe as plain values, in the sections of its file."""
     training = asdict(recipe.training)
     model, stages, seed = (training.pop(name) for name in _ELSEWHERE)
@@ -128,7 +127,7 @@ def sections_of(recipe: Recipe) -> dict[str, Any]:
     given = recipe.vocabulary
     text = asdict(recipe.text)
     unused = OF_CORPORA if recipe.text.files else ("files",)  # and would be refused
-    sections = {
+    sections: dict[str, object] = {
         "text": _without(text, unused),
         "vocabulary": {"from": given} if isinstance(given, str) else asdict(given),
         "model": model,
@@ -137,17 +136,16 @@ def sections_of(recipe: Recipe) -> dict[str, Any]:
         "seed": seed,
         "card": _without(asdict(recipe.card), ()),
     }
-    plain: dict[str, Any] = _plain(sections)
-    return plain
+    return {name: _plain(section) for name, section in sections.items()}
 
 
-def _without(values: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+def _without(values: dict[str, object], names: Iterable[str]) -> dict[str, object]:
     left_out = set(names)
     return {k: v for k, v in values.items() if k not in left_out and v is not None}
 
 
-def _plain(value: Any) -> Any:
-    """Lists in the place of tuples, which YAML has no word for."""
+def _plain(value: object) -> object:
+    """Lists in the place of tuples, which YAML does not have."""
     if isinstance(value, dict):
         return {k: _plain(v) for k, v in value.items()}
     return [_plain(v) for v in value] if isinstance(value, list | tuple) else value

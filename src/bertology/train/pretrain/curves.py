@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from bertology.train.pretrain.log import LogEntry
 
 __all__ = ["Curve"]
 
@@ -22,7 +24,7 @@ class Curve(NamedTuple):
     loss: Floats
 
     @classmethod
-    def of_log(cls, log: Sequence[Mapping[str, Any]]) -> Curve:
+    def of_log(cls, log: Sequence[LogEntry]) -> Curve:
         """From what `pretrain` logs."""
         seen = [(e["step"], e["seconds"], e["scores"]["mlm_loss"]) for e in log if e.get("scores")]
         return cls(*np.array(seen, dtype=np.float64).T)

@@ -1,4 +1,4 @@
-"""How well a model tells what was hidden, on text it was not trained on."""
+"""The loss and the accuracy of a model on text that it was not trained on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -20,6 +19,7 @@ from bertology.train.pretrain.network import Network
 from bertology.train.pretrain.pairings import find_pairing
 from bertology.train.pretrain.rows import RowPlan, Rows, ShardText, fill
 from bertology.train.pretrain.shards import HELD_OUT, Shard, Shards
+from bertology.train.protocols import PretrainingBert
 
 __all__ = ["check_held_out", "evaluate_mlm", "held_out"]
 
@@ -56,7 +56,7 @@ def check_held_out(
 
 
 def evaluate_mlm(
-    model: Any,
+    model: PretrainingBert,
     shards: Shards,
     *,
     length: int = 128,
@@ -65,10 +65,10 @@ def evaluate_mlm(
     pairing: str = "full-sentences",
     seed: int = 0,
 ) -> dict[str, float]:
-    """Loss and accuracy on single tokens hidden 80/10/10, whatever the model was trained by.
+    """Loss and accuracy on tokens masked 80/10/10, whatever the model was trained by.
 
     `model` is a BertForPreTraining or BertForMaskedLM. With the pairing `nsp` the accuracy of
-    next-sentence prediction is told too.
+    next-sentence prediction is measured too.
     """
     sentence = pairing == "nsp"
     objective = Objective(
@@ -128,7 +128,7 @@ def _plan(shard: Shard, stage: Stage, length: int, draw: np.random.Generator) ->
         plan = pairing.plan(shard, length, draw)
     except DataError as error:
         raise DataError(
-            f"The held-out text will not do. {error.problem}", hint=error.hint
+            f"The held-out text cannot be used. {error.problem}", hint=error.hint
         ) from error
     if not len(plan):
         raise DataError(
@@ -140,7 +140,7 @@ def _plan(shard: Shard, stage: Stage, length: int, draw: np.random.Generator) ->
 
 @contextmanager
 def _judging(network: Network) -> Iterator[None]:
-    was_training = network.model.training  # a network made for the occasion has no past
+    was_training = network.model.training  # the network itself may be new
     network.eval()
     try:
         with torch.no_grad():

@@ -1,11 +1,10 @@
-"""What is kept of a run: an ordinary model, its tokenizer, and a record that tells its story."""
+"""What is kept of a run: an ordinary model, its tokenizer, and a record of how it was made."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
 from datetime import UTC, datetime
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,21 +15,30 @@ from bertology.train.pretrain.config import Pretraining
 from bertology.train.pretrain.processes import Processes
 from bertology.train.pretrain.shards import Shards
 from bertology.train.pretrain.start import fingerprint
+from bertology.train.protocols import PretrainingBert, SizedVocabulary, Tokenizer
+from bertology.train.records import TrainingRecord
 
 __all__ = ["bert_of", "model_of", "run_record", "tokenizer_of"]
 
 _SCHEMA = 1
 
 
-def bert_of(size: Architecture, tokenizer: Any, *, labels: int = 0, seed: int = 0) -> Any:
+def bert_of(
+    size: Architecture, tokenizer: SizedVocabulary, *, labels: int = 0, seed: int = 0
+) -> PretrainingBert:
     """A fresh BertForPreTraining; `labels` of documents take the place of its segments."""
-    kind = "BertForPreTraining"
-    return fresh_bert(kind, size, tokenizer, seed=seed, type_vocab_size=max(2, labels))
+    return fresh_bert(
+        "BertForPreTraining", size, tokenizer, seed=seed, type_vocab_size=max(2, labels)
+    )
 
 
 def model_of(
-    weights: Mapping[str, Tensor], size: Architecture, tokenizer: Any, *, labels: int = 0
-) -> Any:
+    weights: Mapping[str, Tensor],
+    size: Architecture,
+    tokenizer: SizedVocabulary,
+    *,
+    labels: int = 0,
+) -> PretrainingBert:
     """The model with the weights that learn, in float32, apart from the one that is trained."""
     model = bert_of(size, tokenizer, labels=labels)
     prefix = "model."
@@ -40,7 +48,7 @@ def model_of(
     return model
 
 
-def tokenizer_of(recipe: Pretraining, tokenizer: Any) -> Any:
+def tokenizer_of(recipe: Pretraining, tokenizer: Tokenizer) -> Tokenizer:
     """The tokenizer; its mask is [UNK] where that is what the model was trained with."""
     if any(s.objective.masking.token == "mask" for s in recipe.stages):
         return tokenizer
@@ -49,9 +57,9 @@ def tokenizer_of(recipe: Pretraining, tokenizer: Any) -> Any:
     return changed
 
 
-def run_record(recipe: Pretraining, shards: Shards, processes: Processes) -> dict[str, Any]:
+def run_record(recipe: Pretraining, shards: Shards, processes: Processes) -> TrainingRecord:
     """What stays the same all through a run."""
-    # Where the first model lay on this machine is nobody's business; which it was, is.
+    # The hash of the first model, not its path: paths of this machine do not belong in a record.
     started = None if recipe.start is None else fingerprint(recipe.start)
     device = processes.device
     gpu = device.type == "cuda"

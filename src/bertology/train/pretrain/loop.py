@@ -1,14 +1,13 @@
-"""Pre-training itself: update after update, saved, measured, and resumed to the bit."""
+"""Pre-training itself: update after update, saved, measured, and resumed with the same numbers."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -21,6 +20,7 @@ from bertology.train.pretrain.config import Phase, Pretraining
 from bertology.train.pretrain.evaluate import check_held_out, held_out
 from bertology.train.pretrain.feed import Feed, FeedPosition, Library
 from bertology.train.pretrain.keeping import bert_of, model_of, run_record, tokenizer_of
+from bertology.train.pretrain.log import LogEntry, StepReport, parse_entry
 from bertology.train.pretrain.masking import MaskableVocabulary
 from bertology.train.pretrain.meter import Meter
 from bertology.train.pretrain.network import Network
@@ -34,34 +34,20 @@ from bertology.train.pretrain.start import start_from
 from bertology.train.pretrain.stopping import StopVote, stoppable
 from bertology.train.pretrain.updates import Updates
 from bertology.train.pretrain.weights import Weights
+from bertology.train.protocols import PretrainingBert, Tokenizer
+from bertology.train.records import TrainingRecord
 
-__all__ = ["StepReport", "Trained", "pretrain"]
-
-
-@dataclass(frozen=True)
-class StepReport:
-    """What the progress callback hears now and then: means since it heard the last."""
-
-    step: int
-    total: int
-    tokens: int  # seen so far
-    losses: dict[str, float]
-    accuracies: dict[str, float]
-    learning_rate: float
-    grad_norm: float
-    tokens_per_second: float
-    seconds: float  # of training so far, without evaluation and saving
-    scores: dict[str, float] | None = None  # held-out, if they were just measured
+__all__ = ["Trained", "pretrain"]
 
 
 @dataclass(frozen=True)
 class Trained:
     """A finished run."""
 
-    model: Any  # BertForPreTraining, float32, in evaluation mode
-    tokenizer: Any
+    model: PretrainingBert  # float32, in evaluation mode
+    tokenizer: Tokenizer
     scores: dict[str, float]  # held-out
-    log: list[dict[str, Any]]
+    log: list[LogEntry]
     tokens: int
     seconds: float
 
@@ -72,23 +58,23 @@ OnReport = Callable[[StepReport], None]
 def pretrain(
     recipe: Pretraining,
     shards: Shards,
-    tokenizer: Any,
+    tokenizer: Tokenizer,
     *,
     folder: str | Path | None = None,
     device: str = "auto",
     progress: OnReport = lambda report: None,
-    origin: Mapping[str, Any] | None = None,
+    origin: TrainingRecord | None = None,
 ) -> Trained:
     """Train a BERT by the recipe on the shards.
 
-    With a `folder` everything is kept there: `log.jsonl`, `state/` to go on from,
+    With a `folder` everything is kept there: `log.jsonl`, `state/` to continue from,
     `checkpoints/step-…/` for the recipe's milestones and, at the end, `model/`, whose record also
-    holds `origin`. The same call goes on where a killed one stopped; on a CPU the result is the
+    holds `origin`. The same call continues where a killed one stopped; on a CPU the result is the
     same to the bit. Raises InterruptedRunError after Ctrl-C, when the state is saved.
     """
     with joined(device) as processes, _own_chance(recipe.seed + processes.rank, processes.device):
         place = None if folder is None else Path(folder)
-        run = _Run(recipe, shards, tokenizer, place, processes, progress, dict(origin or {}))
+        run = _Run(recipe, shards, tokenizer, place, processes, progress, origin or {})
         try:
             return run.train()
         finally:
@@ -102,11 +88,11 @@ class _Run:
         self,
         recipe: Pretraining,
         shards: Shards,
-        tokenizer: Any,
+        tokenizer: Tokenizer,
         folder: Path | None,
         processes: Processes,
         progress: OnReport,
-        origin: dict[str, Any],
+        origin: TrainingRecord,
     ) -> None:
         self.recipe, self.shards, self.tokenizer = recipe, shards, tokenizer
         self.folder, self.processes, self.progress = folder, processes, progress
@@ -127,7 +113,7 @@ class _Run:
             for i, s in enumerate(recipe.stages)
         ]
         self.step, self.tokens, self.seconds = 0, 0, 0.0
-        self.log: list[dict[str, Any]] = []
+        self.log: list[LogEntry] = []
         self.milestones = milestones(recipe.steps, recipe.milestones)
         self.meter = Meter()
         self.layers = 0
@@ -176,7 +162,7 @@ class _Run:
         length = phase_at(recipe, 0).length
         check_held_out(recipe.stages, self.shards, length=length, seed=recipe.seed)
         if self.step == 0:
-            # What comes first is planned at once anyway; a later phase would fail after hours.
+            # The first phase is planned at once anyway; a later one would fail only after hours.
             for late in {p.length for p in recipe.phases} - {length}:
                 for feed in self.feeds:
                     feed.check(self._rows(late), late)
@@ -190,13 +176,15 @@ class _Run:
                 if self.step == 0 and 0 in self.milestones:
                     self._keep_milestone()
                 self._update(phase)
-                self._look_after()
+                self._report_and_save()
                 if stop():
                     self._save()
                     raise InterruptedRunError(
                         f"Pre-training stopped at step {self.step} of {recipe.steps}"
                         + ("." if self.folder is None else "; everything is saved."),
-                        hint=None if self.folder is None else "The same command goes on from here.",
+                        hint=None
+                        if self.folder is None
+                        else "The same command continues from here.",
                     )
         return self._finish()
 
@@ -205,7 +193,7 @@ class _Run:
         recipe = self.recipe
         stage = stage_at(recipe.stages, self.step, recipe.steps, self.chance)
         count = self.processes.count
-        if count > 1:  # known from rank and step, the dropout of all need not be kept
+        if count > 1:  # seeded by rank and step, so the state of dropout need not be saved
             torch.manual_seed(self.chance("dropout", self.processes.rank, self.step).key)
         rows = self._rows(phase.length)
         self.weights.clear()
@@ -229,7 +217,7 @@ class _Run:
             self.step, rise=rise, total=self.recipe.steps, schedule=self.recipe.schedule
         )
 
-    def _look_after(self) -> None:
+    def _report_and_save(self) -> None:
         """Log, evaluate and save, when it is time."""
         recipe, step = self.recipe, self.step
         last = step == recipe.steps
@@ -284,7 +272,7 @@ class _Run:
     # -- what is kept --------------------------------------------------------------------------
 
     def _note(self, report: StepReport) -> None:
-        entry = {k: v for k, v in asdict(report).items() if v is not None}
+        entry = report.as_entry()
         self.log.append(entry)
         if self.folder is None or not self.processes.first:
             return
@@ -294,7 +282,7 @@ class _Run:
     def _save(self) -> None:
         if self.folder is None or not self.processes.first:
             return
-        numbers = {
+        numbers: state.RunNumbers = {
             "identity": self.identity,
             "step": self.step,
             "tokens": self.tokens,
@@ -317,12 +305,12 @@ class _Run:
         if found is None:
             self.processes.wait()
             if self.processes.first:
-                log.unlink(missing_ok=True)  # of a run that was killed before its first state
+                log.unlink(missing_ok=True)  # left by a run that was killed before its first state
             return
         if found.numbers["identity"] != self.identity:
             raise StoreError(
                 f"{self.folder} holds a run of another recipe or other text.",
-                hint="Choose another folder, or delete this one to begin anew.",
+                hint="Choose another folder, or delete this one to start again.",
             )
         if found.numbers["layers"] != self.layers:
             self._build(found.numbers["layers"])
@@ -336,7 +324,7 @@ class _Run:
         if "cuda" in found.chance and self.processes.device.type == "cuda":
             torch.cuda.set_rng_state(found.chance["cuda"], self.processes.device)
         lines = log.read_text(encoding="utf-8").splitlines() if log.is_file() else []
-        self.log = [e for line in lines if (e := _entry(line)) and e["step"] <= self.step]
+        self.log = [e for line in lines if (e := parse_entry(line)) and e["step"] <= self.step]
         self.processes.wait()  # all have read before one writes
         if self.processes.first:
             log.write_text("".join(json.dumps(e) + "\n" for e in self.log), encoding="utf-8")
@@ -352,12 +340,12 @@ class _Run:
             record=self._record(),
         )
 
-    def _model(self) -> Any:
+    def _model(self) -> PretrainingBert:
         labels = len(self.shards.labels)
         size = replace(self.recipe.model, layers=self.layers)
         return model_of(self.weights.as_dict(), size, self.tokenizer, labels=labels)
 
-    def _record(self, scores: dict[str, float] | None = None) -> dict[str, Any]:
+    def _record(self, scores: dict[str, float] | None = None) -> dict[str, object]:
         return {
             **run_record(self.recipe, self.shards, self.processes),
             "step": self.step,
@@ -373,7 +361,7 @@ class _Run:
         if self.folder is not None and self.processes.first:
             record = self._record(scores)
             save_checkpoint(self.folder / "model", model, tokenizer, record=record)
-            self._save()  # a run that is done is known to be done
+            self._save()  # so that a finished run is not trained again
         return Trained(model.eval(), tokenizer, scores, self.log, self.tokens, self.seconds)
 
     def close(self) -> None:
@@ -387,14 +375,6 @@ def _precision(name: str, device: torch.device) -> torch.dtype:
     return torch.bfloat16 if name == "bfloat16" else torch.float32
 
 
-def _entry(line: str) -> dict[str, Any] | None:
-    try:
-        entry: dict[str, Any] = json.loads(line)
-    except ValueError:
-        return None  # the line at which the run was killed
-    return entry
-
-
 @contextmanager
 def _writing(file: Path) -> Iterator[Path]:
     try:
@@ -403,13 +383,13 @@ def _writing(file: Path) -> Iterator[Path]:
     except OSError as error:
         raise StoreError(
             f"{file} cannot be written: {error.strerror or error}.",
-            hint="Make room on the disk; the same command goes on from the last state.",
+            hint="Make room on the disk; the same command continues from the last state.",
         ) from error
 
 
 @contextmanager
 def _own_chance(seed: int, device: torch.device) -> Iterator[None]:
-    """Dropout by `seed`; the caller's own random numbers go on as if nothing had happened."""
+    """Dropout by `seed`; the caller's own random numbers are not changed."""
     devices = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices):
         torch.manual_seed(seed)

@@ -2,7 +2,7 @@
 
 With several processes (torchrun) the first one prepares the text, and the others wait until its
 mark says that what they need is there. The mark is a file, since data may take longer to prepare
-than processes that talk to each other wait, and since machines that train together share a disk.
+than connected processes wait for each other, and since machines that train together share a disk.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 from bertology.errors import JobError, ModelError, StoreError
@@ -23,6 +22,7 @@ from bertology.train.pretrain.collection import Collection
 from bertology.train.pretrain.config import Vocabulary
 from bertology.train.pretrain.recipe import Recipe
 from bertology.train.pretrain.shards import Shards, open_shards, prepare
+from bertology.train.protocols import Tokenizer
 from bertology.train.vocabulary import wordpieces
 
 __all__ = ["TrainingMaterials", "find_materials", "is_first", "most_pieces", "ready_materials"]
@@ -39,7 +39,7 @@ Tell = Callable[[str], None]
 class TrainingMaterials:
     """What training needs beside the recipe."""
 
-    tokenizer: Any
+    tokenizer: Tokenizer
     shards: Shards
 
 
@@ -63,7 +63,7 @@ def ready_materials(
                 collection,
                 tokenizer,
                 dealing=recipe.text.dealing(),
-                sources=collection.counts,  # looked at last, when everything is counted
+                sources=collection.counts,  # read last, when everything is counted
             )
             _mark(place, wanted)
         else:
@@ -90,7 +90,7 @@ def most_pieces(recipe: Recipe) -> int:
     return len(_existing(given, recipe.base)) if isinstance(given, str) else given.size
 
 
-def _tokenizer(recipe: Recipe, collection: Collection, place: Path, tell: Tell) -> Any:
+def _tokenizer(recipe: Recipe, collection: Collection, place: Path, tell: Tell) -> Tokenizer:
     given = recipe.vocabulary
     if isinstance(given, str):
         tokenizer = _existing(given, recipe.base)
@@ -111,7 +111,7 @@ def _vocabulary_wanted(vocabulary: Vocabulary, collection: Collection) -> str:
     return _hashed(collection.fingerprint, repr(vocabulary))
 
 
-def _shards_wanted(recipe: Recipe, collection: Collection, tokenizer: Any) -> str:
+def _shards_wanted(recipe: Recipe, collection: Collection, tokenizer: Tokenizer) -> str:
     pieces = tokenizer.backend_tokenizer.to_str()
     return _hashed(collection.fingerprint, pieces, repr(recipe.text.dealing()))
 
@@ -143,7 +143,7 @@ def _make_tokenizer(
     _mark(place, wanted)
 
 
-def _existing(name: str, base: Path) -> Any:
+def _existing(name: str, base: Path) -> Tokenizer:
     """A tokenizer beside the recipe, of a bundled model, or of one on the hub."""
     from bertology.model.loading.names import bundled_models
 
@@ -153,11 +153,11 @@ def _existing(name: str, base: Path) -> Any:
     return _load(str(bundled_models().get(name, name)))
 
 
-def _load(where: str) -> Any:
+def _load(where: str) -> Tokenizer:
     import transformers
 
     try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(where, use_fast=True)
+        tokenizer: Tokenizer = transformers.AutoTokenizer.from_pretrained(where, use_fast=True)
     except Exception as error:
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ModelError(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import Tensor, nn
 
 from bertology.train.fresh import Architecture
@@ -14,6 +12,7 @@ from bertology.train.pretrain.losses.base import additive
 from bertology.train.pretrain.masking import MaskableVocabulary, hide
 from bertology.train.pretrain.rows import Rows
 from bertology.train.pretrain.short_attention import use_short_attention
+from bertology.train.protocols import PretrainingBert
 
 __all__ = ["Network"]
 
@@ -21,7 +20,9 @@ __all__ = ["Network"]
 class Network(nn.Module):
     """A BertForPreTraining and the losses of every stage; one call computes one batch."""
 
-    def __init__(self, model: Any, stages: tuple[Stage, ...], size: Architecture) -> None:
+    def __init__(
+        self, model: PretrainingBert, stages: tuple[Stage, ...], size: Architecture
+    ) -> None:
         super().__init__()
         self.model = model
         self.stages = stages
@@ -34,11 +35,11 @@ class Network(nn.Module):
     def forward(
         self, rows: Rows, pieces: MaskableVocabulary, chance: Chance, stage: int = 0
     ) -> dict[str, LossOutcome]:
-        """Hide, run the body once, and judge by every loss of the stage."""
+        """Mask tokens, run the body once, and compute every loss of the stage."""
         return self.judge(self.see(rows, pieces, chance, stage), stage)
 
     def see(self, rows: Rows, pieces: MaskableVocabulary, chance: Chance, stage: int) -> LossInput:
-        """What the body is going to see: all that is drawn by chance is drawn here."""
+        """The input of the body; every random choice is made here."""
         hidden = hide(rows, self.stages[stage].objective.masking, pieces, chance("hide"))
         view = LossInput.masked(rows, hidden, pieces)
         for name, loss in self._losses(stage):
@@ -51,7 +52,7 @@ class Network(nn.Module):
         return {name: loss(states, view, self.model) for name, loss in self._losses(stage)}
 
     def _states(self, *, attention_mask: Tensor | None = None, **inputs: Tensor) -> Tensor:
-        """What BertModel does, but for its mask: that one looks at data, which no graph records."""
+        """As BertModel, with another mask: its own depends on data, which no graph can record."""
         body = self.model.bert
         embedded = body.embeddings(**inputs)
         if attention_mask is not None and attention_mask.dim() == 2:
@@ -61,12 +62,13 @@ class Network(nn.Module):
         return states
 
     def plain(self, stage: int) -> bool:
-        """Whether the body sees the masked rows as they are, whatever the losses are."""
+        """Whether no loss of the stage changes the masked rows."""
         return all(type(loss).prepare is Loss.prepare for _, loss in self._losses(stage))
 
     def _losses(self, stage: int) -> list[tuple[str, Loss]]:
-        losses: Any = self.losses[stage]
-        return list(losses.items())
+        losses = self.losses[stage]
+        assert isinstance(losses, nn.ModuleDict)
+        return [(name, loss) for name, loss in losses.items() if isinstance(loss, Loss)]
 
     def speed_up(self) -> None:
         """Compile the parts that take the time, each for itself.

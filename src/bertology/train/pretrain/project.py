@@ -1,10 +1,10 @@
-"""From a recipe to a model: one folder that holds everything on the way, and goes on by itself.
+"""From a recipe to a model: one folder that holds everything on the way, and continues by itself.
 
 as-run.yaml     the recipe with every field
 tokenizer/      the vocabulary, if one was made
 shards/         the text, tokenized
 log.jsonl       losses, speed and held-out scores
-state/          what an interrupted run goes on from
+state/          what an interrupted run continues from
 checkpoints/    the model at earlier steps, if milestones were asked for
 model/          the trained model, an ordinary Hugging Face folder with its model card
 """
@@ -16,7 +16,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bertology.errors import ModelError, StoreError
 from bertology.train.checkpoint import read_record
@@ -33,9 +33,10 @@ from bertology.train.pretrain.materials import (
 from bertology.train.pretrain.pairings import find_pairing
 from bertology.train.pretrain.recipe import Recipe
 from bertology.train.pretrain.state import identity, read_numbers
+from bertology.train.records import TrainingRecord
 
 if TYPE_CHECKING:
-    from bertology.train.pretrain.loop import StepReport
+    from bertology.train.pretrain.log import StepReport
 
 __all__ = ["PretrainingPlan", "check_place", "make", "plan"]
 
@@ -53,8 +54,8 @@ def make(
     fresh: bool = False,
     tell: Tell = lambda line: None,
     progress: Callable[[StepReport], None] = lambda report: None,
-) -> dict[str, Any]:
-    """Follow the recipe, or go on following it; the record of the model that came out.
+) -> TrainingRecord:
+    """Follow the recipe, or continue to follow it; returns the record of the model.
 
     What was done before is found again: vocabulary, shards, the steps up to the last state, the
     finished model. `fresh` trains again from the first step.
@@ -69,7 +70,7 @@ def make(
     # Another process may look before the first one has forgotten the model.
     made = None if fresh else _find_made(place / MODEL, training, materials)
     if made is not None:
-        tell(f"Trained already, on {made['created'][:10]} (--fresh trains anew).")
+        tell(f"Trained already, on {made['created'][:10]} (--fresh trains again).")
         return made
     _tell_where(place, training, materials, tell)
     trained = pretrain(
@@ -85,12 +86,12 @@ def make(
 
 
 def check_place(to: str | Path) -> Path:
-    """Refuse, before any work, a folder that is no place for a run."""
+    """Refuse, before any work, a folder that a run cannot use."""
     place = Path(to)
     ours = (place / AS_RUN).is_file()
     if place.exists() and not ours and (not place.is_dir() or any(place.iterdir())):
         raise StoreError(
-            f"{place} is there already and holds no pre-training of ours.",
+            f"{place} exists already and holds no pre-training run of bertology.",
             hint="Choose another folder, or move that one away.",
         )
     above = next(p for p in (place.absolute(), *place.absolute().parents) if p.exists())
@@ -108,7 +109,7 @@ def _begin(place: Path, recipe: Recipe, *, fresh: bool) -> None:
     if started and not fresh and not _same_training(place / AS_RUN, recipe):
         raise StoreError(
             f"{place} holds a training by another recipe ({place / AS_RUN}).",
-            hint="Choose another folder, or forget that training with --fresh.",
+            hint="Choose another folder, or delete that training with --fresh.",
         )
     try:
         place.mkdir(parents=True, exist_ok=True)
@@ -146,14 +147,14 @@ def _tell_where(
     if numbers["identity"] != identity(training, materials.shards.fingerprint, count):
         raise StoreError(
             f"The training in {place} was begun on other text, or by another number of processes.",
-            hint="Choose another folder, or forget that training with --fresh.",
+            hint="Choose another folder, or delete that training with --fresh.",
         )
-    tell(f"Going on from step {numbers['step']:,} of {training.steps:,} …")
+    tell(f"Continuing from step {numbers['step']:,} of {training.steps:,} …")
 
 
 def _find_made(
     folder: Path, training: Pretraining, materials: TrainingMaterials
-) -> dict[str, Any] | None:
+) -> TrainingRecord | None:
     """The record of the finished model, if it is the one that the recipe would give."""
     try:
         record = read_record(folder)
@@ -168,8 +169,8 @@ def _identity(training: Pretraining, materials: TrainingMaterials) -> str:
     return identity(training, materials.shards.fingerprint, 1)
 
 
-def _origin(recipe: Recipe, training: Pretraining, materials: TrainingMaterials) -> dict[str, Any]:
-    """What the loop does not know and the record shall tell."""
+def _origin(recipe: Recipe, training: Pretraining, materials: TrainingMaterials) -> TrainingRecord:
+    """The part of the record that the loop does not know."""
     return {
         "identity": _identity(training, materials),
         "made_by": sections_of(recipe),
@@ -178,7 +179,7 @@ def _origin(recipe: Recipe, training: Pretraining, materials: TrainingMaterials)
     }
 
 
-def _with_card(folder: Path, name: str, scores: dict[str, float]) -> dict[str, Any]:
+def _with_card(folder: Path, name: str, scores: dict[str, float]) -> TrainingRecord:
     """Write the model card beside the model; only the first process has a model to describe."""
     if not is_first():
         return {"scores": scores}

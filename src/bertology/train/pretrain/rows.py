@@ -1,4 +1,4 @@
-"""Rows of tokens: what a model sees before anything is hidden from it.
+"""Rows of tokens, before any of them is masked.
 
 A `RowPlan` says for a whole pass over a shard which stretches of text make up each row; `fill`
 turns some of its rows into tensors, on the device where the tokens are. `pairings` makes plans.
@@ -7,7 +7,6 @@ turns some of its rows into tensors, on the device where the tokens are. `pairin
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -40,7 +39,7 @@ class RowPlan:
     def __len__(self) -> int:
         return len(self.first)
 
-    def take(self, chosen: Any) -> RowPlan:
+    def take(self, chosen: NDArray[np.int64] | NDArray[np.bool_]) -> RowPlan:
         """Some of the rows."""
         arrays = {
             f.name: getattr(self, f.name)[chosen]

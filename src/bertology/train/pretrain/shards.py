@@ -23,7 +23,7 @@ from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from threading import Lock
-from typing import IO, Any
+from typing import IO
 from uuid import uuid4
 
 import numpy as np
@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from bertology.errors import DataError, ParameterError, StoreError
 from bertology.train.pretrain.text import Document
+from bertology.train.protocols import Tokenizer
 
 __all__ = ["HELD_OUT", "Dealing", "Shard", "Shards", "open_shards", "prepare"]
 
@@ -62,7 +63,7 @@ class Shard:
 
 @dataclass(frozen=True)
 class Shards:
-    """A folder of shards and what its `shards.json` tells."""
+    """A folder of shards, with the content of its `shards.json`."""
 
     folder: Path
     names: tuple[str, ...]  # to train on
@@ -76,7 +77,7 @@ class Shards:
     continues: tuple[int, ...]  # ids of pieces that go on a word ("##s")
     labels: tuple[str, ...]  # of documents, if they have any
     fingerprint: str
-    sources: tuple[dict[str, Any], ...] = ()
+    sources: tuple[dict[str, object], ...] = ()
     counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64), compare=False)
 
     def open(self, name: str) -> Shard:
@@ -87,10 +88,12 @@ class Shards:
     def _open(self, name: str) -> Shard:
         try:
             shard = Shard(
-                tokens=self._mapped(name, "tokens", self.kind),
+                tokens=np.memmap(self.folder / f"{name}.tokens.bin", dtype=self.kind, mode="r"),
                 sentences=np.load(self.folder / f"{name}.sentences.npy", allow_pickle=False),
                 documents=np.load(self.folder / f"{name}.documents.npy", allow_pickle=False),
-                entities=self._mapped(name, "entities", "uint8") if self.entities else None,
+                entities=np.memmap(self.folder / f"{name}.entities.bin", dtype=np.uint8, mode="r")
+                if self.entities
+                else None,
                 labels=np.load(self.folder / f"{name}.labels.npy", allow_pickle=False)
                 if self.labels
                 else None,
@@ -110,9 +113,6 @@ class Shards:
     def entities(self) -> bool:
         """Whether entities were given."""
         return (self.folder / f"{HELD_OUT}.entities.bin").is_file()
-
-    def _mapped(self, name: str, array: str, kind: str) -> NDArray[Any]:
-        return np.memmap(self.folder / f"{name}.{array}.bin", dtype=kind, mode="r")
 
 
 @dataclass(frozen=True)
@@ -142,17 +142,17 @@ class Dealing:
 def prepare(
     folder: str | Path,
     documents: Iterable[Document],
-    tokenizer: Any,
+    tokenizer: Tokenizer,
     *,
     dealing: Dealing | None = None,
-    sources: Iterable[Mapping[str, Any]] = (),
+    sources: Iterable[Mapping[str, object]] = (),
     advance: Callable[[int], None] = lambda documents: None,
 ) -> Shards:
     """Tokenize documents into shards, all or nothing; `sources` is kept beside them."""
     place = Path(folder)
     if place.exists() and not _may_replace(place):
         raise StoreError(
-            f"{place} is there already and holds no shards.", hint="Choose another folder."
+            f"{place} exists already and holds no shards.", hint="Choose another folder."
         )
     draft = place.with_name(f".{place.name}.{uuid4().hex[:8]}")
     old = draft.with_name(f"{draft.name}.old")
@@ -195,10 +195,9 @@ def open_shards(folder: str | Path) -> Shards:
     if not isinstance(meta, dict) or meta.pop("schema", None) != _SCHEMA:
         raise StoreError(f"{place} was made by another version; prepare the text again.")
     try:
-        lists: dict[str, Any] = {
-            k: tuple(meta.pop(k)) for k in ("names", "continues", "labels", "sources")
-        }
-        return Shards(folder=place, counts=counts, **lists, **meta)
+        for name in ("names", "continues", "labels", "sources"):
+            meta[name] = tuple(meta[name])
+        return Shards(folder=place, counts=counts, **meta)
     except (KeyError, TypeError) as error:
         raise StoreError(f"{place / _META} is damaged; prepare the text again.") from error
 
@@ -206,7 +205,7 @@ def open_shards(folder: str | Path) -> Shards:
 class _Preparation:
     """A folder of shards while it grows."""
 
-    def __init__(self, folder: Path, tokenizer: Any, dealing: Dealing) -> None:
+    def __init__(self, folder: Path, tokenizer: Tokenizer, dealing: Dealing) -> None:
         self.folder, self.tokenizer, self.dealing = folder, tokenizer, dealing
         self.special = {name: getattr(tokenizer, f"{name}_token_id") for name in _SPECIAL}
         if missing := [name for name, value in self.special.items() if value is None]:
@@ -251,7 +250,7 @@ class _Preparation:
                 self.counts += np.bincount(tokens, minlength=self.size)
             self.number += 1
 
-    def finish(self, sources: list[dict[str, Any]]) -> None:
+    def finish(self, sources: list[dict[str, object]]) -> None:
         if not self.number:
             raise DataError("There is no text to pre-train on.")
         empty = [name for name, shard in self.shards.items() if not shard.sizes]
@@ -285,7 +284,7 @@ class _Preparation:
         (self.folder / _META).write_text(json.dumps(meta, ensure_ascii=False) + "\n", "utf-8")
 
     def close(self) -> None:
-        """Leave no file open, also when the text was no good."""
+        """Close all files, also after an error in the text."""
         for shard in self.shards.values():
             shard.close()
 
@@ -300,7 +299,7 @@ class _Growing:
         self.sizes: list[int] = []  # of documents, in sentences
         self._files: dict[str, IO[bytes]] = {}
 
-    def add(self, tokens: NDArray[Any], lengths: list[int]) -> None:
+    def add(self, tokens: NDArray[np.generic], lengths: list[int]) -> None:
         self._append("tokens", tokens)
         self.lengths += lengths
         self.sizes.append(len(lengths))
@@ -308,7 +307,7 @@ class _Growing:
     def add_marks(self, marks: NDArray[np.uint8]) -> None:
         self._append("entities", marks)
 
-    def _append(self, name: str, array: NDArray[Any]) -> None:
+    def _append(self, name: str, array: NDArray[np.generic]) -> None:
         if name not in self._files:
             self._files[name] = open(f"{self.stem}.{name}.bin", "wb")  # noqa: SIM115
         self._files[name].write(array.tobytes())
@@ -339,7 +338,7 @@ def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
 
 
 def _tokenized(
-    documents: list[Document], tokenizer: Any, sep: int
+    documents: list[Document], tokenizer: Tokenizer, sep: int
 ) -> Iterator[tuple[Document, list[list[int]], list[list[int]] | None]]:
     """Each document with the pieces, and the entity marks, of its sentences."""
     backend = tokenizer.backend_tokenizer

@@ -9,10 +9,12 @@ so does float32: the kernels' products round it, and who asks for it wants it ex
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import Any
+from typing import Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+from bertology.train.protocols import PretrainingBert
 
 __all__ = ["LONGEST_ROW", "WIDTHS", "short_attention", "use_short_attention"]
 
@@ -21,7 +23,7 @@ WIDTHS = (16, 32, 64)
 _NAME = "bertology_short"
 
 
-def use_short_attention(model: Any) -> None:
+def use_short_attention(model: PretrainingBert) -> None:
     """Let a model on a GPU use it where it fits; its config is not saved with this."""
     if next(model.parameters()).device.type != "cuda":
         return
@@ -36,14 +38,14 @@ def use_short_attention(model: Any) -> None:
 
 
 def _attend(
-    module: Any,
+    module: nn.Module,
     query: Tensor,
     key: Tensor,
     value: Tensor,
     attention_mask: Tensor | None,
     scaling: float | None = None,
     dropout: float = 0.0,
-    **more: Any,
+    **more: object,
 ) -> tuple[Tensor, None]:
     """transformers' form of attention: (B, H, T, D) in, (B, T, H, D) out."""
     from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
@@ -113,12 +115,25 @@ def _(
     return _rows(query), _rows(query), _rows(query)
 
 
-def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+class _Context(Protocol):
+    """What torch carries from the forward to the backward pass."""
+
+    scale: float
+
+    @property
+    def saved_tensors(self) -> tuple[Tensor, ...]: ...
+
+    def save_for_backward(self, *tensors: Tensor) -> None: ...
+
+
+def _keep(
+    ctx: _Context, inputs: tuple[Tensor, Tensor, Tensor, float], output: tuple[Tensor, Tensor]
+) -> None:
     query, key, value, ctx.scale = inputs
     ctx.save_for_backward(query, key, value, *output)
 
 
-def _differentiate(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+def _differentiate(ctx: _Context, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
     grad = grad if grad.stride(-1) == 1 else grad.contiguous()
     found = torch.ops.bertology.short_attention_backward(*ctx.saved_tensors, grad, ctx.scale)
     return (*found, None)

@@ -1,4 +1,4 @@
-"""What a run must remember to go on as if nothing had happened: safetensors and JSON, no pickle."""
+"""The saved state from which a stopped run continues: safetensors and JSON, no pickle."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shutil
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 from uuid import uuid4
 
 import torch
@@ -17,18 +17,41 @@ from bertology.errors import StoreError
 from bertology.train.pretrain.config import Pretraining
 from bertology.train.pretrain.start import fingerprint
 from bertology.train.pretrain.weights import Weights
+from bertology.train.records import EpochRecord
 
-__all__ = ["Snapshot", "identity", "optimizer_memory", "read", "read_numbers", "remember", "write"]
+__all__ = [
+    "RunNumbers",
+    "Snapshot",
+    "identity",
+    "optimizer_memory",
+    "read",
+    "read_numbers",
+    "remember",
+    "write",
+]
 
 _NUMBERS = "state.json"
 _TENSORS = "state.safetensors"
+
+
+class RunNumbers(TypedDict, total=False):
+    """The plain values of a state; pre-training and fine-tuning fill different keys."""
+
+    identity: str
+    step: int
+    tokens: int
+    seconds: float
+    layers: int
+    places: list[dict[str, int]]  # of the feeds
+    epochs: list[EpochRecord]
+    best: int | None
 
 
 @dataclass(frozen=True)
 class Snapshot:
     """A run between two updates."""
 
-    numbers: dict[str, Any]  # step, tokens, places of the feeds …
+    numbers: RunNumbers
     weights: dict[str, Tensor]
     memory: dict[str, dict[str, Tensor]]  # of the optimizer: {"exp_avg": {name: …}, …}
     chance: dict[str, Tensor]  # torch's generators, which dropout draws from
@@ -62,7 +85,7 @@ def optimizer_memory(
 def remember(
     optimizer: torch.optim.Optimizer, weights: Weights, memory: dict[str, dict[str, Tensor]]
 ) -> None:
-    """Give the optimizer the memory that `optimizer_memory` told."""
+    """Give the optimizer the memory that `optimizer_memory` returned."""
     for key, values in memory.items():
         for name, weight in zip(weights.names, weights.learning, strict=True):
             if name in values:
@@ -98,11 +121,11 @@ def write(folder: Path, snapshot: Snapshot) -> None:
             folder.rename(old)
         draft.rename(folder)
         shutil.rmtree(old, ignore_errors=True)
-    except (OSError, SafetensorError) as error:  # the latter is how it tells of a full disk
-        told = getattr(error, "strerror", None) or error
+    except (OSError, SafetensorError) as error:  # the latter is raised for a full disk
+        reason = getattr(error, "strerror", None) or error
         raise StoreError(
-            f"The state of the run cannot be written to {folder}: {told}.",
-            hint="Make room on the disk; the same command goes on from the last state.",
+            f"The state of the run cannot be written to {folder}: {reason}.",
+            hint="Make room on the disk; the same command continues from the last state.",
         ) from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
@@ -123,24 +146,24 @@ def read(folder: Path) -> Snapshot | None:
         except (OSError, ValueError, SafetensorError) as error:
             raise StoreError(
                 f"The state of the run in {place} cannot be read: {error}.",
-                hint="Delete that folder to begin anew.",
+                hint="Delete that folder to start again.",
             ) from error
         return _sorted_out(numbers, tensors)
     return None
 
 
-def read_numbers(folder: Path) -> dict[str, Any] | None:
+def read_numbers(folder: Path) -> RunNumbers | None:
     """The numbers of the last snapshot alone, without its tensors."""
     for place in (folder, folder.with_name(f".{folder.name}.old")):
         try:
-            numbers: dict[str, Any] = json.loads((place / _NUMBERS).read_text(encoding="utf-8"))
+            numbers: RunNumbers = json.loads((place / _NUMBERS).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             continue
         return numbers
     return None
 
 
-def _sorted_out(numbers: dict[str, Any], tensors: dict[str, Tensor]) -> Snapshot:
+def _sorted_out(numbers: RunNumbers, tensors: dict[str, Tensor]) -> Snapshot:
     snapshot = Snapshot(numbers, {}, {}, {})
     for name, tensor in tensors.items():
         kind, _, rest = name.partition("/")

@@ -6,7 +6,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from types import FrameType
 
 import torch
 from torch import Tensor
@@ -25,7 +25,7 @@ def stoppable() -> Iterator[threading.Event]:
         return
     before = signal.getsignal(signal.SIGINT)
 
-    def ask(number: int, frame: Any) -> None:
+    def ask(number: int, frame: FrameType | None) -> None:
         signal.signal(signal.SIGINT, before)
         stopped.set()
 
@@ -37,7 +37,7 @@ def stoppable() -> Iterator[threading.Event]:
 
 
 class StopVote:
-    """Whether to stop; all processes say the same, or one would wait for others for ever."""
+    """Whether to stop; all processes decide the same, or one would wait for the others forever."""
 
     def __init__(self, processes: Processes, stopped: threading.Event) -> None:
         self.processes, self.stopped = processes, stopped
@@ -49,6 +49,6 @@ class StopVote:
             return self.stopped.is_set()
         asked = torch.full((), float(self.stopped.is_set()), device=self.processes.device)
         torch.distributed.all_reduce(asked)
-        # To read what was just asked would stop the device; the update before is done by now.
+        # Reading the new vote would wait for the device; the vote before is there by now.
         before, self._asked = self._asked, asked
         return before is not None and bool(before > 0)

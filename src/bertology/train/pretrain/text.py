@@ -7,17 +7,18 @@ import gzip
 import json
 import lzma
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from bertology.errors import DataError
 
 __all__ = ["Document", "find_files", "read_documents"]
 
-_OPEN = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
+_COMPRESSED = (".xz", ".gz", ".bz2")
+_ENCODING = "utf-8-sig"  # with or without a byte order mark
 
 Span = tuple[int, int]
 
@@ -58,7 +59,7 @@ def read_documents(files: Iterable[Path]) -> Iterator[Document]:
     """
     for file in files:
         name = file.name
-        for ending in _OPEN:
+        for ending in _COMPRESSED:
             name = name.removesuffix(ending)
         try:
             with _open(file) as lines:
@@ -70,9 +71,14 @@ def read_documents(files: Iterable[Path]) -> Iterator[Document]:
 
 
 def _open(file: Path) -> IO[str]:
-    opener: Any = _OPEN.get(file.suffix, open)
-    lines: IO[str] = opener(file, "rt", encoding="utf-8-sig")  # with or without a mark
-    return lines
+    match file.suffix:
+        case ".xz":
+            return lzma.open(file, "rt", encoding=_ENCODING)
+        case ".gz":
+            return gzip.open(file, "rt", encoding=_ENCODING)
+        case ".bz2":
+            return bz2.open(file, "rt", encoding=_ENCODING)
+    return file.open("rt", encoding=_ENCODING)
 
 
 def _plain(lines: Iterable[str]) -> Iterator[Document]:
@@ -100,11 +106,13 @@ def _from_json(lines: Iterable[str], file: Path) -> Iterator[Document]:
             ) from error
 
 
-def _document(fields: dict[str, Any]) -> Document:
+def _document(fields: Mapping[str, object]) -> Document:
     label = fields.get("label")
     if "sentences" in fields:
         sentences = _texts("sentences", fields["sentences"])
         nested = fields.get("entities")
+        if not isinstance(nested, list | None):
+            raise TypeError("its entities must be lists")
     elif "text" in fields:
         sentences = _texts("text", [fields["text"]])
         nested = [fields["entities"]] if "entities" in fields else None
@@ -121,13 +129,15 @@ def _document(fields: dict[str, Any]) -> Document:
     return Document(sentences, entities, None if label is None else str(label))
 
 
-def _texts(field: str, given: Any) -> tuple[str, ...]:
+def _texts(field: str, given: object) -> tuple[str, ...]:
     if not isinstance(given, list) or not all(isinstance(text, str) for text in given):
         raise TypeError(f"its {field} must be text")
     return tuple(given)
 
 
-def _spans(given: Any, sentence: str) -> tuple[Span, ...]:
+def _spans(given: object, sentence: str) -> tuple[Span, ...]:
+    if not isinstance(given, list):
+        raise TypeError("its entities must be lists")
     spans = tuple((int(a), int(b)) for a, b in given)
     for a, b in spans:
         if not 0 <= a < b <= len(sentence):

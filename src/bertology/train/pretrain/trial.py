@@ -1,6 +1,6 @@
-"""One small pre-training run, and what its model is worth: the unit that studies compare.
+"""One small pre-training run and the scores of its model: the unit that studies compare.
 
-All models are judged alike, whatever they were trained by: held-out tokens hidden 80/10/10 in rows
+All models are scored alike, whatever they were trained by: held-out tokens masked 80/10/10 in rows
 of full sentences, minimal pairs by pseudo-log-likelihood, a task after fine-tuning.
 """
 
@@ -10,7 +10,7 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -25,9 +25,11 @@ from bertology.train.finetune import FinetuneSettings, finetune
 from bertology.train.pretrain.config import Pretraining
 from bertology.train.pretrain.cost import body_parameters, training_flops
 from bertology.train.pretrain.evaluate import evaluate_mlm
-from bertology.train.pretrain.loop import StepReport, pretrain
+from bertology.train.pretrain.log import LogEntry, StepReport
+from bertology.train.pretrain.loop import pretrain
 from bertology.train.pretrain.measures import TRIAL_MEASURES
 from bertology.train.pretrain.shards import Shards
+from bertology.train.protocols import BertClassifier, PretrainingBert, Tokenizer
 from bertology.train.recorded import gains_by_recording
 
 __all__ = [
@@ -41,11 +43,11 @@ __all__ = [
     "task_score",
 ]
 
-_TELLS_TOKENS = {"mlm", "order", "permutation"}  # losses that train the output layer
+_PREDICTS_TOKENS = {"mlm", "order", "permutation"}  # losses that train the output layer
 
 
 class Tuning(NamedTuple):
-    """A task to fine-tune on; a plain (train, validation) will do."""
+    """A task to fine-tune on; a plain (train, validation) is enough."""
 
     train: Corpus
     validation: Corpus
@@ -55,26 +57,26 @@ class Tuning(NamedTuple):
 
 @dataclass(frozen=True)
 class Trial:
-    """A model that was pre-trained, how its training went, and what it is worth."""
+    """A model that was pre-trained, the log of its training, and its scores."""
 
-    model: Any  # BertForPreTraining
-    log: list[dict[str, Any]]
+    model: PretrainingBert
+    log: list[LogEntry]
     numbers: dict[str, float]
-    """The `TRIAL_MEASURES`, NaN for what was not asked for or cannot be told of such a model;
+    """The `TRIAL_MEASURES`, NaN for what was not asked for or cannot be measured for such a model;
     `seconds` (of training), `parameters`, `body_parameters` and `flops_per_token` (`costs`)."""
 
 
 def run_trial(
     recipe: Pretraining,
     shards: Shards,
-    tokenizer: Any,
+    tokenizer: Tokenizer,
     *,
     device: str | torch.device = "auto",
     pairs: Corpus | None = None,
     task: Tuning | tuple[Corpus, Corpus] | None = None,
     progress: Callable[[StepReport], None] = lambda report: None,
 ) -> Trial:
-    """Pre-train by the recipe and judge the model; its seed is also that of the fine-tuning."""
+    """Pre-train by the recipe and score the model; its seed is also that of the fine-tuning."""
     trained = pretrain(recipe, shards, tokenizer, device=str(device), progress=progress)
     model = trained.model.to(find_device(str(device)))
     found = measure_model(model, recipe, shards, tokenizer, pairs=pairs, task=task)
@@ -83,10 +85,10 @@ def run_trial(
 
 
 def measure_model(
-    model: Any,
+    model: PretrainingBert,
     recipe: Pretraining,
     shards: Shards,
-    tokenizer: Any,
+    tokenizer: Tokenizer,
     *,
     pairs: Corpus | None = None,
     task: Tuning | tuple[Corpus, Corpus] | None = None,
@@ -95,7 +97,7 @@ def measure_model(
     found = dict.fromkeys(TRIAL_MEASURES, math.nan)
     token = recipe.stages[0].objective.masking.token
     # A discriminator never learns to name a token; a number for it would be made up.
-    if any(_TELLS_TOKENS & set(stage.objective.losses) for stage in recipe.stages):
+    if any(_PREDICTS_TOKENS & set(stage.objective.losses) for stage in recipe.stages):
         length = recipe.phases[-1].length
         scores = evaluate_mlm(model, shards, length=length, token=token)
         found |= {name: scores[name] for name in ("mlm_loss", "mlm_accuracy")}
@@ -106,7 +108,7 @@ def measure_model(
     return found
 
 
-def costs(model: Any, recipe: Pretraining) -> dict[str, float]:
+def costs(model: PretrainingBert, recipe: Pretraining) -> dict[str, float]:
     """`parameters` (of the model that is kept), `body_parameters` and `flops_per_token`.
 
     Operations are those of training by formula (`cost.training_flops`), averaged over the phases.
@@ -130,7 +132,9 @@ def costs(model: Any, recipe: Pretraining) -> dict[str, float]:
     }
 
 
-def pair_accuracy(model: Any, tokenizer: Any, pairs: Corpus, *, token: str = "mask") -> float:
+def pair_accuracy(
+    model: PretrainingBert, tokenizer: Tokenizer, pairs: Corpus, *, token: str = "mask"
+) -> float:
     """The share of minimal pairs of which the good sentence is the likelier one.
 
     Pairs that are longer than the model's rows are left out; NaN if none is left.
@@ -155,8 +159,10 @@ def pair_accuracy(model: Any, tokenizer: Any, pairs: Corpus, *, token: str = "ma
     return float(np.mean((better > 0) + 0.5 * (better == 0)))
 
 
-def task_score(model: Any, tokenizer: Any, task: Tuning, *, seed: int = 0) -> float:
-    """The task's main score after a fresh classification head was put on the body and taught."""
+def task_score(
+    model: PretrainingBert, tokenizer: Tokenizer, task: Tuning, *, seed: int = 0
+) -> float:
+    """The task's main score after the body was fine-tuned with a fresh classification head."""
     classifier = classifier_on(model, task, seed=seed)
     if task.pooler == "normalised":
         normalise_cls(classifier, tokenizer, task.train)
@@ -165,17 +171,16 @@ def task_score(model: Any, tokenizer: Any, task: Tuning, *, seed: int = 0) -> fl
     return float(next(iter(history.scores.values())))
 
 
-def classifier_on(model: Any, task: Tuning, *, seed: int = 0) -> Any:
+def classifier_on(model: PretrainingBert, task: Tuning, *, seed: int = 0) -> BertClassifier:
     """A sequence classifier whose body is a copy of the model's."""
     import transformers
 
-    hf: Any = transformers  # its constructors are not typed
     posed = task_of(task.train)
     config = copy.deepcopy(model.config)
     config.num_labels = max(1, len(posed.labels))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        classifier = hf.BertForSequenceClassification(config)
+        classifier: BertClassifier = transformers.BertForSequenceClassification(config)
     body = {
         name: value
         for name, value in model.bert.state_dict().items()

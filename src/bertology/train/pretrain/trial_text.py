@@ -8,20 +8,20 @@ import tempfile
 from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 from bertology.data.corpus import Corpus, Example
 from bertology.errors import ModelError, StoreError
 from bertology.train.pretrain.shards import HELD_OUT, Dealing, Shards, open_shards, prepare
 from bertology.train.pretrain.text import Document
+from bertology.train.protocols import Tokenizer
 
 __all__ = ["check_tokenizer", "documents_of", "prepare_trial_text"]
 
 _SPECIAL = ("cls", "sep", "pad", "mask", "unk")
 
 
-def check_tokenizer(tokenizer: Any, name: str) -> None:
+def check_tokenizer(tokenizer: Tokenizer, name: str) -> None:
     """Refuse a vocabulary that fresh models cannot be trained with."""
     missing = [s for s in _SPECIAL if getattr(tokenizer, f"{s}_token_id", None) is None]
     pieces = getattr(tokenizer, "backend_tokenizer", None)
@@ -45,7 +45,7 @@ def _sentences(example: Example) -> list[str]:
 
 
 def prepare_trial_text(
-    tokenizer: Any,
+    tokenizer: Tokenizer,
     corpus: Corpus,
     *,
     document_size: int = 8,

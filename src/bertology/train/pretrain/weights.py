@@ -1,4 +1,4 @@
-"""The weights that learn, in float32, and the copies that compute, in what is quick.
+"""The weights that are trained, in float32, and the copies that compute, in a faster type.
 
 In bfloat16 a small update to a large weight would be rounded away; so updates go to float32
 weights, and the network's own are their rounded copies. In float32 the two are the same tensors.
@@ -7,7 +7,9 @@ weights, and the network's own are their rounded copies. In float32 the two are 
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+
+from bertology.train.protocols import HasParameters
 
 __all__ = ["Weights"]
 
@@ -15,7 +17,7 @@ __all__ = ["Weights"]
 class Weights:
     """All weights of a network, by name."""
 
-    def __init__(self, network: nn.Module, precision: torch.dtype) -> None:
+    def __init__(self, network: HasParameters, precision: torch.dtype) -> None:
         named = {n: p for n, p in network.named_parameters() if p.requires_grad}
         self.names = list(named)
         self.learning: list[Tensor]

@@ -1,10 +1,9 @@
-"""What every loss is given and gives."""
+"""What every loss gets and returns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,25 +12,36 @@ from torch.nn import functional
 from bertology.train.pretrain.chance import Chance
 from bertology.train.pretrain.masking import Hidden, MaskableVocabulary
 from bertology.train.pretrain.rows import Rows
+from bertology.train.protocols import PretrainingBert
 
-__all__ = ["Judge", "Loss", "LossInput", "LossOutcome", "TokenLoss", "additive", "judged", "told"]
+__all__ = [
+    "Judge",
+    "Loss",
+    "LossInput",
+    "LossOutcome",
+    "TokenLoss",
+    "additive",
+    "judged",
+    "outcome_of",
+]
 
 Judge = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
 
 
 @dataclass(frozen=True)
 class LossInput:
-    """What the body of the model is about to see."""
+    """The input of the model's body for one batch."""
 
     rows: Rows
     hidden: Hidden
     pieces: MaskableVocabulary
     inputs: dict[str, Tensor]  # of BertModel.forward
-    notes: dict[str, Any] = field(default_factory=dict)  # from a loss's prepare to its forward
+    # From a loss's `prepare` to its `forward`, by the name of the loss.
+    notes: dict[str, tuple[Tensor, ...]] = field(default_factory=dict)
 
     @classmethod
     def masked(cls, rows: Rows, hidden: Hidden, pieces: MaskableVocabulary) -> LossInput:
-        """The rows with their hidden tokens, as they are."""
+        """The masked rows, without further changes."""
         inputs = {"input_ids": hidden.ids, "token_type_ids": rows.segments}
         if rows.real is not None:
             inputs["attention_mask"] = rows.real.long()
@@ -42,7 +52,7 @@ class LossInput:
 
 @dataclass(frozen=True)
 class LossOutcome:
-    """A loss to go down, and how many of the predictions were right; scalars on the device."""
+    """The loss, and how many of the predictions were right; scalars on the device."""
 
     loss: Tensor
     correct: Tensor
@@ -50,24 +60,24 @@ class LossOutcome:
 
 
 class Loss(nn.Module):
-    """One thing to predict. `model` is always the BertForPreTraining that is trained."""
+    """One prediction task. `model` is always the BertForPreTraining that is trained."""
 
     name = ""
 
-    def prepare(self, view: LossInput, model: Any, chance: Chance) -> LossInput:
-        """Change what the body will see; most losses do not."""
+    def prepare(self, view: LossInput, model: PretrainingBert, chance: Chance) -> LossInput:
+        """Change the input of the body; most losses do not."""
         return view
 
-    def forward(self, states: Tensor, view: LossInput, model: Any) -> LossOutcome:
-        """Judge the body's last states (B, T, hidden)."""
+    def forward(self, states: Tensor, view: LossInput, model: PretrainingBert) -> LossOutcome:
+        """The outcome for the body's last states (B, T, hidden)."""
         raise NotImplementedError
 
     def speed_up(self) -> None:
-        """Compile what takes the time; most losses take little."""
+        """Compile what takes most time; most losses take little."""
 
 
 def additive(sees: Tensor, kind: torch.dtype) -> Tensor:
-    """(B, 1, T, T) to be added to scores, from (B, T, T): whether one attends to the other.
+    """(B, 1, T, T) to be added to scores, from (B, T, T): whether one token attends to another.
 
     Eager attention adds a mask, so it cannot be bool; torch's fused attention wants it in the
     type of the states.
@@ -76,7 +86,7 @@ def additive(sees: Tensor, kind: torch.dtype) -> Tensor:
     return torch.where(sees, nothing, torch.finfo(kind).min)[:, None]
 
 
-def told(
+def outcome_of(
     logits: Tensor,
     targets: Tensor,
     weights: Tensor | None = None,
@@ -97,7 +107,7 @@ def judged(logits: Tensor, targets: Tensor, weights: Tensor) -> tuple[Tensor, Te
 
 
 class TokenLoss(Loss):
-    """A loss that tells tokens, so that it has the widest tensors there are."""
+    """A loss that predicts tokens; its tensors are as wide as the vocabulary."""
 
     judge: Judge = staticmethod(judged)
 

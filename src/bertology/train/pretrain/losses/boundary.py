@@ -1,24 +1,23 @@
-"""SpanBERT's own loss: what a hidden span says, from the tokens on either side of it."""
+"""The loss of SpanBERT: the tokens of a masked span, from the tokens on either side of it."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from bertology.train.pretrain.losses.base import LossInput, LossOutcome, TokenLoss, told
+from bertology.train.pretrain.losses.base import LossInput, LossOutcome, TokenLoss, outcome_of
 from bertology.train.pretrain.losses.first_weights import draw
 from bertology.train.pretrain.losses.masked import at_positions
 from bertology.train.pretrain.masking import Hidden
+from bertology.train.protocols import PretrainingBert
 
 __all__ = ["SpanBoundary", "span_ends"]
 
 
 class SpanBoundary(TokenLoss):
-    """Tell a hidden token from the states beside its span and its place in it.
+    """Predict a masked token from the states beside its span and its place in the span.
 
-    Joshi et al. 2020. A token beside a span may be hidden itself; its state is used all the same.
+    Joshi et al. 2020. A token beside a span may be masked itself; its state is used anyway.
     """
 
     name = "boundary"
@@ -36,8 +35,8 @@ class SpanBoundary(TokenLoss):
         )
         draw(self, spread)
 
-    def forward(self, states: Tensor, view: LossInput, model: Any) -> LossOutcome:
-        """Cross-entropy over the vocabulary at the hidden positions."""
+    def forward(self, states: Tensor, view: LossInput, model: PretrainingBert) -> LossOutcome:
+        """Cross-entropy over the vocabulary at the masked positions."""
         hidden = view.hidden
         first, last = (ends.gather(1, hidden.positions) for ends in span_ends(hidden))  # (B, K)
         # Every span has a neighbour: rows begin with [CLS] and end with [SEP]. Room that is not
@@ -48,7 +47,7 @@ class SpanBoundary(TokenLoss):
         mixed = self.mix(torch.cat([left, right, place.to(left.dtype)], dim=-1))  # (B·K, hidden)
         logits = model.cls.predictions.decoder(mixed)  # (B·K, V)
         targets, weights = hidden.targets.flatten(), hidden.weights.flatten()
-        return told(logits, targets, weights, judge=self.judge)
+        return outcome_of(logits, targets, weights, judge=self.judge)
 
 
 def span_ends(hidden: Hidden) -> tuple[Tensor, Tensor]:

@@ -1,46 +1,45 @@
-"""BERT's own two: the hidden tokens, and how the two parts of a row relate."""
+"""The two losses of BERT: masked tokens, and how the two parts of a row relate."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from bertology.train.pretrain.losses.base import Loss, LossInput, LossOutcome, TokenLoss, told
+from bertology.train.pretrain.losses.base import Loss, LossInput, LossOutcome, TokenLoss, outcome_of
+from bertology.train.protocols import PretrainingBert
 
 __all__ = ["MaskedTokens", "SentenceRelation", "at_positions"]
 
 
 class MaskedTokens(TokenLoss):
-    """Tell the hidden tokens. Only they go through the output layer, which is the widest."""
+    """Predict the masked tokens. Only they go through the output layer, which is the widest."""
 
     name = "mlm"
 
-    def forward(self, states: Tensor, view: LossInput, model: Any) -> LossOutcome:
-        """Cross-entropy over the vocabulary at the hidden positions."""
+    def forward(self, states: Tensor, view: LossInput, model: PretrainingBert) -> LossOutcome:
+        """Cross-entropy over the vocabulary at the masked positions."""
         hidden = view.hidden
         logits = model.cls.predictions(at_positions(states, hidden.positions))  # (B·K, V)
         targets, weights = hidden.targets.flatten(), hidden.weights.flatten()
-        return told(logits, targets, weights, judge=self.judge)
+        return outcome_of(logits, targets, weights, judge=self.judge)
 
 
 class SentenceRelation(Loss):
-    """Tell how the second part relates to the first, from [CLS]."""
+    """Predict from [CLS] how the second part relates to the first."""
 
     name = "sentence"
 
     def __init__(self, hidden_size: int, classes: int) -> None:
         super().__init__()
-        # Two classes are what BERT has a head for, and its checkpoint keeps it.
+        # BERT has a head for two classes, which its checkpoint keeps.
         self.head = None if classes == 2 else nn.Linear(hidden_size, classes)
 
-    def forward(self, states: Tensor, view: LossInput, model: Any) -> LossOutcome:
+    def forward(self, states: Tensor, view: LossInput, model: PretrainingBert) -> LossOutcome:
         """Cross-entropy over the relations of the pairing."""
         pooled = model.bert.pooler(states)  # (B, hidden)
         head = model.cls.seq_relationship if self.head is None else self.head
         assert view.rows.relation is not None  # the config makes sure of it
-        return told(head(pooled), view.rows.relation)
+        return outcome_of(head(pooled), view.rows.relation)
 
 
 def at_positions(states: Tensor, positions: Tensor) -> Tensor:

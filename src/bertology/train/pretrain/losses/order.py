@@ -1,16 +1,16 @@
-"""StructBERT's own loss: which token stood where, in short stretches that were shuffled."""
+"""The loss of StructBERT: the original tokens of short sequences that were shuffled."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from bertology.train.pretrain.chance import Chance
-from bertology.train.pretrain.losses.base import LossInput, LossOutcome, TokenLoss, told
+from bertology.train.pretrain.losses.base import LossInput, LossOutcome, TokenLoss, outcome_of
 from bertology.train.pretrain.losses.masked import at_positions
+from bertology.train.protocols import PretrainingBert
 
 __all__ = ["NgramOrder"]
 
@@ -19,9 +19,9 @@ _ORDERS = ((0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0))  # all but the
 
 
 class NgramOrder(TokenLoss):
-    """Shuffle some trigrams and tell, at each of their places, the token that belongs there.
+    """Shuffle some trigrams, and predict at each of their places the original token.
 
-    Wang et al. 2019. Only tokens that are neither hidden nor fixed are shuffled.
+    Wang et al. 2019. Only tokens that are neither masked nor fixed are shuffled.
     """
 
     name = "order"
@@ -30,8 +30,8 @@ class NgramOrder(TokenLoss):
         super().__init__()
         self.share = share  # of a row's tokens
 
-    def prepare(self, view: LossInput, model: Any, chance: Chance) -> LossInput:
-        """Shuffle the trigrams in what the body sees."""
+    def prepare(self, view: LossInput, model: PretrainingBert, chance: Chance) -> LossInput:
+        """Shuffle the trigrams in the input of the body."""
         starts, used = self._chosen(view, chance)  # (B, N)
         row, _ = view.rows.at
         orders = torch.tensor(_ORDERS).to(starts.device, non_blocking=True)
@@ -43,18 +43,18 @@ class NgramOrder(TokenLoss):
         ids = view.inputs["input_ids"]
         shuffled = ids.scatter(1, places, ids.gather(1, origins))
         weights = used.float().repeat_interleave(_NGRAM, dim=1)
-        told_at = (places, view.rows.ids.gather(1, places), weights)
+        predicted = (places, view.rows.ids.gather(1, places), weights)
         return replace(
             view,
             inputs={**view.inputs, "input_ids": shuffled},
-            notes={**view.notes, self.name: told_at},
+            notes={**view.notes, self.name: predicted},
         )
 
-    def forward(self, states: Tensor, view: LossInput, model: Any) -> LossOutcome:
+    def forward(self, states: Tensor, view: LossInput, model: PretrainingBert) -> LossOutcome:
         """Cross-entropy over the vocabulary at the shuffled positions."""
         places, targets, weights = view.notes[self.name]
         logits = model.cls.predictions(at_positions(states, places))  # (B·3N, V)
-        return told(logits, targets.flatten(), weights.flatten(), judge=self.judge)
+        return outcome_of(logits, targets.flatten(), weights.flatten(), judge=self.judge)
 
     def _chosen(self, view: LossInput, chance: Chance) -> tuple[Tensor, Tensor]:
         """Where trigrams begin (B, N), and whether there is one (bool)."""

@@ -1,31 +1,37 @@
-"""XLNet's loss with BERT's body: tokens one after the other, in an order drawn by chance."""
+"""The loss of XLNet with BERT's body: tokens one after the other, in a random order."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from bertology.train.pretrain.chance import Chance
-from bertology.train.pretrain.losses.base import LossInput, LossOutcome, TokenLoss, additive, told
+from bertology.train.pretrain.losses.base import (
+    LossInput,
+    LossOutcome,
+    TokenLoss,
+    additive,
+    outcome_of,
+)
+from bertology.train.protocols import PretrainingBert
 
 __all__ = ["PermutationOrder"]
 
 
 class PermutationOrder(TokenLoss):
-    """Tell the chosen tokens, each from all that are not chosen and those before it in the order.
+    """Predict the chosen tokens, each from all others and those before it in the order.
 
     Yang et al. 2019. The body sees the text itself, T tokens, and K queries behind it: [MASK] at
-    the position of a chosen token. Who attends to whom keeps a token from its own query. Positions
+    the position of a chosen token. The attention mask keeps a token from its own query. Positions
     are BERT's absolute ones, and there is no memory of earlier rows.
     """
 
     name = "permutation"
 
-    def prepare(self, view: LossInput, model: Any, chance: Chance) -> LossInput:
-        """Put the queries behind the text, and say who attends to whom."""
+    def prepare(self, view: LossInput, model: PretrainingBert, chance: Chance) -> LossInput:
+        """Put the queries behind the text, and make the attention mask."""
         rows, asked = view.rows, view.hidden.positions
         row, column = rows.at
         # Tokens that are not chosen come first, all at once.
@@ -41,13 +47,13 @@ class PermutationOrder(TokenLoss):
         }
         return replace(view, inputs=inputs)
 
-    def forward(self, states: Tensor, view: LossInput, model: Any) -> LossOutcome:
+    def forward(self, states: Tensor, view: LossInput, model: PretrainingBert) -> LossOutcome:
         """Cross-entropy over the vocabulary at the queries."""
         hidden = view.hidden
         queries = states[:, view.rows.ids.shape[1] :]  # (B, K, hidden)
         logits = model.cls.predictions(queries.flatten(0, 1))  # (B·K, V)
         targets, weights = hidden.targets.flatten(), hidden.weights.flatten()
-        return told(logits, targets, weights, judge=self.judge)
+        return outcome_of(logits, targets, weights, judge=self.judge)
 
 
 def _and_asked(values: Tensor, asked: Tensor) -> Tensor:
@@ -55,7 +61,7 @@ def _and_asked(values: Tensor, asked: Tensor) -> Tensor:
 
 
 def _sees(when: Tensor, asked: Tensor, real: Tensor | None) -> Tensor:
-    """(B, T + K, T + K): whether the one (second axis) attends to the other (third)."""
+    """(B, T + K, T + K): whether one token (second axis) attends to another (third)."""
     text = when[:, None, :] <= when[:, :, None]  # (B, T, T)
     # A query must not see the token itself. One that is not used points to [CLS], which comes
     # first, so it sees itself alone.

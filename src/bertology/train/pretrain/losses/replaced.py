@@ -1,9 +1,8 @@
-"""ELECTRA's loss: which tokens are not the ones that stood there."""
+"""The loss of ELECTRA: which tokens are not the original ones."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,9 +10,10 @@ from torch.nn import functional
 
 from bertology.train.fresh import Architecture
 from bertology.train.pretrain.chance import Chance
-from bertology.train.pretrain.losses.base import LossInput, LossOutcome, TokenLoss, told
+from bertology.train.pretrain.losses.base import LossInput, LossOutcome, TokenLoss, outcome_of
 from bertology.train.pretrain.losses.first_weights import draw
 from bertology.train.pretrain.losses.masked import at_positions
+from bertology.train.protocols import MaskedBert, PretrainingBert
 
 __all__ = ["ReplacedTokens"]
 
@@ -22,10 +22,10 @@ _SEGMENTS = 2
 
 
 class ReplacedTokens(TokenLoss):
-    """A small generator fills in the hidden tokens; tell for every token whether it did.
+    """A small generator fills in the masked tokens; predict which tokens it replaced.
 
-    Clark et al. 2020. The generator learns to tell the hidden tokens and shares no weights with
-    the model. What it guesses right counts as not replaced.
+    Clark et al. 2020. The generator learns to predict the masked tokens and shares no weights
+    with the model. What it guesses right counts as not replaced.
     """
 
     name = "replaced"
@@ -45,8 +45,8 @@ class ReplacedTokens(TokenLoss):
         for part in (body.embeddings, *body.encoder.layer, self.generator.cls.predictions):
             part.compile(dynamic=False)
 
-    def prepare(self, view: LossInput, model: Any, chance: Chance) -> LossInput:
-        """Let the generator fill in what is hidden."""
+    def prepare(self, view: LossInput, model: PretrainingBert, chance: Chance) -> LossInput:
+        """Let the generator fill in the masked tokens."""
         rows, hidden = view.rows, view.hidden
         inputs = dict(view.inputs)
         # Labels may stand where segments do, and there may be more of them.
@@ -59,15 +59,15 @@ class ReplacedTokens(TokenLoss):
         return replace(
             view,
             inputs={**view.inputs, "input_ids": filled},
-            notes={**view.notes, self.name: logits},
+            notes={**view.notes, self.name: (logits,)},
         )
 
-    def forward(self, states: Tensor, view: LossInput, model: Any) -> LossOutcome:
-        """The generator's cross-entropy, and that of every decision."""
+    def forward(self, states: Tensor, view: LossInput, model: PretrainingBert) -> LossOutcome:
+        """The generator's cross-entropy, and the binary cross-entropy of every token."""
         rows, hidden = view.rows, view.hidden
-        logits = view.notes[self.name]
+        (logits,) = view.notes[self.name]
         targets, weights = hidden.targets.flatten(), hidden.weights.flatten()
-        generator = told(logits, targets, weights, judge=self.judge)
+        generator = outcome_of(logits, targets, weights, judge=self.judge)
         score = self.head(states)[:, :, 0].float()  # (B, T)
         replaced = view.inputs["input_ids"] != rows.ids
         judged = (~rows.fixed).float()
@@ -80,14 +80,13 @@ class ReplacedTokens(TokenLoss):
         return LossOutcome(generator.loss + _WEIGHT * decisions, correct, count)
 
 
-def _generator(model: Architecture, vocab_size: int) -> Any:
+def _generator(model: Architecture, vocab_size: int) -> MaskedBert:
     """A BERT of about half the width and depth."""
     import transformers
 
-    hf: Any = transformers  # its constructors are not typed
     heads = max(1, model.heads // 2)
     width = max(1, model.hidden // 2 // heads) * heads
-    config = hf.BertConfig(
+    config = transformers.BertConfig(
         vocab_size=vocab_size,
         hidden_size=width,
         num_hidden_layers=max(1, model.layers // 2),
@@ -100,7 +99,8 @@ def _generator(model: Architecture, vocab_size: int) -> Any:
         initializer_range=model.spread,
         pad_token_id=None,  # its id is not known here, and padding is never attended to
     )
-    return hf.BertForMaskedLM(config)
+    generator: MaskedBert = transformers.BertForMaskedLM(config)
+    return generator
 
 
 @torch.no_grad()

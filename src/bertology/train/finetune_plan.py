@@ -1,11 +1,10 @@
-"""A model that was taught one task, by a lesson that can be given again."""
+"""Fine-tuning by a plan that names everything, so that the same model can be made again."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from bertology.data.corpus import Corpus
 from bertology.data.loading import load_corpus
@@ -16,76 +15,77 @@ from bertology.train.checkpoint import check_folder, read_record, record_of, sav
 from bertology.train.encoded import task_of
 from bertology.train.evaluate import baseline
 from bertology.train.finetune import FinetuneSettings, Step, finetune
+from bertology.train.records import TrainingRecord
 
-__all__ = ["Lesson", "find_made", "make"]
+__all__ = ["FinetunePlan", "find_made", "make"]
 
 
 @dataclass(frozen=True)
-class Lesson:
-    """All that decides what the model will be."""
+class FinetunePlan:
+    """Everything that decides what the model will be."""
 
     corpus: str  # a name for load_corpus
-    examples: int | None = None  # to learn from; None for all there are
-    unseen: int | None = None  # to be judged by; None for all there are
+    examples: int | None = None  # for training; None for all there are
+    unseen: int | None = None  # for validation; None for all there are
     start: str = DEFAULT_MODEL  # the pre-trained model; its new head is the same every time
     settings: FinetuneSettings = field(default_factory=FinetuneSettings)
 
     def train(self) -> Corpus:
-        """What the model learns from."""
+        """The training data."""
         return load_corpus(self.corpus, split="train", limit=self.examples)
 
     def validation(self) -> Corpus:
-        """What it is judged by."""
+        """The validation data."""
         return load_corpus(self.corpus, split="validation", limit=self.unseen)
 
-    def untaught(self, corpus: Corpus) -> Encoder:
-        """The model before it is taught the task of `corpus`, on the CPU, where runs repeat."""
+    def starting_encoder(self, corpus: Corpus) -> Encoder:
+        """The model before it is fine-tuned on `corpus`, on the CPU, where runs can be repeated."""
         labels = len(task_of(corpus).labels) or 1  # a regression has one output and no labels
         return Encoder.load(self.start, head="classification", num_labels=labels, device="cpu")
 
 
-def find_made(folder: str | Path, lesson: Lesson, validation: Corpus) -> dict[str, Any] | None:
-    """The record of the model in `folder`, if it was made by this lesson on this data."""
+def find_made(folder: str | Path, plan: FinetunePlan, validation: Corpus) -> TrainingRecord | None:
+    """The record of the model in `folder`, if it was made by this plan on this data."""
     try:
         record = read_record(folder)
     except ModelError:
         return None  # what cannot be read cannot be reused
-    if record is None or record.get("lesson") != asdict(lesson):
+    if record is None or record.get("lesson") != asdict(plan):
         return None
     if record["validation"]["fingerprint"] != validation.fingerprint:
         return None
     # A name stays the same when the model behind it changes.
-    same = record["start"] == lesson.untaught(validation).fingerprint
+    same = record["start"] == plan.starting_encoder(validation).fingerprint
     return record if same else None
 
 
 def make(
     folder: str | Path,
-    lesson: Lesson,
+    plan: FinetunePlan,
     validation: Corpus,
     *,
     progress: Callable[[Step], None] = lambda step: None,
-) -> dict[str, Any]:
-    """Give the lesson, save the model to `folder`, and give its record.
+) -> TrainingRecord:
+    """Fine-tune by the plan, save the model to `folder`, and return its record.
 
-    The record of `save_checkpoint` has three more entries here: `lesson`; `start`, the
+    The record of `save_checkpoint` has three more entries here: `lesson`, the plan; `start`, the
     fingerprint of the model before; and `baseline`, the scores of always giving the same answer.
     """
     check_folder(folder)
-    train = lesson.train()
-    encoder = lesson.untaught(train)
+    train = plan.train()
+    encoder = plan.starting_encoder(train)
     start = encoder.fingerprint
     history = finetune(
         encoder.model,
         encoder.tokenizer,
         train,
         validation,
-        settings=lesson.settings,
+        settings=plan.settings,
         progress=progress,
     )
-    record = record_of(train, validation, lesson.settings, history)
+    record = record_of(train, validation, plan.settings, history)
     record |= {
-        "lesson": asdict(lesson),
+        "lesson": asdict(plan),
         "start": start,
         "baseline": baseline(train, validation),
     }
