@@ -19,7 +19,7 @@ from bertology.errors import (
 )
 from bertology.train.encoded import encode
 from bertology.train.evaluate import baseline, predict
-from bertology.train.finetune import FinetuneSettings, History, Step, _Teacher, finetune
+from bertology.train.finetune import FinetuneSettings, History, Step, _Trainer, finetune
 from bertology.train.fresh import Architecture, fresh_model
 
 SIZE = Architecture(layers=1, heads=2, hidden=16, max_length=16)
@@ -138,10 +138,10 @@ def test_divergence_is_said_at_once() -> None:
 def test_a_loss_that_is_read_late_is_still_told_by_its_step() -> None:
     train = corpus(YES_NO, 0, 40)
     model, _ = fresh_model(train.texts, SIZE, labels=YES_NO.labels)
-    teacher = _Teacher(model, YES_NO, FAST, steps=15, done=9)
-    assert teacher._read([torch.tensor(0.5), torch.tensor(0.25)]) == [0.5, 0.25]
+    trainer = _Trainer(model, YES_NO, FAST, steps=15, done=9)
+    assert trainer._read([torch.tensor(0.5), torch.tensor(0.25)]) == [0.5, 0.25]
     with pytest.raises(JobError, match="loss is inf at step 8 of 15"):
-        teacher._read([torch.tensor(v) for v in (0.5, math.inf, math.nan)])
+        trainer._read([torch.tensor(v) for v in (0.5, math.inf, math.nan)])
 
 
 @pytest.mark.parametrize("side", ["right", "left"])

@@ -327,7 +327,7 @@ def test_another_recipe_in_the_same_folder_is_refused(tmp_path: Path) -> None:
     assert record["settings"]["learning_rate"] == 1e-3
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.txt").touch()
-    with pytest.raises(StoreError, match="no model that bertology made"):
+    with pytest.raises(StoreError, match="not a model that bertology made"):
         make_tuned(tmp_path / "thesis", job())
 
 

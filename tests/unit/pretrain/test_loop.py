@@ -341,7 +341,9 @@ def test_held_out_text_that_will_not_do_is_refused_before_training(tmp_path, doc
     share = next(s / 1000 for s in range(1, 100) if _held_out(s / 1000, len(documents)) == 1)
     made = prepare(tmp_path / "s", documents, tokenizer, dealing=Dealing(held_out=share))
     heard: list[object] = []
-    with pytest.raises(DataError, match=r"held-out text cannot be used\. There is only one document"):
+    with pytest.raises(
+        DataError, match=r"held-out text cannot be used\. There is only one document"
+    ):
         pretrain(replace(RECIPE, log_every=1), made, tokenizer, progress=heard.append)
     assert not heard
 
