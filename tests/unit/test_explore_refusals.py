@@ -119,9 +119,7 @@ def test_heads_tasks_and_names_that_are_unknown(client: TestClient) -> None:
     view = view_of()
     assert "no head" in refused(client, "map", view=view, layer=0, head=4)
     assert "no head" in refused(client, "python", view=view, layer=9, head=0)
-    assert "Give both the layer and the head" in refused(
-        client, "python", view=view, layer=1
-    )
+    assert "Give both the layer and the head" in refused(client, "python", view=view, layer=1)
     similar = {"kind": "similar", "layer": 7, "head": 0}
     assert "no head" in refused(client, "search", view=view, query=similar)
     relation = {"kind": "relation", "name": "verb-subjct"}
