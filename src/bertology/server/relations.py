@@ -9,7 +9,7 @@ import numpy as np
 
 from bertology.data.corpus import Corpus, Example, Field
 from bertology.data.words.alignment import Alignment
-from bertology.data.words.classes import Specials, TokenClass, class_masks
+from bertology.data.words.classes import Specials, SpecialTokens, TokenClass, class_masks
 from bertology.data.words.guessed_links import likely_links
 from bertology.data.words.links import Link
 from bertology.data.words.piece_words import PieceWords
@@ -53,7 +53,9 @@ def tagged(text: str, pair: str | None) -> AnnotatedText:
 def _linking(name: str, *, reverse: bool = False) -> Callable[..., Ranking]:
     """Heads that attend from one end of a link to the other."""
 
-    def rank(sentence: Sentence, maps: Maps, known: AnnotatedText, tokenizer: object) -> Ranking:
+    def rank(
+        sentence: Sentence, maps: Maps, known: AnnotatedText, tokenizer: SpecialTokens
+    ) -> Ranking:
         from bertology.model.reducers.map_scores import attention_along
 
         alignment = _words(sentence, known.example).alignment
@@ -74,7 +76,9 @@ def _linking(name: str, *, reverse: bool = False) -> Callable[..., Ranking]:
 def _toward(kind: TokenClass) -> Callable[..., Ranking]:
     """Heads that attend from any word to words of a class."""
 
-    def rank(sentence: Sentence, maps: Maps, known: AnnotatedText, tokenizer: object) -> Ranking:
+    def rank(
+        sentence: Sentence, maps: Maps, known: AnnotatedText, tokenizer: SpecialTokens
+    ) -> Ranking:
         from bertology.model.reducers.map_scores import attention_to
 
         masks = class_masks(_words(sentence, known.example), Specials.of(tokenizer))

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Protocol, Self, overload
 
+from bertology.model.protocols import Tokenizer as TextTokenizer
+
 if TYPE_CHECKING:  # recipes are read without torch
     import torch
     from torch import Tensor, nn
@@ -67,27 +69,16 @@ class Backend(Protocol):
     def to_str(self) -> str: ...
 
 
-class Tokenizer(SizedVocabulary, Savable, Protocol):
+class Tokenizer(TextTokenizer, SizedVocabulary, Savable, Protocol):
     """A fast tokenizer."""
 
     model_max_length: int
-    padding_side: str
     pad_token_type_id: int
     mask_token: str
     unk_token: str
 
     @property
     def backend_tokenizer(self) -> Backend: ...
-
-    def __call__(
-        self, text: Sequence[str], *, padding: bool, verbose: bool
-    ) -> Mapping[str, list[list[int]]]: ...
-
-    def get_vocab(self) -> dict[str, int]: ...
-
-    def pad(
-        self, encoded_inputs: Mapping[str, list[list[int]]], *, return_tensors: str
-    ) -> Mapping[str, Tensor]: ...
 
 
 class Config(Protocol):
