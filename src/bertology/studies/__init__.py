@@ -15,7 +15,7 @@ from bertology.results.result import Result, find_kinds_with
 from bertology.studies.join import Join
 from bertology.studies.study import Question, Study
 
-__all__ = ["JOINS", "STUDIES", "find_question", "topics"]
+__all__ = ["JOINS", "STUDIES", "find_question", "topic_of", "topics"]
 
 
 def topics() -> dict[str, str]:
@@ -23,6 +23,12 @@ def topics() -> dict[str, str]:
     packages = [m.name for m in pkgutil.iter_modules(__path__) if m.ispkg]
     found = {name: getattr(import_module(f"{__name__}.{name}"), "TOPIC", "") for name in packages}
     return {name: about for name, about in found.items() if about}
+
+
+def topic_of(kind: type[Study]) -> str:
+    """What the topic of a study is about; those of installed packages have one of their own."""
+    parent, _, folder = kind.__module__.rpartition(".")[0].rpartition(".")
+    return topics()[folder] if parent == __name__ else "From installed packages"
 
 
 def _modules_of(package: str) -> Iterator[tuple[str, str]]:
