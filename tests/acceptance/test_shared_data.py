@@ -73,10 +73,17 @@ COUNTS = [
     ("lama-trex", "test", 22881, "lama"),
     ("framenet", "examples", 21288, "framenet-1.5"),
 ]
+_MANY = 20_000
 NOT_HERE = {"framenet-v17"}  # not among the shared datasets; its reader is that of framenet
 
 
-@pytest.mark.parametrize(("name", "split", "count", "archive"), COUNTS)
+def marked(name: str, split: str, count: int, archive: str) -> object:
+    """The largest take long to read; others are of the same formats."""
+    marks = [pytest.mark.slow] if count > _MANY else []
+    return pytest.param(name, split, count, archive, marks=marks)
+
+
+@pytest.mark.parametrize(("name", "split", "count", "archive"), [marked(*row) for row in COUNTS])
 def test_counts(name: str, split: str, count: int, archive: str, unpack: Unpack) -> None:
     corpus = load_corpus(name, split=split, root=unpack(archive))
     assert len(corpus) == count

@@ -116,6 +116,6 @@ def test_a_folder_that_cannot_be_used_is_said_so(tmp_path: Path) -> None:
     (tmp_path / "model" / "thesis.txt").write_text("years of work")
     refused = run_demo("--to", str(tmp_path))
     assert refused.exit_code == 2
-    assert "no model that bertology made" in refused.output
+    assert "not a model that bertology made" in refused.output
     assert "epoch" not in refused.output  # said before the work, not after it
     assert (tmp_path / "model" / "thesis.txt").exists()

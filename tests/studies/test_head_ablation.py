@@ -29,6 +29,7 @@ def encoder(**how: Any) -> Encoder:
 
 
 def ablate(enc: Encoder, store: Path, size: int = 300, **parameters: Any) -> HeadAblationResult:
+    parameters.setdefault("resamples", 500)
     found = bt.run(
         "head-ablation", enc, task=planted.corpus(size), store=str(store), progress=False,
         **parameters,

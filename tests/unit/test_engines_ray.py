@@ -55,6 +55,7 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(STUDIES._loaded, "toy-lengths", ToyLengths)
 
 
+@pytest.mark.slow
 def test_a_killed_ray_worker_changes_nothing(world: ToyWorld, cluster: Any, tmp_path: Path) -> None:
     """kill -9 from outside, at the worker that has begun the third part."""
     diary = Diary(world.folder / "diary")
@@ -96,7 +97,7 @@ def test_more_than_there_is_is_refused(cluster: Any, world: ToyWorld) -> None:
         part = "part-0"
         resources = Resources(cpus=1000)
 
-    with pytest.raises(CapabilityError, match="asks for 1000 CPU; this Ray has 2"):
+    with pytest.raises(CapabilityError, match="needs 1000 CPU; this Ray has 2"):
         _check_feasible(cluster, [Asked()])  # type: ignore[list-item]
 
 

@@ -294,7 +294,7 @@ def test_bad_input_is_answered_calmly(address: str, browser: Browser) -> None:
     browser.wait_for("!document.getElementById('trouble').hidden")
     assert "tokens" in text(browser, "#trouble")
     assert texts(browser, "#tokens li") == shown  # the last good view stays
-    assert dimmed(browser) == ["Below: the last text that could be read."]
+    assert dimmed(browser) == ["Shown below: the last text that could be read."]
     assert browser.evaluate("document.getElementById('trouble').getAttribute('role')") == "alert"
     write(browser, "x" * 5000)
     browser.wait_for("/characters/.test(document.getElementById('trouble').textContent)")

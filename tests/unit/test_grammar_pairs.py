@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 from itertools import combinations
 
 import numpy as np
@@ -39,14 +40,17 @@ def bag_of_words_accuracy(train: Corpus, test: Corpus) -> float:
     return float(model.score(features(test), test.labels))
 
 
+made = cache(grammar.corpus)  # several tests look at the same sentences
+
+
 @pytest.fixture(scope="module")
 def paraphrases() -> dict[str, Corpus]:
-    return {s: grammar.corpus("grammar-paraphrase", split=s, size=1000) for s in ("train", "test")}
+    return {s: made("grammar-paraphrase", split=s, size=1000) for s in ("train", "test")}
 
 
 @pytest.fixture(scope="module")
 def entailments() -> Corpus:
-    return grammar.corpus("grammar-entailment", split="validation", size=600)
+    return made("grammar-entailment", split="validation", size=600)
 
 
 def test_paraphrase_task_is_declared_and_balanced(paraphrases: dict[str, Corpus]) -> None:
@@ -70,7 +74,7 @@ def test_most_non_paraphrases_keep_their_words_when_hard(paraphrases: dict[str, 
 
     corpus = paraphrases["test"]
     assert abs(overlap(corpus, 0) - overlap(corpus, 1)) < 0.06
-    easy = grammar.corpus("grammar-paraphrase", size=100, hard=False)
+    easy = made("grammar-paraphrase", size=100, hard=False)
     assert all("changed word" in e.get("kind") for e in easy if e.label == 0)
     assert easy.origin["hard"] is False
 
@@ -108,7 +112,7 @@ def test_every_entailment_pair_satisfies_its_heuristic(entailments: Corpus) -> N
 
 @pytest.mark.parametrize("off", [(h,) for h in HEURISTICS] + [HEURISTICS])
 def test_a_heuristic_switched_off_becomes_a_perfect_cue(off: tuple[str, ...]) -> None:
-    corpus = grammar.corpus("grammar-entailment", size=120, **dict.fromkeys(off, False))
+    corpus = made("grammar-entailment", size=120, **dict.fromkeys(off, False))
     assert Counter(corpus.labels) == {0: 60, 1: 60}
     for e in corpus:
         if e.get("heuristic") in off:
@@ -117,7 +121,7 @@ def test_a_heuristic_switched_off_becomes_a_perfect_cue(off: tuple[str, ...]) ->
 
 
 def test_acceptability_is_of_single_sentences_of_all_kinds() -> None:
-    corpus = grammar.corpus("grammar-acceptability", size=960)
+    corpus = made("grammar-acceptability", size=960)
     assert corpus.task is not None
     assert not corpus.task.pair
     assert corpus.task.labels == ("unacceptable", "acceptable")
@@ -129,27 +133,25 @@ def test_acceptability_is_of_single_sentences_of_all_kinds() -> None:
 
 
 def test_bag_of_words_does_not_solve_acceptability() -> None:
-    train, test = (
-        grammar.corpus("grammar-acceptability", split=s, size=1000) for s in ("train", "test")
-    )
+    train, test = (made("grammar-acceptability", split=s, size=1000) for s in ("train", "test"))
     assert bag_of_words_accuracy(train, test) < 0.7
 
 
 def test_a_past_tense_is_not_called_a_mistake() -> None:
     for seed in (1, 2, 3):
-        for e in grammar.corpus("grammar-agreement", size=1500, seed=seed):
+        for e in made("grammar-agreement", size=1500, seed=seed):
             bad = e.get("contrast").split()
             assert not (e.get("words")[e.get("critical")] == "reads" and "read" in bad), e.text
 
 
 def test_acceptable_is_what_no_other_corpus_calls_bad() -> None:
-    good = {e.text for e in grammar.corpus("grammar-acceptability", size=960) if e.label == 1}
-    bad = {e.get("contrast") for name in MINIMAL for e in grammar.corpus(name, size=1000)}
+    good = {e.text for e in made("grammar-acceptability", size=960) if e.label == 1}
+    bad = {e.get("contrast") for name in MINIMAL for e in made(name, size=1000)}
     assert not good & bad
 
 
 def test_agreement_pairs_differ_in_the_verb_alone() -> None:
-    corpus = grammar.corpus("grammar-agreement", size=1000)
+    corpus = made("grammar-agreement", size=1000)
     assert Counter(e.get("attractors") for e in corpus) == dict.fromkeys(range(5), 200)
     for e in corpus:
         good, bad = e.text.split(), e.get("contrast").split()
@@ -161,7 +163,7 @@ def test_agreement_pairs_differ_in_the_verb_alone() -> None:
 
 
 def test_agreement_holds_in_good_and_is_violated_in_bad() -> None:
-    for e in grammar.corpus("grammar-agreement", size=600):
+    for e in made("grammar-agreement", size=600):
         word = e.get("words")[e.get("critical")]
         bad = next(
             b for g, b in zip(e.text.split(), e.get("contrast").split(), strict=True) if g != b
@@ -174,7 +176,7 @@ def test_agreement_holds_in_good_and_is_violated_in_bad() -> None:
 
 
 def test_attractors_have_the_other_number_and_stand_between() -> None:
-    for e in grammar.corpus("grammar-agreement", size=500):
+    for e in made("grammar-agreement", size=500):
         subject, critical = e.get("subject"), e.get("critical")
         words, lemmas, pos = e.get("words"), e.get("lemmas"), e.get("pos")
         between = [i for i in range(subject + 1, critical) if pos[i] == "NOUN"]
@@ -185,13 +187,13 @@ def test_attractors_have_the_other_number_and_stand_between() -> None:
 
 
 def test_agreement_is_half_singular() -> None:
-    numbers = Counter(e.get("number") for e in grammar.corpus("grammar-agreement", size=1000))
+    numbers = Counter(e.get("number") for e in made("grammar-agreement", size=1000))
     assert abs(numbers["plural"] - 500) < 100
 
 
 @pytest.mark.parametrize("name", ["grammar-reflexives", "grammar-npi"])
 def test_other_minimal_pairs_differ_at_the_critical_word(name: str) -> None:
-    for e in grammar.corpus(name, size=600):
+    for e in made(name, size=600):
         good, bad = e.text.split(), e.get("contrast").split()
         differ = [i for i, (a, b) in enumerate(zip(good, bad, strict=True)) if a != b]
         assert len(differ) == (2 if e.get("kind") == "scope" else 1), e.text
@@ -207,7 +209,7 @@ def test_other_minimal_pairs_differ_at_the_critical_word(name: str) -> None:
 
 def test_npi_is_licensed_in_good_and_not_in_bad() -> None:
     licensors = {"no", "not", "never", "few", "doubted"}
-    for e in grammar.corpus("grammar-npi", size=400):
+    for e in made("grammar-npi", size=400):
         good, bad = words_of(e.text), words_of(e.get("contrast"))
         item = next(i for i, w in enumerate(good) if w in ("any", "ever"))
         assert licensors & set(good[:item]), e.text
@@ -219,7 +221,7 @@ def test_npi_is_licensed_in_good_and_not_in_bad() -> None:
 def test_splits_share_no_sentence(name: str) -> None:
     found = {}
     for split in grammar.SIZES:
-        corpus = grammar.corpus(name, split=split, size=60)
+        corpus = made(name, split=split, size=60)
         found[split] = {t for e in corpus for t in (e.text, e.text_b) if t is not None}
         assert all(grammar.split_of(t) == split for t in found[split])
     assert not any(found[a] & found[b] for a, b in combinations(found, 2))
@@ -234,5 +236,5 @@ def test_seed_settles_the_corpus(name: str) -> None:
 
 @pytest.mark.parametrize("name", MINIMAL)
 def test_minimal_pairs_are_distinct(name: str) -> None:
-    corpus = grammar.corpus(name, split="train", size=2000)
+    corpus = made(name, split="train", size=2000)
     assert len({e.text for e in corpus}) == 2000
