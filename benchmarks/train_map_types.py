@@ -30,10 +30,16 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from bertology.annotated.map_types.labelled import bundled_labels, bundled_models, drawn, make_again
-from bertology.annotated.map_types.lessons import Lessons, seen_by
 from bertology.annotated.map_types.network import WEIGHTS
 from bertology.annotated.map_types.procedural import make_maps
-from bertology.annotated.map_types.training import Settings, answers, made_sample, sample_of, teach
+from bertology.annotated.map_types.training import (
+    Settings,
+    answers,
+    made_sample,
+    sample_of,
+    train_network,
+)
+from bertology.annotated.map_types.training_sets import TrainingSets, seen_by
 from bertology.annotated.map_types.variation import SeenMap
 from bertology.data.map_labels import MAP_TYPES, MapKey, MapLabel, given_by_map
 from bertology.model.reducers.map_measures import map_measures
@@ -70,7 +76,7 @@ def main() -> None:
     ]
     families = np.array([KIN if key[0].startswith("bertology-mini") else key[0] for key in keys])
     held_out = families == HELD_OUT
-    lessons, plain = Lessons(maps[: int((~held_out).sum())], seed=0), sample_of(maps)
+    lessons, plain = TrainingSets(maps[: int((~held_out).sum())], seed=0), sample_of(maps)
     made = made_sample(make_maps(MADE, seed=0))
     settings = Settings(steps=told.steps)
     types = plain.types.numpy()
@@ -93,7 +99,7 @@ def main() -> None:
         record[f"one labeller against the others, {name}"] = _one_against_others(labels, chosen)
 
     def network(learned: np.ndarray, asked: np.ndarray) -> np.ndarray:
-        taught = teach(lessons.learned_from(learned), made, settings)
+        taught = train_network(lessons.learned_from(learned), made, settings)
         return answers(taught, plain.of(torch.from_numpy(asked))).numpy()
 
     measures, facts = _measures(maps), plain.facts.numpy()
@@ -114,7 +120,7 @@ def main() -> None:
     for name, predict in judged.items():
         record[name] = _judge(predict, types, groups, families, parts)
         print(name, json.dumps(record[name]), flush=True)
-    final = teach(lessons.learned_from(np.flatnonzero(~held_out)), made, settings)
+    final = train_network(lessons.learned_from(np.flatnonzero(~held_out)), made, settings)
     fresh = made_sample(make_maps(FRESH, seed=FRESH_SEED))
     record["fresh_made"] = _f1(fresh.types.numpy(), answers(final, fresh).numpy())
     half = {k: v.half().contiguous() for k, v in final.state_dict().items()}

@@ -97,7 +97,7 @@ def test_the_plan_is_shown_and_nothing_is_done(
     [
         (("dark-secret",), "Did you mean 'dark-secrets'?"),
         (("dark-secrets", "--tasks", "mrpx"), "Did you mean 'mrpc'?"),
-        (("dark-secrets", "--tasks", "grammar"), "poses no task"),
+        (("dark-secrets", "--tasks", "grammar"), "has no classification"),
         (("dark-secrets", "--model", "no/such/folder"), "no/such/folder"),
         (("dark-secrets", "--examples", "1"), "--examples"),
         (("dark-secrets", "--tasks", ""), "--tasks"),

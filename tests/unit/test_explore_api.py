@@ -203,7 +203,7 @@ def test_switching_off_the_head_that_knows_changes_the_class() -> None:
         assert before["good"] > 0.9
         assert after["good"] < 0.6
         assert sum(before.values()) == pytest.approx(1)
-        # A classifier may be shown hidden words, but it does not fill them.
+        # A classifier may be shown masked words, but it does not fill them.
         masked = answer(client, "predict", view=view_of("the good a", masked=[2]))["before"]
         assert masked["masked"] == []
         assert masked["classes"] != found["before"]["classes"]
@@ -225,7 +225,7 @@ def test_a_model_without_a_head_says_so() -> None:
         assert about["can"] == {"maps": True, "masked": False, "classes": False, "words": True}
         refused = client.post("/api/predict", json={"view": view_of()})
         assert refused.status_code == 400
-        assert "neither a head for hidden words nor a classifier" in refused.json()["error"]
+        assert "neither a head for masked words nor a classifier" in refused.json()["error"]
         assert maps_of(client, view_of())[0]["size"] == 11
 
 

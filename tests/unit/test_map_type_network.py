@@ -12,11 +12,17 @@ import torch
 from bertology.annotated.map_types.bundled import bundled_network
 from bertology.annotated.map_types.facts import FACTS
 from bertology.annotated.map_types.labelled import bundled_labels, bundled_models, make_again
-from bertology.annotated.map_types.lessons import Lessons, seen_by
 from bertology.annotated.map_types.looks import GRID, Cells
 from bertology.annotated.map_types.network import WEIGHTS, MapTypeNetwork, classify
 from bertology.annotated.map_types.procedural import make_map, make_maps
-from bertology.annotated.map_types.training import Settings, answers, made_sample, sample_of, teach
+from bertology.annotated.map_types.training import (
+    Settings,
+    answers,
+    made_sample,
+    sample_of,
+    train_network,
+)
+from bertology.annotated.map_types.training_sets import TrainingSets, seen_by
 from bertology.annotated.map_types.unrolled import UnrolledNetwork
 from bertology.annotated.map_types.variation import SeenMap, vary
 from bertology.data.map_labels import MAP_TYPES, given_by_map
@@ -128,8 +134,8 @@ def test_the_network_is_small_and_has_eight_layers() -> None:
 
 def test_folding_keeps_the_answers() -> None:
     sample = made_sample(make_maps(40, seed=5, longest=30))
-    network = teach(sample, sample, Settings(steps=12))
-    again = teach(sample, sample, Settings(steps=12))
+    network = train_network(sample, sample, Settings(steps=12))
+    again = train_network(sample, sample, Settings(steps=12))
     assert answers(network, sample).equal(answers(again, sample))  # equal seeds, equal networks
     live = MapTypeNetwork(normalised=True)
     given = (sample.small[:, None], sample.same, sample.facts[:, None])
@@ -236,7 +242,7 @@ def test_nothing_is_learned_from_maps_that_were_not_chosen() -> None:
         SeenMap(m.weights, m.segments, tuple(sure[i % len(MAP_TYPES)]))
         for i, m in enumerate(make_maps(10, seed=4, longest=20))
     ]
-    lessons = Lessons(maps, seed=0)
+    lessons = TrainingSets(maps, seed=0)
     learned = lessons.learned_from(np.array([0, 5]))
     assert set(learned.types.tolist()) == {0}
 

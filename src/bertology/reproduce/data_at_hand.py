@@ -68,7 +68,7 @@ def _check_poses_task(data: Data, split: str) -> None:
     corpus = load_corpus(data.name, split=split, root=data.root, limit=_PROBE)
     if corpus.task is None or corpus.task.kind not in ("classification", "regression"):
         raise CapabilityError(
-            f"{data.name!r} poses no task of classification or regression.",
+            f"{data.name!r} has no classification or regression task.",
             hint="List the corpora and their tasks with: bertology datasets",
         )
 

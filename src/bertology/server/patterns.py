@@ -126,7 +126,7 @@ PATTERNS: dict[str, Pattern] = {
         "punctuation", _punctuation, "from {n} tokens to {tokens}", "There is no punctuation here."
     ),
     "hidden": _Targets(
-        "hidden words", _hidden, "from {n} tokens to {tokens}", "Nothing is hidden here."
+        "masked words", _hidden, "from {n} tokens to {tokens}", "Nothing is masked here."
     ),
     "again": _Targets(
         "the same token elsewhere",

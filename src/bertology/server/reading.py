@@ -91,7 +91,7 @@ class ModelReader:
 
     @cached_property
     def fills(self) -> bool:
-        """Whether the model can predict hidden words."""
+        """Whether the model can predict masked words."""
         mask = self.encoder.tokenizer.mask_token_id
         return "masked-lm" in self.encoder.capabilities and mask is not None
 
@@ -131,7 +131,7 @@ class ModelReader:
         """Raise an error if the model has no head that predicts anything."""
         if not self.fills and self.labels is None and not self.gives_value:
             raise CapabilityError(
-                f"{self.encoder.name!r} has neither a head for hidden words nor a classifier, so "
+                f"{self.encoder.name!r} has neither a head for masked words nor a classifier, so "
                 "it predicts nothing.",
                 hint="Its maps can be seen. Fine-tune it with: bertology finetune MODEL TASK",
             )

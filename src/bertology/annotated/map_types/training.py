@@ -16,7 +16,7 @@ from bertology.annotated.map_types.procedural import MadeMap
 from bertology.annotated.map_types.variation import SeenMap
 from bertology.data.map_labels import MAP_TYPES
 
-__all__ = ["Sample", "Settings", "answers", "join", "made_sample", "sample_of", "teach"]
+__all__ = ["Sample", "Settings", "answers", "join", "made_sample", "sample_of", "train_network"]
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,9 @@ def join(*samples: Sample) -> Sample:
     )
 
 
-def teach(labelled: Sample, made: Sample, settings: Settings | None = None) -> MapTypeNetwork:
+def train_network(
+    labelled: Sample, made: Sample, settings: Settings | None = None
+) -> MapTypeNetwork:
     """A network trained from nothing; equal arguments give equal networks on one machine."""
     how = settings or Settings()
     chance = torch.Generator().manual_seed(how.seed)

@@ -66,7 +66,7 @@ class PretrainingObjectivesResult(PretrainingTrialsResult):
 
     def drawings(self) -> Sequence[Drawing]:
         """All objectives by all measures."""
-        return [self.of_all("What each objective teaches", rows="pre-training objective")]
+        return [self.of_all("What models learn by each objective", rows="pre-training objective")]
 
 
 @dataclass(frozen=True)

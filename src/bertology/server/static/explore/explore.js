@@ -16,7 +16,7 @@ import { isAnythingOff, isHeadOff, newState, readLink, turn, writeLink } from ".
 import { Switches } from "./switches.js";
 import { TokenRow } from "./tokens.js";
 
-const TOP = 8; // predictions for each hidden token
+const TOP = 8; // predictions for each masked token
 const AVERAGED = 32; // examples of a task, at most
 const UNLINKED = 400; // milliseconds after which the address is updated at the latest
 const FRAMELESS = 200; // milliseconds; if no frame comes in this time, the page stops waiting for it
@@ -351,7 +351,7 @@ async function welcome() {
   if (!maps || view.masked.length || model.mask_token === null) return;
   const words = maps.originals.flatMap((token, i) => (/^\p{L}{3,}$/u.test(token) ? [i] : []));
   const verb = words.find((i) => /^(are|is|was|were)$/.test(maps.originals[i]));
-  state.page.chosen = null; // choose a head again, for the hidden word
+  state.page.chosen = null; // choose a head again, for the masked word
   if (words.length) await mask(maps.pieces[verb ?? words.at(-1)], true);
 }
 

@@ -73,7 +73,7 @@ export class Maps {
     return { row, column, weight: (bytes[best] / 255) * this.peaks[layer * this.heads + head] };
   }
 
-  // The head to show first: the one with most attention from hidden words (or from all words) to
+  // The head to show first: the one with most attention from masked words (or from all words) to
   // other words.
   mostTelling() {
     const isWord = (token, i) => !this.special[i] && /\p{L}/u.test(token);

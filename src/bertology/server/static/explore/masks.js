@@ -1,6 +1,6 @@
-// Which hidden tokens stay hidden when the text changes.
+// Which masked tokens stay hidden when the text changes.
 
-// Hidden tokens are kept by their number. The numbers stay the same if there is one text and
+// Masked tokens are kept by their number. The numbers stay the same if there is one text and
 // something is added at its end; only its last word may be split in another way. `maps` are those
 // of the old text.
 export function keptMasks(view, { text, pair }, maps) {

@@ -2,7 +2,7 @@
 
 import { at, element, percent, points } from "./elements.js";
 
-const SHOWN = 8; // rows for each hidden token
+const SHOWN = 8; // rows for each masked token
 
 // Predictions by a key. Two tokens may look the same, so the key of a token is its id.
 const keyed = (answers) =>

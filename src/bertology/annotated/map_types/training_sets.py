@@ -12,7 +12,7 @@ from bertology.annotated.map_types.training import Sample, join, sample_of
 from bertology.annotated.map_types.variation import SeenMap, vary
 from bertology.data.map_labels import MAP_TYPES, MapKey, MapLabel
 
-__all__ = ["Lessons", "seen_by"]
+__all__ = ["TrainingSets", "seen_by"]
 
 VARIANTS = 5  # of each labelled map
 
@@ -30,7 +30,7 @@ def seen_by(labels: Iterable[MapLabel]) -> dict[MapKey, tuple[float, ...]]:
     }
 
 
-class Lessons:
+class TrainingSets:
     """Variants are made once; which of them may be learned from depends on the maps chosen."""
 
     def __init__(self, maps: Sequence[SeenMap], *, seed: int) -> None:
