@@ -158,7 +158,7 @@ def test_patterns(client: TestClient, name: str) -> None:
 
 
 def test_what_is_not_here_is_said(client: TestClient) -> None:
-    for name, said in (("hidden", "Nothing is hidden"), ("across", "no second text"),
+    for name, said in (("hidden", "Nothing is masked"), ("across", "no second text"),
                        ("again", "occurs twice"), ("punctuation", "no punctuation")):  # fmt: skip
         found = search(client, view_of("the dog"), kind="pattern", name=name)
         assert found["heads"] == []
