@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -104,9 +105,19 @@ def _half_square(one: Tensor, two: Tensor) -> Tensor:
 
 
 def _divergences(one: Tensor, two: Tensor) -> Tensor:
-    """Jensen-Shannon divergence of each query's two distributions: (B, H, T). Exactly 0 for equal
-    ones."""
+    """Jensen-Shannon divergence of each query's two distributions: (B, H, T), in [0, ln 2].
+
+    Exactly 0 for equal ones. Of each weight there are two forms of the same term. Where the two
+    sides are alike, the logarithms of the plain form would cancel; where one side has nearly
+    all, the other form takes the logarithm of 0.
+    """
     total = one + two
-    lean = (one - two) / torch.where(total > 0, total, 1.0)
-    sides: Tensor = torch.special.xlog1py(one, lean) + torch.special.xlog1py(two, -lean)
-    return sides.sum(-1).clamp_min(0) / 2
+    safe = torch.where(total > 0, total, 1.0)
+    lean = (one - two) / safe  # from -1 (all of it is two's) to 1 (all of it is one's)
+    near = lean.abs() < 0.5
+    small = torch.where(near, lean, 0.0)
+    alike = total / 2 * (small * small.atanh() + (-small * small).log1p() / 2)
+    least = torch.finfo(total.dtype).tiny
+    sides = [torch.xlogy(side, (2 * side / safe).clamp_min(least)) for side in (one, two)]
+    apart = (sides[0] + sides[1]) / 2
+    return torch.where(near, alike, apart).sum(-1).clamp(0, math.log(2))

@@ -109,7 +109,7 @@ class AttentionChange(Resampled):
     the top; and intervals are over texts: the same training once more may move other heads.
     """
 
-    version: ClassVar[int] = 2  # quantities for claims are kept with the result
+    version: ClassVar[int] = 3  # divergences of maps that differ most
     all_heads: ClassVar[bool] = True
     needs: ClassVar[Needs] = MAPS_OF_TEXTS
     help_options: ClassVar[tuple[str, str]] = (
