@@ -14,6 +14,7 @@ import xarray as xr
 from bertology.errors import DataError, ParameterError
 from bertology.results.result import Provenance, Result
 from bertology.results.store import Store
+from bertology.stats.contrasts import group_contrast
 from bertology.studies import STUDIES
 from bertology.studies.joins.head_profile import HeadProfile, HeadProfileResult
 from result_conformance import ResultConformance
@@ -40,7 +41,10 @@ def ablation(effect: Any = NOISE, *, informed: int = 1, reach: float = 0.005) ->
         "simultaneous_high": effect + reach,
         "p_adjusted": np.where(np.abs(effect) > reach, 0.01, 1.0),
     }
-    return made("head-ablation", columns, informed=informed, examples=500)
+    result = made("head-ablation", columns, informed=informed, examples=500)
+    error = np.diag(np.full(len(effect), (reach / 4) ** 2))
+    result.arrays["effect_covariance"] = (("of_head", "with_head"), error)
+    return result
 
 
 def relations(chosen: Any = MISSED, **further: Any) -> Result:
@@ -113,14 +117,37 @@ def test_relation_heads_that_nobody_misses_are_said_to_be_harmless() -> None:
     assert not evidence["relation_heads_effect"].high < 0
 
 
-def test_chance_is_seldom_taken_for_an_effect() -> None:
-    rng, wrong = np.random.default_rng(1), 0
-    for seed in range(60):
-        effect = rng.normal(0, 0.01, LAYERS * HEADS)
-        _, low, high, p = HeadProfile(resamples=400, seed=seed)._contrast(effect, MISSED)
-        assert (p < 0.04) <= (low > 0 or high < 0)  # the interval and the test agree
-        wrong += low > 0 or high < 0
-    assert wrong <= 8  # 3 are expected
+def test_what_one_example_does_to_many_heads_is_no_evidence_from_many_heads() -> None:
+    """Each example moves all heads of a layer alike, up or down by chance: no head has an effect.
+
+    Exchanging heads alone, as if they were independent, finds an effect of layer 5 in every third.
+    """
+    rng, layer, n = np.random.default_rng(1), WHERE[0], 100
+    wrong = tested = 0
+    for seed in range(100):
+        moved = rng.random((LAYERS, n)) < 0.1
+        signs = rng.choice([-1.0, 1.0], size=n)
+        psi = (moved * signs)[layer] + rng.normal(0, 0.02, (layer.size, n))
+        effect, covariance = psi.mean(1), np.cov(psi) / n
+        found, p = group_contrast(
+            effect, layer == 5, covariance, n=n, resamples=400, level=0.95, seed=seed
+        )
+        assert (p < 0.04) <= found.excludes(0)  # the interval and the test agree
+        wrong += found.excludes(0)
+        heads_only, _ = group_contrast(
+            effect, layer == 5, 0 * covariance, n=n, resamples=400, level=0.95, seed=seed
+        )
+        tested += heads_only.excludes(0)
+    assert wrong <= 5
+    assert tested > 15  # so the simulation would have caught it
+
+
+def test_an_old_ablation_cannot_be_compared_by_groups() -> None:
+    old = ablation()
+    del old.arrays["effect_covariance"]
+    with pytest.raises(DataError, match="older version"):
+        profile_of([old, types()])
+    assert "groups" not in profile_of([old]).tables
 
 
 def test_relation_heads_are_those_above_the_percentile_that_are_sure() -> None:

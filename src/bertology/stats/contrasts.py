@@ -9,7 +9,7 @@ from scipy.special import stdtrit
 from bertology.stats.intervals import Estimate, check_level
 from bertology.stats.partial_means import PartialMeans
 
-__all__ = ["difference_of_halves", "ratio_of_largest", "ratio_of_means"]
+__all__ = ["difference_of_halves", "group_contrast", "ratio_of_largest", "ratio_of_means"]
 
 
 def difference_of_halves(values: ArrayLike, level: float = 0.95) -> Estimate:
@@ -72,3 +72,35 @@ def ratio_of_largest(
     high = above_high / below_low if below_low > 0 else np.inf
     n = int(min(means.n[top].min(), means.n[bottom].min()))
     return Estimate(above / below, low, high, n, means.level)
+
+
+def group_contrast(
+    effects: NDArray[np.float64],
+    group: NDArray[np.bool_],
+    covariance: NDArray[np.float64],
+    *,
+    n: int,
+    resamples: int = 10_000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> tuple[Estimate, float]:
+    """The mean effect in a group less that outside of it, and its two-sided p-value.
+
+    `covariance` (V, V) is that of the effects over the `n` examples. There are two sources of
+    error. Which examples: an example moves many effects at once, so effects are not independent.
+    Which members: a group of the same size, drawn at random, differs from the rest too. A draw of
+    the null has one of each; the interval holds the shifts that such draws would not contradict.
+    """
+    check_level(level, "group_contrast")
+    rng, size = np.random.default_rng(seed), int(group.sum())
+    drawn = rng.permuted(np.tile(effects, (resamples, 1)), axis=1)
+    null = drawn[:, :size].mean(axis=1) - drawn[:, size:].mean(axis=1)
+    weights = np.where(group, 1 / size, -1 / (group.size - size))
+    error = np.sqrt(max(float(weights @ covariance @ weights), 0.0))
+    null = null + error * rng.standard_t(max(n - 1, 1), size=resamples)
+    value = float(weights @ effects)
+    tail = (1 - level) / 2
+    low, high = np.quantile(null, [tail, 1 - tail])
+    as_large = np.abs(null) >= abs(value) * (1 - 1e-9)  # equal sums may differ by rounding
+    p = float((1 + as_large.sum()) / (1 + resamples))
+    return Estimate(value, value - high, value - low, n, level), p

@@ -18,6 +18,7 @@ from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, rank_correlation
+from bertology.stats.paired import influences
 from bertology.studies.designs.sweeps import Answers, Disabled, Heads, HeadSweep, class_order
 from bertology.studies.study import Context
 
@@ -47,7 +48,8 @@ _FIRST_ORDER = (
 class HeadAblationResult(Result):
     """Scores with heads disabled, against the intact model, paired over examples.
 
-    Tables: `heads`, `layers`, `sets` (those that were asked for).
+    Tables: `heads`, `layers`, `sets` (those that were asked for). Array `effect_covariance`: how
+    the effects of heads vary together over examples.
     """
 
     place: ClassVar[int] = 3
@@ -147,7 +149,7 @@ class HeadAblation(HeadSweep):
     other; claims are judged only where the intact model beats a constant answer.
     """
 
-    version: ClassVar[int] = 4  # quantities for claims are kept with the result
+    version: ClassVar[int] = 5  # how effects vary together is kept with the result
     result_type: ClassVar[type[Result]] = HeadAblationResult
 
     heads: bool = parameter(True, "Disable each head in turn.")
@@ -222,6 +224,7 @@ class HeadAblation(HeadSweep):
             evidence=self._evidence(answers, tables) if answers.informed else {},
             reasons=answers.reasons,
             facts=self.facts(answers),
+            arrays=effect_covariance(answers) if "heads" in named else None,
         )
 
     def _evidence(
@@ -247,6 +250,20 @@ class HeadAblation(HeadSweep):
                 )
                 found["first_order_rank"] = Estimate(rank.value, rank.low, rank.high, n, self.level)
         return found
+
+
+def effect_covariance(answers: Answers) -> xr.Dataset:
+    """How the effects of heads vary together over examples; rows and columns as in table `heads`.
+
+    Whatever compares groups of heads needs it: what one example does to many heads at once is no
+    evidence from many heads.
+    """
+    import xarray as xr
+
+    rows = answers.of_variants(answers.rows_of("heads"))
+    psi, _ = influences(answers.metric, answers.intact(), rows)  # (heads, N)
+    found = np.atleast_2d(np.cov(psi)) / psi.shape[1]
+    return xr.Dataset({"effect_covariance": (("of_head", "with_head"), found)})
 
 
 def _parse_set(text: str) -> Heads:

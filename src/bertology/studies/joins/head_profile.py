@@ -16,6 +16,7 @@ from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, column_grid
 from bertology.results.result import Result
 from bertology.stats import Estimate, holm
+from bertology.stats.contrasts import group_contrast
 from bertology.studies.join import Join
 
 if TYPE_CHECKING:
@@ -51,8 +52,9 @@ class HeadProfileResult(Result):
     """One row per head in `heads`; `groups` tests whether some heads matter more than the rest.
 
     `effect` is the change of the score without the head. A group's `contrast` is the mean effect
-    of its heads less that of the others; its interval and p-value come from exchanging heads at
-    random. `crosstab` has the means by map type; `sources` says where each study's row is from.
+    of its heads less that of the others; its interval and p-value allow for other examples and for
+    other heads. `crosstab` has the means by map type; `sources` says where each study's row is
+    from.
     """
 
     def measures(self) -> Sequence[Measure]:
@@ -142,14 +144,16 @@ class HeadProfile(Join):
     and heads are disabled in a fine-tuned one. Any of the studies may be left out.
 
     Method: one row for each head. The mean effect of disabling a head of a group (relation heads,
-    heads of a map type) less that of all others; interval and p-value come from exchanging heads at
-    random, and p-values are corrected for the number of groups (Holm).
+    heads of a map type) less that of all others. Interval and p-value allow for two sources of
+    error: other examples, over which the effects of heads vary together, and other heads, by
+    giving the group's name to as many heads at random. P-values are corrected for the number of
+    groups (Holm).
 
-    Limits: the intervals of groups are not corrected for their number. Heads are exchanged as if
-    they did not depend on each other.
+    Limits: the intervals of groups are not corrected for their number. Heads of one layer may have
+    like effects whatever their type is: a group that sits in few layers may differ for that reason.
     """
 
-    version: ClassVar[int] = 2  # quantities for claims are kept with the result
+    version: ClassVar[int] = 3  # contrasts of groups allow for other examples too
     result_type: ClassVar[type[Result]] = HeadProfileResult
     sources: ClassVar[tuple[str, ...]] = tuple(_COLUMNS)
 
@@ -161,7 +165,7 @@ class HeadProfile(Join):
             raise ParameterError("results", name, must, [r.provenance.study for r in results])
         identities = {study: r.identity for study, r in sorted(by_study.items())}
         heads = _joined(by_study)
-        groups = self._groups(heads)
+        groups = self._groups(heads, by_study.get(ABLATION))
         tables = {"heads": heads} if groups is None else {"heads": heads, "groups": groups}
         if "map_type" in heads:
             tables["crosstab"] = _crosstab(heads)
@@ -191,7 +195,8 @@ class HeadProfile(Join):
             if row["group"] in judged:
                 kind = str(row["group"]).replace(" heads", "").replace(" ", "_")
                 bounds = (row["contrast"], row["low"], row["high"])
-                yield f"{kind}_heads_effect", Estimate(*bounds, n=len(heads), level=self.level)
+                n = int(str(facts["examples"]))
+                yield f"{kind}_heads_effect", Estimate(*bounds, n=n, level=self.level)
         if frames and "relation_head" in heads and heads["relation_head"].any():
             new = {"effect": "difference", "effect_low": "simultaneous_low"}
             new["effect_high"] = "simultaneous_high"
@@ -199,7 +204,7 @@ class HeadProfile(Join):
             loss = extreme(rows, n=int(str(facts["examples"])), level=self.level, largest=False)
             yield "largest_loss_of_relation_heads", loss
 
-    def _groups(self, heads: pd.DataFrame) -> pd.DataFrame | None:
+    def _groups(self, heads: pd.DataFrame, ablation: Result | None) -> pd.DataFrame | None:
         """Whether relation heads, and heads of each map type, have another effect than the rest."""
         import pandas as pd
 
@@ -210,33 +215,40 @@ class HeadProfile(Join):
             kinds = heads["map_type"].to_numpy()
             groups |= {str(k): np.asarray(kinds == k) for k in np.unique(kinds)}
         groups = {name: g for name, g in groups.items() if 0 < g.sum() < len(heads)}
-        if "effect" not in heads or not groups:
+        if ablation is None or not groups:
             return None
-        effect = heads["effect"].to_numpy(dtype=float)
-        rows = [
-            [name, int(g.sum()), float(effect[g].mean()), *self._contrast(effect, g)]
-            for name, g in groups.items()
-        ]
+        effect, rows = heads["effect"].to_numpy(dtype=float), []
+        covariance, n = _covariance(ablation), int(ablation.facts["examples"])
+        for name, group in groups.items():
+            found, p = group_contrast(
+                effect,
+                group,
+                covariance,
+                n=n,
+                resamples=self.resamples,
+                level=self.level,
+                seed=self.seed,
+            )
+            bounds = [found.value, found.low, found.high, p]
+            rows.append([name, int(group.sum()), float(effect[group].mean()), *bounds])
         columns = ["group", "heads", "effect", "contrast", "low", "high", "p"]
         table = pd.DataFrame(rows, columns=columns)
         table["p_adjusted"] = holm(table["p"].to_numpy(dtype=float))
         return table
 
-    def _contrast(self, effect: Floats, group: Mask) -> tuple[float, float, float, float]:
-        """Mean effect in the group less that outside: value, low, high and two-sided p.
 
-        The null is drawn by giving the group's name to as many heads at random; the interval holds
-        the shifts that such a draw would not contradict.
-        """
-        rng, size = np.random.default_rng(self.seed), int(group.sum())
-        drawn = rng.permuted(np.tile(effect, (self.resamples, 1)), axis=1)
-        null = drawn[:, :size].mean(axis=1) - drawn[:, size:].mean(axis=1)
-        value = float(effect[group].mean() - effect[~group].mean())
-        tail = (1 - self.level) / 2
-        low, high = np.quantile(null, [tail, 1 - tail])
-        as_large = np.abs(null) >= abs(value) * (1 - 1e-9)  # equal sums may differ by rounding
-        p = float((1 + as_large.sum()) / (1 + self.resamples))
-        return value, value - high, value - low, p
+def _covariance(ablation: Result) -> Floats:
+    """How the effects of heads vary together over examples, in the order of layers and heads."""
+    if "effect_covariance" not in ablation.arrays:
+        raise DataError(
+            f"The result {ablation.identity} of {ABLATION!r} does not say how effects of heads "
+            "vary together.",
+            hint="It is of an older version: run the study again.",
+        )
+    heads = ablation.tables["heads"]
+    order = np.lexsort((heads["head"], heads["layer"]))
+    found = ablation.arrays["effect_covariance"].to_numpy().astype(float)
+    return np.asarray(found[np.ix_(order, order)])
 
 
 def _why_not(facts: Mapping[str, object], heads: pd.DataFrame) -> str:
