@@ -29,7 +29,7 @@ from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.studies.study import Context
 from bertology.studies.training.fine_tuning_starts import (
-    NAMES,
+    COMPARED_STARTS,
     FineTuningStarts,
     FineTuningStartsResult,
     _judged,
@@ -52,7 +52,7 @@ def made_up(
     parts = {}
     for seed in range(seeds):
         luck = rng.normal(0, 0.05)  # of the seed, which pairing takes out
-        for name in NAMES:
+        for name in COMPARED_STARTS:
             values = scores[name] + luck + rng.normal(0, noise, 2)
             facts = {
                 "task": task, "train_size": 9, "train_fingerprint": "x", "truncated": 0,
@@ -85,14 +85,14 @@ AS_PUBLISHED = {"pretrained": 0.84, "random": 0.5, "frozen": 0.6, "frozen-featur
 class TestResult(ResultConformance):
     @staticmethod
     def make() -> Result:
-        return made_up(dict.fromkeys(NAMES, 0.6), seeds=2)
+        return made_up(dict.fromkeys(COMPARED_STARTS, 0.6), seeds=2)
 
 
 def test_what_was_published_bears_the_claims_out() -> None:
     result = made_up(AS_PUBLISHED, task="qnli")
     assert set(outcomes(result).values()) == {Outcome.HOLDS}
     table = result.table().set_index(["start", "metric"])
-    assert list(table.index.get_level_values(0).unique()) == list(NAMES)
+    assert list(table.index.get_level_values(0).unique()) == list(COMPARED_STARTS)
     row = table.loc[("pretrained", "accuracy")]
     assert row["over_random"] == pytest.approx(0.34, abs=0.02)
     assert row["over_frozen_low"] < row["over_frozen"] < row["over_frozen_high"]
@@ -178,7 +178,7 @@ def test_planted_knowledge_is_worth_what_it_is(tmp_path: Path) -> None:
     assert isinstance(result, FineTuningStartsResult)
     runs = result.tables["runs"]
     scores = runs.pivot(index="seed", columns="start", values="accuracy")
-    assert set(scores) == set(NAMES)
+    assert set(scores) == set(COMPARED_STARTS)
     assert scores["pretrained"].min() > 0.95
     assert scores["frozen-features"].min() > 0.95
     assert scores["random"].max() < 0.75

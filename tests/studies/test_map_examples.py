@@ -157,10 +157,10 @@ def test_the_page_shows_maps_of_all_data_in_turn() -> None:
 
 
 def test_many_tokens_are_not_written_over_each_other() -> None:
-    from bertology.report.figures import LabelledMap, example_sheet
+    from bertology.report.figures import TitledMap, example_sheet
 
     few, many = ["a"] * 8, ["b"] * 80
-    maps = [LabelledMap(t[0], np.eye(len(t)), t) for t in (few, many)]
+    maps = [TitledMap(t[0], np.eye(len(t)), t) for t in (few, many)]
     figure = example_sheet({"row": maps, "other": maps[:1]}, title="t", note="n")
     shown = [labels(a) for a in figure.axes if a.images]
     assert shown == [few, [], few]

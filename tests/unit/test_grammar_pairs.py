@@ -217,7 +217,7 @@ def test_npi_is_licensed_in_good_and_not_in_bad() -> None:
             assert not licensors & set(bad), e.get("contrast")
 
 
-@pytest.mark.parametrize("name", grammar.NAMES)
+@pytest.mark.parametrize("name", grammar.CORPUS_NAMES)
 def test_splits_share_no_sentence(name: str) -> None:
     found = {}
     for split in grammar.SIZES:
@@ -227,7 +227,7 @@ def test_splits_share_no_sentence(name: str) -> None:
     assert not any(found[a] & found[b] for a, b in combinations(found, 2))
 
 
-@pytest.mark.parametrize("name", grammar.NAMES)
+@pytest.mark.parametrize("name", grammar.CORPUS_NAMES)
 def test_seed_settles_the_corpus(name: str) -> None:
     one, same, other = (grammar.corpus(name, size=30, seed=s) for s in (1, 1, 2))
     assert one.fingerprint == same.fingerprint

@@ -9,7 +9,7 @@ import pytest
 from bertology.data import load_corpus
 from bertology.data.corpus import Corpus, Example, Field
 from bertology.data.words.link_limits import LinkedSentence, LinkLimits
-from bertology.data.words.link_moves import KINDS, LinkedPieces, comparisons, pieces_of
+from bertology.data.words.link_moves import COMPARISONS, LinkedPieces, comparisons, pieces_of
 from bertology.data.words.links import Link, check_relation, links_of
 from bertology.errors import CapabilityError, UnknownNameError
 
@@ -141,7 +141,7 @@ def test_the_choice_is_a_matter_of_seed_and_sentence() -> None:
     some = [pieces(f"a b c d e f g h x{i}", (i % 3 + 1, i % 3 + 5)) for i in range(9)]
     one, again, other = (comparisons(some, draws=2, seed=s) for s in (1, 1, 2))
     assert one == again != other
-    assert all(len(moved[kind]) <= 2 for moved in one for kind in KINDS)
+    assert all(len(moved[kind]) <= 2 for moved in one for kind in COMPARISONS)
 
 
 def test_where_nothing_can_be_moved() -> None:

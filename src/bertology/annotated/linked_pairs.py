@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bertology.annotated.words import words_of
 from bertology.data.words.link_limits import LinkedSentence
-from bertology.data.words.link_moves import KINDS, LinkedPieces, comparisons, pieces_of
+from bertology.data.words.link_moves import COMPARISONS, LinkedPieces, comparisons, pieces_of
 from bertology.data.words.piece_words import words_of_first_text
 
 if TYPE_CHECKING:
@@ -43,14 +43,14 @@ def pair_weights(
     """
     from bertology.model.reducers.pair_maxima import Aim, PairMaxima
 
-    width, shape = 1 + len(KINDS), encoder.shape
+    width, shape = 1 + len(COMPARISONS), encoder.shape
     if not sentences:
         return np.zeros((0, width, shape.layers, shape.heads), np.float32)
     wanted = [[(s.pairs, i * width)] for i, s in enumerate(sentences)]
     for i, moved in enumerate(comparisons(sentences, draws=draws, seed=seed)):
         for kind, drawn in moved.items():
             for host, pairs in drawn:
-                wanted[host].append((pairs, i * width + 1 + KINDS.index(kind)))
+                wanted[host].append((pairs, i * width + 1 + COMPARISONS.index(kind)))
     maxima = PairMaxima(shape, len(sentences) * width)
     texts = [s.text for s in sentences]
     for batch in encoder.batches(texts, tokens_per_batch=batch_tokens):

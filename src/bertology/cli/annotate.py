@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_TASK",
     "AnnotateOptions",
-    "Drawn",
+    "MapDraw",
     "add_to",
     "annotate",
     "labelling_of",
@@ -99,7 +99,7 @@ def annotate(options: AnnotateOptions) -> None:
             options.to,
             options.annotator or login(),
             root=options.root,
-            drawn=Drawn(options.split, options.count, options.seed, options.turn),
+            drawn=MapDraw(options.split, options.count, options.seed, options.turn),
         )
         _say_state(labelling, options.to)
         say(f"Page: {address_of(claimed)}    Stop with Ctrl-C. The same command continues.")
@@ -116,7 +116,7 @@ def _say_state(labelling: Labelling, to: Path) -> None:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class MapDraw:
     """Which maps are drawn from the corpora, and in which order they come."""
 
     split: str = "validation"
@@ -132,7 +132,7 @@ def labelling_of(
     annotator: str,
     *,
     root: str | None = None,
-    drawn: Drawn,
+    drawn: MapDraw,
 ) -> Labelling:
     """The maps to label and the file for their labels, for `annotate` and `explore`."""
     from bertology.server.labelling import Labelling

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from bertology.cli.annotate import DEFAULT_TASK, Drawn, labelling_of, login
+from bertology.cli.annotate import DEFAULT_TASK, MapDraw, labelling_of, login
 from bertology.cli.command import Command
 from bertology.cli.console import say
 from bertology.cli.option_groups import (
@@ -82,7 +82,7 @@ def explore(options: ExploreOptions) -> None:
         labelling = None
         if options.labels is not None:
             tasks, who = options.task or [DEFAULT_TASK], options.annotator or login()
-            drawn = Drawn(count=options.count)
+            drawn = MapDraw(count=options.count)
             labelling = labelling_of(
                 encoder, tasks, options.labels, who, root=options.root, drawn=drawn
             )

@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from bertology.data import catalog
-from bertology.data.catalog import Entry
+from bertology.data.catalog import CatalogEntry
 from bertology.data.corpus import Corpus, Field
 from bertology.data.readers import READERS, Request
 from bertology.data.readers.layout import EXTENSIONS, choose
@@ -30,7 +30,7 @@ _GRAMMAR = "grammar"
 class Description:
     """An entry of the catalogue, and whether its files are on this machine."""
 
-    entry: Entry
+    entry: CatalogEntry
     folder: Path | None  # where its files are or belong; None for what is generated
     present: bool
     how_to_get: str
@@ -121,7 +121,7 @@ def data_root() -> Path:
     return cache / "bertology" / "data"
 
 
-def _entry_of(source: str) -> Entry | None:
+def _entry_of(source: str) -> CatalogEntry | None:
     """The catalogue's entry for `source`, or None when it is a path or a hub id."""
     path = Path(source)
     if path.suffix in (".yaml", ".yml") and path.is_file():
@@ -184,14 +184,14 @@ def _load_path(source: str, split: str, given: Mapping[str, object]) -> tuple[Co
     return READERS.get(reader)(found, request), str(path.resolve())
 
 
-def _generated(entry: Entry, split: str, options: Mapping[str, object]) -> Corpus:
+def _generated(entry: CatalogEntry, split: str, options: Mapping[str, object]) -> Corpus:
     if split not in entry.splits:
         raise UnknownNameError(f"split of {entry.name}", split, entry.splits)
     options = {**entry.options, **options}
     return READERS.get(entry.reader)(entry.name, Request(entry.name, split, options=options))
 
 
-def _load_entry(entry: Entry, split: str, base: Path, given: Mapping[str, object]) -> Corpus:
+def _load_entry(entry: CatalogEntry, split: str, base: Path, given: Mapping[str, object]) -> Corpus:
     names = list(entry.splits)
     if split == _DEFAULT_SPLIT and len(names) == 1:
         split = names[0]
@@ -220,14 +220,14 @@ def _load_entry(entry: Entry, split: str, base: Path, given: Mapping[str, object
     return parts[0] if len(parts) == 1 else _joined(parts, files)
 
 
-def _folder(entry: Entry, base: Path) -> Path:
+def _folder(entry: CatalogEntry, base: Path) -> Path:
     """Below the root by its full name, or (a root that is the collection itself) by its last."""
     full = base / entry.folder
     last = base / Path(entry.folder).name
     return last if entry.folder and not full.is_dir() and last.is_dir() else full
 
 
-def _files(entry: Entry, folder: Path, split: str) -> list[Path]:
+def _files(entry: CatalogEntry, folder: Path, split: str) -> list[Path]:
     files: list[Path] = []
     for pattern in entry.splits[split]:
         matching = sorted(folder.glob(pattern))
@@ -242,7 +242,7 @@ def _files(entry: Entry, folder: Path, split: str) -> list[Path]:
     return files
 
 
-def _verify(file: Path, wanted: str, entry: Entry) -> None:
+def _verify(file: Path, wanted: str, entry: CatalogEntry) -> None:
     if not file.is_file():
         raise _missing(entry, file.parent, f"{file} is not there")
     found = sha256(file.read_bytes()).hexdigest()
@@ -255,7 +255,7 @@ def _verify(file: Path, wanted: str, entry: Entry) -> None:
         )
 
 
-def _missing(entry: Entry, folder: Path, what: str) -> DataError:
+def _missing(entry: CatalogEntry, folder: Path, what: str) -> DataError:
     return DataError(
         f"The data of {entry.name!r} are not on this machine: {what}.",
         hint=f"{_how(entry, folder)}\nSource: {entry.source} (licence: {entry.licence}). Another "
@@ -263,7 +263,7 @@ def _missing(entry: Entry, folder: Path, what: str) -> DataError:
     )
 
 
-def _how(entry: Entry, folder: Path) -> str:
+def _how(entry: CatalogEntry, folder: Path) -> str:
     return entry.get.replace("{folder}", str(folder))
 
 

@@ -20,7 +20,7 @@ __all__ = [
     "MIXED",
     "NOT_RUN",
     "TERMINAL_STYLES",
-    "Look",
+    "OutcomeStyle",
     "estimate_text",
     "look_of",
     "measured",
@@ -37,7 +37,7 @@ EXPLAINED = (
 
 
 @dataclass(frozen=True)
-class Look:
+class OutcomeStyle:
     """An outcome as readers see it."""
 
     words: str
@@ -47,17 +47,17 @@ class Look:
 
 
 LOOKS = {
-    "holds": Look("holds", "✓", "#00664f", "green"),
-    "fails": Look("fails", "✗", "#a8430a", "red"),
-    "inconclusive": Look("inconclusive", "?", "#6b6b6b", "yellow"),
-    "not-applicable": Look("not judged", "–", "#6b6b6b", "dim"),
-    NOT_RUN: Look(NOT_RUN, "○", "#6b6b6b", "dim"),
+    "holds": OutcomeStyle("holds", "✓", "#00664f", "green"),
+    "fails": OutcomeStyle("fails", "✗", "#a8430a", "red"),
+    "inconclusive": OutcomeStyle("inconclusive", "?", "#6b6b6b", "yellow"),
+    "not-applicable": OutcomeStyle("not judged", "–", "#6b6b6b", "dim"),
+    NOT_RUN: OutcomeStyle(NOT_RUN, "○", "#6b6b6b", "dim"),
 }
 """By the value of the outcome; `not run` stands for no verdict at all."""
 TERMINAL_STYLES = {look.words: look.style for look in LOOKS.values()}
 
 
-def look_of(outcome: Outcome | None) -> Look:
+def look_of(outcome: Outcome | None) -> OutcomeStyle:
     """How an outcome looks; None: its study was not run."""
     return LOOKS[NOT_RUN if outcome is None else outcome.value]
 

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from bertology.model.reducers.map_measures import REACH, in_sentences
 
-__all__ = ["FACTS", "OFFSETS", "TextFacts"]
+__all__ = ["FACTS", "OFFSET_COUNT", "TextFacts"]
 
-OFFSETS = 2 * REACH + 1
+OFFSET_COUNT = 2 * REACH + 1
 _TOP = (1, 2, 4, 8)  # attention to the so many tokens that take most
 _STRIPES = 4  # columns whose way through the rows is followed
 _PLAIN = ("near", "wide", "line squares", "squares", "darkest")
@@ -24,7 +24,7 @@ _COMPARED = ("line", "line of all", "line nearby", "first column", "column")
 _ROWS = (*_PLAIN, *(f"root of {x}" for x in _ROOTED), *(f"{x} to darkest" for x in _COMPARED))
 _TINY = 1e-9
 _FAINT = 1e-4  # squares: where less is left beside the diagonals, its form is rounding
-FACTS = OFFSETS + 37
+FACTS = OFFSET_COUNT + 37
 
 
 class TextFacts:
@@ -47,7 +47,7 @@ class TextFacts:
         squares = torch.linalg.vector_norm(maps, dim=-1).square()
         by_part = self._parts[:, None] @ maps  # (B, H, 2, T)
         received = by_part.sum(-2)
-        lines = self._lines(maps)  # (OFFSETS, B, H, T), by query
+        lines = self._lines(maps)  # (OFFSET_COUNT, B, H, T), by query
         shares = lines * self._share[:, None]
         offsets = shares.sum(-1)
         most, where = received.topk(min(_TOP[-1], maps.shape[-1]), -1)
@@ -69,7 +69,7 @@ class TextFacts:
     def _lines(self, maps: Tensor) -> Tensor:
         """Attention of each query to each relative position; 0 where that lies outside."""
         size = maps.shape[-1]
-        lines = self.real.new_zeros(OFFSETS, *maps.shape[:-1])
+        lines = self.real.new_zeros(OFFSET_COUNT, *maps.shape[:-1])
         for i, k in enumerate(range(-REACH, REACH + 1)):
             if abs(k) < size:
                 lines[i, ..., max(-k, 0) : size - max(k, 0)] = maps.diagonal(k, -2, -1)
@@ -102,7 +102,7 @@ class TextFacts:
         return dict(zip(_ROWS, means, strict=True))
 
     def _line_facts(self, offsets: Tensor, rows: dict[str, Tensor]) -> list[Tensor]:
-        by_chance = (OFFSETS / self.count).clamp_max(1)
+        by_chance = (OFFSET_COUNT / self.count).clamp_max(1)
         return [
             offsets.amax(0),
             rows["root of line"],

@@ -11,16 +11,16 @@ from importlib.metadata import entry_points
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-from bertology.data.catalog.entry import Entry, read_entry
+from bertology.data.catalog.entry import CatalogEntry, read_entry
 from bertology.errors import DataError, UnknownNameError
 
-__all__ = ["Entry", "entries", "find", "get", "read_entry"]
+__all__ = ["CatalogEntry", "entries", "find", "get", "read_entry"]
 
 
 @cache
-def entries() -> dict[str, Entry]:
+def entries() -> dict[str, CatalogEntry]:
     """Every entry by its name, sorted. Our own names win over those of installed packages."""
-    found: dict[str, Entry] = {}
+    found: dict[str, CatalogEntry] = {}
     for folder in [files(__name__), *_brought()]:
         for file in sorted(folder.iterdir(), key=lambda f: f.name):
             if file.name.endswith((".yaml", ".yml")):
@@ -42,7 +42,7 @@ def _brought() -> list[Traversable]:
     return folders
 
 
-def get(name: str) -> Entry:
+def get(name: str) -> CatalogEntry:
     """The entry of that name or alias, in any case; an UnknownNameError offers the nearest."""
     wanted = name.lower()
     for entry in entries().values():
@@ -51,7 +51,7 @@ def get(name: str) -> Entry:
     raise UnknownNameError("corpus", name, entries(), hint="`bertology datasets` lists them.")
 
 
-def find(query: str = "") -> list[Entry]:
+def find(query: str = "") -> list[CatalogEntry]:
     """Entries with every word of `query` in their name, title, task, fields or citation."""
     words = query.lower().split()
     return [entry for entry in entries().values() if all(w in entry.haystack for w in words)]

@@ -14,14 +14,14 @@ from bertology.data.tasks import get_task
 from bertology.errors import DataError, UnknownNameError
 from bertology.yaml_sections import Section, parse_section
 
-__all__ = ["Entry", "read_entry"]
+__all__ = ["CatalogEntry", "read_entry"]
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogEntry:
     """A dataset: what it is, its source and licence, its folder below the data root, its reader."""
 
     name: str
@@ -48,10 +48,10 @@ class Entry:
         return " ".join(parts).lower()
 
 
-def read_entry(text: str, *, where: str) -> Entry:
+def read_entry(text: str, *, where: str) -> CatalogEntry:
     """The entry in a YAML text; a DataError says what is wrong with it, and in which line."""
     section = parse_section(text, label=where)
-    given = section.values(Entry, apart=("splits", "task", "columns", "checksums"))
+    given = section.values(CatalogEntry, apart=("splits", "task", "columns", "checksums"))
     given = {key: v.strip() if isinstance(v, str) else v for key, v in given.items()}
     name, reader = given["name"], given["reader"]
     if not _NAME.fullmatch(name):
@@ -61,7 +61,7 @@ def read_entry(text: str, *, where: str) -> Entry:
     if not given["fields"]:
         raise section.wrong("fields", "'fields' must not be empty")
     _check_below(section, "folder", given.get("folder", ""))
-    return Entry(
+    return CatalogEntry(
         **given,
         splits=_splits(section),
         task=_task(section, name),

@@ -24,7 +24,7 @@ from bertology.errors import ParameterError, UnknownNameError
 
 T = TypeVar("T")
 
-__all__ = ["NAMES", "SIZES", "SWITCHES", "corpus", "sentences", "split_of"]
+__all__ = ["CORPUS_NAMES", "SIZES", "SWITCHES", "corpus", "sentences", "split_of"]
 
 SIZES = {"train": 4000, "validation": 1000, "test": 1000}
 SWITCHES: dict[str, dict[str, bool]] = {
@@ -38,7 +38,7 @@ SWITCHES: dict[str, dict[str, bool]] = {
 }
 """The corpora by name, and the switches each one has with their defaults."""
 
-NAMES = tuple(SWITCHES)
+CORPUS_NAMES = tuple(SWITCHES)
 
 _ANNOTATED = frozenset(
     {
@@ -128,7 +128,7 @@ def corpus(
         non-entailments which that heuristic gets wrong). All are on by default.
     """
     if name not in SWITCHES:
-        raise UnknownNameError("grammar corpus", name, NAMES)
+        raise UnknownNameError("grammar corpus", name, CORPUS_NAMES)
     if split not in SIZES:
         raise UnknownNameError("split", split, SIZES)
     wanted = SIZES[split] if size is None else size

@@ -25,10 +25,10 @@ from random import Random
 from bertology.data.words.alignment import Alignment
 from bertology.data.words.link_limits import LinkedSentence
 
-__all__ = ["DIRECTIONS", "KINDS", "LinkedPieces", "Pairs", "comparisons", "pieces_of"]
+__all__ = ["COMPARISONS", "DIRECTIONS", "LinkedPieces", "Pairs", "comparisons", "pieces_of"]
 
 DIRECTIONS = ("both", "forward", "backward")
-KINDS = ("distance", "key", "query", "place")
+COMPARISONS = ("distance", "key", "query", "place")
 Pairs = tuple[tuple[int, int], ...]
 """Query and key, as positions among the pieces of a sentence, special tokens counted."""
 

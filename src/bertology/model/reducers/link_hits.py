@@ -15,7 +15,7 @@ from bertology.model.site_context import SiteContext
 
 __all__ = ["LinkHits", "LinkedWords", "MostAttended"]
 
-Words = Sequence[Sequence[int]]  # the pieces of each word
+WordPieces = Sequence[Sequence[int]]  # the pieces of each word
 WordLinks = Sequence[tuple[tuple[int, ...], tuple[int, ...]]]  # source and target words
 
 
@@ -31,7 +31,9 @@ class LinkedWords:
     absent: Tensor  # (B, W) words without a piece, and columns that only other examples have
 
     @classmethod
-    def over(cls, batch: Batch, words: Sequence[Words], links: Sequence[WordLinks]) -> LinkedWords:
+    def over(
+        cls, batch: Batch, words: Sequence[WordPieces], links: Sequence[WordLinks]
+    ) -> LinkedWords:
         """From each example's words (as pieces, padding not counted) and its links of words."""
         real = batch.real.cpu()
         size, length = real.shape

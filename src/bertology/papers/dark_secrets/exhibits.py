@@ -173,19 +173,19 @@ def examples_by_type(results: ResultsByData) -> Figure | None:
     """
     from bertology.annotated.map_types.examples import EACH, LONGEST, SHORTEST, kept_in
     from bertology.data.map_labels import MAP_TYPES
-    from bertology.report.figures import LabelledMap, example_sheet
+    from bertology.report.figures import TitledMap, example_sheet
 
     kept = {title: kept_in(result.arrays) for title, result in results.items()}
-    rows: dict[str, list[LabelledMap]] = {}
+    rows: dict[str, list[TitledMap]] = {}
     for i, name in enumerate(MAP_TYPES):
         left = {title: [k for k in maps if k.type == i] for title, maps in kept.items()}
-        row: dict[str, LabelledMap] = {}  # by head
+        row: dict[str, TitledMap] = {}  # by head
         while any(left.values()):
             for title in left:
                 left[title] = [k for k in left[title] if k.name not in row]
                 for one in left[title][:1]:
                     label = f"{one.name}, {title}"
-                    row[one.name] = LabelledMap(label, one.weights, one.tokens, one.second)
+                    row[one.name] = TitledMap(label, one.weights, one.tokens, one.second)
         if row:
             rows[name] = list(row.values())[:EACH]
     if not rows:

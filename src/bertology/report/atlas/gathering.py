@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from bertology.results.provenance import Provenance
     from bertology.results.store import Store
 
-__all__ = ["Subject", "Task", "gather", "is_task"]
+__all__ = ["Subject", "TaskModel", "gather", "is_task"]
 
 _SHORTEST = 6  # characters of a fingerprint that are taken for one
 Provenances = Sequence["Provenance"]
 
 
 @dataclass(frozen=True)
-class Task:
+class TaskModel:
     """A model that was fine-tuned from the one at hand."""
 
     title: str  # the task, as far as is known
@@ -141,7 +141,7 @@ def _left_out(same_name: Provenances, prints: set[str]) -> int:
     return sum(p.model.get("head") in heads for p in others)
 
 
-def _tasks(listed: Provenances, own: Provenances) -> list[Task]:
+def _tasks(listed: Provenances, own: Provenances) -> list[TaskModel]:
     """Models made from this one, as their folder's record says or as a study compared them."""
     made = _made_from(listed, own)
     prints = {p.model["fingerprint"] for p in made}
@@ -154,7 +154,7 @@ def _tasks(listed: Provenances, own: Provenances) -> list[Task]:
             name = min(places)
             children[name] = tuple(p for p in of_it if p.model["fingerprint"] in kept)
             titles[name] = _task_of(next(p for p in made if _place(_name(p)) in places))
-    return [Task(_apart(titles, n), n, group) for n, group in sorted(children.items())]
+    return [TaskModel(_apart(titles, n), n, group) for n, group in sorted(children.items())]
 
 
 def _place(name: str) -> str:
@@ -226,7 +226,7 @@ def is_task(title: str, wanted: str) -> bool:
     return title == wanted or title.startswith(f"{wanted} (")
 
 
-def _chosen(tasks: Sequence[Task], wanted: str, model: str) -> list[Task]:
+def _chosen(tasks: Sequence[TaskModel], wanted: str, model: str) -> list[TaskModel]:
     chosen = [t for t in tasks if is_task(t.title, wanted)]
     if not chosen:
         known = [t.title for t in tasks]

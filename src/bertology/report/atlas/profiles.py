@@ -15,7 +15,7 @@ from bertology.results.measures import Measure
 
 __all__ = ["profiles_piece"]
 
-Drawn = Sequence[tuple[Entry, Measure]]
+EntryMeasures = Sequence[tuple[Entry, Measure]]
 _WIDTH, _HEIGHT = 320, 176
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 8, 10, 32
 _LINES = 5  # on one chart; more cannot be told apart
@@ -49,7 +49,7 @@ def profiles_piece(entries: Sequence[Entry], layers: int) -> Html:
     return element("section", joined(pieces), id="layers")
 
 
-def _chart(drawn: Drawn) -> Html:
+def _chart(drawn: EntryMeasures) -> Html:
     first = drawn[0][1]
     shown = drawn[:_LINES]
     legend = [
@@ -70,7 +70,7 @@ def _chart(drawn: Drawn) -> Html:
     )
 
 
-def _svg(drawn: Drawn, title: str) -> Html:
+def _svg(drawn: EntryMeasures, title: str) -> Html:
     low, high = _range(drawn)
     layers = drawn[0][1].values.size
     pieces = [*_axes(low, high, layers, drawn[0][1].middle)]
@@ -84,7 +84,7 @@ def _svg(drawn: Drawn, title: str) -> Html:
     )
 
 
-def _range(drawn: Drawn) -> tuple[float, float]:
+def _range(drawn: EntryMeasures) -> tuple[float, float]:
     arrays = [a for _, m in drawn for a in (m.values, m.low, m.high) if a is not None]
     values = np.concatenate([np.asarray(a, dtype=float).ravel() for a in arrays])
     values = values[np.isfinite(values)]

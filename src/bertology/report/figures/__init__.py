@@ -27,7 +27,7 @@ from bertology.report.figures.grids import (
     row_grid,
     type_grid,
 )
-from bertology.report.figures.maps import LabelledMap, example_sheet, link_map, map_sheet
+from bertology.report.figures.maps import TitledMap, example_sheet, link_map, map_sheet
 
 __all__ = [
     "TYPE_COLOURS",
@@ -35,8 +35,8 @@ __all__ = [
     "Dots",
     "Draws",
     "GridPanel",
-    "LabelledMap",
     "Line",
+    "TitledMap",
     "dose_curve",
     "example_sheet",
     "head_grid",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["LabelledMap", "example_sheet", "link_map", "map_sheet"]
+__all__ = ["TitledMap", "example_sheet", "link_map", "map_sheet"]
 
 _READING = (
     "Above a map: layer.head, numbered from 0. Rows attend to columns; darker is more attention, "
@@ -90,7 +90,7 @@ def link_map(
 
 
 @dataclass(frozen=True)
-class LabelledMap:
+class TitledMap:
     """A map with its tokens: rows attend to columns."""
 
     name: str
@@ -99,7 +99,7 @@ class LabelledMap:
     second: int | None = None  # the token that begins the second sentence
 
 
-def example_sheet(rows: Mapping[str, Sequence[LabelledMap]], *, title: str, note: str) -> Figure:
+def example_sheet(rows: Mapping[str, Sequence[TitledMap]], *, title: str, note: str) -> Figure:
     """Maps side by side, a row for each name; darker is more, each map by its own largest weight.
 
     A line shows where the second sentence of a pair begins.
@@ -129,7 +129,7 @@ def example_sheet(rows: Mapping[str, Sequence[LabelledMap]], *, title: str, note
     return figure
 
 
-def _draw(axes: Axes, shown: LabelledMap, side: float) -> None:
+def _draw(axes: Axes, shown: TitledMap, side: float) -> None:
     grid, count = np.asarray(shown.weights, dtype=float), len(shown.tokens)
     if grid.shape != (count, count):
         raise ParameterError("weights", "example_sheet", f"be {count} by {count}", grid.shape)

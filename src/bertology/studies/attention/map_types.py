@@ -24,7 +24,7 @@ from bertology.bundled import bundled_fingerprint
 from bertology.data.map_labels import MAP_TYPES
 from bertology.parameters import parameter
 from bertology.report import drawings
-from bertology.report.figures import LabelledMap, example_sheet, type_bars
+from bertology.report.figures import TitledMap, example_sheet, type_bars
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, dashed
 from bertology.results.result import Provenance, Result
@@ -203,9 +203,9 @@ class MapTypesResult(Result):
         )
 
     def _draw_examples(self) -> Figure:
-        rows: dict[str, list[LabelledMap]] = {}
+        rows: dict[str, list[TitledMap]] = {}
         for one in kept_in(self.arrays):
-            shown = LabelledMap(f"head {one.name}", one.weights, one.tokens, one.second)
+            shown = TitledMap(f"head {one.name}", one.weights, one.tokens, one.second)
             rows.setdefault(MAP_TYPES[one.type], []).append(shown)
         missing = [name for name in MAP_TYPES if name not in rows]
         return example_sheet(

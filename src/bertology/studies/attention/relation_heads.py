@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.data.words.link_limits import LinkedSentence, LinkLimits
-from bertology.data.words.link_moves import DIRECTIONS, KINDS
+from bertology.data.words.link_moves import COMPARISONS, DIRECTIONS
 from bertology.data.words.links import check_relation
 from bertology.errors import DataError
 from bertology.parameters import parameter
@@ -264,7 +264,7 @@ class RelationHeads(Blocks):
                 "words": (("sentence", "end"), words),
                 "left": ("stage", [*left, len(sentences)]),
             },
-            coords={"pairs": ["linked", *KINDS], "stage": [*self.limits.stages, _FITS]},
+            coords={"pairs": ["linked", *COMPARISONS], "stage": [*self.limits.stages, _FITS]},
         )
         if sentences:
             linked = [int(i) for pair in sentences[0].pairs for i in pair]
@@ -285,7 +285,10 @@ class RelationHeads(Blocks):
                 hint="Take more sentences, a larger max_tokens, or every off (--no-every).",
             )
         possible = (~np.isnan(weights[:, 1:, 0, 0])).sum(axis=0)  # by kind
-        stages = [*seen.labels("stage"), *(f"a comparison by {k} is possible" for k in KINDS)]
+        stages = [
+            *seen.labels("stage"),
+            *(f"a comparison by {k} is possible" for k in COMPARISONS),
+        ]
         left = [*seen["left"].tolist(), *possible.tolist(), n]
         heads = self._heads(weights, weights[compared], seen["words"][compared].astype(str))
         why = f"this result is about {self.relation}"
@@ -323,10 +326,10 @@ class RelationHeads(Blocks):
                 "weight_low": low,
                 "weight_high": high,
                 "above_percentile": mean > np.percentile(mean, self.percentile),
-                **{f"excess_{kind}": of_kind[i] for i, kind in enumerate(KINDS)},
+                **{f"excess_{kind}": of_kind[i] for i, kind in enumerate(COMPARISONS)},
                 **dict(zip(_EXCESS, least, strict=True)),
                 "p_adjusted": p_adjusted,
-                "nearest": np.array(KINDS)[of_kind.argmin(axis=0)],
+                "nearest": np.array(COMPARISONS)[of_kind.argmin(axis=0)],
                 "sure": (least[1] > 0) & (p_adjusted < 1 - self.level),
             },
         )
@@ -349,7 +352,10 @@ class RelationHeads(Blocks):
             mean = rows.mean(axis=1)
             p = np.where(mean > 0, np.minimum(2 * strict.p, 1.0), 1.0)
             found.append([mean, strict.low, strict.high, p])
-        return [np.stack([of_end[i].reshape(len(KINDS), -1) for of_end in found]) for i in range(4)]
+        return [
+            np.stack([of_end[i].reshape(len(COMPARISONS), -1) for of_end in found])
+            for i in range(4)
+        ]
 
     def _evidence(self, heads: pd.DataFrame, n: int) -> dict[str, Estimate]:
         """Bounds hold for all heads and comparisons together.

@@ -29,7 +29,7 @@ TITLES = {
     "frozen": "pre-trained, not fine-tuned",
     "frozen-features": "trained head on frozen features (ours)",
 }
-NAMES = tuple(TITLES)
+COMPARED_STARTS = tuple(TITLES)
 # Pairs of starts by quantity; chosen before looking, so each has an interval of its own.
 _CONTRASTS = {
     "fine_tuned_over_frozen": ("pretrained", "frozen"),
@@ -117,7 +117,7 @@ class FineTuningStarts(Trials):
     result_type: ClassVar[type[Result]] = FineTuningStartsResult
     column: ClassVar[str] = "start"
 
-    starts: tuple[str, ...] = parameter(NAMES, "Starts to compare.")
+    starts: tuple[str, ...] = parameter(COMPARED_STARTS, "Starts to compare.")
     epochs: int = parameter(3, "Passes over the training data.", minimum=1)
     batch_size: int = parameter(32, "Examples in one update.", minimum=1)
     learning_rate: float | None = parameter(
@@ -133,9 +133,9 @@ class FineTuningStarts(Trials):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        odd = [name for name in self.starts if name not in NAMES]
+        odd = [name for name in self.starts if name not in COMPARED_STARTS]
         if odd or not self.starts or len(set(self.starts)) < len(self.starts):
-            must = f"be some of {', '.join(NAMES)}, none twice"
+            must = f"be some of {', '.join(COMPARED_STARTS)}, none twice"
             raise ParameterError("starts", "FineTuningStarts", must, list(self.starts))
 
     @property
@@ -146,7 +146,7 @@ class FineTuningStarts(Trials):
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
         """There must be other data to learn from, and they must pose the same task."""
         from bertology.train.encoded import task_of
-        from bertology.train.starts import STARTS, begin
+        from bertology.train.starts import COMPARED_STARTS, begin
         from bertology.train.tuning import check_apart
 
         assert corpus is not None
@@ -156,7 +156,7 @@ class FineTuningStarts(Trials):
             must = f"pose the task of the corpus ({task.name!r})"
             raise ParameterError("train", "FineTuningStarts", must, posed.name)
         check_apart(train, corpus)
-        begin(encoder, task, STARTS["pretrained"], seed=0)
+        begin(encoder, task, COMPARED_STARTS["pretrained"], seed=0)
 
     def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
         """The training data: another file under the same name is another study."""

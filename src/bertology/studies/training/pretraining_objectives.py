@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
     from bertology.train.pretrain.config import Pretraining
 
-__all__ = ["OBJECTIVES", "PretrainingObjectives", "PretrainingObjectivesResult"]
+__all__ = ["COMPARED_OBJECTIVES", "PretrainingObjectives", "PretrainingObjectivesResult"]
 
 REFERENCE = "mlm-nsp"
-OBJECTIVES = (
+COMPARED_OBJECTIVES = (
     REFERENCE,
     "static",
     "same-rows",
@@ -95,13 +95,13 @@ class PretrainingObjectives(PretrainingTrials):
     column: ClassVar[str] = "objective"
     reference: ClassVar[str] = REFERENCE
 
-    objectives: tuple[str, ...] = parameter(OBJECTIVES, "Objectives to compare.")
+    objectives: tuple[str, ...] = parameter(COMPARED_OBJECTIVES, "Objectives to compare.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in self.objectives:
-            if name not in OBJECTIVES:
-                raise UnknownNameError("objective", name, OBJECTIVES)
+            if name not in COMPARED_OBJECTIVES:
+                raise UnknownNameError("objective", name, COMPARED_OBJECTIVES)
         if REFERENCE not in self.objectives or len(set(self.objectives)) < len(self.objectives):
             must = f"hold {REFERENCE}, to which the others are compared, and none twice"
             raise ParameterError("objectives", "PretrainingObjectives", must, list(self.objectives))
@@ -115,7 +115,7 @@ class PretrainingObjectives(PretrainingTrials):
         asked = {quantity.rpartition("_")[0] for quantity in quantities}
         pairs = [pair for quantity, pair in _CONTRASTS.items() if quantity in asked]
         used = {REFERENCE, *(name for pair in pairs for name in pair)}
-        return {"objectives": tuple(name for name in OBJECTIVES if name in used)}
+        return {"objectives": tuple(name for name in COMPARED_OBJECTIVES if name in used)}
 
     @property
     def variants(self) -> Sequence[str]:
