@@ -78,7 +78,7 @@ def needs_of(study: Any) -> str:
     parts += [f"capability `{c}`" for c in sorted(needs.capabilities)]
     parts += [f"corpus field `{f}`" for f in sorted(needs.fields)]
     if needs.task:
-        parts.append("a corpus that poses a task")
+        parts.append("a corpus with a task")
     return ", ".join(parts)
 
 

@@ -210,7 +210,7 @@ def test_an_unknown_step_lists_those_there_are(bundled: Path, tag: str) -> None:
 
 def test_a_model_without_steps(run: Path) -> None:
     folder = save(network(4), run / "other")
-    with pytest.raises(ModelError, match="came without earlier steps"):
+    with pytest.raises(ModelError, match="has no earlier steps"):
         bt.load(f"{folder}@3")
 
 

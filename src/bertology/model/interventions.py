@@ -1,7 +1,7 @@
-"""What can be changed in a model for the time of one run; any set of these composes.
+"""What can be changed in a model during one run; several changes can be used together.
 
-Each is a frozen dataclass that names its sites and maps a value to a new one. It never changes a
-tensor in place, so a traced graph stays differentiable and the model stays as it was. `examples`
+Each is a frozen dataclass that names its sites and computes a new value from the old one. It never
+changes a tensor in place, so gradients still flow and the model itself stays as it was. `examples`
 limits an intervention to some examples of the batch (their positions in it).
 """
 
@@ -87,7 +87,7 @@ class WeightEdit(ABC):
 
 
 def check_heads(heads: Heads, encoder: Encoder, stack: str | None) -> dict[int, list[int]]:
-    """Heads by layer; refuses what the model does not have."""
+    """The heads by layer; an error for a head that the model does not have."""
     shape = encoder.shapes[encoder.stack_name(stack)]
     by_layer: dict[int, list[int]] = {}
     if not isinstance(heads, Sequence) or isinstance(heads, str):
@@ -154,7 +154,7 @@ class UniformAttention(Intervention):
 
 @dataclass(frozen=True, eq=False)
 class ZeroHead(Intervention):
-    """Heads give nothing."""
+    """The outputs of heads are zero."""
 
     heads: Heads
 
@@ -169,8 +169,8 @@ class ZeroHead(Intervention):
 
 @dataclass(frozen=True, eq=False)
 class MeanHead(Intervention):
-    """Heads give their mean output: over a corpus (`means` from `Encoder.head_means`), or, when
-    no means are given, over the real tokens of the batch."""
+    """The outputs of heads are replaced by their mean: over a corpus (`means` from
+    `Encoder.head_means`), or over the real tokens of the batch where no means are given."""
 
     heads: Heads
     means: Tensor | None = None  # (layers, heads, D)
@@ -195,8 +195,8 @@ class GateHead(Intervention):
     """Scale heads by ξ, differentiably: ξ = 1 leaves a head alone, ξ = 0 disables it.
 
     `xi` is (layers, heads), or (examples, layers, heads) for a gate per example. `toward` says
-    what a closed gate lets through: nothing, the head's output under uniform attention, or its
-    mean output (`means`, as for MeanHead).
+    what the head gives at ξ = 0: zero, its output under uniform attention, or its mean output
+    (`means`, as for MeanHead).
     """
 
     xi: Tensor
@@ -257,7 +257,7 @@ class GateMLP(Intervention):
 
 @dataclass(frozen=True, eq=False)
 class SkipLayer(Intervention):
-    """Layers hand on what they were given."""
+    """The output of these layers is their input."""
 
     layers: Sequence[int]
 
@@ -273,8 +273,8 @@ class SkipLayer(Intervention):
 class KnockOutEdges(Intervention):
     """Forbid attention along edges (query position, key position), in some heads or in all.
 
-    Positions count from 0. What is left of the attention is renormalised; a query with no key
-    left attends to nothing. Uniform attention, which replaces the weights, wins over this.
+    Positions count from 0. The remaining attention is renormalised; a query with no key left
+    attends to nothing. Where a head has uniform attention as well, this has no effect.
     """
 
     edges: Sequence[tuple[int, int]]
@@ -311,7 +311,7 @@ def _check_dimensions(dimensions: Sequence[int], width: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class SetDimensions(Intervention):
-    """Hold dimensions of the residual stream at a value, after some layers or all of them."""
+    """Set dimensions of the residual stream to a value, after some layers or all of them."""
 
     dimensions: Sequence[int]
     value: float | Tensor = 0.0
@@ -336,14 +336,14 @@ class SetDimensions(Intervention):
 
 @dataclass(frozen=True, eq=False)
 class ZeroDimensions(SetDimensions):
-    """Silence dimensions of the residual stream."""
+    """Set dimensions of the residual stream to zero."""
 
     value: float | Tensor = field(default=0.0, init=False)
 
 
 @dataclass(frozen=True, eq=False)
 class Patch(Intervention):
-    """Put values of another run in place of this run's, at any site, at some positions or all."""
+    """Replace values of this run by those of another run, at any site, at some positions or all."""
 
     site: str
     value: Tensor
@@ -353,7 +353,8 @@ class Patch(Intervention):
         found = parse_sites(self.site, encoder.shapes, encoder.stack_name(self.stack))
         if found[0].kind is Kind.CONTRIBUTION:
             raise BertologyError(
-                "Contributions are read, not patched.", hint="Patch the head's 'output' instead."
+                "A 'contribution' can be recorded but not patched.",
+                hint="Patch the head's 'output' instead.",
             )
         return found
 
@@ -389,7 +390,7 @@ class Patch(Intervention):
 
 @dataclass(frozen=True, eq=False)
 class ReplaceWeights(WeightEdit):
-    """Use other tensors for some parameters; weights tied to them follow."""
+    """Use other tensors for some parameters; weights that are tied to them change as well."""
 
     tensors: Mapping[str, Tensor]
 

@@ -1,9 +1,9 @@
-"""Dimensions of the residual stream that stand out, after BERT Busters (Kovaleva et al. 2021).
+"""Outlier dimensions of the residual stream, as in BERT Busters (Kovaleva et al. 2021).
 
-A dimension can stand out in two ways, and the same few dimensions often do in both: the weight or
-the bias of a layer's output LayerNorm is far from those of the other dimensions (a property of the
-model alone), or its activations are large (a property of the model on some text). To switch
-dimensions off, run with `ZeroDimensions`.
+A dimension can be an outlier in two ways, and often the same few dimensions are outliers in both:
+the weight or the bias of a layer's output LayerNorm is far from those of the other dimensions (this
+needs no text), or its activations are large (this is measured on text). To set dimensions to zero,
+run with `ZeroDimensions`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class LargeDimensions:
     magnitudes: NDArray[np.float64]
     """(layers, hidden) mean |activation| over tokens."""
     large: NDArray[np.bool_]
-    """(layers, hidden) where that lies more than `SIGMA` σ above the mean of the layer."""
+    """(layers, hidden) true where that lies more than `SIGMA` σ above the mean of the layer."""
 
     @property
     def mean(self) -> NDArray[np.float64]:
@@ -65,7 +65,7 @@ class LargeDimensions:
 
 
 def large_dimensions(encoder: Encoder, batches: Iterable[Batch]) -> LargeDimensions:
-    """Run the model, and see which dimensions of the residual stream are large in each layer."""
+    """Run the model and find the dimensions of the residual stream that are large, by layer."""
     magnitude = MeanMagnitude(encoder.shape)
     for batch in batches:
         encoder.run(batch, reduce={_RESIDUAL: magnitude})
@@ -74,7 +74,7 @@ def large_dimensions(encoder: Encoder, batches: Iterable[Batch]) -> LargeDimensi
 
 
 def norm_outliers(encoder: Encoder) -> NDArray[np.bool_] | None:
-    """(layers, hidden) where the output LayerNorm has a weight or a bias that stands out.
+    """(layers, hidden) true where the output LayerNorm has an outlying weight or bias.
 
     More than `SIGMA` σ above or below the mean of all dimensions of that layer, the rule of
     Kovaleva et al. (2021). None for families without such a LayerNorm.

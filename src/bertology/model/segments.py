@@ -1,4 +1,4 @@
-"""Which sentence of a pair each token belongs to, whatever the family marks it with."""
+"""Which sentence of a pair each token belongs to, in every model family."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ __all__ = ["segments_of"]
 def segments_of(batch: Batch) -> Tensor:
     """(B, T): 0 and 1 in the sentences of a pair, all 0 for a single one, -1 for padding.
 
-    By the segment ids where the tokenizer gives any, else by the first separator that does not
-    end the row (RoBERTa and its kin know no segments). What ends a row belongs to what it ends.
+    From the segment ids where the tokenizer gives any; otherwise (as for RoBERTa) the second
+    sentence begins after the first separator inside the row. A separator belongs to the sentence
+    that it ends.
     """
     ids, real = batch.inputs["input_ids"].flatten(0, -2), batch.real
     types = batch.inputs.get("token_type_ids")

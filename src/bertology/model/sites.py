@@ -2,14 +2,14 @@
 
     embeddings                                what enters layer 0
     layer.L.residual                          the residual stream after layer L
-    layer.L.attention                         attention's output, before it joins the residual
-    layer.L.mlp                               the MLP's output, before it joins the residual
+    layer.L.attention                         attention's output, before it is added to the residual
+    layer.L.mlp                               the MLP's output, before it is added to the residual
     layer.L.mlp.activation                    the MLP's hidden activations
     layer.L.head.H.query | key | value        (after rotary positions where a family has them)
     layer.L.head.H.scores                     before mask and softmax
     layer.L.head.H.pattern                    attention weights, after softmax
     layer.L.head.H.output                     weights × values, before the output projection
-    layer.L.head.H.contribution               that, through the head's slice of the projection
+    layer.L.head.H.contribution               the output after the head's slice of the projection
 
 `*` stands for all layers or heads; `1,4,7` and `2-5` choose some. Encoder-decoder models have
 three stacks; `decoder.` and `cross.` before a name choose the other two. Indices start at 0.
@@ -73,8 +73,8 @@ class Sites:
     kind: Kind
     layers: tuple[int, ...] = ()
     heads: tuple[int, ...] = ()
-    one_layer: bool = False  # the name gave a single layer, not a choice
-    one_head: bool = False
+    one_layer: bool = False  # the name gave one index, so the trace has no axis of layers
+    one_head: bool = False  # the same for heads
 
 
 def select(text: str, size: int, *, what: str) -> tuple[int, ...]:
@@ -97,7 +97,7 @@ def select(text: str, size: int, *, what: str) -> tuple[int, ...]:
 
 
 def parse_sites(names: str | Iterable[str], shapes: dict[str, Shape], main: str) -> list[Sites]:
-    """Parse site names against the stacks a model has; errors say what would be right."""
+    """Parse site names against the stacks a model has; an error lists the names that exist."""
     return [_parse(n, shapes, main) for n in ([names] if isinstance(names, str) else names)]
 
 

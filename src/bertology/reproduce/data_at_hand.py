@@ -53,18 +53,18 @@ def find_task(name: str, *, root: str | None = None) -> Data | MissingData:
 
 def _split_of(data: Data, split: str) -> str | MissingData:
     try:
-        _check_poses_task(data, split)
+        _check_has_task(data, split)
     except DataError as error:
         sample = _SAMPLES[split]
         try:
-            _check_poses_task(data, sample)
+            _check_has_task(data, sample)
         except (DataError, UnknownNameError):
             return MissingData(data.name, error.problem)
         return sample
     return split
 
 
-def _check_poses_task(data: Data, split: str) -> None:
+def _check_has_task(data: Data, split: str) -> None:
     corpus = load_corpus(data.name, split=split, root=data.root, limit=_PROBE)
     if corpus.task is None or corpus.task.kind not in ("classification", "regression"):
         raise CapabilityError(

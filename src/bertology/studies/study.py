@@ -37,7 +37,7 @@ class Needs:
     capabilities: frozenset[str] = frozenset()  # names of model.families.Capability
     fields: frozenset[str] = frozenset()  # names of data.corpus.Field
     head: str = "base"  # the model head: base, mlm, pretraining, classification, …
-    task: bool = False  # whether the corpus must pose a task
+    task: bool = False  # whether the corpus must have a task
 
 
 MAPS_OF_TEXTS = Needs(capabilities=frozenset({"patterns"}), fields=frozenset({"text"}))

@@ -1,6 +1,6 @@
-"""From a name to where a model lies: bundled, a folder, a hub id, or an earlier training step.
+"""Where the model of a given name is: bundled, in a folder, on the hub, or a training step.
 
-`NAME@STEP` is a step of a bundled model or of a folder. Steps lie in one of two places:
+`NAME@STEP` is a step of a bundled model or of a folder. Steps are in one of two places:
 
     FOLDER/steps/step-00001000.safetensors    compressed, beside the model (`model/steps.py`)
     RUN/checkpoints/step-00001000/            whole folders, as pre-training writes them; the
@@ -30,7 +30,7 @@ __all__ = [
     "steps_in",
 ]
 
-DEFAULT_MODEL = "bertology-mini"  # what is meant when no model is named; it is bundled
+DEFAULT_MODEL = "bertology-mini"  # the model when none is named; it is bundled
 
 STEPS = "steps"  # the folder of compressed steps beside a model
 _RUN_STEPS = "checkpoints"  # the folder of whole steps in a pre-training run
@@ -43,8 +43,8 @@ class Location:
 
     source: str  # a folder, or a hub id
     revision: str | None = None  # of a hub id
-    weights: Path | None = None  # a compressed step, which stands in for the folder's weights
-    home: str | None = None  # the model a whole step belongs to, where there is one
+    weights: Path | None = None  # a compressed step, used instead of the folder's weights
+    home: str | None = None  # the folder of the finished model that a whole step belongs to
 
 
 def bundled_models() -> dict[str, Path]:
@@ -53,7 +53,7 @@ def bundled_models() -> dict[str, Path]:
 
 
 def step_name(step: int) -> str:
-    """What the file or folder of a step is called, without a suffix; sorts by the step."""
+    """The name of a step's file or folder, without a suffix; sorted by name is sorted by step."""
     return f"step-{step:08d}"
 
 
@@ -61,7 +61,7 @@ def steps(name: str = DEFAULT_MODEL) -> list[int]:
     """The training steps of a bundled model or a folder; `load(f"{name}@{step}")` loads one."""
     folder = _folder_of(name)
     if folder is None:
-        _hub_id(name)  # complains of what looks like a folder or a misspelt bundled model
+        _hub_id(name)  # an error for what looks like a folder or a misspelt bundled model
         raise ModelError(
             f"The steps of {name!r} are not known: it is neither bundled nor a folder here.",
             hint="For a model on the hub, name a revision: 'owner/model@revision'.",
@@ -70,9 +70,9 @@ def steps(name: str = DEFAULT_MODEL) -> list[int]:
 
 
 def steps_in(folder: Path) -> dict[int, Path]:
-    """Each step that a model's folder or a run's folder has, and the file or folder it lies in."""
+    """The steps in a model's folder or a run's folder, each with its file or folder."""
     runs = [folder / _RUN_STEPS]
-    if folder.absolute().name == "model":  # as a run lays them out; no other folder's neighbours
+    if folder.absolute().name == "model":  # RUN/model and RUN/checkpoints are side by side
         runs.append(folder.absolute().parent / _RUN_STEPS)
     whole = [p.parent for run in runs for p in run.glob("step-*/config.json")]
     compressed = (folder / STEPS).glob("step-*.safetensors")
@@ -84,7 +84,7 @@ def steps_in(folder: Path) -> dict[int, Path]:
 
 
 def locate(name: str) -> Location:
-    """Where a model lies; what is neither bundled nor a folder must be a hub id."""
+    """Where a model is; a name that is neither bundled nor a folder must be a hub id."""
     folder = _folder_of(name)
     if folder is not None:
         return Location(_checked(folder))
@@ -99,7 +99,7 @@ def locate(name: str) -> Location:
         listed = ", ".join(map(str, found))
         raise ModelError(
             f"{base!r} has no training step {tag!r}.",
-            hint=f"Its steps: {listed}." if found else "It came without earlier steps.",
+            hint=f"Its steps: {listed}." if found else "It has no earlier steps.",
         )
     path = found[int(tag)]
     if path.is_dir():
@@ -108,7 +108,7 @@ def locate(name: str) -> Location:
 
 
 def _home_of(folder: Path) -> str | None:
-    """The model in a model's folder or a run's; a run that is under way has none yet."""
+    """The model in a model's folder or a run's folder; None while the run is not finished."""
     homes = [p for p in (folder, folder / "model") if (p / "config.json").is_file()]
     return str(homes[0]) if homes else None
 
@@ -123,7 +123,7 @@ def _looks_like_path(name: str) -> bool:
 
 
 def _hub_id(name: str) -> str:
-    """The name, unless it can only be meant as a file, a folder or a bundled model."""
+    """The name as a hub id; an error where it looks like a file, a folder or a bundled model."""
     path = Path(name).expanduser()
     if path.is_file():
         raise ModelError(

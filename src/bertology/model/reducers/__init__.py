@@ -1,1 +1,1 @@
-"""What is kept of a pass: small numbers instead of whole maps."""
+"""What is kept of a forward pass: a few numbers instead of whole attention maps."""

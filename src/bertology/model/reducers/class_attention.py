@@ -1,6 +1,7 @@
-"""Attention to classes of tokens: what each receives, what chance would give it, what [CLS] sees.
+"""Attention to classes of tokens: what each receives, what is expected by chance, [CLS]'s own.
 
-The classes come as boolean masks over the batch's tokens; who is a noun is not decided here.
+The classes are given as boolean masks over the batch's tokens; which token is a noun is decided
+elsewhere.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Groups:
-    """Masks of classes over a padded batch, and the tokens that stand for chance.
+    """Masks of classes over a padded batch, and what is needed to compute expected scores.
 
-    `masks` (B, C, T); `places` (B, T): tokens with the same number are alike in position, and
-    may stand for each other; `words` (B, T): tokens that are neither special nor punctuation.
+    `masks` (B, C, T); `places` (B, T): tokens with the same number have similar positions, and
+    random draws exchange them; `words` (B, T): tokens that are neither special nor punctuation.
     """
 
     masks: Tensor
@@ -64,11 +65,11 @@ class Groups:
 class ClassAttention:
     """What each class receives in one batch, by layer and head.
 
-    A token receives the sum of the attention from all tokens over the number of tokens. A
-    class's `score` is its token that receives most; its `expected` score is that of as many
-    tokens drawn at random where its tokens stand; its `share` is what all its tokens receive.
-    `words` names the classes whose expectation is over words, `signs` those over words and
-    punctuation; the other classes have none.
+    A token receives the attention from all tokens, divided by the number of tokens. The `score`
+    of a class is what its strongest token receives; its `expected` score is the same for as many
+    tokens drawn at random from similar positions; its `share` is what all its tokens receive
+    together. `words` are the classes whose random tokens are words, `signs` those whose random
+    tokens are words or punctuation; other classes have no expected score.
     """
 
     def __init__(self, groups: Groups, *, words: Sequence[int], signs: Sequence[int]) -> None:
@@ -101,7 +102,7 @@ class ClassAttention:
 
 
 class FirstTokenAttention:
-    """What the first token ([CLS]) attends to in one batch: each class's largest weight and sum."""
+    """The first token's ([CLS]) attention to each class in one batch: largest weight and sum."""
 
     def __init__(self, masks: Tensor, first: Tensor) -> None:
         self._masks, self._first = masks, first  # (B, C, T), and (B, T) True at the first token
@@ -147,11 +148,11 @@ def _largest(received: Tensor, masks: Tensor) -> Tensor:
 
 
 def expected_maximum(values: Tensor, places: Tensor, masks: Tensor) -> Tensor:
-    """The mean over all equally likely draws of the largest value drawn: (B, K, H), exactly.
+    """The exact expected value of the largest value in a random draw: (B, K, H).
 
     A draw takes, from the tokens of each place (`places` (B, S), -1 for none), as many as the
-    mask (B, K, S) has there. The largest is at most v if all tokens drawn are, so the
-    probability is a product over places of ratios of binomial coefficients.
+    mask (B, K, S) has there. The largest is at most v if all drawn values are; the probability
+    of that is a product over places of ratios of binomial coefficients.
     """
     kinds = int(places.max()) + 1
     blank = torch.full((*masks.shape[:2], values.shape[1]), torch.nan, dtype=torch.float64)

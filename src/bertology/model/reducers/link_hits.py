@@ -1,4 +1,4 @@
-"""Whether the word that a head attends to most, from one word, is the word it is linked with."""
+"""How often a head's most attended word, seen from a word, is the word it is linked with."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ WordLinks = Sequence[tuple[tuple[int, ...], tuple[int, ...]]]  # source and targ
 
 @dataclass(frozen=True)
 class LinkedWords:
-    """The links of a padded batch. W counts words first, then special tokens, one column each."""
+    """The links of a padded batch. W: one column for each word, then one for each special token."""
 
     queries: Tensor  # (B, K, T) weights of a link's source pieces; 0 for links that are not there
     members: Tensor  # (B, T, W) which piece belongs to which word
     sources: Tensor  # (B, K, W)
     targets: Tensor  # (B, K, W)
     special: Tensor  # (B, W)
-    absent: Tensor  # (B, W) words without a piece, and columns that only other examples have
+    absent: Tensor  # (B, W) words without a piece, and columns that this example does not use
 
     @classmethod
     def over(
@@ -72,12 +72,12 @@ class LinkHits:
 
 
 class MostAttended:
-    """In one batch, by layer and head: is the most attended word the one at the link's other end?
+    """In one batch, by layer and head: is the most attended word the target of the link?
 
     Attention to a word is the sum over its pieces, attention from a word the mean over them
-    (Clark et al. 2019). A source is no candidate for its own target. Once only words are
-    candidates, once the special tokens are as well. `from_elsewhere` is how often the same
-    target is found from the other words of the example: a head that always looks there does not
+    (Clark et al. 2019). The source itself does not count. `among_words` compares words only,
+    `among_all` special tokens as well. `from_elsewhere` is how often the same target is the most
+    attended word of the other words of the example: a head that always looks there does not
     follow a link.
     """
 

@@ -1,4 +1,4 @@
-"""How far two models of one build look elsewhere, head by head, on the same texts."""
+"""How far the attention maps of two models of the same shape differ, head by head."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _HELD = 2**26  # weights of one model's maps held at a time: 256 MiB
 
 @dataclass
 class MapChanges:
-    """What became of the maps; each is (examples, layers, heads)."""
+    """How far the maps differ; each is (examples, layers, heads)."""
 
     cosine_distance: Tensor
     """1 - cosine of the flattened maps of the two models."""
     divergence: Tensor
     """Jensen-Shannon divergence in nats, the mean over queries."""
     distance_to_neighbour: Tensor
-    """The cosine distance to the other model's next head of the layer; the last one's next is
-    the first. Heads of models that have nothing in common are as far from their own number."""
+    """The cosine distance to another head of the other model: the next one of the layer (after
+    the last comes the first). In unrelated models it is as large as `cosine_distance`."""
 
 
 def compare_maps(
@@ -43,7 +43,7 @@ def compare_maps(
     tokens_per_batch: int = 4096,
     done: Callable[[int], None] = lambda examples: None,
 ) -> MapChanges:
-    """Run both models batch by batch; of the maps only the numbers of each head are kept."""
+    """Run both models batch by batch; only three numbers per head are kept, not the maps."""
     shape = encoder.shape
     found = torch.zeros(3, len(texts), shape.layers, shape.heads)
     weights = shape.layers * shape.heads
@@ -80,7 +80,7 @@ class _Kept:
 
 
 class _Compared:
-    """The other model's maps against those, as (3, B, H) numbers by layer."""
+    """The other model's maps compared with those: (3, B, H) numbers by layer."""
 
     def __init__(self, before: dict[int, Tensor]) -> None:
         self._before = before

@@ -1,4 +1,4 @@
-"""What can be said of an attention map in plain numbers: how spread, diagonal, striped, blocky.
+"""Numbers that describe an attention map: how spread, diagonal, striped or blocky it is.
 
 Maps are (B, H, T, T), rows attending to columns. Padding may lie on either side; nothing attends
 to it, and its own rows change no number. Every measure is a mean over real queries.
@@ -16,7 +16,7 @@ MAP_MEASURES = (
     "near",  # attention to the token itself and its two neighbours
     "offset",  # attention to the one relative position that takes most, -REACH … REACH
     "stripes",  # attention to the two tokens that take most
-    "evenness",  # how evenly tokens draw their attention from all queries, 1 for full stripes
+    "evenness",  # how evenly a token's attention comes from all queries, 1 for full stripes
     "blockness",  # attention within the own sentence of a pair, above what even attention gives
     "distance",  # mean distance in tokens
 )
@@ -71,7 +71,7 @@ def own_segment(segments: Tensor) -> Tensor:
     """(B, T, T): whether two tokens lie in the same sentence of a pair.
 
     `segments` is (B, T): 0 and 1 in the sentences of a pair, -1 for padding. Single sentences
-    (all 0) have no own segment as opposed to another: all false.
+    (all 0) have no second segment to compare with: all false.
     """
     paired = (segments == 1).any(-1)
     same = segments[:, :, None] == segments[:, None, :]
@@ -95,10 +95,11 @@ def offset_masses(maps: Tensor, share: Tensor) -> Tensor:
 
 
 def _evenness(received: Tensor, spread: Tensor) -> Tensor:
-    """The effective share of queries that a column draws from, mean over the attention given.
+    """The effective share of queries that attend to a column, mean weighted by its attention.
 
-    A column that receives r draws from exp(entropy of its sources) queries. With L equal queries
-    that entropy is log L + log r + spread / r, so no second logarithm of the map is needed.
+    The effective number of queries of a column that receives r is exp(entropy over queries). With
+    L equal queries that entropy is log L + log r + spread / r, so no second logarithm of the map
+    is needed.
     """
     some = received.clamp_min(_TINY)
     effective = (some.log() + spread / some).clamp_max(0).exp()

@@ -1,4 +1,4 @@
-"""Mean attention maps of texts of different lengths, on one grid of relative positions."""
+"""Mean attention maps over texts of different lengths, on a grid of relative positions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class RelativeMaps:
 
     Every example is laid over `size` × `size` cells: a query's row counts in the cells that its
     token covers, and a key's weight is shared among the cells that its token covers. So each row
-    of a mean map is a distribution again, and every example weighs the same. Give it all heads of
+    of a mean map still sums to 1, and every example has the same weight. Give it all heads of
     every layer it is asked about; layers it never sees are NaN.
     """
 

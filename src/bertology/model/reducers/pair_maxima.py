@@ -19,7 +19,7 @@ __all__ = ["Aim", "PairMaxima"]
 
 @dataclass(frozen=True)
 class Aim:
-    """Pairs of one row of a batch whose maximum counts towards one cell.
+    """Pairs of tokens in one row of a batch; their largest weight is added to one cell.
 
     Positions are (query, key) among the row's real tokens.
     """
@@ -30,9 +30,9 @@ class Aim:
 
 
 class PairMaxima:
-    """Means over maxima: of each aim the largest weight, of each cell the mean over its aims.
+    """Means of maxima: the largest weight of each aim, then for each cell the mean over its aims.
 
-    Set `aims` before every run; the sums of all runs are kept, one number per cell and head.
+    Call `aim` before every run; the sums of all runs are kept, one number per cell and head.
     Give it all heads of every layer.
     """
 
@@ -42,7 +42,7 @@ class PairMaxima:
         self._rows = self._queries = self._keys = self._set = self._cell = torch.zeros(0).long()
 
     def aim(self, aims: Sequence[Aim]) -> None:
-        """What the next run is to look at."""
+        """Say which pairs are read in the next run."""
         flat = [
             (aim.row, query, key, at) for at, aim in enumerate(aims) for query, key in aim.pairs
         ]
@@ -73,6 +73,6 @@ class PairMaxima:
         self._sum[:, at.layer].index_add_(0, self._cell, maxima.double().cpu())
 
     def means(self) -> NDArray[np.float32]:
-        """(cells, layers, heads); NaN for cells that nothing was aimed at."""
+        """(cells, layers, heads); NaN for cells without any aim."""
         mean: NDArray[np.float32] = (self._sum / self._count[:, None, None]).float().numpy()
         return mean

@@ -1,4 +1,4 @@
-"""Streaming reducers: what is kept of values that pass, so that memory does not grow."""
+"""Streaming reducers: sums over batches, so that memory does not grow with the corpus."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class AttentionStatistics:
 
     Per head: attention to the previous, same and next token, to the first and last token
     ([CLS] and the final [SEP] in BERT), the entropy of its distributions (nats) and its mean
-    distance (tokens). Every example weighs the same, whatever its length. Give it all heads of
+    distance (tokens). Every example has the same weight, short or long. Give it all heads of
     every layer it is asked about; layers it never sees are NaN.
     """
 

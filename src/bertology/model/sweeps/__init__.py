@@ -1,1 +1,1 @@
-"""Many variants of one model over the same texts, without repeated work."""
+"""Many variants of one model on the same texts, without computing anything twice."""

@@ -1,8 +1,8 @@
-"""What disabling each head would do to the loss, to first order, from one backward pass.
+"""First-order estimates of what disabling each head does to the loss, from one backward pass.
 
-A gate ξ per example and head runs from 1 (intact) to 0 (disabled). The derivative of an example's
+A gate ξ per example and head goes from 1 (intact) to 0 (disabled). The derivative of an example's
 loss at ξ = 1 predicts the change of that loss when the head is disabled: -dL/dξ. Because there is
-a gate for every example, the estimates come with their spread over examples.
+a gate for every example, the spread of the estimates over examples is known as well.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""BERT's layer, taken apart: the same arithmetic as transformers', in the pieces a sweep needs.
+"""BERT's layer in the separate steps that a sweep needs; the same arithmetic as in transformers.
 
-For layers that add, then normalise (BERT, RoBERTa, ELECTRA, DistilBERT, ALBERT …). Weights are
-used as they lie in the model, except that queries, keys and values are computed in one product.
+For layers that add, then normalise (BERT, RoBERTa, ELECTRA, DistilBERT, ALBERT …). The model's own
+weights are used; queries, keys and values are computed in one product.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from torch.nn import functional as F
 
 __all__ = ["Disable", "PostNormLayer", "disabled_output"]
 
-# Tokens that go through a layer together: on a CPU they stay in its caches, on a GPU the widest
-# intermediate (four times the model's width) stays below a few GB.
+# Tokens that go through a layer together: few enough for the caches of a CPU; on a GPU few enough
+# that the widest intermediate tensor (four times the model's width) stays below a few GB.
 _ROWS_AT_ONCE = {"cpu": 2048}
 _ROWS_ON_A_GPU = 2**18
 
 
 @dataclass(frozen=True)
 class Disable:
-    """How a disabled head answers: "uniform", "zero" or "mean" (with the means of the layer)."""
+    """What a disabled head gives: "uniform", "zero" or "mean" (with the means of all heads)."""
 
     method: str
     means: Tensor | None = None  # (layers, heads, D)
@@ -32,7 +32,7 @@ class Disable:
 
 @dataclass
 class PostNormLayer:
-    """One layer's weights and what can be done with them."""
+    """One layer's weights, and the steps of its forward pass."""
 
     qkv_weight: Tensor  # (3·A, M), A = heads × head size
     qkv_bias: Tensor  # (3·A,)
@@ -48,7 +48,7 @@ class PostNormLayer:
 
     @classmethod
     def of(cls, encoder: Any, index: int) -> PostNormLayer:
-        """Take one layer of an encoder apart."""
+        """From one layer of an encoder."""
         row = encoder.family.stacks[encoder.family.main_stack]
         attention = encoder.module(row.attention, index)
         three = [attention.get_submodule(n) for n in row.qkv]
@@ -86,7 +86,7 @@ class PostNormLayer:
         return F.linear(z.flatten(-2), self.out_weight, self.out_bias)
 
     def change(self, heads: Sequence[int], difference: Tensor) -> Tensor:
-        """What a difference in some heads' outputs (…, h, D) does to attention's output (…, M)."""
+        """The change of attention's output (…, M) for a change of some heads' outputs (…, h, D)."""
         size = self.width // self.heads
         if list(heads) == list(range(heads[0], heads[0] + len(heads))):
             weight = self.out_weight[:, heads[0] * size : (heads[0] + len(heads)) * size]
@@ -139,12 +139,12 @@ class PostNormLayer:
         disable: Disable,
         layer: int,
     ) -> Tensor:
-        """The layer's output (N, M) at one position: no key or value is ever computed.
+        """The layer's output (N, M) at one position, without computing keys and values.
 
-        A query meets W_k·x_j as (W_kᵀ·q)·x_j, and Σ p_j W_v·x_j is W_v·Σ p_j x_j: per head one
-        vector as wide as the model, instead of two projections of every token. The key bias adds
-        the same to every score and drops out of the softmax; Σ p_j = 1 lets the value bias
-        through as it is.
+        The score q·(W_k·x_j) equals (W_kᵀ·q)·x_j, and Σ p_j W_v·x_j equals W_v·Σ p_j x_j: one
+        vector of the model's width per head, instead of two projections of every token. The key
+        bias adds the same number to every score, which the softmax ignores; because Σ p_j = 1,
+        the value bias is added unchanged.
         """
         query, key, value = self.qkv_weight.view(3, self.heads, -1, x.shape[-1])  # (H, D, M)
         query_bias, _, value_bias = self.qkv_bias.view(3, self.heads, -1)  # (H, D)
@@ -168,7 +168,7 @@ class PostNormLayer:
 
 
 def _blocks(x: Tensor) -> Iterator[slice]:
-    """Sequences (N, T, M) in pieces that suit the device."""
+    """Slices of the sequences (N, T, M), of a size that suits the device."""
     step = max(1, _ROWS_AT_ONCE.get(x.device.type, _ROWS_ON_A_GPU) // x.shape[1])
     for start in range(0, len(x), step):
         yield slice(start, min(start + step, len(x)))
@@ -183,7 +183,7 @@ def _uniform(like: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def disabled_output(values: Tensor, mask: Tensor | None, disable: Disable, layer: int) -> Tensor:
-    """What the heads give when disabled, from their values (N, T, H, D): (N or 1, 1, H, D)."""
+    """The outputs of disabled heads, from their values (N, T, H, D): (N or 1, 1, H, D)."""
     if disable.method == "zero":
         return torch.zeros_like(values[:1, :1])
     if disable.method == "mean" and disable.means is not None:

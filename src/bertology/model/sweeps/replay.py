@@ -1,10 +1,10 @@
-"""Disable sets of heads, many of them, over a corpus: exactly, and without repeating work.
+"""Disable many sets of heads over a corpus: exact numbers, nothing computed twice.
 
-Disabling a head in layer l leaves the layers below as they are. So the intact model runs once;
-each variant branches off in the lowest layer it touches, where only its difference to the intact
-attention is projected; from there all variants go through the remaining layers together, in
-batches of equal length without padding; and the last layer is computed at the position that the
-model's head reads, nowhere else.
+Disabling a head in layer l changes nothing in the layers below. So the intact model runs once.
+Each variant starts in the lowest layer that it changes, where only its difference to the intact
+attention is projected. From there all variants go through the remaining layers together, in
+batches of equal length without padding. The last layer is computed only at the position that the
+model's head reads.
 
 Families that `post_norm` cannot take apart run each variant as a plain forward pass.
 """
@@ -35,7 +35,7 @@ __all__ = ["ABLATIONS", "Sweep", "Variant"]
 
 ABLATIONS = ("uniform", "zero", "mean")
 Heads = tuple[tuple[int, int], ...]
-# Not cuDNN's: it plans anew for every shape, and a sweep has hundreds of shapes.
+# Without cuDNN: it prepares again for every new shape, and a sweep has hundreds of shapes.
 _BACKENDS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 _ACTIVE_BYTES = 2**29  # memory for the hidden states of all variants of one batch, on a CPU
 
@@ -55,7 +55,7 @@ class Variant:
 
 
 class Sweep:
-    """A model, the variants to try on it, and what a disabled head gives."""
+    """A model, the variants to run, and what a disabled head gives."""
 
     def __init__(
         self,
@@ -75,9 +75,9 @@ class Sweep:
         self.encoder, self.variants = encoder, list(variants)
         self.disable = Disable(method, means)
         for variant in variants:
-            self._intervention(variant).sites(encoder)  # refuses heads that are not there
+            self._intervention(variant).sites(encoder)  # an error for heads that do not exist
         can = Capability.FAST_REPLAY in encoder.capabilities and encoder.head == "classification"
-        can = can and not encoder.standing  # changes that stand go through `run` only
+        can = can and not encoder.standing  # lasting changes are made by `run` only
         self.fast = can if fast is None else fast and can
 
     @cached_property
@@ -94,7 +94,7 @@ class Sweep:
             scores = self.run(batch).float().cpu()  # (1 + V, B, C)
             if not bool(scores.isfinite().all()):
                 raise ModelError(
-                    f"{self.encoder.name!r} answers with numbers that are not finite.",
+                    f"{self.encoder.name!r} gives scores that are not finite numbers.",
                     hint="Its weights may be broken, or the precision too low (--dtype float32).",
                 )
             if found is None:
@@ -106,7 +106,7 @@ class Sweep:
         return found
 
     def batches(self, texts: Sequence[Text], tokens_per_batch: int = 4096) -> Iterator[Batch]:
-        """Batches that suit the sweep: on a CPU of equal length, elsewhere large."""
+        """Batches that suit the sweep: texts of equal length on a CPU, large batches elsewhere."""
         if not self.fast:
             yield from self.encoder.batches(texts, tokens_per_batch=tokens_per_batch)
             return
@@ -165,7 +165,7 @@ class Sweep:
         return torch.cat([scores[:1], scores[1:][undo.to(scores.device)]])
 
     def _edits(self, order: Sequence[int], layer: int, size: int) -> list[tuple[slice, list[int]]]:
-        """Rows of `order`'s variants that have further heads to disable in this layer."""
+        """The variants in `order` that disable heads in this layer: their rows, and the heads."""
         return [
             (slice(row * size, (row + 1) * size), heads)
             for row, i in enumerate(order)
@@ -176,7 +176,7 @@ class Sweep:
         self, layer: PostNormLayer, index: int, x: Tensor, mask: Tensor | None,
         starting: Sequence[int], room: Tensor,
     ) -> Tensor:  # fmt: skip
-        """The intact layer, and the variants that differ from it first in this layer."""
+        """The intact layer, and the variants whose lowest change is in this layer."""
         z, v = layer.attend(x, mask)
         intact = layer.project(z).add_(x)
         instead = disabled_output(v, mask, self.disable, index)
@@ -191,11 +191,11 @@ class Sweep:
     def _read(
         self, x: Tensor, active: Tensor, mask: Tensor | None, order: Sequence[int], started: int
     ) -> Tensor:
-        """The last layer where the head reads: intact, then every variant: ((1 + V) · B, M)."""
+        """The last layer where the head reads it: intact, then the variants: ((1 + V) · B, M)."""
         last = self.encoder.shape.layers - 1
         layer, size = self._layers[last], len(x)
         found = []
-        waiting = len(order) - started  # variants of the last layer alone: all from the intact x
+        waiting = len(order) - started  # variants that change the last layer only
         parts = [(x, [], 1), (active, self._edits(order[:started], last, size), started)]
         parts.append((x.repeat(waiting, 1, 1), self._edits(order[started:], last, size), waiting))
         for stream, edits, times in parts:
@@ -207,7 +207,7 @@ class Sweep:
         return torch.cat(found)
 
     def _embeddings(self, batch: Batch) -> Tensor:
-        """What enters layer 0, by the model's own code, stopped right there."""
+        """What enters layer 0: the model's own code runs and is stopped there."""
 
         def stop(
             module: torch.nn.Module, args: tuple[object, ...], kwargs: dict[str, object]
@@ -222,7 +222,9 @@ class Sweep:
             return reached.hidden
         finally:
             hook.remove()
-        raise BertologyError(f"{self.encoder.family.title} never reached its layers.")
+        raise BertologyError(
+            f"A forward pass of {self.encoder.family.title} never called its layers."
+        )
 
     def _head(self, hidden: Tensor) -> Tensor:
         """The model's own head on the position that was read."""

@@ -26,7 +26,7 @@ class About:
     source: str = ""
     limits: str = ""
     defaults: dict[str, object] = field(default_factory=dict)  # of its parameters
-    task: bool = False  # whether its data pose a task
+    task: bool = False  # whether its data have a task
     runs: bool = False  # whether `bertology run` knows it
 
 

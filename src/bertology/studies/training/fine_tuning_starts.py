@@ -144,19 +144,19 @@ class FineTuningStarts(Trials):
         return self.starts
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
-        """There must be other data to learn from, and they must pose the same task."""
+        """There must be other data to learn from, and they must have the same task."""
         from bertology.train.encoded import task_of
-        from bertology.train.starts import COMPARED_STARTS, begin
+        from bertology.train.starts import STARTS, begin
         from bertology.train.tuning import check_apart
 
         assert corpus is not None
         task, train = task_of(corpus), self.load_train(corpus)
-        posed = task_of(train)
-        if (posed.kind, posed.labels) != (task.kind, task.labels):
-            must = f"pose the task of the corpus ({task.name!r})"
-            raise ParameterError("train", "FineTuningStarts", must, posed.name)
+        trained = task_of(train)
+        if (trained.kind, trained.labels) != (task.kind, task.labels):
+            must = f"have the task of the corpus ({task.name!r})"
+            raise ParameterError("train", "FineTuningStarts", must, trained.name)
         check_apart(train, corpus)
-        begin(encoder, task, COMPARED_STARTS["pretrained"], seed=0)
+        begin(encoder, task, STARTS["pretrained"], seed=0)
 
     def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
         """The training data: another file under the same name is another study."""

@@ -1,9 +1,9 @@
-"""Random numbers that are functions: of a seed, of names, and of where they are used.
+"""Random numbers that depend only on a seed, on names, and on where they are used.
 
-A generator gives other numbers on a GPU than on a CPU, to another batch size, or after a resume
-that forgot its state. Here the number for row 17, position 5 of epoch 2 is a hash of just that,
-computed for whole tensors at once on whatever device they are on. So masks are the same
-everywhere, and there is no state to keep.
+A generator gives other numbers on a GPU than on a CPU, with another batch size, or after a resume
+without its state. Here the number for row 17, position 5 of epoch 2 is a hash of exactly that,
+computed for whole tensors at once, on any device. So masks are the same everywhere, and there is
+no state to keep.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FIRST, _SECOND = -4658895280553007687, -7723592293110705685  # the multipliers 
 
 @dataclass(frozen=True)
 class Chance:
-    """A source of random numbers; `chance("mask", 3)` is another one, independent of it."""
+    """A source of random numbers; `chance("mask", 3)` gives another, independent source."""
 
     seed: int = 0
     path: tuple[int | str, ...] = ()

@@ -1,4 +1,4 @@
-"""Batches of rows without end: pass after pass, shard after shard, always the same for a seed."""
+"""Endless batches of rows, pass after pass over all shards; the same for the same seed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Feed", "FeedPosition", "Library", "RowBatch"]
 
 @dataclass(frozen=True)
 class FeedPosition:
-    """Where a feed is; all it needs to go on from there."""
+    """Where a feed is; enough to continue from there."""
 
     turn: int = 0  # which pass over the shards
     shard: int = 0  # which shard of the pass
@@ -40,18 +40,20 @@ class RowBatch:
 
 
 class Library:
-    """Shards on the device; as many are kept as there are feeds that may be at different ones."""
+    """Shards on the device. `keep`: how many at a time, one for each feed that reads them."""
 
     def __init__(self, shards: Shards, device: torch.device, *, keep: int = 1) -> None:
         self.shards, self.device, self.keep = shards, device, keep
-        self._kept: dict[str, ShardText] = {}  # the one that was asked for last is the last
+        self._kept: dict[str, ShardText] = {}  # the most recently used one is last
 
     def text(self, name: str) -> ShardText:
         """The tokens of a shard."""
         text = self._kept.pop(name, None)
         if text is None:
             while len(self._kept) >= self.keep:
-                self._kept.pop(next(iter(self._kept)))  # the old one goes before the new one comes
+                self._kept.pop(
+                    next(iter(self._kept))
+                )  # free memory before the next shard is loaded
             text = ShardText.of(self.shards.open(name), self.shards, self.device)
         self._kept[name] = text
         return text
@@ -74,7 +76,7 @@ class Feed:
         self.copies, self.cuts, self.share = copies, cuts or copies, share
         self.place = FeedPosition()
         self._pass: tuple[FeedPosition, RowPlan, Ints] | None = None
-        # Planning a pass takes about a second for 100 M tokens: done while the last one is used.
+        # Planning a pass takes about a second for 100 M tokens; it is done during the pass before.
         self._planner = ThreadPoolExecutor(1)
         self._ahead: tuple[FeedPosition, Future[tuple[RowPlan, Ints]]] | None = None
 
@@ -85,7 +87,7 @@ class Feed:
             self.place = FeedPosition(turn=started, length=length)
         plan, order = self._current()
         skipped = 0
-        while self.place.row + rows > len(order):  # what is left of a pass is no whole batch
+        while self.place.row + rows > len(order):  # the rest of a pass is less than a batch
             if skipped > len(self.library.shards.names):
                 raise self._too_little(rows, length, len(order))
             self.place = self._following(self.place)
@@ -100,7 +102,7 @@ class Feed:
         return RowBatch(fill(text, plan.take(chosen), chosen, length), chance)
 
     def check(self, rows: int, length: int) -> None:
-        """Refuse, before any training, a length at which the text gives no batch."""
+        """Before any training: an error if the text is too short for a batch of this length."""
         names = range(len(self.library.shards.names))
         most = max(len(self._planned(FeedPosition(shard=i, length=length))[0]) for i in names)
         if most < rows:
@@ -152,5 +154,5 @@ class Feed:
 
 
 def _of(versions: int, turn: int) -> int:
-    """Which of so many versions has its turn; 0 for another one each time."""
+    """Which of `versions` this pass uses; with 0 versions every pass has its own."""
     return turn % versions if versions else turn

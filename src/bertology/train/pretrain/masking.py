@@ -1,16 +1,16 @@
-"""What is hidden from the model: which tokens, and what stands in their place.
+"""Which tokens are hidden from the model, and what replaces them.
 
-Tokens are hidden in units. All ways of masking differ only
-in how a row is cut into units, which `_units` does:
+Tokens are hidden in units. The ways of masking differ only in how a row is cut into units, which
+`_units` does:
 
-    tokens     every token for itself                                     (BERT)
+    tokens     every token is a unit                                      (BERT)
     words      all pieces of a word                                       (whole-word masking)
     ngrams     stretches of one to three words                            (phrase masking)
     spans      stretches of words whose length is geometric               (SpanBERT)
     entities   the entities that were given, then words                   (ERNIE)
 
-Everything is done for the whole batch at once, on the device, and shapes do not depend on what
-is drawn: a row has room for `ceil(share × length)` predictions, those that are not used weigh 0.
+Everything is done for the whole batch at once, on the device. Shapes do not depend on the random
+draw: a row has room for `ceil(share × length)` predictions, and unused ones have weight 0.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _ROUNDING = 1e-4  # 0.15 × 100 is a little above 15 in float32, and would be 16
 class MaskableVocabulary:
     """What masking must know of the vocabulary, on the device."""
 
-    ordinary: Tensor  # (V',) ids that may stand in for another: all but special ones
+    ordinary: Tensor  # (V',) ids that may replace another: all but special ones
     mask: int
     unk: int
     frequency: Tensor  # (V,) float32: share of the training tokens
 
     @classmethod
     def of(cls, shards: Shards, device: torch.device | str) -> MaskableVocabulary:
-        """From what the shards tell of their tokens."""
+        """From the shards' vocabulary and token counts."""
         special = set(shards.special.values())
         ordinary = [i for i in range(shards.vocab_size) if i not in special]
         counts = torch.from_numpy(shards.counts).double()
@@ -59,9 +59,9 @@ class Hidden:
     """Rows with tokens hidden; (B, T) where nothing else is said."""
 
     ids: Tensor  # what the model sees
-    chosen: Tensor  # bool: what it must tell
+    chosen: Tensor  # bool: what it must predict
     unit: Tensor  # int64: which unit of its row a token is in; 0 to T - 1
-    positions: Tensor  # (B, K) int64: of what it must tell, in order
+    positions: Tensor  # (B, K) int64: of what it must predict, in order
     targets: Tensor  # (B, K) int64: the tokens that were there
     weights: Tensor  # (B, K) float32: 1, or 0 for room that is not used
 
@@ -114,14 +114,14 @@ def _units(rows: Rows, masking: Masking, chance: Chance) -> Tensor:
 def _geometric(u: Tensor, masking: Masking) -> Tensor:
     """Lengths from 1 to the longest, each `1 - ends` times as likely as the one before."""
     sums = list(accumulate((1 - masking.ends) ** k for k in range(masking.longest)))
-    # Compared with a table, and not computed by a logarithm, they are the same on every device.
+    # Read from a table: a logarithm would differ slightly between devices.
     table = torch.tensor([s / sums[-1] for s in sums[:-1]], dtype=u.dtype)
     table = table.to(u.device, non_blocking=True)
     return torch.bucketize(u, table, right=True) + 1
 
 
 def _bounds(rows: Rows) -> Tensor:
-    """What is fixed and what comes right after it: there a unit begins in any case."""
+    """Fixed tokens and the tokens right after them: a unit always begins there."""
     bounds = rows.fixed.clone()
     bounds[:, 1:] |= rows.fixed[:, :-1]
     return bounds
@@ -154,15 +154,15 @@ def _chosen(
     chance: Chance,
     room: int,
 ) -> Tensor:
-    """Units in random order as long as there is room.
+    """Units in random order, as many as there is room for.
 
-    Words and entities are hidden whole or not at all; the last stretch of words is cut to fit, or
-    long ones would leave much of the room unused.
+    Words and entities are hidden whole or not at all. The last stretch of words is cut to fit;
+    otherwise long stretches would leave much of the room unused.
     """
     row, _ = rows.at
     score = -torch.log1p(-chance.uniform(row, unit))  # (B, T): the same for all of a unit
     if masking.subsample:
-        # A race of exponentials: the chance to come first is in proportion to the weight.
+        # Exponential variables over weights: the chance to be first is proportional to the weight.
         first = rows.ids.gather(1, unit)
         frequency = pieces.frequency[first].clamp(min=1e-12)
         score = score / (masking.subsample / frequency).sqrt().clamp(max=1.0)
@@ -190,7 +190,7 @@ def _replaced(
     chance: Chance,
 ) -> Tensor:
     row, column = rows.at
-    # A span is replaced as one; tokens of a word each for themselves, as BERT does.
+    # All of a span is replaced in the same way; the tokens of a word independently, as in BERT.
     u = chance("kind").uniform(row, unit if masking.units == "spans" else column)
     drawn = pieces.ordinary[chance("token").below(len(pieces.ordinary), row, column)]
     mark = pieces.mask if masking.token == "mask" else pieces.unk

@@ -1,4 +1,4 @@
-"""How training goes: sums that stay on the device until somebody looks."""
+"""Losses and accuracies since the last report, as sums that stay on the device."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Meter"]
 
 @dataclass
 class Meter:
-    """Sums since the last report. They stay on the device: reading one would stop it."""
+    """Sums since the last report. They stay on the device: reading one would make it wait."""
 
     sums: dict[str, Tensor] = field(default_factory=dict)  # loss, updates, correct, count
     tokens: int = 0
@@ -24,13 +24,13 @@ class Meter:
     began: float = 0.0
 
     def start(self, device: torch.device) -> None:
-        """Begin anew, now."""
+        """Set all sums to zero and start the clock."""
         self.sums, self.tokens = {}, 0
         _settle(device)
         self.began = time.perf_counter()
 
     def add(self, outcomes: Mapping[str, LossOutcome], tokens: int) -> None:
-        """What came of one part of a batch."""
+        """Add the losses of one part of a batch."""
         self.tokens += tokens
         for name, o in outcomes.items():
             numbers = torch.stack([o.loss.detach().float(), o.correct.float(), o.count.float()])

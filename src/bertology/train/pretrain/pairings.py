@@ -1,4 +1,4 @@
-"""How text becomes rows, and which relation between two parts is to be told.
+"""How text becomes rows, and which relation between two parts is to be predicted.
 
     full-sentences   one part: sentences, across documents if need be      (RoBERTa)
     stream           one part: the running text from any token on          (XLM)
@@ -8,10 +8,11 @@
     translation      a sentence and its translation                        (XLM's TLM)
     labelled         a text whose label takes the place of segments        (conditional MLM)
 
-Every pairing makes a `RowPlan` for one pass over a shard: vectorised, and by the given generator
-only. Rows of the first three are full to the last token. In `sop` and `three-way` both parts are
-whole sentences of one document, or the cut end would give the order away; they are padded a little.
-Their parts are alike in length, too: which one is longer must not tell the order.
+Every pairing makes a `RowPlan` for one pass over a shard; all randomness comes from the given
+generator. Rows of the first three have no padding. In `sop` and `three-way` both parts are whole
+sentences of one document, because a sentence that is cut off would show which part comes second;
+so rows have a little padding. Both parts are about equally long, so that length does not show the
+order.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def find_pairing(name: str) -> Pairing:
 
 @dataclass(frozen=True)
 class _Halves:
-    """Stretches of whole sentences of one document, cut in two; as numbers of sentences."""
+    """Stretches of whole sentences of one document, cut in two; given as sentence indices."""
 
     first: Ints
     middle: Ints  # the first sentence of the second part
@@ -79,10 +80,10 @@ def _nsp(shard: Shard, length: int, draw: np.random.Generator) -> RowPlan:
     a, b = middle - start, room - (middle - start)
     other = draw.random(len(a)) < 0.5
     unrelated = middle[_strangers(shard, document, draw)]
-    # Text of another document must not run on into that of the first part.
+    # Text of another document must not run into the document of the first part.
     own = shard.document_starts[document]
     apart = (unrelated > own) | (unrelated + b <= own)
-    # Left out whatever the class, or one of the two would become rarer.
+    # Rows of both classes are left out alike; otherwise one class would become rarer.
     kept = apart & (np.maximum(unrelated, middle) + b <= len(shard.tokens))
     second = np.where(other, unrelated, middle)
     return RowPlan(start, a, second, b, relation=other.astype(np.int64)).take(kept)
@@ -99,7 +100,7 @@ def _three_way(shard: Shard, length: int, draw: np.random.Generator) -> RowPlan:
     halves = _halves(shard, room, draw)
     kind = draw.integers(0, 3, len(halves.first))  # 0 next, 1 previous, 2 of another document
     plan = _ordered(shard, halves, kind == 1, kind)
-    # As many sentences as could have followed, if they fit; or the length would tell.
+    # As many sentences as could have followed, if they fit: length must not show the class.
     count = shard.documents[halves.document + 1] - halves.middle
     document = halves.document[_strangers(shard, halves.document, draw)]
     sentence = _with_room(shard, document, count, draw)
@@ -108,7 +109,7 @@ def _three_way(shard: Shard, length: int, draw: np.random.Generator) -> RowPlan:
     fits = np.searchsorted(shard.sentences, other + room - plan.first_length, "right") - 1
     end = _unmarked(shard, np.minimum(last, fits))
     unrelated = kind == 2
-    # Left out whatever the class, or one of the three would become rarer.
+    # Rows of all three classes are left out alike; otherwise one would become rarer.
     one = shard.sentences[sentence + 1] - other
     kept = one <= room - np.maximum(plan.first_length, plan.second_length)
     return RowPlan(
@@ -176,7 +177,7 @@ def _fitting(shard: Shard, starts: Ints, room: int) -> Ints:
 
 
 def _cuts(shard: Shard, room: int, draw: np.random.Generator) -> tuple[Ints, Ints, Ints]:
-    """Where a first part begins and the next one does, in tokens; and the document they are of."""
+    """Where the first and the second part begin, as token positions; and their document."""
     starts = _grid(shard, room, draw)
     sentence = np.unique(np.searchsorted(shard.sentences, starts, "right") - 1)
     document = np.searchsorted(shard.documents, sentence, "right") - 1
@@ -184,7 +185,7 @@ def _cuts(shard: Shard, room: int, draw: np.random.Generator) -> tuple[Ints, Int
     start = shard.sentences[sentence]
     wanted = start + (draw.uniform(0.1, 0.9, len(start)) * room).astype(np.int64)
     middle = np.clip(np.searchsorted(shard.sentences, wanted), sentence + 1, None)
-    # Too far for anything to follow: take the boundary after the first sentence instead.
+    # No room for a second part: take the boundary after the first sentence instead.
     far = (middle >= after) | (shard.sentences[np.minimum(middle, after)] - start > room * 0.9)
     middle = np.where(far, sentence + 1, middle)
     kept = (middle < after) & (shard.sentences[middle] - start <= room * 0.9)
@@ -192,8 +193,8 @@ def _cuts(shard: Shard, room: int, draw: np.random.Generator) -> tuple[Ints, Int
 
 
 def _halves(shard: Shard, room: int, draw: np.random.Generator, *, full: bool = False) -> _Halves:
-    """`full`: from further back in the document, where its end would leave the row half empty."""
-    # From the next sentence on: the one at a point of the grid is longer than others, on average.
+    """`full`: begin earlier in the document where its end would leave the row half empty."""
+    # From the next sentence on: a sentence that covers a grid point is longer than average.
     first = np.unique(np.searchsorted(shard.sentences, _grid(shard, room, draw)))
     first = first[first < len(shard.sentences) - 1]
     document, last = _stretch(shard, first, room)
@@ -207,7 +208,7 @@ def _halves(shard: Shard, room: int, draw: np.random.Generator, *, full: bool = 
 
 
 def _stretch(shard: Shard, first: Ints, room: int) -> tuple[Ints, Ints]:
-    """The document of a sentence; and the sentence before which the room or the document ends."""
+    """The document of a sentence; and the first sentence that no longer fits or belongs to it."""
     document = np.searchsorted(shard.documents, first, "right") - 1
     fits = np.searchsorted(shard.sentences, shard.sentences[first] + room, "right") - 1
     return document, np.minimum(fits, shard.documents[document + 1])
@@ -221,22 +222,22 @@ def _unmarked(shard: Shard, sentence: Ints) -> Ints:
 
 
 def _strangers(shard: Shard, document: Ints, draw: np.random.Generator) -> Ints:
-    """For each row the number of one from another document; `document` must be in order.
+    """For each row the index of a row from another document; `document` must be sorted.
 
-    Drawn among rows, so that what is unrelated comes from the same places as what follows. Random
-    sentences of random documents would not: short documents, first sentences and ends of documents
-    would tell.
+    Unrelated text is drawn from the rows' own second parts, so that it looks like text that
+    follows. Random sentences of random documents would not: more of them would come from short
+    documents, or from a document's beginning or end, and the model could notice that.
     """
     if len(shard.documents) < 3:
         raise DataError(
             "There is only one document; pairs of unrelated text need at least two.",
-            hint="An empty line ends a document. Of what is held out, too, there must be two.",
+            hint="An empty line ends a document. The held-out text needs two documents as well.",
         )
     first, after = (np.searchsorted(document, document, side) for side in ("left", "right"))
     others = len(document) - (after - first)
     if not others.all():
         raise DataError(
-            "Only one document is long enough for two parts; unrelated text needs another.",
+            "Only one document is long enough for two parts; pairs of unrelated text need two.",
             hint="Give more text, a larger held-out share, or shorter rows.",
         )
     drawn = draw.integers(0, others)
@@ -244,9 +245,10 @@ def _strangers(shard: Shard, document: Ints, draw: np.random.Generator) -> Ints:
 
 
 def _with_room(shard: Shard, document: Ints, count: Ints, draw: np.random.Generator) -> Ints:
-    """A random sentence of each document, if it can be with `count` up to the end, not the first.
+    """A random sentence of each document, where possible with `count` sentences from there on.
 
-    No part that follows another begins a document, so that one which does would be known.
+    Never the first sentence: a part that really follows another never begins a document, so the
+    model would know that one which does is unrelated.
     """
     size = np.diff(shard.documents)[document]
     place = np.minimum(1 + draw.integers(0, np.maximum(size - count, 1)), size - 1)

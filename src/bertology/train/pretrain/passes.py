@@ -1,4 +1,4 @@
-"""Forward and backward for one batch; on a GPU recorded once and replayed."""
+"""Forward and backward pass of one batch; on a GPU recorded once (CUDA graph) and replayed."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ LossOutcomes = dict[str, LossOutcome]
 
 
 class Passes:
-    """Outcomes of batches, and their gradients added to the learning weights'."""
+    """Computes the losses of batches and adds their gradients to those of the trained weights."""
 
     def __init__(self, network: Network, weights: Weights, *, record: bool) -> None:
         self.network, self.weights, self.record = network, weights, record
         self._recorded: dict[tuple[int, float], Recorded[LossOutcomes]] = {}
 
     def __call__(self, view: LossInput, stage: int, share: float) -> LossOutcomes:
-        """What comes of a view; the gradients are those of `share` times the loss.
+        """The losses of a batch; the gradients are those of `share` times the loss.
 
-        The outcomes are good until the next call.
+        The returned tensors are overwritten by the next call.
         """
-        # What a loss did to the view by chance cannot be recorded.
+        # A loss that changes the batch at random cannot be recorded.
         if not (self.record and self.network.plain(stage)):
             return self._judged(view, stage, share)
         if (stage, share) not in self._recorded:

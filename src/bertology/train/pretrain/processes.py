@@ -1,4 +1,4 @@
-"""One process or several: started by torchrun, each with a device of its own."""
+"""Training in one process, or in several that torchrun started, each with its own device."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Processes:
 
     @property
     def first(self) -> bool:
-        """Whether this is the one that writes and speaks."""
+        """Whether this is the one that writes files and messages."""
         return self.rank == 0
 
     def average(self, gradients: list[Tensor]) -> None:
@@ -41,14 +41,14 @@ class Processes:
             g.copy_(part.view_as(g))
 
     def wait(self) -> None:
-        """Until all are here."""
+        """Wait until all processes have come to this line."""
         if self.count > 1:
             torch.distributed.barrier()
 
 
 @contextmanager
 def joined(device: str) -> Iterator[Processes]:
-    """The processes that torchrun started; alone when it did not."""
+    """The processes that torchrun started; a single one without torchrun."""
     count = int(os.environ.get("WORLD_SIZE", "1"))
     if count == 1:
         yield Processes(0, 1, find_device(device))

@@ -12,7 +12,7 @@ from bertology.train.pretrain.shards import Dealing
 
 __all__ = ["OF_CORPORA", "Card", "Recipe", "TextCredit", "TextSource"]
 
-OF_CORPORA = ("corpus", "split", "examples", "together")  # fields that files have no use for
+OF_CORPORA = ("corpus", "split", "examples", "together")  # fields that make no sense with files
 
 
 @dataclass(frozen=True)
@@ -27,13 +27,13 @@ class TextCredit:
 
 @dataclass(frozen=True)
 class TextSource:
-    """What is learnt from: files, or a corpus that `load_corpus` knows."""
+    """The training text: files, or a corpus that `load_corpus` knows."""
 
     files: tuple[str, ...] = ()  # paths and patterns
     corpus: str | None = None
     split: str = "train"  # of the corpus
     examples: int | None = None  # of the corpus; None for all
-    together: int = 1  # examples, one after the other, that make one document
+    together: int = 1  # how many successive examples make one document
     held_out: float = Dealing.held_out
     shards: int = Dealing.shards
     sources: tuple[TextCredit, ...] = ()
@@ -50,16 +50,16 @@ class TextSource:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ParameterError(name, "TextSource", "be at least 1", value)
-        self.dealing()  # which refuses shares and numbers that cannot be
+        self.dealing()  # checks held_out and shards
 
     def dealing(self) -> Dealing:
-        """How its documents are dealt to shards: for every seed alike, so that scores compare."""
+        """How documents are put into shards: the same for every seed, so that scores compare."""
         return Dealing(self.held_out, self.shards)
 
 
 @dataclass(frozen=True)
 class Card:
-    """What nobody can know but the one who trains; what is not given is left out."""
+    """Facts for the model card that only the user knows; those not given are left out."""
 
     name: str | None = None
     license: str | None = None  # of the model, as the hub writes it: apache-2.0
@@ -72,7 +72,7 @@ class Recipe:
     """What a recipe file says. `base` is the folder that its paths start from."""
 
     text: TextSource
-    vocabulary: Vocabulary | str = field(default_factory=Vocabulary)  # or where a tokenizer is
+    vocabulary: Vocabulary | str = field(default_factory=Vocabulary)  # or a tokenizer's folder
     training: Pretraining = field(default_factory=Pretraining)
     card: Card = field(default_factory=Card)
     base: Path = field(default=Path(), compare=False)
@@ -94,7 +94,7 @@ class Recipe:
         return replace(self, text=text, vocabulary=vocabulary, training=training, base=folder)
 
     def resolved(self) -> Pretraining:
-        """The training, with the model to begin with as a path from anywhere."""
+        """The training, with the model to start from as an absolute path."""
         if self.training.start is None:
             return self.training
         start = (self.base / Path(self.training.start).expanduser()).resolve()

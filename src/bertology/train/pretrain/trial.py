@@ -175,9 +175,9 @@ def classifier_on(model: PretrainingBert, task: Tuning, *, seed: int = 0) -> Ber
     """A sequence classifier whose body is a copy of the model's."""
     import transformers
 
-    posed = task_of(task.train)
+    learnt_task = task_of(task.train)
     config = copy.deepcopy(model.config)
-    config.num_labels = max(1, len(posed.labels))
+    config.num_labels = max(1, len(learnt_task.labels))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         classifier: BertClassifier = transformers.BertForSequenceClassification(config)
