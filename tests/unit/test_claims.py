@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from bertology.errors import DataError, ParameterError, UnknownNameError
 from bertology.results import claim_files
 from bertology.results.claim_files import parse_claims, read_all_claims
-from bertology.results.claims import Claim, Outcome, Relation, Rule
+from bertology.results.claims import Claim, Outcome, Relation, Rule, Tasks
+from bertology.results.evidence import evidence_array, read_evidence
 from bertology.results.known_claims import find_claims, judge, load_claims
 from bertology.stats import Estimate
 
@@ -69,6 +70,43 @@ def test_without_evidence_a_rule_does_not_apply() -> None:
     rule = Rule("x", Relation.ABOVE, 0.0)
     assert rule.judge(None) is Outcome.NOT_APPLICABLE
     assert rule.judge(interval(0.1, 0.2, n=0)) is Outcome.NOT_APPLICABLE
+
+
+@pytest.mark.parametrize(
+    ("relation", "low", "high", "outcome"),
+    [
+        ("above", -2e-7, -1e-7, "negligible"),  # surely below 0, by nothing that matters
+        ("above", 0.001, 0.004, "negligible"),
+        ("above", -0.004, 0.004, "negligible"),
+        ("above", -0.005, 0.004, "inconclusive"),
+        ("above", 0.001, 0.02, "holds"),
+        ("above", -0.02, -0.001, "fails"),
+        ("below", -0.004, 0.004, "negligible"),
+        ("below", -0.02, -0.001, "holds"),
+        ("below", 0.001, 0.02, "fails"),
+        ("above", float("nan"), 0.001, "inconclusive"),
+    ],
+)
+def test_less_than_the_margin_is_negligible(
+    relation: str, low: float, high: float, outcome: str
+) -> None:
+    rule = Rule("x", Relation(relation), 0.0, margin=0.005)
+    assert rule.judge(interval(low, high)) == outcome
+    assert str(rule).endswith("0 (less than 0.005 does not matter)")
+
+
+def test_the_margin_is_around_the_value_of_the_rule() -> None:
+    rule = Rule("x", Relation.ABOVE, 0.5, margin=0.1)
+    assert rule.judge(interval(0.45, 0.55)) is Outcome.NEGLIGIBLE
+    assert rule.judge(interval(-0.05, 0.05)) is Outcome.FAILS
+
+
+@pytest.mark.parametrize("margin", [0.0, -0.1, float("nan"), float("inf")])
+def test_senseless_margins_are_refused(margin: float) -> None:
+    with pytest.raises(ParameterError, match="'margin' parameter of the rule on 'x'"):
+        Rule("x", Relation.ABOVE, 0.0, margin=margin)
+    with pytest.raises(ParameterError, match="'margin'"):
+        Rule("x", Relation.BETWEEN, values=(0.0, 1.0), margin=0.1)
 
 
 FINITE = st.floats(-1e6, 1e6)
@@ -142,6 +180,52 @@ def test_a_mistake_is_told_with_its_line(old: str, new: str, message: str) -> No
     assert old in GOOD
     with pytest.raises(DataError, match=re.escape(message)):
         parse_claims(GOOD.replace(old, new), label="a.yaml")
+
+
+def test_what_is_ours_and_which_tasks_are_meant() -> None:
+    (plain,) = parse_claims(GOOD, label="a.yaml")
+    assert not plain.ours
+    assert plain.tasks is None
+    more = "  ours: true\n  tasks: {except: [QQP]}\n"
+    (claim,) = parse_claims(GOOD + more, label="a.yaml")
+    assert claim.ours
+    assert claim.tasks == Tasks(excepted=("QQP",))
+    (some,) = parse_claims(GOOD + "  tasks: {only: [STS-B, RTE, QNLI]}\n", label="a.yaml")
+    for data, of in {"sts-b": some, "mrpc": claim, "": claim}.items():
+        (verdict,) = judge("head-ablation", {"gain": interval(0.01, 0.02)}, [of], data=data)
+        assert verdict.outcome is Outcome.HOLDS
+    (verdict,) = judge("head-ablation", {"gain": interval(0.01, 0.02)}, [claim], data="qqp")
+    assert verdict.outcome is Outcome.NOT_APPLICABLE
+    assert verdict.estimate is None
+    assert verdict.measured == "the paper says it of all tasks but QQP"
+    (verdict,) = judge("head-ablation", {}, [some], data="mrpc", reasons={"": "no links"})
+    assert verdict.measured == "the paper says it of STS-B, RTE and QNLI only"
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ("  tasks: {but: [QQP]}\n", "line 9: unknown field 'tasks.but'"),
+        ("  tasks: {only: [RTE], except: [QQP]}\n", "line 9: The 'tasks' parameter of a claim"),
+        ("  tasks: {only: QQP}\n", "line 9: 'tasks.only' must be a list"),
+        ("  ours: maybe\n", "line 9: 'ours' must be true or false"),
+    ],
+)
+def test_mistakes_in_tasks_are_told(more: str, message: str) -> None:
+    with pytest.raises(DataError, match=re.escape(message)):
+        parse_claims(GOOD + more, label="a.yaml")
+
+
+def test_units_are_kept_with_the_evidence() -> None:
+    found = {
+        "a": interval(0.1, 0.2).counting("sentences"),
+        "b": Estimate(0.1, 0.0, 0.2, 3, unit="seeds", needed=40),
+    }
+    kept = evidence_array(found)
+    assert read_evidence(kept) == found
+    for key in ("units", "needed"):  # as in results that were stored before there were units
+        del kept["evidence"].attrs[key]
+    assert {e.unit for e in read_evidence(kept).values()} == {"examples"}
 
 
 def test_other_mistakes() -> None:

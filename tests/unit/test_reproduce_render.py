@@ -172,12 +172,12 @@ def test_summaries_hold_no_paths(report: ReproductionReport) -> None:
     )
     first, second = record["claims"]
     assert first["verdicts"][0] == {
-        "data": "some-task (sample)", "outcome": "holds", "n": 12, "value": 0.5, "low": 0.1,
-        "high": 0.9, "level": 0.95,
+        "data": "some-task (sample)", "outcome": "holds", "n": 12, "unit": "examples",
+        "value": 0.5, "low": 0.1, "high": 0.9, "level": 0.95, "needed": None,
     }  # fmt: skip
     assert second["in_short"] == "not run"
     assert record["not_run"] == ["map-types@some-task"]
-    assert "some-task (sample): holds (0.5 [0.1, 0.9], n = 12)" in text
+    assert "some-task (sample): holds (0.5 [0.1, 0.9], n = 12 examples)" in text
     assert "\\| co" in text
     assert "Here: not run." in text
 

@@ -75,6 +75,7 @@ def show_claim(options: ShowClaimOptions) -> None:
     """Show one claim: its source, the published numbers, the rule that judges it, and why."""
     from bertology.errors import UnknownNameError
     from bertology.results.known_claims import load_claims
+    from bertology.results.verdict_view import OURS
 
     claims, claim_id = {c.id: c for c in load_claims()}, options.claim_id
     if claim_id not in claims:
@@ -92,6 +93,10 @@ def show_claim(options: ShowClaimOptions) -> None:
     for name, value in claim.published.values.items():
         say(f"            {name}: {value:g}")
     say(f"Judged by:  {claim.rule}")
+    if claim.tasks is not None:
+        say(f"Tasks:      {claim.tasks}")
+    if claim.ours:
+        say(f"Ours:       {OURS}")
     say(f"Study:      {claim.study}")
     say()
     say(" ".join(claim.explanation.split()))

@@ -83,8 +83,9 @@ def verify(options: VerifyOptions) -> None:
 
     Runs the studies that the claims need and judges each claim. It holds if the whole interval of
     its quantity satisfies the rule, fails if no part of the interval does, and is inconclusive
-    otherwise. Without options, all claims about a given model are judged, on tasks that the
-    bundled grammar makes; nothing else is needed.
+    otherwise; then the table says how many examples would settle it. Negligible: the difference is
+    surely smaller than what matters. Without options, all claims about a given model are judged,
+    on tasks that the bundled grammar makes; nothing else is needed.
 
     A classifier that bertology fine-tuned is judged on its own task and is not fine-tuned again.
     Claims about the model before fine-tuning are judged on the model that it was made from.
@@ -232,7 +233,7 @@ def _show_verdicts(found: Verification, model: str) -> None:
 def _rows(found: Verification, judged: JudgedClaim, model: str) -> Iterator[tuple[str, ...]]:
     """A row for each corpus; the first has the claim."""
     from bertology.reproduce.report import short_name
-    from bertology.results.verdict_view import estimate_text, reason_text
+    from bertology.results.verdict_view import estimate_text, reason_text, settling_text
 
     claim = judged.claim
     about = (
@@ -243,7 +244,9 @@ def _rows(found: Verification, judged: JudgedClaim, model: str) -> Iterator[tupl
         here = reason_text(verdict)
         if verdict.estimate is not None:
             quantity = claim.rule.quantity.replace("_", " ")
+            settled = settling_text(verdict)
             here = f"{quantity} {estimate_text(verdict.estimate)}"
+            here += f"; {settled}" if settled else ""
         result = found.result_of(claim, title)
         of = short_name(str(result.provenance.model.get("name")))
         where = title if of == short_name(model) else f"{title} ({of})"

@@ -24,6 +24,5 @@ def evidence_table(results: ResultsByData) -> TextTable:
     return TextTable(
         ("quantity", *results),
         tuple(rows),
-        note="In brackets: the intervals that claims are judged on; "
-        "n: number of examples, heads, layers, links or seeds.",
+        note="In brackets: the intervals that claims are judged on; n: what they are over.",
     )

@@ -11,8 +11,8 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 
 from bertology.errors import DataError
-from bertology.results.claims import Claim
-from bertology.yaml_sections import parse_list
+from bertology.results.claims import Claim, Tasks
+from bertology.yaml_sections import Section, parse_list
 
 __all__ = ["parse_claims", "read_all_claims"]
 
@@ -60,7 +60,7 @@ def parse_claims(text: str, *, label: str) -> list[Claim]:
     first: dict[str, int] = {}
     claims = []
     for section in parse_list(text, label=label, what="claims"):
-        claim = _squeezed(section.make(Claim))
+        claim = _squeezed(_read(section))
         if not _ID.fullmatch(claim.id):
             must = "must be lower-case words joined by '.' or '-'"
             raise section.wrong("id", f"'id' {must}. Got {claim.id!r} instead")
@@ -71,6 +71,18 @@ def parse_claims(text: str, *, label: str) -> list[Claim]:
         first[claim.id] = section.line
         claims.append(claim)
     return claims
+
+
+def _read(section: Section) -> Claim:
+    given = section.values(Claim, apart=["tasks"])
+    if "tasks" in section:
+        # By hand: a field of a dataclass cannot be called `except`.
+        tasks = section.section("tasks")
+        tasks.only(["only", "except"])
+        names = {name: tasks.read(name, tuple[str, ...]) for name in tasks}
+        found = {"only": names.get("only", ()), "excepted": names.get("except", ())}
+        given["tasks"] = section.build(Tasks, found)
+    return section.build(Claim, given)
 
 
 def _squeezed(claim: Claim) -> Claim:

@@ -10,7 +10,10 @@ through the entry-point group `bertology.claims` (its value names a package that
       study: head-ablation
       rule: {quantity: best_head_gain, relation: above, value: 0}   # above, below
       #     {quantity: …, relation: between, values: [0, 0.1]}      # between, outside
+      #     margin: 0.005                   # of above and below: less than this does not matter
       explanation: …                        # one paragraph: what is tested, and what it means
+      ours: true                            # optional: the paper does not say it; our question
+      tasks: {only: [MRPC, RTE]}            # optional: the tasks it is said of; or {except: [QQP]}
 
 A verdict rests on an interval, never on a bare point.
 """
@@ -24,6 +27,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from bertology.errors import ParameterError
+from bertology.results.settling import Settling, settling
 from bertology.results.verdict_view import look_of, measured
 
 if TYPE_CHECKING:
@@ -36,6 +40,7 @@ __all__ = [
     "Relation",
     "Rule",
     "Source",
+    "Tasks",
     "Verdict",
 ]
 
@@ -45,6 +50,7 @@ class Outcome(StrEnum):
 
     HOLDS = "holds"
     FAILS = "fails"
+    NEGLIGIBLE = "negligible"
     INCONCLUSIVE = "inconclusive"
     NOT_APPLICABLE = "not-applicable"
 
@@ -65,12 +71,16 @@ class Relation(StrEnum):
 
 @dataclass(frozen=True)
 class Rule:
-    """`quantity relation value`, for instance: best_head_gain above 0."""
+    """`quantity relation value`, for instance: best_head_gain above 0.
+
+    `margin`: the smallest difference from `value` that matters.
+    """
 
     quantity: str
     relation: Relation
     value: float | None = None
     values: tuple[float, float] | None = None
+    margin: float | None = None
 
     def __post_init__(self) -> None:
         of = f"the rule on {self.quantity!r}"
@@ -90,6 +100,9 @@ class Rule:
             raise ParameterError(
                 "values", of, f"be two rising numbers ({self.relation} a and b)", self._given()
             )
+        if self.margin is not None and (self.value is None or not 0 < self.margin < math.inf):
+            must = "be a number above 0, of a rule with one value (above, below)"
+            raise ParameterError("margin", of, must, self.margin)
 
     def _given(self) -> object:
         return self.value if self.values is None else self.values
@@ -97,13 +110,17 @@ class Rule:
     def judge(self, estimate: Estimate | None) -> Outcome:
         """Holds if the whole interval satisfies the rule, fails if the whole interval violates it.
 
-        Inconclusive in between, or where there is no interval; not applicable without evidence.
+        Negligible, before both, if the whole interval is within the margin: the difference is
+        surely smaller than what matters. Inconclusive in between, or where there is no interval;
+        not applicable without evidence.
         """
         if estimate is None or estimate.n == 0:
             return Outcome.NOT_APPLICABLE
         low, high = estimate.low, estimate.high
         if math.isnan(low) or math.isnan(high):
             return Outcome.INCONCLUSIVE
+        if self._within_margin(low, high):
+            return Outcome.NEGLIGIBLE
         satisfied, violated = self._whole(low, high)
         if satisfied:
             return Outcome.HOLDS
@@ -120,6 +137,11 @@ class Rule:
         without = high < first or low > last
         return (within, without) if self.relation is Relation.BETWEEN else (without, within)
 
+    def _within_margin(self, low: float, high: float) -> bool:
+        if self.value is None or self.margin is None:
+            return False
+        return self.value - self.margin < low and high < self.value + self.margin
+
     @property
     def bound(self) -> str:
         """What the quantity must be, such as "above 0.01"."""
@@ -128,7 +150,8 @@ class Rule:
         return f"{self.relation} {self.value:g}"
 
     def __str__(self) -> str:
-        return f"{self.quantity} {self.bound}"
+        margin = "" if self.margin is None else f" (less than {self.margin:g} does not matter)"
+        return f"{self.quantity} {self.bound}{margin}"
 
 
 @dataclass(frozen=True)
@@ -156,8 +179,36 @@ class Published:
 
 
 @dataclass(frozen=True)
+class Tasks:
+    """The tasks that a statement is made of: `only` these, or all but those that are excepted."""
+
+    only: tuple[str, ...] = ()
+    excepted: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if bool(self.only) == bool(self.excepted):
+            must = "give either 'only' or 'except', a list of tasks"
+            raise ParameterError("tasks", "a claim", must, (self.only, self.excepted))
+
+    def why_not(self, data: str) -> str | None:
+        """Why the statement is not about a task; None where it is. "": no single task."""
+        named = [task.casefold() for task in self.only or self.excepted]
+        if not data or (data.casefold() in named) is bool(self.only):
+            return None
+        return f"the paper says it of {self}"
+
+    def __str__(self) -> str:
+        named = self.only or self.excepted
+        listed = " and ".join(filter(None, [", ".join(named[:-1]), named[-1]]))
+        return f"{listed} only" if self.only else f"all tasks but {listed}"
+
+
+@dataclass(frozen=True)
 class Claim:
-    """A statement of the literature that a study's result can bear out or not."""
+    """A statement of the literature that a study's result can bear out or not.
+
+    `ours`: the paper does not say it; the question, or the reading of it, is our own.
+    """
 
     id: str
     source: Source
@@ -166,6 +217,8 @@ class Claim:
     study: str
     rule: Rule
     explanation: str
+    ours: bool = False
+    tasks: Tasks | None = None
 
 
 @dataclass(frozen=True)
@@ -180,8 +233,15 @@ class Verdict:
 
     @property
     def measured(self) -> str:
-        """What it rests on: value, interval and number of examples; or why it was not judged."""
+        """What it rests on: value, interval, n and what would settle it; or why not judged."""
         return measured(self)
+
+    @property
+    def settling(self) -> Settling | None:
+        """What would settle it, where it is inconclusive and that can be told."""
+        if self.outcome is not Outcome.INCONCLUSIVE or self.estimate is None:
+            return None
+        return settling(self.claim.rule, self.estimate)
 
     def __str__(self) -> str:
         return f"{self.outcome.in_words}: {self.claim.statement} ({self.measured})"

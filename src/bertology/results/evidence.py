@@ -7,6 +7,7 @@ again, also on claims that were written after it was measured.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,7 +38,11 @@ def evidence_array(
         values,
         dims=("quantity", "bound"),
         coords={"quantity": list(found), "bound": list(_BOUNDS)},
-        attrs={"reasons": dict(reasons or {})},
+        attrs={
+            "reasons": dict(reasons or {}),
+            "units": {name: e.unit for name, e in found.items()},
+            "needed": {name: e.needed for name, e in found.items() if e.needed is not None},
+        },
     )
     return xr.Dataset({_VARIABLE: array})
 
@@ -48,9 +53,15 @@ def read_evidence(arrays: xr.Dataset) -> dict[str, Estimate]:
         return {}
     array = arrays[_VARIABLE]
     names = [str(name) for name in array["quantity"].to_numpy()]
-    return {
+    found = {
         name: Estimate(value, low, high, int(n), level)
         for name, (value, low, high, n, level) in zip(names, array.to_numpy().tolist(), strict=True)
+    }
+    # Results that were stored before units were kept have none, and read as before.
+    units, needed = (array.attrs.get(key, {}) for key in ("units", "needed"))
+    return {
+        name: replace(e, unit=units.get(name, e.unit), needed=needed.get(name))
+        for name, e in found.items()
     }
 
 

@@ -22,20 +22,31 @@ def judge(
     claims: Iterable[Claim] | None = None,
     *,
     reasons: Mapping[str, str] | None = None,
+    data: str = "",
 ) -> list[Verdict]:
     """Judge the claims about `study` (all known ones unless `claims` are given) on `evidence`.
 
-    `reasons` says why a quantity has no estimate, by its name; under "" for all others.
+    `reasons` says why a quantity has no estimate, by its name; under "" for all others. `data` is
+    the name of the corpus: a claim that is not made of it is not judged.
     """
-    verdicts, known = [], reasons or {}
-    for claim in load_claims() if claims is None else claims:
-        if claim.study == study:
-            found = evidence.get(claim.rule.quantity)
-            n = 0 if found is None else found.n
-            why = known.get(claim.rule.quantity, known.get(ALL_OTHERS))
-            reason = why if found is None else None
-            verdicts.append(Verdict(claim, claim.rule.judge(found), found, n, reason))
-    return verdicts
+    known = reasons or {}
+    return [
+        _judged(claim, evidence, known, data)
+        for claim in (load_claims() if claims is None else claims)
+        if claim.study == study
+    ]
+
+
+def _judged(
+    claim: Claim, evidence: Mapping[str, Estimate], reasons: Mapping[str, str], data: str
+) -> Verdict:
+    quantity = claim.rule.quantity
+    excepted = None if claim.tasks is None else claim.tasks.why_not(data)
+    found = None if excepted else evidence.get(quantity)
+    if found is None:
+        why = excepted or reasons.get(quantity, reasons.get(ALL_OTHERS))
+        return Verdict(claim, claim.rule.judge(None), None, 0, why)
+    return Verdict(claim, claim.rule.judge(found), found, found.n)
 
 
 def load_claims() -> list[Claim]:

@@ -15,7 +15,7 @@ from bertology.results.drawing import Drawing
 from bertology.results.evidence import read_evidence, read_reasons
 from bertology.results.known_claims import judge
 from bertology.results.measures import Measure
-from bertology.results.provenance import Provenance
+from bertology.results.provenance import Provenance, short
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,7 +107,8 @@ class Result:
 
     def verdicts(self) -> list[Verdict]:
         """What the literature claims about this study's question, judged on this result."""
-        return judge(self.provenance.study, self.evidence(), reasons=self.reasons())
+        p = self.provenance
+        return judge(p.study, self.evidence(), reasons=self.reasons(), data=short(p.corpus_name))
 
     def equals(self, other: Result) -> bool:
         """Whether provenance, tables and arrays are the same, NaN equal to NaN."""

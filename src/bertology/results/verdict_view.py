@@ -1,7 +1,8 @@
 """How verdicts are shown: one wording for pages, summaries, the terminal, the atlas and notebooks.
 
 `look_of` gives word, sign and colours of an outcome; `measured` and `estimate_text` say what it
-rests on, in full and in short; `reason_text` says why a claim was not judged.
+rests on, in full and in short; `settling_text` says what would settle an inconclusive one, and
+`reason_text` why a claim was not judged.
 """
 
 from __future__ import annotations
@@ -19,20 +20,25 @@ __all__ = [
     "LOOKS",
     "MIXED",
     "NOT_RUN",
+    "OURS",
     "TERMINAL_STYLES",
     "OutcomeStyle",
     "estimate_text",
     "look_of",
     "measured",
+    "n_text",
     "reason_text",
+    "settling_text",
     "with_interval",
 ]
 
 NOT_RUN = "not run"
 MIXED = "mixed"  # not the same on all data
+OURS = "the paper does not say it; the question, or the reading of it, is our own"
 EXPLAINED = (
     "A claim holds if the whole interval of what was measured agrees with it, fails if the whole "
-    "interval disagrees, and is inconclusive in between. Not judged: the result cannot tell."
+    "interval disagrees, and is inconclusive in between. Negligible: the difference is surely "
+    "smaller than what matters. Not judged: the result cannot tell."
 )
 
 
@@ -49,6 +55,7 @@ class OutcomeStyle:
 LOOKS = {
     "holds": OutcomeStyle("holds", "✓", "#00664f", "green"),
     "fails": OutcomeStyle("fails", "✗", "#a8430a", "red"),
+    "negligible": OutcomeStyle("negligible", "≈", "#4a4a9c", "cyan"),
     "inconclusive": OutcomeStyle("inconclusive", "?", "#6b6b6b", "yellow"),
     "not-applicable": OutcomeStyle("not judged", "–", "#6b6b6b", "dim"),
     NOT_RUN: OutcomeStyle(NOT_RUN, "○", "#6b6b6b", "dim"),
@@ -69,15 +76,35 @@ def measured(verdict: Verdict) -> str:
         return reason_text(verdict)
     shown = f"{_quantity(verdict)} = {e.value:.4g}"
     if _has_no_interval(e):
-        return f"{shown} (no interval), n = {verdict.n}"
-    return f"{shown}, {100 * e.level:g} % interval [{e.low:.4g}, {e.high:.4g}], n = {verdict.n}"
+        return f"{shown} (no interval), {n_text(e)}"
+    interval = f"{100 * e.level:.4g} % interval [{e.low:.4g}, {e.high:.4g}]"
+    settled = settling_text(verdict)
+    return f"{shown}, {interval}, {n_text(e)}{f'; {settled}' if settled else ''}"
 
 
 def estimate_text(estimate: Estimate | None) -> str:
-    """In short, for tables: `0.31 [0.28, 0.34], n = 200`."""
+    """In short, for tables: `0.31 [0.28, 0.34], n = 200 sentences`."""
     if estimate is None:
         return "–"
-    return f"{with_interval(estimate.value, estimate.low, estimate.high)}, n = {estimate.n}"
+    return f"{with_interval(estimate.value, estimate.low, estimate.high)}, {n_text(estimate)}"
+
+
+def n_text(estimate: Estimate) -> str:
+    """`n = 412 sentences`: how many of what the interval is over."""
+    return f"n = {_counted(estimate.n, estimate.unit)}"
+
+
+def settling_text(verdict: Verdict) -> str:
+    """What an inconclusive verdict needs to be settled; empty for all others."""
+    found, estimate = verdict.settling, verdict.estimate
+    if found is None or estimate is None:
+        return ""
+    seen = f"differences under {_short(found.visible)} cannot be seen here"
+    if found.fixed:
+        return f"{seen}, and the model has no more {estimate.unit}"
+    if found.needed is None:
+        return f"{seen}, and the limit is too near for any affordable number of {estimate.unit}"
+    return f"{seen}; about {_counted(found.needed, estimate.unit)} would settle it"
 
 
 def reason_text(verdict: Verdict) -> str:
@@ -92,6 +119,10 @@ def with_interval(value: float, low: float, high: float, *, scale: float = 1.0) 
     if math.isnan(low) or math.isnan(high):
         return shown
     return f"{shown} [{_short(scale * low)}, {_short(scale * high)}]"
+
+
+def _counted(n: int, unit: str) -> str:
+    return f"{n:,} {unit.removesuffix('s') if n == 1 else unit}"
 
 
 def _quantity(verdict: Verdict) -> str:

@@ -11,8 +11,9 @@ test where all changes go one way. Source of the dual form: Filippi, Cappé & Ga
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,12 +47,48 @@ class Estimate:
     high: float
     n: int
     level: float = 0.95
+    unit: str = "examples"
+    """What `n` counts: what was resampled, so what the interval is over (sentences, seeds …)."""
+    needed: int | None = None
+    """How many of `unit` would settle an open question; None: as the root of n tells."""
 
     def __post_init__(self) -> None:
         # NumPy scalars would not survive a round trip through JSON.
         for name in ("value", "low", "high", "level"):
             object.__setattr__(self, name, float(getattr(self, name)))
         object.__setattr__(self, "n", int(self.n))
+        if self.needed is not None:
+            object.__setattr__(self, "needed", int(self.needed))
+
+    def counting(self, unit: str) -> Estimate:
+        """The same number, with the name of what `n` counts."""
+        return replace(self, unit=unit)
+
+    def expected_at(self, n: int) -> Estimate:
+        """What `n` observations would give around the same value: the width falls as 1/√n.
+
+        Student's quantiles are taken along, since with a few observations they matter more.
+        """
+        quantile = (1 + self.level) / 2
+        fewer, more = (stdtrit(max(m - 1, 1), quantile) for m in (self.n, n))
+        return replace(self._scaled(more / fewer * (self.n / n) ** 0.5), n=n)
+
+    def at_level(self, level: float) -> Estimate:
+        """The interval at another level, as Student's would change with n - 1 degrees of freedom.
+
+        Exact for Student's intervals, and close for all that are nearly normal; with few
+        observations it errs to the wide side.
+        """
+        check_level(level, "at_level")
+        old, new = (stdtrit(max(self.n - 1, 1), (1 + at) / 2) for at in (self.level, level))
+        return replace(self._scaled(new / old), level=level)
+
+    def _scaled(self, factor: float) -> Estimate:
+        """Both sides of the interval, which may differ, times a factor."""
+        below, above = (max(0.0, x) for x in (self.value - self.low, self.high - self.value))
+        if not (math.isfinite(below) and math.isfinite(above)):
+            return self
+        return replace(self, low=self.value - factor * below, high=self.value + factor * above)
 
     def excludes(self, x: float) -> bool:
         """Whether the interval lies wholly above or wholly below `x`."""

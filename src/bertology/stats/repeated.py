@@ -34,10 +34,10 @@ def repeated(
     check_level(level, "repeated")
     x = np.asarray(values, dtype=np.float64).ravel()
     if not x.size or not np.isfinite(x).all():
-        return Estimate(math.nan, math.nan, math.nan, x.size, level)
+        return Estimate(math.nan, math.nan, math.nan, x.size, level, unit="seeds")
     if x.size < 2 or _same(x):
-        return Estimate(x.mean(), math.nan, math.nan, x.size, level)
-    found = mean_interval(x, level)
+        return Estimate(x.mean(), math.nan, math.nan, x.size, level, unit="seeds")
+    found = mean_interval(x, level).counting("seeds")
     lowest, highest = within
     return replace(found, low=max(found.low, lowest), high=min(found.high, highest))
 

@@ -63,12 +63,13 @@ def _claim(judged: JudgedClaim) -> dict[str, object]:
 
 def verdict_record(title: str, verdict: Verdict) -> dict[str, object]:
     """A verdict for other programs; NaN is None."""
-    e = verdict.estimate
-    numbers = (
-        {} if e is None else {"value": e.value, "low": e.low, "high": e.high, "level": e.level}
-    )
+    e, about = verdict.estimate, {"data": title, "outcome": verdict.outcome.value, "n": verdict.n}
+    if e is None:
+        return about
+    numbers = {"value": e.value, "low": e.low, "high": e.high, "level": e.level}
     plain = {name: v if math.isfinite(v) else None for name, v in numbers.items()}
-    return {"data": title, "outcome": verdict.outcome.value, "n": verdict.n, **plain}
+    needed = None if verdict.settling is None else verdict.settling.needed
+    return {**about, "unit": e.unit, **plain, "needed": needed}
 
 
 def _ours(report: ReproductionReport, exhibit: Exhibit) -> TextTable | None:

@@ -18,7 +18,7 @@ __all__ = ["as_csv", "as_json"]
 SCHEMA_VERSION = 1
 _COLUMNS = (
     "claim", "statement", "source", "study", "rule", "published", "data", "model", "outcome",
-    "value", "low", "high", "level", "n", "result", "reason",
+    "value", "low", "high", "level", "n", "unit", "needed", "result", "reason",
 )  # fmt: skip
 
 

@@ -1,0 +1,67 @@
+"""What would settle a question that is open: what could be seen, and how much more is needed.
+
+The width of an interval falls as the root of the number of observations. So the number that is
+needed is the one whose interval, around the value that was found, would decide. It is a rough
+guide: if the truth is the value that was found, that many decide about every second time. A study
+whose intervals follow another law gives its own number in `Estimate.needed`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bertology.results.claims import Rule
+    from bertology.stats import Estimate
+
+__all__ = ["Settling", "settling"]
+
+_AFFORDABLE = 1000  # times what there was
+_GIVEN_BY_MODEL = ("heads", "layers")  # nobody can have more of them
+
+
+@dataclass(frozen=True)
+class Settling:
+    """What an open question needs."""
+
+    visible: float
+    """The smallest difference that could be seen: half of the interval's width."""
+    needed: int | None
+    """About how many of the estimate's unit; None: more than can be had."""
+    fixed: bool = False
+    """Whether the model has no more of what was counted."""
+
+
+def settling(rule: Rule, estimate: Estimate) -> Settling | None:
+    """What would settle a rule on an estimate that leaves it open; None where nobody can tell."""
+    visible = (estimate.high - estimate.low) / 2
+    if not math.isfinite(visible) or not math.isfinite(estimate.value) or estimate.n < 2:
+        return None
+    if estimate.needed is not None:
+        return Settling(visible, _rounded(estimate.needed))
+    if estimate.unit in _GIVEN_BY_MODEL:
+        return Settling(visible, None, fixed=True)
+    return Settling(visible, _needed(rule, estimate))
+
+
+def _needed(rule: Rule, estimate: Estimate) -> int | None:
+    open_yet = rule.judge(estimate)
+
+    def decides(n: int) -> bool:
+        return rule.judge(estimate.expected_at(n)) is not open_yet
+
+    low, high = estimate.n, estimate.n * _AFFORDABLE
+    if not decides(high):
+        return None
+    while high - low > 1:  # an interval that shrinks around its value decides once and for all
+        middle = (low + high) // 2
+        low, high = (low, middle) if decides(middle) else (middle, high)
+    return _rounded(high)
+
+
+def _rounded(n: int) -> int:
+    """Upwards to two digits: more would look exact."""
+    step = int(10 ** max(0, len(str(n)) - 2))
+    return -(-n // step) * step
