@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -313,3 +313,25 @@ def test_arrays_read_back_equal(arrays: xr.Dataset) -> None:
 def test_a_unit_of_time_does_not_turn_numbers_into_times() -> None:
     arrays = xr.Dataset({"spent": ("x", [1.0, np.nan], {"units": "seconds"})})
     xr.testing.assert_identical(arrays_from_bytes(arrays_to_bytes(arrays)), arrays)
+
+
+def test_tables_are_shown_with_the_strongest_rows_first() -> None:
+    """The first twenty of 144 heads by their number say nothing."""
+
+    class Ranked(Result):
+        strongest: ClassVar[Mapping[str, str]] = {"heads": "excess"}
+
+    names = {"layer": [0, 0, 1, 1], "head": [0, 1, 0, 1]}
+    heads = pd.DataFrame(
+        {**names, "weight": 0.5, "excess": [-9.0, 0.1, np.nan, 0.3], "excess_low": 0.0}
+    )
+    effects = pd.DataFrame({**names, "difference": [0.0, -0.4, 0.1, 0.2]})
+    layers = pd.DataFrame({"layer": [0, 1], "difference": [0.0, -0.4]})
+    result = Ranked(provenance(), {"heads": heads, "effects": effects, "layers": layers})
+    shown = result.shown("heads")
+    assert list(shown.columns[:4]) == ["layer", "head", "excess", "excess_low"]
+    assert shown["excess"].tolist()[:3] == [0.3, 0.1, -9.0]
+    assert result.order_of("heads") == "largest excess first"
+    assert result.shown("effects")["difference"].tolist() == [-0.4, 0.2, 0.1, 0.0]
+    assert result.shown("layers").equals(layers)  # profiles keep their order
+    assert result.table("heads") is heads

@@ -189,7 +189,7 @@ def show_result(result: Result, *, rows: int = _ROWS) -> None:
 def _show_table(result: Result, name: str, rows: int) -> None:
     from bertology.report.intervals import with_intervals
 
-    table = result.tables[name]
+    table, order = result.shown(name), result.order_of(name)
     shown = table.head(rows)
     named = [n for n in table.index.names if n is not None]
     if named:
@@ -200,7 +200,7 @@ def _show_table(result: Result, name: str, rows: int) -> None:
     show_table(
         columns[:fitting],
         [row[:fitting] for row in cells],
-        title=f"{name} ({len(table)} rows; layers and heads count from 0)",
+        title=f"{name} ({len(table)} rows{order and f', {order}'}; layers and heads count from 0)",
     )
     more = len(table) - rows
     left_out = [f"{more} more row{'' if more == 1 else 's'}"] if more > 0 else []

@@ -20,7 +20,7 @@ _ROWS = 10
 
 
 def fragment(result: Result) -> str:
-    """Heading, main figure, verdicts, the first rows of the main table, and what else is drawn."""
+    """Heading, main figure, verdicts, the main table's strongest rows, and what else is drawn."""
     pieces = [
         _heading(result),
         _figure(result),
@@ -94,7 +94,7 @@ def _verdicts(verdicts: list[Verdict]) -> str:
 def _table(result: Result) -> str:
     if not result.tables:
         return ""
-    table = result.table()
+    table = result.shown()
     shown: str = table.head(_ROWS).to_html(border=0, float_format="{:.4g}".format)
     rest = len(table) - _ROWS
     more = f"<p><small>… {rest} more rows in <code>.table()</code></small></p>" if rest > 0 else ""

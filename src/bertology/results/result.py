@@ -16,6 +16,7 @@ from bertology.results.evidence import read_evidence, read_reasons
 from bertology.results.known_claims import judge
 from bertology.results.measures import Measure
 from bertology.results.provenance import Provenance, short
+from bertology.results.ranking import Ranking, ranking_of, strongest_first
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,6 +44,9 @@ class Result:
 
     place: ClassVar[int] = 9
     """Where its measures stand in the atlas: what a newcomer understands first has a low number."""
+    strongest: ClassVar[Mapping[str, Ranking]] = {}
+    """What the rows of a table are ranked by where they are shown, by table: `{"heads": "excess"}`.
+    Tables of heads with a `difference` are ranked by its size when nothing is said."""
 
     provenance: Provenance
     tables: dict[str, pd.DataFrame] = field(default_factory=dict)
@@ -82,6 +86,18 @@ class Result:
     def table(self, name: str | None = None) -> pd.DataFrame:
         """The table called `name`; the main one, which comes first, when no name is given."""
         return self.tables[_pick("table", name, self.tables)]
+
+    def shown(self, name: str | None = None) -> pd.DataFrame:
+        """The same table as it is shown: the strongest rows first (`strongest`)."""
+        name = _pick("table", name, self.tables)
+        table = self.tables[name]
+        ranking = ranking_of(table, self.strongest.get(name))
+        return table if ranking is None else strongest_first(table, ranking)
+
+    def order_of(self, name: str) -> str:
+        """How the rows of `shown` are ordered, in words; empty where they are as stored."""
+        ranking = ranking_of(self.tables[name], self.strongest.get(name))
+        return "" if ranking is None else f"largest {ranking.strip('|').replace('_', ' ')} first"
 
     def measure(self, name: str) -> Measure:
         """The measure called `name`."""

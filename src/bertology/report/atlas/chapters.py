@@ -77,8 +77,10 @@ def _entry(entry: Entry, about: About, *, opened: bool) -> Html:
     pieces += [element("p", line) for line in told if line]
     pieces.append(element("div", *_figures(entry), kind="figures"))
     pieces += [
-        table_piece(frame, name=name, key=table_key(entry, name))
-        for name, frame in result.tables.items()
+        table_piece(
+            result.shown(name), name=name, key=table_key(entry, name), order=result.order_of(name)
+        )
+        for name in result.tables
     ]
     commands = commands_of(result.provenance, about)
     if commands:

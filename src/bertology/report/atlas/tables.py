@@ -1,4 +1,4 @@
-"""A result's tables: the first rows to read, and all of them for the page's buttons."""
+"""A result's tables: a few rows to read, and all of them for the page's buttons."""
 
 from __future__ import annotations
 
@@ -36,8 +36,11 @@ def table_data(frame: pd.DataFrame) -> TableRecord:
     }
 
 
-def table_piece(frame: pd.DataFrame, *, name: str, key: str) -> Html:
-    """The first rows, with intervals in one cell; buttons get the whole table by its key."""
+def table_piece(frame: pd.DataFrame, *, name: str, key: str, order: str = "") -> Html:
+    """The first rows, with intervals in one cell; buttons get the whole table by its key.
+
+    `order` says which rows come first, such as "largest excess first".
+    """
     columns, rows = with_intervals(_flat(frame).head(_ROWS), _cell)
     shown = table(
         [in_words(c) for c in columns[:_COLUMNS]],
@@ -48,7 +51,8 @@ def table_piece(frame: pd.DataFrame, *, name: str, key: str) -> Html:
         hidden.append(counted(len(frame) - _ROWS, "more row"))
     if len(columns) > _COLUMNS:
         hidden.append(counted(len(columns) - _COLUMNS, "more column"))
-    more = f"The first rows; {' and '.join(hidden)}." if hidden else ""
+    first = f"The first rows ({order})" if order else "The first rows"
+    more = f"{first}; {' and '.join(hidden)}." if hidden else ""
     buttons = element("span", kind="buttons", data_table=key, data_name=name)
     line = element("p", element("b", f"Table: {in_words(name)}. "), more, " ", buttons, kind="soft")
     return element("div", joined([line, shown]), kind="numbers")

@@ -48,6 +48,8 @@ class AttentionChangeResult(Result):
     hold for all rows together.
     """
 
+    strongest: ClassVar[Mapping[str, str]] = {"heads": "change"}
+
     def headline(self) -> str:
         """How alike the two are over all heads."""
         cosine = float(self.tables["heads"]["cosine"].mean())

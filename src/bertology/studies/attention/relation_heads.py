@@ -61,6 +61,8 @@ class RelationHeadsResult(Result):
     of the first sentence, as (layer, head, query, key).
     """
 
+    strongest: ClassVar[Mapping[str, str]] = {"heads": "excess"}
+
     def headline(self) -> str:
         """How many sentences, and what the two ways of judging a head find."""
         facts, heads = self.facts, self.tables["heads"]

@@ -76,6 +76,8 @@ class TokenClassesResult(Result):
     layer divides its attention among [CLS], [SEP], punctuation and words.
     """
 
+    strongest: ClassVar[Mapping[str, str]] = {"heads": "weight"}
+
     def headline(self) -> str:
         """How attention is divided, in the first and the last layer."""
         table = self.tables["layers"].pivot(index="layer", columns="part", values="share")

@@ -80,6 +80,8 @@ class TokenToTokenResult(Result):
     against; `first`: the weight that [CLS] gives to each class of tokens, by head.
     """
 
+    strongest: ClassVar[Mapping[str, str]] = {"links": "excess"}
+
     def headline(self) -> str:
         """The best head of each relation beside the best offset."""
         shown = []
