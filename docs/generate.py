@@ -132,6 +132,7 @@ def anchor(text: str) -> str:
 def claims() -> str:
     """Every claim: source, what was published, how it is judged."""
     from bertology.results.known_claims import load_claims
+    from bertology.results.verdict_view import OURS
 
     known = dict(built_in_studies())
     listed = [c for c in load_claims() if c.study in known]
@@ -139,8 +140,10 @@ def claims() -> str:
         "A claim is a statement of the literature with a rule that judges it. The rule looks at",
         "an interval, never at a bare number: the claim **holds** when the whole interval",
         "satisfies the rule, **fails** when none of it does, and is **inconclusive** when the",
-        "interval straddles the border. It is **not judged** when the result does not have",
-        "the quantity. `bertology claims` lists and searches them.",
+        "interval straddles the border. It is **negligible** when a rule has a margin and the",
+        "whole interval lies within it: the difference is surely smaller than what matters. It is",
+        "**not judged** when the result does not have the quantity, or the paper does not say it",
+        "of the task. `bertology claims` lists and searches them.",
         "",
     ]
     for claim in listed:
@@ -151,7 +154,9 @@ def claims() -> str:
             "",
             f"**Source:** {claim.source}. **Published:** {claim.published.text}",
             "",
-            f"**Study:** [{claim.study}](studies.md#{claim.study}). **Rule:** {claim.rule}.",
+            f"**Study:** [{claim.study}](studies.md#{claim.study}). **Rule:** {claim.rule}."
+            + (f" **Tasks:** {claim.tasks}." if claim.tasks else "")
+            + (f" **Ours:** {OURS}." if claim.ours else ""),
             "",
             claim.explanation,
             "",

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 from bertology.reproduce import report as report_module
 from bertology.reproduce.execute import PlanResults
+from bertology.reproduce.judged import counts_text
 from bertology.reproduce.paper import Exhibit, Paper, PaperSection, TextTable, Unjudged
 from bertology.reproduce.paper_plan import PaperPlan
 from bertology.reproduce.plan import (
@@ -142,9 +143,33 @@ def test_claims_are_judged_by_data(report: ReproductionReport) -> None:
         ("some-task (sample)", Outcome.HOLDS),
         ("other-task", Outcome.INCONCLUSIVE),
     ]
-    assert first.in_short == "holds 1, inconclusive 1"
-    assert second.in_short == "not run"
-    assert report.counts == {"mixed": 1, "not run": 1}
+    assert first.overall == "holds"  # on half of the tasks, and none surely differs
+    assert second.overall == "not run"
+    assert report.counts == {"holds": 1, "not run": 1}
+    assert counts_text(report.judged) == "1 holds, 1 not run"
+
+
+def test_ours_are_counted_apart(
+    report: ReproductionReport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said, ours = CLAIMS[0], replace(CLAIMS[1], ours=True)
+    monkeypatch.setattr(report_module, "load_claims", lambda: [said, ours])
+    assert report.counts == {"holds": 1}
+    assert counts_text(report.judged) == "1 holds; ours: 1 not run"
+    record = json.loads(as_json(report))
+    assert record["counts_of_ours"] == {"not run": 1}
+    assert [c["ours"] for c in record["claims"]] == [False, True]
+    for text in (reproduction_page(report), as_markdown(report)):
+        assert "Our own questions" in text
+
+
+def test_a_claim_is_one_line_whose_numbers_open_on_demand(report: ReproductionReport) -> None:
+    page = reproduction_page(report)
+    summary = page.split("<summary>")[1].split("</summary>")[0]
+    for words in ("✓ holds", "first is so", "✓ some-task (sample)", "? other-task"):
+        assert words in summary
+    assert "0.5 [0.1, 0.9]" not in summary
+    assert "0.5 [0.1, 0.9], n = 12 examples" in page
 
 
 def test_the_page_needs_nothing_but_itself_and_escapes(report: ReproductionReport) -> None:
@@ -156,7 +181,7 @@ def test_the_page_needs_nothing_but_itself_and_escapes(report: ReproductionRepor
     assert "@media print" in page
     assert page.count("data:image/svg+xml,") == 2  # one figure cannot be drawn
     for words in (
-        "holds: some-task (sample)", "inconclusive: other-task", "○ not run", "no patterns",
+        "✓ some-task (sample)", "? other-task", "○ not run", "no patterns",
         "1.2 ", "A sample only.", "mrpc: no folder", "No study.", "f1 50.0", "1,200",
         "bertology run head-ablation --model /some/where/model-tuned --task some-task "
         "--store results --sets 0.1,0.2",
@@ -173,17 +198,21 @@ def test_summaries_hold_no_paths(report: ReproductionReport) -> None:
     first, second = record["claims"]
     assert first["verdicts"][0] == {
         "data": "some-task (sample)", "outcome": "holds", "n": 12, "unit": "examples",
-        "value": 0.5, "low": 0.1, "high": 0.9, "level": 0.95, "needed": None,
+        "value": 0.5, "low": 0.1, "high": 0.9, "level": 0.95, "judged_at": 0.975,
+        "needed": None,
     }  # fmt: skip
-    assert second["in_short"] == "not run"
+    assert second["overall"] == "not run"
     assert record["not_run"] == ["map-types@some-task"]
-    assert "some-task (sample): holds (0.5 [0.1, 0.9], n = 12 examples)" in text
+    assert "| ✓ holds | first is so" in text
+    assert "| ✓ some-task (sample); ? other-task |" in text
+    assert "| some-task (sample) | holds | 0.5 [0.1, 0.9], n = 12 examples |" in text
     assert "\\| co" in text
     assert "Here: not run." in text
 
 
 def test_a_claim_without_a_verdict_says_why(report: ReproductionReport) -> None:
-    assert "not run (no patterns" in as_markdown(report)
+    assert "| ○ not run | second is so" in as_markdown(report)
+    assert "| 4.1, Table 1 | no patterns" in as_markdown(report)
 
 
 def test_what_rounding_leaves_of_zero_is_zero() -> None:

@@ -127,7 +127,7 @@ def test_what_could_not_be_judged_is_told_with_the_reason(
     assert [c["reason"] for c in record["claims"]] == [found.why_open(j) for j in found.open]
     lines = as_csv(found).splitlines()
     assert len(lines) == 3
-    assert lines[1].endswith("not run,,,,,,,it has no heads")
+    assert lines[1].endswith(",not run,False,,it has no heads")
     monkeypatch.setattr(verify, "load_claims", lambda: [strange])
     ((_, why),) = choose_claims(()).left_out
     assert "not installed" in why

@@ -7,11 +7,14 @@ import math
 from bertology.results.claims import Claim, Outcome, Published, Relation, Rule, Source, Verdict
 from bertology.results.verdict_view import (
     LOOKS,
+    MIXED,
     NOT_RUN,
+    OUTCOMES,
     TERMINAL_STYLES,
     estimate_text,
     look_of,
     measured,
+    named_look,
     reason_text,
     settling_text,
 )
@@ -29,7 +32,8 @@ def verdict(estimate: Estimate | None, reason: str | None = None) -> Verdict:
 
 
 def test_every_outcome_has_its_look() -> None:
-    assert {o.value for o in Outcome} | {NOT_RUN} == set(LOOKS)
+    assert {o.value for o in Outcome} | {MIXED, NOT_RUN} == set(LOOKS)
+    assert {named_look(words).words for words in OUTCOMES} == set(OUTCOMES)
     assert look_of(None).words == NOT_RUN
     assert Outcome.NOT_APPLICABLE.in_words == "not judged"
     assert len({look.sign for look in LOOKS.values()}) == len(LOOKS)  # colour alone says too little

@@ -120,6 +120,7 @@ def _described(encoder: Encoder) -> ModelSummary:
 
 
 def _present(report: ReproductionReport, to: Path) -> None:
+    from bertology.reproduce.judged import counts_text
     from bertology.reproduce.render.page import reproduction_page
     from bertology.reproduce.render.summary import as_json, as_markdown
 
@@ -134,8 +135,7 @@ def _present(report: ReproductionReport, to: Path) -> None:
         part = to / f".{name}.part"
         part.write_text(text, encoding="utf-8")
         part.replace(to / name)  # whole or not at all
-    counts = ", ".join(f"{n} {name}" for name, n in report.counts.items())
-    say(f"{len(report.judged)} claims: {counts}", style="bold")
+    say(f"{len(report.judged)} claims: {counts_text(report.judged)}", style="bold")
     for step, _ in report.not_run():
         warn(f"{step.key} was not run; the page says why.")
     if before not in (None, report.command):

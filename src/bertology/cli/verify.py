@@ -216,11 +216,11 @@ def _show_verdicts(found: Verification, model: str) -> None:
     longest = max(len(judged.claim.id) for judged in found.judged)
     columns = ("claim", "published", "here", "verdict", "result")
     widths = {"claim": longest, "verdict": 14, "result": 8}
+    from bertology.reproduce.judged import counts_text
     from bertology.results.verdict_view import TERMINAL_STYLES
 
     show_table(columns, rows[:-1], styles=TERMINAL_STYLES, widths=widths)
-    counts = ", ".join(f"{n} {name}" for name, n in found.counts.items())
-    say(f"{_claims(len(found.judged))}: {counts}", style="bold")
+    say(f"{_claims(len(found.judged))}: {counts_text(found.judged)}", style="bold")
     reasons: dict[str, list[str]] = {}
     for judged in found.open:
         reasons.setdefault(found.why_open(judged), []).append(judged.claim.id)
@@ -233,27 +233,25 @@ def _show_verdicts(found: Verification, model: str) -> None:
 def _rows(found: Verification, judged: JudgedClaim, model: str) -> Iterator[tuple[str, ...]]:
     """A row for each corpus; the first has the claim."""
     from bertology.reproduce.report import short_name
-    from bertology.results.verdict_view import estimate_text, reason_text, settling_text
+    from bertology.results.verdict_view import found_text
 
     claim = judged.claim
+    together = f"\nover all tasks: {judged.overall}" if len(judged.verdicts) > 1 else ""
     about = (
-        f"{' '.join(claim.statement.split())}\n{claim.id}",
+        f"{' '.join(claim.statement.split())}\n{claim.id}{together}",
         " ".join(claim.published.text.split()),
     )
     for title, verdict in judged.verdicts:
-        here = reason_text(verdict)
-        if verdict.estimate is not None:
-            quantity = claim.rule.quantity.replace("_", " ")
-            settled = settling_text(verdict)
-            here = f"{quantity} {estimate_text(verdict.estimate)}"
-            here += f"; {settled}" if settled else ""
+        quantity = claim.rule.quantity.replace("_", " ")
+        here = found_text(verdict)
+        here = here if verdict.estimate is None else f"{quantity} {here}"
         result = found.result_of(claim, title)
         of = short_name(str(result.provenance.model.get("name")))
         where = title if of == short_name(model) else f"{title} ({of})"
         yield (*about, f"{where}: {here}", verdict.outcome.in_words, result.identity[:8])
         about = ("", "")
     if not judged.verdicts:
-        yield (*about, found.why_open(judged), judged.in_short, "")
+        yield (*about, found.why_open(judged), judged.overall, "")
 
 
 # Files ----------------------------------------------------------------------------------------

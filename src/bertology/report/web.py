@@ -9,7 +9,7 @@ from string import Template
 
 from bertology.report.slim import as_address, slim
 from bertology.results.claims import Outcome
-from bertology.results.verdict_view import look_of
+from bertology.results.verdict_view import look_of, named_look
 
 __all__ = [
     "Html",
@@ -62,6 +62,11 @@ def chip(outcome: Outcome | None, label: str) -> Html:
     """A verdict as a small label with a sign; None stands for what was not run."""
     kind = "chip" if outcome is None else f"chip {outcome.value}"
     return element("span", f"{look_of(outcome).sign} {label}", kind=kind)
+
+
+def titled_chip(words: str, label: str) -> Html:
+    """What a claim is over several tasks as a label; `words` are those of `verdict_view`."""
+    return element("span", f"{named_look(words).sign} {label}", kind=f"chip {words}")
 
 
 def table(

@@ -1,4 +1,4 @@
-"""Claims judged on the results of a plan: each on every corpus, or why it could not be."""
+"""Claims judged on the results of a plan: on every corpus and over all, or why they are not."""
 
 from __future__ import annotations
 
@@ -10,15 +10,26 @@ from bertology.reproduce.execute import PlanResults
 from bertology.reproduce.paper import ResultsByData
 from bertology.reproduce.plan import StepPlan
 from bertology.results.claims import Claim, Outcome, Verdict
-from bertology.results.verdict_view import MIXED, NOT_RUN
+from bertology.results.over_tasks import corrected, overall
+from bertology.results.verdict_view import OUTCOMES
 from bertology.studies import JOINS
 
-__all__ = ["JudgedClaim", "count_outcomes", "judge_claims", "results_by_data", "why_not_run"]
+__all__ = [
+    "JudgedClaim",
+    "count_outcomes",
+    "counts_text",
+    "judge_claims",
+    "results_by_data",
+    "why_not_run",
+]
 
 
 @dataclass(frozen=True)
 class JudgedClaim:
-    """A claim with its verdict on each corpus; `reason` says why it has none."""
+    """A claim with its verdict on each corpus; `reason` says why it has none.
+
+    Verdicts on several corpora are corrected for their number (`results/over_tasks.py`).
+    """
 
     claim: Claim
     verdicts: tuple[tuple[str, Verdict], ...]  # title of the data, verdict
@@ -32,16 +43,9 @@ class JudgedClaim:
         )
 
     @property
-    def in_short(self) -> str:
-        """One outcome where all corpora agree; else how many of each."""
-        counts = Counter(v.outcome.value for _, v in self.decided)
-        if not counts:
-            return Outcome.NOT_APPLICABLE.in_words if self.verdicts else NOT_RUN
-        if len(counts) == 1:
-            return next(iter(counts))
-        return ", ".join(
-            f"{name} {counts[o.value]}" for o in Outcome if (name := o.value) in counts
-        )
+    def overall(self) -> str:
+        """The one outcome over all corpora; mixed only where they surely differ."""
+        return overall([verdict for _, verdict in self.verdicts])
 
 
 def results_by_data(study: str, plan: StepPlan, done: PlanResults) -> ResultsByData:
@@ -60,9 +64,15 @@ def judge_claims(
             for verdict in result.verdicts():
                 verdicts.setdefault(verdict.claim.id, []).append((title, verdict))
     return tuple(
-        JudgedClaim(c, tuple(verdicts.get(c.id, ())), why_not_run(c.study, plan, done))
+        JudgedClaim(c, _together(verdicts.get(c.id, ())), why_not_run(c.study, plan, done))
         for c in claims
     )
+
+
+def _together(verdicts: Sequence[tuple[str, Verdict]]) -> tuple[tuple[str, Verdict], ...]:
+    """Verdicts that hold for all corpora together."""
+    titles = [title for title, _ in verdicts]
+    return tuple(zip(titles, corrected([v for _, v in verdicts]), strict=True))
 
 
 def why_not_run(study: str, plan: StepPlan, done: PlanResults) -> str:
@@ -74,7 +84,18 @@ def why_not_run(study: str, plan: StepPlan, done: PlanResults) -> str:
 
 
 def count_outcomes(judged: Iterable[JudgedClaim]) -> dict[str, int]:
-    """How many claims have which outcome; those that differ by corpus are mixed."""
-    names = [*(o.value for o in Outcome), MIXED, Outcome.NOT_APPLICABLE.in_words, NOT_RUN]
-    counts = Counter(s if (s := j.in_short) in names else MIXED for j in judged)
-    return {name: counts[name] for name in names if counts[name]}
+    """How many claims have which outcome over all corpora."""
+    counts = Counter(j.overall for j in judged)
+    return {name: counts[name] for name in OUTCOMES if counts[name]}
+
+
+def counts_text(judged: Iterable[JudgedClaim]) -> str:
+    """`12 holds, 3 fails; ours: 1 holds`: what the paper does not say is counted apart."""
+    every = list(judged)
+    sides = {
+        ours: count_outcomes(j for j in every if j.claim.ours is ours) for ours in (False, True)
+    }
+    texts = {side: ", ".join(f"{n} {name}" for name, n in c.items()) for side, c in sides.items()}
+    return (
+        "; ours: ".join(filter(None, [texts[False], texts[True]])) if texts[False] else texts[True]
+    )

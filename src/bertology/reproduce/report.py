@@ -74,8 +74,8 @@ class ReproductionReport:
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """How many claims have which outcome."""
-        return count_outcomes(self.judged)
+        """How many claims have which outcome; ours are counted apart."""
+        return count_outcomes(j for j in self.judged if not j.claim.ours)
 
     def commands(self, exhibit: Exhibit) -> list[str]:
         """The commands that make the results of an exhibit again, one by one."""

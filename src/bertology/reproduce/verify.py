@@ -226,8 +226,8 @@ class Verification:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many claims have which outcome."""
-        return count_outcomes(self.judged)
+        """How many claims have which outcome; ours are counted apart."""
+        return count_outcomes(j for j in self.judged if not j.claim.ours)
 
     @property
     def open(self) -> tuple[JudgedClaim, ...]:

@@ -230,6 +230,8 @@ class Verdict:
     estimate: Estimate | None
     n: int
     reason: str | None = None  # why it was not judged, where that is known
+    level: float | None = None
+    """The level it was judged at, where others were judged with it; see `over_tasks`."""
 
     @property
     def measured(self) -> str:
@@ -239,9 +241,15 @@ class Verdict:
     @property
     def settling(self) -> Settling | None:
         """What would settle it, where it is inconclusive and that can be told."""
-        if self.outcome is not Outcome.INCONCLUSIVE or self.estimate is None:
+        e = self.estimate
+        if self.outcome is not Outcome.INCONCLUSIVE or e is None:
             return None
-        return settling(self.claim.rule, self.estimate)
+        return settling(self.claim.rule, e if self.level is None else e.at_level(self.level))
+
+    @property
+    def alone(self) -> Outcome:
+        """What it would be if no other were judged with it."""
+        return self.outcome if self.estimate is None else self.claim.rule.judge(self.estimate)
 
     def __str__(self) -> str:
         return f"{self.outcome.in_words}: {self.claim.statement} ({self.measured})"

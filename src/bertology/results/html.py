@@ -86,7 +86,7 @@ def _verdicts(verdicts: list[Verdict]) -> str:
             f'<li style="list-style:none"><b style="color:{look.colour}">{look.sign} '
             f"{look.words}</b> "
             f"{escape(verdict.claim.statement)} <small>({escape(verdict.measured)}; "
-            f"{escape(str(source))})</small></li>"
+            f"{escape(str(source))}{'; ours' if verdict.claim.ours else ''})</small></li>"
         )
     return f'<ul style="padding-left:0">{"".join(rows)}</ul>' if rows else ""
 

@@ -21,12 +21,16 @@ __all__ = [
     "MIXED",
     "NOT_RUN",
     "OURS",
+    "OUTCOMES",
+    "OVER_TASKS",
     "TERMINAL_STYLES",
     "OutcomeStyle",
     "estimate_text",
+    "found_text",
     "look_of",
     "measured",
     "n_text",
+    "named_look",
     "reason_text",
     "settling_text",
     "with_interval",
@@ -35,6 +39,10 @@ __all__ = [
 NOT_RUN = "not run"
 MIXED = "mixed"  # not the same on all data
 OURS = "the paper does not say it; the question, or the reading of it, is our own"
+OVER_TASKS = (
+    "Verdicts on several tasks are judged at levels that hold for all of them together (Holm). "
+    "Over all tasks a claim has the outcome of at least half of them. Mixed: tasks surely differ."
+)
 EXPLAINED = (
     "A claim holds if the whole interval of what was measured agrees with it, fails if the whole "
     "interval disagrees, and is inconclusive in between. Negligible: the difference is surely "
@@ -58,15 +66,23 @@ LOOKS = {
     "negligible": OutcomeStyle("negligible", "≈", "#4a4a9c", "cyan"),
     "inconclusive": OutcomeStyle("inconclusive", "?", "#6b6b6b", "yellow"),
     "not-applicable": OutcomeStyle("not judged", "–", "#6b6b6b", "dim"),
+    MIXED: OutcomeStyle(MIXED, "±", "#7a5c00", "magenta"),
     NOT_RUN: OutcomeStyle(NOT_RUN, "○", "#6b6b6b", "dim"),
 }
-"""By the value of the outcome; `not run` stands for no verdict at all."""
+"""By the value of the outcome; `mixed` and `not run` are no outcomes of one verdict."""
+OUTCOMES = ("holds", "fails", "negligible", MIXED, "inconclusive", "not judged", NOT_RUN)
+"""All that a claim can be over several tasks, in words, in the order of summaries."""
 TERMINAL_STYLES = {look.words: look.style for look in LOOKS.values()}
 
 
 def look_of(outcome: Outcome | None) -> OutcomeStyle:
     """How an outcome looks; None: its study was not run."""
     return LOOKS[NOT_RUN if outcome is None else outcome.value]
+
+
+def named_look(words: str) -> OutcomeStyle:
+    """How an outcome over several tasks looks, by its words."""
+    return next(look for look in LOOKS.values() if look.words == words)
 
 
 def measured(verdict: Verdict) -> str:
@@ -78,8 +94,7 @@ def measured(verdict: Verdict) -> str:
     if _has_no_interval(e):
         return f"{shown} (no interval), {n_text(e)}"
     interval = f"{100 * e.level:.4g} % interval [{e.low:.4g}, {e.high:.4g}]"
-    settled = settling_text(verdict)
-    return f"{shown}, {interval}, {n_text(e)}{f'; {settled}' if settled else ''}"
+    return "; ".join([f"{shown}, {interval}, {n_text(e)}", *_notes(verdict)])
 
 
 def estimate_text(estimate: Estimate | None) -> str:
@@ -92,6 +107,13 @@ def estimate_text(estimate: Estimate | None) -> str:
 def n_text(estimate: Estimate) -> str:
     """`n = 412 sentences`: how many of what the interval is over."""
     return f"n = {_counted(estimate.n, estimate.unit)}"
+
+
+def found_text(verdict: Verdict) -> str:
+    """In short, with all that is to be said of it; for a claim that was not judged, the reason."""
+    if verdict.estimate is None:
+        return reason_text(verdict)
+    return "; ".join([estimate_text(verdict.estimate), *_notes(verdict)])
 
 
 def settling_text(verdict: Verdict) -> str:
@@ -119,6 +141,20 @@ def with_interval(value: float, low: float, high: float, *, scale: float = 1.0) 
     if math.isnan(low) or math.isnan(high):
         return shown
     return f"{shown} [{_short(scale * low)}, {_short(scale * high)}]"
+
+
+def _notes(verdict: Verdict) -> list[str]:
+    """What more there is to say of a verdict than its numbers."""
+    alone = verdict.alone
+    strict = f"{alone.in_words} at {_level(verdict)}, but not at the level that all tasks need"
+    return [
+        *([strict] if alone is not verdict.outcome else []),
+        *filter(None, [settling_text(verdict)]),
+    ]
+
+
+def _level(verdict: Verdict) -> str:
+    return "" if verdict.estimate is None else f"{100 * verdict.estimate.level:.4g} %"
 
 
 def _counted(n: int, unit: str) -> str:

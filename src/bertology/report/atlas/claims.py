@@ -8,29 +8,26 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from bertology.report.atlas.naming import Entry, in_words
-from bertology.report.web import Html, anchor, chip, element, folded, option
-from bertology.results.claims import Claim, Outcome, Verdict
+from bertology.report.web import Html, anchor, chip, element, folded, option, titled_chip
+from bertology.results.claims import Claim, Verdict
 from bertology.results.known_claims import load_claims
-from bertology.results.verdict_view import EXPLAINED, NOT_RUN
+from bertology.results.over_tasks import corrected, overall
+from bertology.results.verdict_view import EXPLAINED, NOT_RUN, OURS, OUTCOMES, OVER_TASKS
 
 __all__ = ["Judged", "claims_piece", "judged_on", "tally"]
-
-_OUTCOMES = {outcome.in_words: outcome for outcome in Outcome}
-_EXPLAINED = f"{EXPLAINED} A claim with different verdicts on different data counts in each."
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim, and its verdict on each result that bears on it."""
+    """A claim, and its verdict on each result that bears on it, corrected for their number."""
 
     claim: Claim
     verdicts: tuple[tuple[Entry, Verdict], ...]
 
     @property
-    def outcomes(self) -> tuple[str, ...]:
-        """Each outcome once; `not run` where there is no result."""
-        found = dict.fromkeys(v.outcome.in_words for _, v in self.verdicts)
-        return tuple(found) or (NOT_RUN,)
+    def overall(self) -> str:
+        """The one outcome over all results; `not run` where there is none."""
+        return overall([verdict for _, verdict in self.verdicts])
 
 
 def judged_on(entries: Iterable[Entry], claims: Sequence[Claim] | None = None) -> list[Judged]:
@@ -40,13 +37,17 @@ def judged_on(entries: Iterable[Entry], claims: Sequence[Claim] | None = None) -
         for verdict in entry.result.verdicts():
             verdicts.setdefault(verdict.claim.id, []).append((entry, verdict))
     known = load_claims() if claims is None else claims
-    return [Judged(claim, tuple(verdicts.get(claim.id, ()))) for claim in known]
+    return [Judged(claim, _together(verdicts.get(claim.id, ()))) for claim in known]
+
+
+def _together(verdicts: Sequence[tuple[Entry, Verdict]]) -> tuple[tuple[Entry, Verdict], ...]:
+    found = corrected([verdict for _, verdict in verdicts])
+    return tuple((entry, v) for (entry, _), v in zip(verdicts, found, strict=True))
 
 
 def claims_piece(judged: Sequence[Judged], model: str) -> Html:
     """The section: counts, filters, and a row for each claim."""
-    names = [*_OUTCOMES, NOT_RUN]
-    known = {o for j in judged for o in j.outcomes}
+    known = {j.overall for j in judged}
     rows = [_row(j, model) for j in judged]
     columns = ("What the literature says", "Published", "Found here")
     head = element("tr", *(Html(f'<th scope="col">{c}</th>') for c in columns))
@@ -57,8 +58,8 @@ def claims_piece(judged: Sequence[Judged], model: str) -> Html:
         "section",
         element("h2", "Claims"),
         tally(judged),
-        element("p", _EXPLAINED, kind="soft"),
-        _filters(judged, [n for n in names if n in known]),
+        element("p", f"{EXPLAINED} {OVER_TASKS}", kind="soft"),
+        _filters(judged, [n for n in OUTCOMES if n in known]),
         element("p", id="claims-count", kind="soft", role="status"),
         element("div", made, kind="wide"),
         id="claims",
@@ -66,11 +67,15 @@ def claims_piece(judged: Sequence[Judged], model: str) -> Html:
 
 
 def tally(judged: Sequence[Judged]) -> Html:
-    """How many claims have which verdict; one that differs by data counts in each."""
-    counts = Counter(o for j in judged for o in j.outcomes)
-    names = [*_OUTCOMES, NOT_RUN]
-    chips = [element("li", _chip(n, f"{counts[n]} {n}")) for n in names if counts[n]]
-    return element("ul", *chips, kind="counts")
+    """How many claims have which verdict; what no paper says is counted apart."""
+    lists = []
+    for ours in (False, True):
+        counts = Counter(j.overall for j in judged if j.claim.ours is ours)
+        chips = [titled_chip(n, f"{counts[n]} {n}") for n in OUTCOMES if counts[n]]
+        if chips and ours:
+            chips.insert(0, element("span", "Our own questions:", kind="soft"))
+        lists += [element("li", one) for one in chips]
+    return element("ul", *lists, kind="counts")
 
 
 def _filters(judged: Sequence[Judged], outcomes: Sequence[str]) -> Html:
@@ -98,7 +103,7 @@ def _row(judged: Judged, model: str) -> Html:
     told = element(
         "td",
         element("div", claim.statement),
-        element("div", str(claim.source), kind="soft"),
+        element("div", str(claim.source), f"; ours: {OURS}" if claim.ours else "", kind="soft"),
         folded(
             "What is tested",
             element("p", claim.explanation),
@@ -106,6 +111,10 @@ def _row(judged: Judged, model: str) -> Html:
         ),
     )
     found = [_found(entry, verdict) for entry, verdict in judged.verdicts]
+    if len(found) > 1:
+        found.insert(
+            0, element("div", titled_chip(judged.overall, judged.overall), " over all data")
+        )
     if not found:
         command = element("code", f"bertology verify {shlex.quote(model)} --claims {claim.id}")
         found = [element("div", chip(None, NOT_RUN), element("div", command, kind="soft"))]
@@ -115,7 +124,7 @@ def _row(judged: Judged, model: str) -> Html:
         element("td", claim.published.text),
         element("td", *found),
         id=f"claim-{claim.id}",
-        data_verdict="|".join(judged.outcomes),
+        data_verdict=judged.overall,
         data_study=claim.study,
         data_paper=claim.source.paper,
     )
@@ -130,7 +139,3 @@ def _found(entry: Entry, verdict: Verdict) -> Html:
         element("div", verdict.measured, kind="soft"),
         kind="found",
     )
-
-
-def _chip(name: str, label: str) -> Html:
-    return chip(_OUTCOMES.get(name), label)

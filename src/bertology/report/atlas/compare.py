@@ -239,8 +239,7 @@ def _telling(judged: Judged) -> list[tuple[Entry, Verdict]]:
 
 
 def _changed(first: Judged, second: Judged) -> str:
-    one, other = ({v.outcome for _, v in _telling(judged)} for judged in (first, second))
-    return "no" if one == other else "yes"
+    return "no" if first.overall == second.overall else "yes"
 
 
 def _side(judged: Judged) -> Html:

@@ -20,15 +20,14 @@ from bertology.report.web import (
     preformatted,
     table,
 )
-from bertology.reproduce.judged import JudgedClaim
 from bertology.reproduce.paper import Exhibit, PaperSection, ResultsByData, TextTable
+from bertology.reproduce.render.claims import claim_line, verdicts_section
 from bertology.reproduce.report import ReproductionReport
 from bertology.reproduce.tables import our_table
-from bertology.results.claims import Outcome
 from bertology.results.provenance import library_versions
 from bertology.results.rendering import render, rendered
 from bertology.results.result import Result
-from bertology.results.verdict_view import EXPLAINED, NOT_RUN, reason_text
+from bertology.results.verdict_view import NOT_RUN
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,7 +41,7 @@ _NARROW = 4  # columns of a table that fits into a third of the page
 def reproduction_page(report: ReproductionReport) -> str:
     """One HTML page, complete in itself; made from results alone."""
     paper = report.paper
-    pieces = [_header(report), _verdicts(report)]
+    pieces = [_header(report), verdicts_section(report)]
     pieces += [_section(report, section) for section in paper.sections]
     pieces.append(_rest(report))
     return page(f"{paper.title}, reproduced", joined(pieces))
@@ -75,70 +74,6 @@ def _header(report: ReproductionReport) -> Html:
     )
 
 
-# Verdicts ----------------------------------------------------------------------------------------
-
-
-def _verdicts(report: ReproductionReport) -> Html:
-    counts = element(
-        "ul", *(element("li", _tally(name, n)) for name, n in report.counts.items()), kind="counts"
-    )
-    rows = [(_statement(judged), judged.claim.published.text, _chips(judged))
-            for judged in report.judged]  # fmt: skip
-    return element(
-        "section",
-        element("h2", "What the paper says, and what we found"),
-        counts,
-        element(
-            "p",
-            EXPLAINED,
-            kind="soft",
-        ),
-        table(("statement", "published", "here"), rows, kind="verdicts"),
-        id="verdicts",
-    )
-
-
-def _tally(name: str, n: int) -> Html:
-    outcome = Outcome(name) if name in list(Outcome) else None
-    label = f"{n} {name}"
-    return chip(outcome, label) if outcome else element("span", label, kind="chip")
-
-
-def _statement(judged: JudgedClaim) -> Html:
-    where = judged.claim.source
-    shown = f"section {where.section}" + (f", Figure {where.figure}" if where.figure else "")
-    return joined([judged.claim.statement, element("div", shown, kind="soft")])
-
-
-def _chips(judged: JudgedClaim) -> Html:
-    if not judged.verdicts:
-        return chip(None, NOT_RUN)
-    decided = judged.decided
-    if not decided:
-        return chip(Outcome.NOT_APPLICABLE, Outcome.NOT_APPLICABLE.in_words)
-    chips = (chip(v.outcome, f"{v.outcome.value}: {title}") for title, v in decided)
-    return element("div", *chips, kind="chips")
-
-
-def _claim(judged: JudgedClaim) -> Html:
-    claim = judged.claim
-    rows = [(title, chip(v.outcome, v.outcome.value), v.measured) for title, v in judged.decided]
-    below: Html = table(("data", "verdict", f"measured (must be {claim.rule.bound})"), rows)
-    if not judged.verdicts:
-        below = element("p", chip(None, NOT_RUN), f" {judged.reason}", kind="soft")
-    elif not rows:
-        reasons = dict.fromkeys(reason_text(v) for _, v in judged.verdicts)
-        below = element("p", "; ".join(reasons), kind="soft")
-    why = folded(
-        "What is tested",
-        element("p", claim.explanation),
-        element("p", f"Rule: {claim.rule}. ", element("code", claim.id), kind="soft"),
-    )
-    return element(
-        "div", element("p", element("strong", claim.statement)), below, why, kind="claim"
-    )
-
-
 # Sections ----------------------------------------------------------------------------------------
 
 
@@ -156,7 +91,7 @@ def _section(report: ReproductionReport, section: PaperSection) -> Html:
         *(_exhibit(report, exhibit) for exhibit in section.exhibits),
     ]
     if judged:
-        pieces += [element("h3", "Verdicts"), *(_claim(j) for j in judged)]
+        pieces += [element("h3", "Verdicts"), *(claim_line(j) for j in judged)]
     if differs:
         pieces += [element("h3", "What differs, and why"), items(differs)]
     return element("section", joined(pieces), id=f"s{section.number}")

@@ -9,17 +9,27 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 
-from bertology.reproduce.judged import JudgedClaim
+from bertology.reproduce.judged import JudgedClaim, count_outcomes, counts_text
 from bertology.reproduce.paper import Exhibit, TextTable
 from bertology.reproduce.report import ReproductionReport, short_name
 from bertology.reproduce.tables import our_table
-from bertology.results.claims import Verdict
+from bertology.results.claims import Outcome, Verdict
 from bertology.results.provenance import library_versions
-from bertology.results.verdict_view import MIXED, NOT_RUN, estimate_text, reason_text
+from bertology.results.verdict_view import (
+    EXPLAINED,
+    NOT_RUN,
+    OURS,
+    OUTCOMES,
+    OVER_TASKS,
+    found_text,
+    look_of,
+    named_look,
+    reason_text,
+)
 
 __all__ = ["as_json", "as_markdown", "verdict_record"]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 def as_json(report: ReproductionReport) -> str:
@@ -35,6 +45,7 @@ def as_json(report: ReproductionReport) -> str:
         "model": {**report.model, "name": short_name(str(report.model.get("name", "")))},
         "tasks": [{"name": d.name, "sample": d.sample} for d in report.plan.tasks],
         "counts": report.counts,
+        "counts_of_ours": count_outcomes(j for j in report.judged if j.claim.ours),
         "claims": [_claim(judged) for judged in report.judged],
         "exhibits": [
             {"label": e.label, "study": e.study, "columns": n.columns, "rows": n.rows}
@@ -56,20 +67,23 @@ def _claim(judged: JudgedClaim) -> dict[str, object]:
         "statement": claim.statement.strip(),
         "section": claim.source.section,
         "rule": str(claim.rule),
-        "in_short": judged.in_short,
+        "ours": claim.ours,
+        "overall": judged.overall,
         "verdicts": [verdict_record(title, v) for title, v in judged.verdicts],
     }
 
 
 def verdict_record(title: str, verdict: Verdict) -> dict[str, object]:
     """A verdict for other programs; NaN is None."""
-    e, about = verdict.estimate, {"data": title, "outcome": verdict.outcome.value, "n": verdict.n}
+    e = verdict.estimate
+    about: dict[str, object] = {"data": title, "outcome": verdict.outcome.value, "n": verdict.n}
     if e is None:
         return about
     numbers = {"value": e.value, "low": e.low, "high": e.high, "level": e.level}
     plain = {name: v if math.isfinite(v) else None for name, v in numbers.items()}
     needed = None if verdict.settling is None else verdict.settling.needed
-    return {**about, "unit": e.unit, **plain, "needed": needed}
+    judged_at = e.level if verdict.level is None else verdict.level
+    return {**about, "unit": e.unit, **plain, "judged_at": judged_at, "needed": needed}
 
 
 def _ours(report: ReproductionReport, exhibit: Exhibit) -> TextTable | None:
@@ -109,37 +123,55 @@ def _lines(report: ReproductionReport) -> Iterator[str]:
             yield from _exhibit_lines(report, exhibit)
         yield from [f"- {text}" for text in report.differs_in(section)]
         yield ""
+    yield from _number_lines(report)
     yield from _rest_lines(report)
 
 
 def _verdict_lines(report: ReproductionReport) -> Iterator[str]:
     yield "## Verdicts"
     yield ""
-    yield ", ".join(f"{n} {name}" for name, n in report.counts.items()) + "."
-    if MIXED in report.counts:
-        yield "Mixed: not the same on all tasks."
-    yield "A claim holds if the whole interval agrees with it, and fails if the whole interval does"
-    yield "not. What is measured: `bertology claims show ID`; `bertology claims` lists the ids."
+    yield counts_text(report.judged) + "."
     yield ""
-    rows = []
-    for judged in report.judged:
-        verdicts = [
-            f"{title}: {v.outcome.value} ({estimate_text(v.estimate)})"
-            for title, v in judged.decided
-        ]
-        rest = [title for title, v in judged.verdicts if (title, v) not in judged.decided]
-        if verdicts and rest:
-            verdicts.append(f"not judged: {', '.join(rest)}")
-        rows.append(
-            (
-                judged.claim.statement,
-                judged.claim.source.section,
-                judged.claim.rule.bound,
-                "; ".join(verdicts) or _not_judged(judged),
-            )
-        )
-    yield from _table(("claim", "section", "holds if", "verdict"), rows)
+    for judged in ([j for j in report.judged if j.claim.ours is ours] for ours in (False, True)):
+        if judged:
+            rows = [
+                (_sign(j), j.claim.statement, j.claim.source.section, _by_task(j))
+                for j in sorted(judged, key=lambda j: OUTCOMES.index(j.overall))
+            ]
+            said = f"Our own questions: {OURS}." if judged[0].claim.ours else "Said in the paper:"
+            yield said
+            yield ""
+            yield from _table(("verdict", "claim", "section", "on which data"), rows)
+            yield ""
+    yield f"{EXPLAINED} {OVER_TASKS}"
+    yield "What is measured: `bertology claims show ID`; `bertology claims` lists the ids."
     yield ""
+
+
+def _sign(judged: JudgedClaim) -> str:
+    return f"{named_look(judged.overall).sign} {judged.overall}"
+
+
+def _by_task(judged: JudgedClaim) -> str:
+    """`✓ mrpc, rte; ? qqp`, or why there is no verdict."""
+    if not judged.decided:
+        return _not_judged(judged)
+    titles = {o: [t for t, v in judged.verdicts if v.outcome is o] for o in Outcome}
+    return "; ".join(f"{look_of(o).sign} {', '.join(of)}" for o, of in titles.items() if of)
+
+
+def _number_lines(report: ReproductionReport) -> Iterator[str]:
+    """What the verdicts rest on, below everything that most readers look for."""
+    rows = [
+        (j.claim.id.partition(".")[2], j.claim.rule.bound, title, v.outcome.in_words, found_text(v))
+        for j in report.judged
+        for title, v in j.decided
+    ]
+    if rows:
+        yield "## Numbers behind the verdicts"
+        yield ""
+        yield from _table(("claim", "holds if", "data", "verdict", "measured"), rows)
+        yield ""
 
 
 def _not_judged(judged: JudgedClaim) -> str:
@@ -150,8 +182,7 @@ def _not_judged(judged: JudgedClaim) -> str:
     reasons = list(titles) or [judged.reason]
     if len(titles) > 1:
         reasons = [f"{', '.join(of)}: {why}" for why, of in titles.items()]
-    why_not = "; ".join(reasons)
-    return f"{judged.in_short} ({why_not})" if why_not else judged.in_short
+    return "; ".join(reasons)
 
 
 def _exhibit_lines(report: ReproductionReport, exhibit: Exhibit) -> Iterator[str]:

@@ -7,7 +7,7 @@ import io
 import json
 from datetime import UTC, datetime
 
-from bertology.reproduce.judged import JudgedClaim
+from bertology.reproduce.judged import JudgedClaim, count_outcomes
 from bertology.reproduce.render.summary import verdict_record
 from bertology.reproduce.verify import Verification
 from bertology.results.provenance import library_versions
@@ -15,10 +15,11 @@ from bertology.results.verdict_view import NOT_RUN, reason_text
 
 __all__ = ["as_csv", "as_json"]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _COLUMNS = (
     "claim", "statement", "source", "study", "rule", "published", "data", "model", "outcome",
-    "value", "low", "high", "level", "n", "unit", "needed", "result", "reason",
+    "value", "low", "high", "level", "judged_at", "n", "unit", "needed", "overall", "ours",
+    "result", "reason",
 )  # fmt: skip
 
 
@@ -31,6 +32,7 @@ def as_json(found: Verification, *, model: dict[str, object], command: str | Non
         "versions": library_versions(),
         "model": model,
         "counts": found.counts,
+        "counts_of_ours": count_outcomes(j for j in found.judged if j.claim.ours),
         "claims": [_claim(found, judged) for judged in found.judged],
         "left_out": [{"id": c.id, "reason": why} for c, why in found.chosen.left_out],
         "missing": sorted({m.name for part in found.parts for m in part.plan.missing}),
@@ -52,6 +54,8 @@ def as_csv(found: Verification) -> str:
             "study": claim.study,
             "rule": str(claim.rule),
             "published": " ".join(claim.published.text.split()),
+            "overall": judged.overall,
+            "ours": claim.ours,
         }
         verdicts = _verdicts(found, judged)
         for verdict in verdicts or [{"outcome": NOT_RUN, "reason": found.why_open(judged)}]:
@@ -71,7 +75,8 @@ def _claim(found: Verification, judged: JudgedClaim) -> dict[str, object]:
             "text": " ".join(claim.published.text.split()),
             "values": dict(claim.published.values),
         },
-        "in_short": judged.in_short,
+        "ours": claim.ours,
+        "overall": judged.overall,
         "reason": None if judged.decided else found.why_open(judged),
         "verdicts": _verdicts(found, judged),
     }

@@ -10,7 +10,7 @@ function startClaims() {
     let count = 0;
     for (const row of rows) {
       const text = row.textContent.toLowerCase();
-      const fits = (!verdict || row.dataset.verdict.split("|").includes(verdict))
+      const fits = (!verdict || row.dataset.verdict === verdict)
         && (!study || row.dataset.study === study)
         && (!paper || row.dataset.paper === paper)
         && words.every((word) => text.includes(word));

@@ -1,0 +1,80 @@
+"""One claim on several tasks: verdicts that hold for all of them together, and one over all.
+
+Eight tasks at 95 % each would give a false verdict on some task in every third claim. So the
+verdicts on the tasks are corrected by Holm's method: with m tasks undecided each is judged at the
+level 1 - (1 - level) / m; those that this decides are taken out, and the rest are judged again
+with a smaller m. An estimate has an interval at one level only; at another one it is as wide as
+Student's interval would be (`Estimate.at_level`).
+
+Over all tasks a claim is *mixed* only where tasks surely differ: two of them have different
+verdicts, and their intervals at these levels do not overlap. Else it has the outcome that at least
+half of the judged tasks have, and is inconclusive where there is none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+
+from bertology.results.claims import Outcome, Verdict
+from bertology.results.verdict_view import MIXED, NOT_RUN
+from bertology.stats import Estimate
+
+__all__ = ["corrected", "overall"]
+
+_UNDECIDED = (Outcome.INCONCLUSIVE, Outcome.NOT_APPLICABLE)
+
+
+def corrected(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """The verdicts on one claim, one for each task, as they are when all hold together."""
+    found = list(verdicts)
+    open_yet = [at for at, verdict in enumerate(found) if _has_interval(verdict)]
+    while open_yet:
+        for at in open_yet:
+            found[at] = _judged_among(found[at], len(open_yet))
+        still = [at for at in open_yet if found[at].outcome in _UNDECIDED]
+        if len(still) == len(open_yet):
+            break
+        open_yet = still
+    return found
+
+
+def overall(verdicts: Sequence[Verdict]) -> str:
+    """The one outcome over all tasks, from corrected verdicts: an outcome's words, or mixed."""
+    judged = [v for v in verdicts if v.outcome is not Outcome.NOT_APPLICABLE]
+    if not judged:
+        return Outcome.NOT_APPLICABLE.in_words if verdicts else NOT_RUN
+    decided = [v for v in judged if v.outcome not in _UNDECIDED]
+    if any(_surely_differ(one, other) for one, other in combinations(decided, 2)):
+        return MIXED
+    counts = Counter(v.outcome for v in decided)
+    most = [outcome for outcome, n in counts.items() if 2 * n >= len(judged)]
+    return (most[0] if len(most) == 1 else Outcome.INCONCLUSIVE).in_words
+
+
+def _has_interval(verdict: Verdict) -> bool:
+    e = verdict.estimate
+    return e is not None and e.n > 0 and not math.isnan(e.low) and not math.isnan(e.high)
+
+
+def _judged_among(verdict: Verdict, tasks: int) -> Verdict:
+    if verdict.estimate is None:
+        return verdict
+    level = 1 - (1 - verdict.estimate.level) / tasks
+    outcome = verdict.claim.rule.judge(verdict.estimate.at_level(level))
+    return replace(verdict, outcome=outcome, level=level if tasks > 1 else None)
+
+
+def _surely_differ(one: Verdict, other: Verdict) -> bool:
+    if one.outcome is other.outcome:
+        return False
+    (a, b) = (_interval(v) for v in (one, other))
+    return a is not None and b is not None and (a.high < b.low or b.high < a.low)
+
+
+def _interval(verdict: Verdict) -> Estimate | None:
+    e = verdict.estimate
+    return e if e is None or verdict.level is None else e.at_level(verdict.level)

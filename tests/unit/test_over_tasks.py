@@ -1,0 +1,96 @@
+"""One claim on several tasks: corrected verdicts, and mixed only where tasks surely differ."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bertology.results.claims import Claim, Outcome, Published, Relation, Rule, Source, Verdict
+from bertology.results.over_tasks import corrected, overall
+from bertology.stats import Estimate, mean_interval
+
+Interval = tuple[float, float]
+
+
+def verdict(interval: Interval | None, *, margin: float | None = None, n: int = 400) -> Verdict:
+    rule = Rule("gain", Relation.ABOVE, 0.0, margin=margin)
+    claim = Claim("a.b", Source("A", "1"), "So.", Published("3"), "some-study", rule, "Because.")
+    if interval is None:
+        return Verdict(claim, Outcome.NOT_APPLICABLE, None, 0, "no such words")
+    found = Estimate(sum(interval) / 2, *interval, n)
+    return Verdict(claim, rule.judge(found), found, n)
+
+
+def outcomes(*intervals: Interval | None, margin: float | None = None) -> tuple[str, list[str]]:
+    found = corrected([verdict(one, margin=margin) for one in intervals])
+    return overall(found), [v.outcome.value for v in found]
+
+
+SURE, ALMOST, OPEN, AGAINST = (0.5, 1.5), (0.02, 1.0), (-0.5, 0.7), (-1.5, -0.5)
+
+
+def test_one_task_is_judged_as_it_is() -> None:
+    (found,) = corrected([verdict(ALMOST)])
+    assert (found.outcome, found.level) == (Outcome.HOLDS, None)
+    assert overall([found]) == "holds"
+    assert overall([]) == "not run"
+    assert overall(corrected([verdict(None)])) == "not judged"
+
+
+def test_what_is_barely_sure_on_one_task_of_many_is_not_sure() -> None:
+    """The chance of one such task among eight is 34 % where the claim is true of none."""
+    together, each = outcomes(ALMOST, *[OPEN] * 7)
+    assert (together, each[0]) == ("inconclusive", "inconclusive")
+    first = corrected([verdict(ALMOST), *[verdict(OPEN)] * 7])[0]
+    assert first.level == pytest.approx(1 - 0.05 / 8)
+    assert first.alone is Outcome.HOLDS
+    assert "holds at 95 %, but not at the level that all tasks need" in first.measured
+    assert first.estimate == verdict(ALMOST).estimate  # the numbers stay those of the study
+
+
+def test_sure_tasks_help_the_others() -> None:
+    """Holm: what is decided at the strict level no longer counts in the level of the rest."""
+    assert outcomes(SURE, ALMOST) == ("holds", ["holds", "holds"])
+    assert outcomes(OPEN, ALMOST)[1] == ["inconclusive", "inconclusive"]
+
+
+def test_half_of_the_judged_tasks_make_the_outcome() -> None:
+    assert outcomes(SURE, OPEN) == ("holds", ["holds", "inconclusive"])
+    assert outcomes(SURE, OPEN, OPEN)[0] == "inconclusive"
+    assert outcomes(SURE, None, None)[0] == "holds"
+    assert outcomes(AGAINST, AGAINST, OPEN)[0] == "fails"
+
+
+def test_mixed_is_only_what_surely_differs() -> None:
+    assert outcomes(SURE, AGAINST)[0] == "mixed"
+    assert outcomes(*[SURE] * 7, AGAINST)[0] == "mixed"
+    assert outcomes(SURE, OPEN)[0] != "mixed"
+    # One task gains a little more than what matters, one surely less: they may well be equal.
+    together, each = outcomes((0.001, 0.02), (-0.004, 0.004), margin=0.005)
+    assert (together, each) == ("inconclusive", ["holds", "negligible"])
+    assert outcomes((0.5, 0.6), (-0.004, 0.004), margin=0.01)[0] == "mixed"
+
+
+def test_a_verdict_without_interval_takes_no_part() -> None:
+    nan = float("nan")
+    assert outcomes((nan, nan), ALMOST)[1] == ["inconclusive", "holds"]
+
+
+def test_the_chance_of_a_false_verdict_on_any_task_is_kept() -> None:
+    """Nulls: eight tasks of twelve examples each, no effect in any."""
+    rng, false = np.random.default_rng(0), 0
+    for _ in range(400):
+        found = [mean_interval(rng.normal(size=12)) for _ in range(8)]
+        rule = verdict(OPEN)
+        each = [Verdict(rule.claim, rule.claim.rule.judge(e), e, e.n) for e in found]
+        false += any(v.outcome is not Outcome.INCONCLUSIVE for v in corrected(each))
+    assert false / 400 < 0.08  # 5 %, and three standard errors
+
+
+def test_levels_change_as_students_do() -> None:
+    values = np.random.default_rng(1).normal(size=5)
+    strict, wide = mean_interval(values, 0.99), mean_interval(values, 0.95).at_level(0.99)
+    assert (wide.low, wide.high) == pytest.approx((strict.low, strict.high))
+    more = mean_interval(np.tile(values, 2), 0.95)
+    expected = mean_interval(values, 0.95).expected_at(10)
+    assert expected.high - expected.low == pytest.approx(more.high - more.low, rel=0.07)
