@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import tiny
+from bertology.cli.finetune import _is_at_chance
 from bertology.cli.main import app
 from bertology.model.encoder import Encoder
 from bertology.train.history import Step
@@ -54,7 +55,11 @@ def call(*arguments: Any) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
-def test_from_a_task_to_models_that_load(model: Path, task: Path, tmp_path: Path) -> None:
+def test_from_a_task_to_models_that_load(
+    model: Path, task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # So small a model does not learn; what is next for one that did is to be seen.
+    monkeypatch.setattr("bertology.cli.finetune._is_at_chance", lambda records: False)
     to = tmp_path / "out"
     given = (model, task, "--columns", "text=sentence,label=gold", "--to", to, "--epochs", 2)
     code, said = call(*given, "--seeds", "0,1", "--batch-size", 16, "--max-length", 4)
@@ -81,6 +86,25 @@ def test_from_a_task_to_models_that_load(model: Path, task: Path, tmp_path: Path
     assert code == 2
     assert "other settings" in other
     assert "--force" in other
+
+
+def made(score: float, size: int, *, metric: str = "accuracy") -> Any:
+    return {"validation": {"size": size}, "baseline": {metric: 0.5}, "scores": {metric: score}}
+
+
+def test_a_model_at_chance_is_not_sent_to_an_ablation(
+    model: Path, task: Path, tmp_path: Path
+) -> None:
+    given = (model, task, "--columns", "text=sentence,label=gold", "--start", "frozen")
+    code, said = call(*given, "--to", tmp_path / "out")
+    assert code == 0, said
+    assert "The model has not learnt the task" in said
+    assert "head-ablation" not in said
+    assert _is_at_chance([made(0.58, 100)])
+    assert not _is_at_chance([made(0.58, 400)])
+    assert not _is_at_chance([made(0.9, 4)])
+    assert _is_at_chance([made(0.45, 4000), made(0.54, 4000)])
+    assert _is_at_chance([made(0.58, 400, metric="matthews")])
 
 
 def test_a_regression_from_every_start(model: Path, task: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from inspect import signature
 from pathlib import Path
 
@@ -44,6 +45,11 @@ def test_it_is_what_is_loaded_by_default(mini: Encoder) -> None:
 def test_it_is_small_enough_to_come_along() -> None:
     assert size(FOLDER / "model.safetensors") <= 18
     assert size(*(p for p in FOLDER.parent.rglob("*") if p.is_file())) <= 60
+
+
+def test_its_tokenizer_is_of_a_class_that_versions_4_and_5_of_transformers_know() -> None:
+    config = json.loads((FOLDER / "tokenizer_config.json").read_text())
+    assert config["tokenizer_class"] == "PreTrainedTokenizerFast"
 
 
 def test_its_card_says_what_it_was_made_from() -> None:

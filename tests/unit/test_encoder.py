@@ -87,6 +87,7 @@ def test_pickle_only(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="pickle only") as error:
         bt.load(str(copy), head="classification")
     assert "allow_pickle=True" in str(error.value)
+    assert "no code of it runs" in str(error.value)
     trusted = bt.load(str(copy), head="classification", allow_pickle=True)
     assert trusted.run(TEXT).logits.shape == (1, 2)
 
@@ -100,9 +101,20 @@ def test_pickle_that_would_run_code(folder: Path, tmp_path: Path) -> None:
             return (Path.touch, (tmp_path / "ran",))
 
     torch.save({"x": Evil()}, copy / "pytorch_model.bin")
-    with pytest.raises(ModelError):
+    with pytest.raises(ModelError, match="holds more than tensors, so it is not read") as error:
         bt.load(str(copy), allow_pickle=True)
+    assert "weights_only" not in str(error.value)  # torch advises to switch the protection off
     assert not (tmp_path / "ran").exists()
+
+
+def test_a_config_that_names_no_family(folder: Path, tmp_path: Path) -> None:
+    copy = copy_of(folder, tmp_path)
+    config = json.loads((copy / "config.json").read_text())
+    del config["model_type"]
+    (copy / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelError, match="does not say which family") as error:
+        bt.load(str(copy))
+    assert '"model_type": "bert"' in str(error.value)
 
 
 def test_corrupt_weights(folder: Path, tmp_path: Path) -> None:
@@ -328,7 +340,7 @@ def test_patching_moves_the_answer(encoder: Encoder) -> None:
     assert (bad - patched).abs().max() > 1
     with pytest.raises(BertologyError, match="does not fit"):
         encoder.run("bad up up", do=bt.Patch("layer.0.residual", good["layer.0.residual"]))
-    with pytest.raises(BertologyError, match="read, not patched"):
+    with pytest.raises(BertologyError, match="recorded but not patched"):
         encoder.run("bad", do=bt.Patch("layer.0.head.0.contribution", torch.zeros(1)))
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from transformers import AutoTokenizer
 
 from bertology.data.corpus import Corpus, Example, Field, Task
 from bertology.errors import ModelError, StoreError
@@ -44,6 +46,20 @@ def test_the_folder_loads_again_and_tells_its_story(tmp_path: Path) -> None:
     assert told["train"]["fingerprint"] == CORPUS.fingerprint
     assert told["settings"]["seed"] == 3
     assert told["scores"] == {"accuracy": 0.75}
+
+
+def test_other_versions_of_transformers_read_the_tokenizer(tmp_path: Path) -> None:
+    """Version 5 writes the name of a class that version 4 does not know."""
+    model, tokenizer = fresh_model(["a b c"], SIZE, labels=TASK.labels)
+    place = save_checkpoint(tmp_path / "model", model, tokenizer, record=record())
+    config = json.loads((place / "tokenizer_config.json").read_text())
+    assert config["tokenizer_class"] == "PreTrainedTokenizerFast"
+    assert not {"backend", "is_local", "local_files_only"} & set(config)
+    again = AutoTokenizer.from_pretrained(place)
+    assert again.backend_tokenizer.to_str() == tokenizer.backend_tokenizer.to_str()
+    assert again.special_tokens_map == tokenizer.special_tokens_map
+    assert again.model_max_length == tokenizer.model_max_length
+    assert again("a c", "b Ж") == tokenizer("a c", "b Ж")
 
 
 def test_an_earlier_model_is_replaced_whole(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -62,12 +63,14 @@ class FinetuneOptions(SourceOptions, LoadingOptions):
         "bfloat16: mixed precision, for GPUs; the weights stay float32.",
         choices=("float32", "bfloat16"),
     )
-    limit: int | None = parameter(None, "Train on at most so many examples.", minimum=1)
+    limit: int | None = parameter(
+        None, "Train on so many examples, drawn at random; all if not given.", minimum=1
+    )
     validation: str | None = parameter(
         None, "Other data for validation: a name, file, folder or hub id."
     )
     validation_limit: int | None = parameter(
-        None, "Validate on at most so many examples.", minimum=1
+        None, "Validate on so many examples, drawn at random; all if not given.", minimum=1
     )
     train_split: str = parameter("train", "The split to train on.")
     split: str = parameter("validation", "The split to validate on.")
@@ -263,6 +266,29 @@ def _show(records: Sequence[TrainingRecord], place: Path) -> None:
         given["split"] = origin["split"]
     if origin.get("root"):
         given["root"] = origin["root"]
+    if _is_at_chance(records):
+        warn(
+            "The model has not learnt the task: its scores are not clearly better than always "
+            "giving the same label. A study of its heads would show nothing."
+        )
+        say("Next: train it again with more --epochs, another --rate or more data.")
+        return
     say("Next:")
     words = " ".join(f"--{name} {shlex.quote(str(value))}" for name, value in given.items())
     say(f"  bertology run head-ablation {words}")
+
+
+def _is_at_chance(records: Sequence[TrainingRecord]) -> bool:
+    """Whether no metric, in the mean over seeds, is clearly above that of a constant answer.
+
+    Clearly: by two standard errors of a share (or of a correlation), at their largest.
+    """
+    from bertology.metrics import find_metric
+
+    root = math.sqrt(records[0]["validation"]["size"])
+    for name, constant in records[0]["baseline"].items():
+        lowest, highest = find_metric(name).within
+        mean = sum(r["scores"][name] for r in records) / len(records)
+        if mean > min(constant + (highest - lowest) / root, (constant + highest) / 2):
+            return False
+    return True

@@ -40,7 +40,9 @@ class _NamedModel:
     model: str = parameter(
         DEFAULT_MODEL, f"{MODEL_HELP} NAME@STEP: the model at an earlier training step."
     )
-    allow_pickle: bool = flag("Also load pickled weights. They can run code: trust the source.")
+    allow_pickle: bool = flag(
+        "Also read pickled weights. Only tensors are read; code in them is refused."
+    )
     trust_remote_code: bool = flag("Run the code that comes with the model: trust the source.")
 
 

@@ -41,10 +41,12 @@ class PlanOptions(EngineOptions, RootOptions, LoadingOptions):
         None, "Where results are stored: a folder or an fsspec URL. If not given: inside --to."
     )
     examples: int | None = parameter(
-        None, "Study at most so many examples of each task.", minimum=2
+        None, "Study so many examples of each task, drawn at random; all if not given.", minimum=2
     )
     train_examples: int | None = parameter(
-        None, "Fine-tune on at most so many examples of each task.", minimum=2
+        None,
+        "Fine-tune on so many examples of each task, drawn at random; all if not given.",
+        minimum=2,
     )
     epochs: int | None = parameter(None, "Passes over the training data.", minimum=1)
     seeds: int | None = parameter(

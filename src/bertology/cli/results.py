@@ -145,11 +145,14 @@ def _load(store: str, identity: str) -> tuple[Result, str]:
 
 
 def _examples(result: Result) -> str:
-    """How many examples were studied, and how many there are."""
+    """How many examples were studied, how many were given, and how many the corpus has."""
     there = (result.provenance.corpus or {}).get("size")
     seen = result.arrays.attrs.get("examples", there)
     noun = "example" if there == 1 else "examples"
-    return f"{there} {noun}" if seen == there else f"{seen} of {there} {noun}"
+    drawn = result.provenance.drawn_note
+    if seen == there:
+        return f"{there} {noun} {drawn}".rstrip()
+    return f"{seen} of {there} {noun}" + (f", which were {drawn}" if drawn else "")
 
 
 def _cut(cell: object) -> object:
@@ -164,9 +167,9 @@ def show_result(result: Result, *, rows: int = _ROWS) -> None:
     say(f"{p.study} of {p.model.get('name')}{over}", style="bold")
     settings = ", ".join(f"{k} = {v}" for k, v in p.parameters.items() if v not in (None, []))
     say(f"{settings or 'no parameters'}; {p.duration:.1f} s; {p.created}; {result.identity}")
-    if p.cut_note():
+    for note in p.text_notes():
         # On standard output, so that it stays with the result in a file.
-        say(p.cut_note(), style="yellow")
+        say(note, style="yellow")
     if result.headline():
         say(result.headline())
     for i, name in enumerate(result.tables):

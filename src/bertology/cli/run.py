@@ -40,7 +40,9 @@ class _CorpusOptions:
         None, "Any other corpus, in place of --task: name, path or hub id."
     )
     split: str = parameter("validation", "Which split of the corpus.")
-    limit: int | None = parameter(None, "Read at most so many examples.", minimum=1)
+    limit: int | None = parameter(
+        None, "Draw so many examples at random (always the same ones); all if not given.", minimum=1
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -100,6 +100,8 @@ class Corpus(Sequence[Example]):
     split: str | None = None
     origin: Mapping[str, Any] = field(default_factory=dict)
     """How to load this corpus again in another process: the keyword arguments of `load_corpus`."""
+    drawn_from: int | None = None
+    """How many examples there were, where these were drawn from them at random; else None."""
 
     def __post_init__(self) -> None:
         if not self.examples:
@@ -117,7 +119,7 @@ class Corpus(Sequence[Example]):
     def __getitem__(self, index: slice) -> Corpus: ...
     def __getitem__(self, index: int | slice) -> Example | Corpus:
         if isinstance(index, slice):
-            return replace(self, examples=self.examples[index], origin={})
+            return replace(self, examples=self.examples[index], origin={}, drawn_from=None)
         return self.examples[index]
 
     def __iter__(self) -> Iterator[Example]:
@@ -152,7 +154,10 @@ class Corpus(Sequence[Example]):
             )
 
     def take(self, n: int | None, *, seed: int = 0) -> Corpus:
-        """At most `n` examples, drawn without replacement by `seed`, in their original order."""
+        """`n` examples drawn at random without replacement, in their original order.
+
+        The same `seed` draws the same examples. All of them if there are no more than `n`.
+        """
         if n is None or n >= len(self):
             return self
         if n < 1:
@@ -161,4 +166,9 @@ class Corpus(Sequence[Example]):
         # A limit already in the origin means another draw (or, for the grammar, another corpus).
         whole = bool(self.origin) and self.origin.get("limit") is None
         origin = {**self.origin, "limit": n, "seed": seed} if whole else {}
-        return replace(self, examples=[self.examples[i] for i in chosen], origin=origin)
+        return replace(
+            self,
+            examples=[self.examples[i] for i in chosen],
+            origin=origin,
+            drawn_from=self.drawn_from or len(self),
+        )

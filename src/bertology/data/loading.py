@@ -50,7 +50,8 @@ def load_corpus(
     `name_or_path`: a name of the catalogue ("mrpc"; see `bertology datasets`), a file or folder,
     a catalogue entry of your own (a .yaml file), or a hub id ("owner/name:configuration").
     `split`: an entry that has one split only gives it for the default "validation" too.
-    `limit`: at most so many examples, drawn by `seed`; for generated corpora, how many to make.
+    `limit`: so many examples are drawn at random, the same ones for the same `seed` (all, if there
+    are no more); for generated corpora, how many to make.
     `root`: the folder with the files of catalogue entries (default: $BERTOLOGY_DATA, else the
     cache folder of the platform).
     `columns`: which column holds a field (`text="sentence1"`, `label="gold"`, …); further

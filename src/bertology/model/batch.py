@@ -18,7 +18,7 @@ from bertology.model.protocols import Tokenizer
 if TYPE_CHECKING:
     from tokenizers import Encoding
 
-__all__ = ["Batch", "Text", "Tokenized", "by_length", "count_longer", "tokenize"]
+__all__ = ["Batch", "PieceCounts", "Text", "Tokenized", "by_length", "count_pieces", "tokenize"]
 
 Text = str | tuple[str, str]
 
@@ -141,14 +141,40 @@ def tokenize(
     return Tokenized(dict(rows), frozenset(long), getattr(rows, "encodings", None), tokenizer)
 
 
-def count_longer(tokenizer: Tokenizer, texts: Sequence[Text], limit: int) -> int:
-    """How many texts, or pairs of texts, have more than `limit` tokens with the special ones."""
+@dataclass
+class PieceCounts:
+    """What a tokenizer makes of some texts."""
+
+    longer: int = 0  # texts, or pairs, with more tokens than the limit
+    pieces: int = 0  # special tokens not counted
+    unknown: int = 0  # pieces that are the unknown token
+    unknown_token: str = ""  # such as [UNK]; empty where the tokenizer has none
+
+
+def count_pieces(tokenizer: Tokenizer, texts: Sequence[Text], limit: int | None) -> PieceCounts:
+    """Count the pieces of texts or pairs of texts, and those of more than `limit` tokens."""
+    special = set(tokenizer.all_special_ids)
+    unknown = tokenizer.unk_token_id
+    if unknown is not None and unknown in _ends(tokenizer):
+        unknown = None  # GPT-2 has one token for the end of a text and for what is unknown
+    found = PieceCounts()
+    if unknown is not None:
+        found.unknown_token = tokenizer.convert_ids_to_tokens([unknown])[0]
     single = [(text,) for text in texts if isinstance(text, str)]
     pairs = [text for text in texts if not isinstance(text, str)]
-    found = 0
     for rows in (single, pairs):
         for start in range(0, len(rows), _COUNTED):
             columns = [list(c) for c in zip(*rows[start : start + _COUNTED], strict=True)]
             tokens = tokenizer(*columns, padding=False, truncation=False, verbose=False)
-            found += sum(len(ids) > limit for ids in tokens["input_ids"])
+            for ids in tokens["input_ids"]:
+                unknowns = 0 if unknown is None else ids.count(unknown)
+                found.longer += limit is not None and len(ids) > limit
+                found.unknown += unknowns
+                found.pieces += unknowns + sum(i not in special for i in ids)
     return found
+
+
+def _ends(tokenizer: Tokenizer) -> set[int | None]:
+    """The special tokens that begin, separate or end texts, and padding."""
+    names = ("cls", "sep", "bos", "eos", "pad")
+    return {getattr(tokenizer, f"{name}_token_id", None) for name in names}

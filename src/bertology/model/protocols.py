@@ -21,6 +21,16 @@ class Tokenizer(Protocol):
         ...
 
     @property
+    def unk_token_id(self) -> int | None:
+        """The token for pieces that are not in the vocabulary; None where there is none."""
+        ...
+
+    @property
+    def all_special_ids(self) -> list[int]:
+        """The ids of all special tokens."""
+        ...
+
+    @property
     def padding_side(self) -> str:
         """`left` or `right`."""
         ...

@@ -36,7 +36,7 @@ def _heading(result: Result) -> str:
     model = escape(str(p.model.get("name", "")))
     over = "" if p.corpus is None else f" over <b>{escape(str(p.corpus.get('name', '')))}</b>"
     parameters = escape(", ".join(f"{k}={v}" for k, v in p.parameters.items()))
-    note = f"<br>{escape(p.cut_note())}" if p.cut_note() else ""
+    note = "".join(f"<br>{escape(one)}" for one in p.text_notes())
     return (
         f"<p><b>{escape(p.study)}</b> of <b>{model}</b>{over} "
         f"<code>{escape(result.identity)}</code><br><small>{parameters}</small>{note}</p>"

@@ -14,9 +14,17 @@ from typing import Any, Protocol, runtime_checkable
 
 from bertology.errors import ParameterError
 
-__all__ = ["IDENTITY_LENGTH", "Provenance", "identity_of", "library_versions", "short"]
+__all__ = [
+    "IDENTITY_LENGTH",
+    "MANY_UNKNOWN",
+    "Provenance",
+    "identity_of",
+    "library_versions",
+    "short",
+]
 
 IDENTITY_LENGTH = 16
+MANY_UNKNOWN = 0.03  # the share of unknown pieces above which a result carries a warning
 
 _LIBRARIES = ("bertology", "torch", "transformers", "numpy", "scipy", "pandas", "xarray")
 
@@ -87,7 +95,7 @@ class Provenance:
     study_version: int
     parameters: dict[str, object]
     model: dict[str, Any]  # name, fingerprint, family, shape, head
-    corpus: dict[str, Any] | None = None  # name, fingerprint, size, split
+    corpus: dict[str, Any] | None = None  # name, fingerprint, size, split, drawn_from
     others: dict[str, Any] = field(default_factory=dict)
     """Further models, by the parameter that names each; described as `model` is."""
     ingredients: dict[str, str] = field(default_factory=dict)
@@ -104,10 +112,12 @@ class Provenance:
     cut: dict[str, Any] | None = None
     """Texts that were too long: `texts` of `of` were cut to `tokens`, which the study was `asked`
     to do or else is all that the model takes. None where there is no limit or nobody counted."""
+    unknown: dict[str, Any] | None = None
+    """Pieces that the tokenizer does not know: `pieces` of `of` are its `token` for them."""
 
     def __post_init__(self) -> None:
         plain = ("parameters", "model", "corpus", "others", "ingredients", "results", "versions")
-        for name in (*plain, "cut"):
+        for name in (*plain, "cut", "unknown"):
             value = getattr(self, name)
             object.__setattr__(self, name, _as_json(value, name))
         for name, thing in {"model": self.model, "corpus": self.corpus, **self.others}.items():
@@ -148,6 +158,12 @@ class Provenance:
         """`bertology-mini on grammar`, for titles."""
         return f"{self.model_name} on {self.corpus_name}" if self.corpus else self.model_name
 
+    @property
+    def drawn_note(self) -> str:
+        """`drawn at random from 1,725`, where the corpus has more examples than were used."""
+        there = (self.corpus or {}).get("drawn_from")
+        return "" if there is None else f"drawn at random from {there:,}"
+
     def cut_note(self, model: str | None = None) -> str:
         """A sentence for the reader where texts were cut, else nothing.
 
@@ -162,6 +178,23 @@ class Provenance:
             f"{n:,} of {of:,} {kind} {'was' if n == 1 else 'were'} cut to {self.cut['tokens']:,} "
             f"tokens, {'as was asked' if self.cut.get('asked') else most}."
         )
+
+    def unknown_note(self) -> str:
+        """A warning where the tokenizer does not know much of the text, else nothing."""
+        if self.unknown is None or not self.unknown["pieces"]:
+            return ""
+        share = self.unknown["pieces"] / max(self.unknown["of"], 1)
+        if share <= MANY_UNKNOWN:
+            return ""
+        return (
+            f"{100 * share:.1f} % of the text's pieces are {self.unknown['token']}: the model's "
+            "tokenizer does not know them, so the model reads only the rest. The intervals do not "
+            "show this."
+        )
+
+    def text_notes(self, model: str | None = None) -> list[str]:
+        """What the reader must know of the texts: cut ones, unknown pieces; mostly empty."""
+        return [note for note in (self.cut_note(model), self.unknown_note()) if note]
 
     def as_json(self) -> dict[str, object]:
         """All fields as plain JSON values; `from_json` gives an equal object."""

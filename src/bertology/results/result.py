@@ -140,7 +140,7 @@ class Result:
         p = self.provenance
         over = "" if p.corpus is None else f" over {p.corpus.get('name')}"
         lines = [f"{p.study} of {p.model.get('name')}{over}  [{self.identity}]"]
-        lines += [f"  {line}" for line in (p.cut_note(), self.headline()) if line]
+        lines += [f"  {line}" for line in (*p.text_notes(), self.headline()) if line]
         for name, table in self.tables.items():
             lines.append(f"  table {name}: {len(table)} rows × {len(table.columns)} columns")
         if self.figures():

@@ -15,7 +15,6 @@ from bertology.errors import (
     JobError,
 )
 from bertology.quiet import is_verbose
-from bertology.run.cut_texts import cut_texts
 from bertology.run.engine import Engine, Inputs, JobOutcome, Status
 from bertology.run.local import LocalEngine
 from bertology.run.model_description import describe_model
@@ -24,6 +23,7 @@ from bertology.run.plan import Job, ModelReference, Resources, StoreReference, t
 from bertology.run.progress import NoProgress, Progress
 from bertology.run.requirements import check_needs
 from bertology.run.stored_parts import DoneElsewhereError, StoredParts
+from bertology.run.text_counts import text_counts
 from bertology.studies.study import Context, Study
 
 if TYPE_CHECKING:
@@ -84,8 +84,8 @@ class Session:
             measured = StoredParts(self.store, provenance, parts)
             # Plus the time of an earlier run for the parts that it finished.
             spent = time.monotonic() - started + sum(map(measured.seconds, earlier))
-            cut = cut_texts(study, encoder, corpus)
-            complete = replace(provenance, duration=spent, cut=cut)
+            counts = text_counts(study, encoder, corpus)
+            complete = replace(provenance, duration=spent, **counts)
             result: Result = study.conclude(measured, complete)
             self.store.save(result)
         except KeyboardInterrupt:
@@ -97,9 +97,9 @@ class Session:
 
     def _stored(self, provenance: Provenance, study: Study, inputs: Inputs) -> Result:
         result = self.store.load(provenance, study.result_type)
-        if result.provenance.cut is None:  # a result from before texts were counted
-            cut = cut_texts(study, inputs.encoder, inputs.corpus)
-            result.provenance = replace(result.provenance, cut=cut)
+        if result.provenance.unknown is None:  # a result from before pieces were counted
+            counts = text_counts(study, inputs.encoder, inputs.corpus)
+            result.provenance = replace(result.provenance, **counts)
         return result
 
     def _begin(self, provenance: Provenance) -> None:
@@ -130,6 +130,8 @@ class Session:
                 "split": corpus.split,
                 "pair": "text_b" in corpus.fields,
             }
+            if corpus.drawn_from is not None:
+                shown["drawn_from"] = corpus.drawn_from
         return Provenance(
             study=name,
             study_version=study.version,

@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from bertology.errors import ModelError, StoreError
 from bertology.results.provenance import library_versions
+from bertology.train.tokenizer_files import save_tokenizer
 
 if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
@@ -99,7 +100,7 @@ def save_checkpoint(
     try:
         draft.mkdir(parents=True)
         model.save_pretrained(draft)
-        tokenizer.save_pretrained(draft)
+        save_tokenizer(tokenizer, draft)
         text = json.dumps(record, indent=2, ensure_ascii=False, default=str)
         (draft / RECORD).write_text(text + "\n", encoding="utf-8")
         if card is not None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertology.errors import ModelError, ParameterError, UnknownNameError
-from bertology.model.families import Family, family_of
+from bertology.model.families import FAMILIES, Family, family_of
 from bertology.model.loading.names import Location, bundled_models, locate
 from bertology.model.protocols import ModelConfig, PretrainedModel, Tokenizer
 
@@ -154,9 +154,10 @@ def _refuse_pickles(name: str, where: str) -> None:
         return
     if any((folder / f).exists() for f in _PICKLES):
         raise ModelError(
-            f"{name!r} has its weights as a pickle only, which can run code when opened.",
-            hint="If you trust it, load it once with allow_pickle=True (--allow-pickle) and save "
-            "it again with save_pretrained: that writes safetensors.",
+            f"{name!r} has its weights as a pickle only, and pickles are not read by default.",
+            hint="allow_pickle=True (--allow-pickle) reads the tensors in it and refuses all "
+            "else, so no code of it runs. Save the model again with save_pretrained: that writes "
+            "safetensors.",
         )
     raise ModelError(
         f"{name!r} has a config.json but no weights (model.safetensors).",
@@ -222,6 +223,18 @@ def _explained(name: str, where: str, error: Exception) -> ModelError:
                 f"The weights of {name!r} are corrupt: {text}.",
                 hint="Download or copy the checkpoint again; the file was cut short or altered.",
             )
+        if "Weights only load failed" in text:
+            return ModelError(
+                f"The pickle of {name!r} holds more than tensors, so it is not read: to open it "
+                "could run code.",
+                hint="Ask for a checkpoint with model.safetensors.",
+            )
+        if "`model_type`" in text:
+            return ModelError(
+                f"The config.json of {name!r} does not say which family the model is of.",
+                hint=f'Add a line such as "model_type": "bert" to it. '
+                f"Known: {', '.join(FAMILIES.names())}.",
+            )
         if "trust_remote_code" in text:
             return _remote_code(name)
         if "size mismatch" in text or "mismatched" in text.lower():
@@ -235,7 +248,8 @@ def _explained(name: str, where: str, error: Exception) -> ModelError:
     if "safetensors" in text and "not appear" in text:
         return ModelError(
             f"{name!r} has no safetensors weights on the hub.",
-            hint="If you trust it, load it with allow_pickle=True (--allow-pickle).",
+            hint="allow_pickle=True (--allow-pickle) also reads pickled weights: tensors only, "
+            "no code of them runs.",
         )
     offline = os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "true", "yes", "on")
     reason = "HF_HUB_OFFLINE is set" if offline else "the Hugging Face hub did not give it"

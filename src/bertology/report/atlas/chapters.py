@@ -71,9 +71,13 @@ def _entry(entry: Entry, about: About, *, opened: bool) -> Html:
     result = entry.result
     n = (result.provenance.corpus or {}).get("size")
     pieces: list[object] = [
-        element("summary", element("b", entry.label), "" if n is None else f" · {n} examples")
+        element(
+            "summary",
+            element("b", entry.label),
+            "" if n is None else f" · {n} examples {result.provenance.drawn_note}".rstrip(),
+        )
     ]
-    told = (result.headline(), result.provenance.cut_note("the model"))
+    told = (result.headline(), *result.provenance.text_notes("the model"))
     pieces += [element("p", line) for line in told if line]
     pieces.append(element("div", *_figures(entry), kind="figures"))
     pieces += [

@@ -201,9 +201,8 @@ def _rest(report: ReproductionReport) -> Html:
     if models:
         columns = ("task", "score in points", "majority baseline", "training examples")
         pieces += [element("h3", "Fine-tuned models"), table(columns, models)]
-    cut = _cut(report)
-    if cut:
-        pieces += [element("h3", "Texts that were cut"), items(cut)]
+    if notes := _text_notes(report):
+        pieces += [element("h3", "Texts that were cut or not known"), items(notes)]
     rows = [
         (key, r.identity, f"{r.provenance.duration:.0f} s")
         for key, r in report.done.results.items()
@@ -214,12 +213,11 @@ def _rest(report: ReproductionReport) -> Html:
     return element("section", joined(pieces), id="rest")
 
 
-def _cut(report: ReproductionReport) -> list[str]:
-    """Texts that were too long for the model, and the steps that read them."""
+def _text_notes(report: ReproductionReport) -> list[str]:
+    """Texts that were too long for the model or not known to it, and the steps that read them."""
     steps: dict[str, list[str]] = {}
     for key, result in report.done.results.items():
-        note = result.provenance.cut_note("the model")
-        if note:
+        for note in result.provenance.text_notes("the model"):
             steps.setdefault(note, []).append(key)
     return [f"{', '.join(keys)}: {note}" for note, keys in steps.items()]
 

@@ -98,7 +98,9 @@ class Sampled(Blocks):
 
     fewest: ClassVar[int] = 2
 
-    examples: int = parameter(1000, "Draw at most so many of the examples there are.", minimum=2)
+    examples: int = parameter(
+        1000, "Draw so many of the examples at random; all if there are fewer.", minimum=2
+    )
     seed: int = parameter(0, "Seed of all that is drawn: examples and resamples.", minimum=0)
 
     def shown(self, corpus: Corpus) -> Corpus:

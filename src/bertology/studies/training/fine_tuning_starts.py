@@ -126,7 +126,9 @@ class FineTuningStarts(Trials):
         "for less than 256. A lone head takes 1e-3.",
         minimum=1e-9,
     )
-    examples: int | None = parameter(None, "Learn from at most so many examples.", minimum=2)
+    examples: int | None = parameter(
+        None, "Learn from so many examples, drawn at random; all if not given.", minimum=2
+    )
     max_length: int | None = parameter(None, "Cut texts to so many tokens.", minimum=3)
     train: str = parameter("", "Other data to learn from; if not given, those of the corpus.")
     train_split: str = parameter("train", "The split to learn from.")

@@ -23,6 +23,7 @@ from bertology.train.pretrain.config import Vocabulary
 from bertology.train.pretrain.recipe import Recipe
 from bertology.train.pretrain.shards import Shards, open_shards, prepare
 from bertology.train.protocols import Tokenizer
+from bertology.train.tokenizer_files import save_tokenizer
 from bertology.train.vocabulary import wordpieces
 
 __all__ = ["TrainingMaterials", "find_materials", "is_first", "most_pieces", "ready_materials"]
@@ -133,7 +134,7 @@ def _make_tokenizer(
     draft = place.with_name(f".{place.name}.{uuid4().hex[:8]}")
     try:
         draft.mkdir(parents=True)
-        tokenizer.save_pretrained(draft)
+        save_tokenizer(tokenizer, draft)
         shutil.rmtree(place, ignore_errors=True)
         draft.rename(place)
     except OSError as error:
