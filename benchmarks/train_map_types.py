@@ -1,12 +1,12 @@
 """Train the network for map types from the labelled maps, judge it, and write its weights.
 
-    python benchmarks/train_map_types.py --root DATA --model english-12x384=FOLDER [--to FOLDER]
+    python benchmarks/train_map_types.py [--to FOLDER]
 
-The labelled maps are made again, so the data and the models must be there; what is missing is named
-and left out. Judged four ways: by cross-validation, with the maps of one text and model always in
-one part; on the maps of models of another kind than those it learned from; on a model that the
-network which is kept never learns from either; and on fresh made maps. Maps that were drawn for
-learning, many of them where an earlier network was unsure, are never asked about.
+The labelled maps come with the package; no model is needed. Judged four ways: by cross-validation,
+with the maps of one text and model always in one part; on the maps of models of another kind than
+those it learned from; on a model that the network which is kept never learns from either; and on
+fresh made maps. Maps that were drawn for learning, many of them where an earlier network was
+unsure, are never asked about.
 Variants are shown only of maps that are learned from.
 Beside it stand a decision tree and a logistic regression on plain numbers.
 """
@@ -29,7 +29,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from bertology.annotated.map_types.labelled import bundled_labels, bundled_models, drawn, make_again
+from bertology.annotated.map_types.labelled import bundled_labels, bundled_maps, drawn
 from bertology.annotated.map_types.network import WEIGHTS
 from bertology.annotated.map_types.procedural import make_maps
 from bertology.annotated.map_types.training import (
@@ -47,7 +47,7 @@ from bertology.stats.agreement import krippendorffs_alpha
 
 FOLDS, RESAMPLES, LEVEL = 5, 2000, 0.95
 KIN = "bertology-mini and its kin"
-HELD_OUT = "sop-8x128"  # a model made by recipes/sop-8x128.yaml for this; nothing learns from it
+HELD_OUT = "sop-8x128"  # a model that was pre-trained for this alone; nothing learns from it
 FIRST = 3  # labellers that every map had
 CLEAR = 2 / 3  # of the labellers of a map
 MADE, FRESH, FRESH_SEED = 1000, 500, 1
@@ -60,20 +60,9 @@ def main() -> None:
     torch.backends.mkldnn.set_flags(False)  # slower than plain code for layers this small
     labels = bundled_labels()
     seen = seen_by(labels)
-    folders = {HELD_OUT: str(Path(__file__).parent / "models" / HELD_OUT)}
-    folders |= dict(pair.split("=", 1) for pair in told.model)
-    once = {label.recipe.key: label for label in labels}.values()
-    made_again, missing = make_again(
-        once, folders=folders, root=told.root, fingerprints=bundled_models()
-    )
-    for what, why in missing.items():
-        print(f"left out: {what} ({why})")
-    made_again.sort(key=lambda m: m.label.recipe.model == HELD_OUT)  # these come last
-    keys = [m.label.recipe.key for m in made_again]
-    maps = [
-        SeenMap(m.weights.double().numpy(), m.segments.numpy(), seen[key])
-        for m, key in zip(made_again, keys, strict=True)
-    ]
+    stored = bundled_maps()
+    keys = sorted(stored, key=lambda key: (key[0] == HELD_OUT, key))  # held out: these come last
+    maps = [SeenMap(stored[key].weights, stored[key].segments, seen[key]) for key in keys]
     families = np.array([KIN if key[0].startswith("bertology-mini") else key[0] for key in keys])
     held_out = families == HELD_OUT
     lessons, plain = TrainingSets(maps[: int((~held_out).sum())], seed=0), sample_of(maps)
@@ -139,8 +128,6 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     here = Path(__file__).parents[1] / "src" / "bertology" / "checkpoints" / "map-types"
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--root", help="folder with the data of catalogue entries")
-    parser.add_argument("--model", action="append", default=[], help="NAME=FOLDER")
     parser.add_argument("--to", type=Path, default=here)
     parser.add_argument("--steps", type=int, default=Settings.steps)
     parser.add_argument("--threads", type=int, default=1)

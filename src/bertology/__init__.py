@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from bertology.annotated.map_types.single import map_type as map_type
     from bertology.data.corpus import Corpus as Corpus
     from bertology.data.corpus import Example as Example
     from bertology.data.corpus import Field as Field
@@ -81,6 +82,7 @@ _HOMES = {
     "compare_pairs": "bertology.model.masked_lm.scoring",
     "load": "bertology.model.encoder",
     "load_corpus": "bertology.data.loading",
+    "map_type": "bertology.annotated.map_types.single",
     "prune_heads": "bertology.model.loading.pruning",
     "pseudo_log_likelihood": "bertology.model.masked_lm.scoring",
     "run": "bertology.run.api",

@@ -22,7 +22,7 @@ from bertology.data.map_labels import MAP_TYPES
 if TYPE_CHECKING:
     from bertology.annotated.map_types.unrolled import UnrolledNetwork
 
-__all__ = ["WEIGHTS", "MapTypeNetwork", "classify", "types_of"]
+__all__ = ["WEIGHTS", "MapTypeNetwork", "classify", "logits_of", "types_of"]
 
 WEIGHTS = "model.safetensors"
 _WIDTHS = (8, 16, 16, 16, 16, 16, 16, 16)  # channels of the eight convolutional layers
@@ -105,14 +105,20 @@ class MapTypeNetwork(nn.Module):
         return plain
 
 
+def logits_of(
+    network: MapTypeNetwork | UnrolledNetwork, look: Look, same: Tensor, paired: Tensor
+) -> Tensor:
+    """For each map and type: (B, H, types). One sentence has no block."""
+    logits: Tensor = network(look.small, same, look.facts)
+    logits[..., _BLOCK].masked_fill_(~paired[:, None], -torch.inf)
+    return logits
+
+
 def types_of(
     network: MapTypeNetwork | UnrolledNetwork, look: Look, same: Tensor, paired: Tensor
 ) -> Tensor:
-    """The type of each map, an index into MAP_TYPES: (B, H). One sentence has no block."""
-    logits: Tensor = network(look.small, same, look.facts)
-    logits[..., _BLOCK].masked_fill_(~paired[:, None], -torch.inf)
-    found: Tensor = logits.argmax(-1)
-    return found
+    """The type of each map, an index into MAP_TYPES: (B, H)."""
+    return logits_of(network, look, same, paired).argmax(-1)
 
 
 def classify(network: MapTypeNetwork | UnrolledNetwork, maps: Tensor, cells: Cells) -> Tensor:
