@@ -73,7 +73,7 @@ def read_maps(path: str | Path) -> Iterator[StoredMap]:
 
 def _pack(weights: Floats) -> bytes:
     steps = np.rint(_STEPS * np.sqrt(np.clip(weights, 0, 1))).astype("<u2").ravel()
-    return steps.view(np.uint8).reshape(-1, 2).T.tobytes()
+    return bytes(steps.view(np.uint8).reshape(-1, 2).T.tobytes())
 
 
 def _unpack(packed: bytes) -> Floats:
