@@ -142,6 +142,8 @@ def test_matrices_decay_and_vectors_do_not() -> None:
     groups = parameter_groups([vector, matrix, frozen], 0.1)
     assert [(g["params"], g["weight_decay"]) for g in groups] == [([matrix], 0.1), ([vector], 0.0)]
     assert len(parameter_groups([vector], 0.1)) == 1
+    (spared,) = parameter_groups([matrix], 0.1, exempt=[matrix])
+    assert spared["weight_decay"] == 0.0
 
 
 def test_adamw_pulls_matrices_towards_zero_only() -> None:

@@ -13,12 +13,15 @@ from torch.optim.optimizer import ParamsT
 __all__ = ["Lamb", "learning_rate_factor", "make_optimizer", "parameter_groups", "set_rate"]
 
 
-def parameter_groups(parameters: Iterable[Tensor], weight_decay: float) -> list[dict[str, object]]:
-    """Matrices with weight decay; vectors (biases, scales of LayerNorms) without."""
+def parameter_groups(
+    parameters: Iterable[Tensor], weight_decay: float, *, exempt: Iterable[Tensor] = ()
+) -> list[dict[str, object]]:
+    """Matrices with weight decay; vectors (biases, scales of LayerNorms) and `exempt` without."""
     learning = [p for p in parameters if p.requires_grad]
+    spared = {id(p) for p in exempt} | {id(p) for p in learning if p.dim() <= 1}
     groups: list[dict[str, object]] = [
-        {"params": [p for p in learning if p.dim() > 1], "weight_decay": weight_decay},
-        {"params": [p for p in learning if p.dim() <= 1], "weight_decay": 0.0},
+        {"params": [p for p in learning if id(p) not in spared], "weight_decay": weight_decay},
+        {"params": [p for p in learning if id(p) in spared], "weight_decay": 0.0},
     ]
     return [g for g in groups if g["params"]]
 
@@ -31,13 +34,14 @@ def make_optimizer(
     weight_decay: float,
     betas: tuple[float, float] = (0.9, 0.999),
     capturable: bool = False,
+    exempt: Iterable[Tensor] = (),
 ) -> torch.optim.Optimizer:
-    """`adamw` or `lamb` over the groups of `parameter_groups`.
+    """`adamw` or `lamb` over the groups of `parameter_groups`; `exempt` weights do not decay.
 
     A `capturable` AdamW may be recorded as a CUDA graph; its rate is a tensor in each group.
     """
     learning = [p for p in parameters if p.requires_grad]
-    groups = parameter_groups(learning, weight_decay)
+    groups = parameter_groups(learning, weight_decay, exempt=exempt)
     if name == "lamb":
         return Lamb(groups, lr=rate, betas=betas)
     # One loop over all weights in place of many small ones: a tenth of a small model's step.

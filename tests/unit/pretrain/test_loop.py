@@ -225,6 +225,24 @@ def test_milestones_are_saved_as_models(tmp_path, shards, tokenizer):
     assert model.config.num_hidden_layers == 2
 
 
+def test_positions_that_no_row_reaches_are_not_forgotten(tmp_path, shards, tokenizer):
+    recipe = replace(
+        RECIPE,
+        model=replace(SMALL, max_length=48),
+        weight_decay=0.5,
+        learning_rate=1e-2,
+        milestones=2,
+    )
+    pretrain(recipe, shards, tokenizer, folder=tmp_path / "run", device="cpu")
+    first, last = (
+        load_file(tmp_path / "run" / "checkpoints" / step / "model.safetensors")
+        for step in ("step-00000000", "step-00000012")
+    )
+    table = "bert.embeddings.position_embeddings.weight"
+    assert torch.equal(first[table][32:], last[table][32:])
+    assert not torch.equal(first[table][:32], last[table][:32])
+
+
 def test_stacking_copies_layers(tmp_path, shards, tokenizer):
     """Right after growing, both layers are what the one layer was."""
     recipe = replace(

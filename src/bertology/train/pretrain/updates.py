@@ -30,6 +30,7 @@ class Updates:
             weight_decay=recipe.weight_decay,
             betas=recipe.betas,
             capturable=self.record,
+            exempt=weights.positions,  # decay would erase those that short rows do not reach
         )
         self._step = Recorded(self._taken, record=self.record)
 

@@ -34,6 +34,12 @@ class Weights:
         """The learning weights that ever had a gradient: others must not even decay."""
         return [w for w in self.learning if w.grad is not None]
 
+    @property
+    def positions(self) -> list[Tensor]:
+        """The table of positions: in a phase of short rows, later positions have no gradient."""
+        named = zip(self.names, self.learning, strict=True)
+        return [w for name, w in named if name.endswith("position_embeddings.weight")]
+
     def clear(self) -> None:
         """Set the gradients to 0; they stay where they are, as a recorded graph knows them."""
         gradients = [w.grad for w in self.learning if w.grad is not None]
