@@ -66,7 +66,7 @@ def test_every_help_has_examples(command: str) -> None:
 
 @pytest.mark.parametrize(
     ("study", "needed"),
-    [("relation-heads", "--no-every"), ("attention-change", "--before bertology-mini@2000")],
+    [("relation-heads", "--no-every"), ("attention-change", "--before bertology-mini@2416")],
 )
 def test_examples_have_what_a_first_run_needs(study: str, needed: str) -> None:
     assert f"bertology run {study} --corpus grammar {needed}" in bertology("run", study, "--help")

@@ -71,8 +71,8 @@ def test_it_knows_agreement_and_at_its_first_step_it_did_not(mini: Encoder) -> N
 
 
 def test_its_steps_are_models_of_their_own(mini: Encoder) -> None:
-    assert bt.steps(DEFAULT_MODEL) == [0, 632, 2000, 6325]
-    step = bt.load(f"{DEFAULT_MODEL}@2000", head="mlm", device="cpu")
+    assert bt.steps(DEFAULT_MODEL) == [0, 764, 2416, 7640, 24160]
+    step = bt.load(f"{DEFAULT_MODEL}@2416", head="mlm", device="cpu")
     assert step.shape == mini.shape
     assert step.fingerprint != mini.fingerprint
     (blank,) = bt.cloze(step, "She opened the {mask} and went in.", top_k=3)

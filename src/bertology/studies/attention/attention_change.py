@@ -115,7 +115,7 @@ class AttentionChange(Resampled):
     all_heads: ClassVar[bool] = True
     needs: ClassVar[Needs] = MAPS_OF_TEXTS
     help_options: ClassVar[tuple[str, str]] = (
-        "--before bertology-mini@2000",
+        "--before bertology-mini@2416",
         "--before user/the-same-before",
     )
     result_type: ClassVar[type[Result]] = AttentionChangeResult
