@@ -18,7 +18,9 @@ from bertology.stats import bounded_mean_bounds, mean_interval, mean_intervals, 
 from bertology.stats.agreement import cohens_kappa, krippendorffs_alpha
 from bertology.stats.contrasts import difference_of_halves, ratio_of_largest, ratio_of_means
 from bertology.stats.cross_fitting import cross_fitted
+from bertology.stats.extremes import largest_of, smallest_of
 from bertology.stats.intervals import distinct, evidence_against_zero
+from bertology.stats.least_means import least_means
 from bertology.stats.multiplicity import max_statistics, step_down
 from bertology.stats.paired import simultaneous
 from bertology.stats.partial_means import partial_means
@@ -146,6 +148,51 @@ def test_partial_means_scale_with_their_values(seed: int, rows: int, n: int, sca
         scaled.simultaneous_low, found.simultaneous_low * scale, rtol=1e-4, equal_nan=True
     )
     assert np.allclose(scaled.p_adjusted, found.p_adjusted, atol=0.05, equal_nan=True)
+
+
+@quickly
+@given(seeds, st.integers(1, 4), st.integers(3, 40), scales)
+def test_the_least_of_several_means(seed: int, many: int, n: int, scale: float) -> None:
+    rows = [drawn(seed + k, 3, n + k) * scale for k in range(many)]
+    found = least_means(rows, margin=0.01 * scale)
+    assert np.allclose(found.value, np.min([r.mean(1) for r in rows], axis=0))
+    assert (found.low <= found.value).all()
+    assert (found.value <= found.high).all()
+    # Sure where the lower bound is above the margin; Holm may find more than the single bound.
+    assert (found.p_adjusted[found.low > 0.01 * scale] < 0.05).all()
+    again = least_means([*rows, rows[0]], margin=0.01 * scale)
+    assert np.allclose(again.low, found.low)  # comparisons cost the lower bound nothing
+    assert (again.high >= found.high - 1e-9 * scale).all()
+
+
+@quickly
+@given(seeds, st.integers(1, 10))
+def test_the_best_of_many_can_be_found_in_the_table(seed: int, rows: int) -> None:
+    value = drawn(seed, rows)
+    low, high = value - np.abs(drawn(seed + 1, rows)), value + np.abs(drawn(seed + 2, rows))
+    counts = np.arange(rows) + 2
+    best = largest_of(value, low, high, n=counts, level=0.95)
+    assert best is not None
+    at = int(value.argmax())
+    assert (best.value, best.low, best.n) == (value[at], low[at], counts[at])
+    assert best.high == high.max()
+    worst = smallest_of(-value, -high, -low, n=counts, level=0.95)
+    assert worst is not None
+    assert (worst.value, worst.low, worst.high) == (-best.value, -best.high, -best.low)
+    assert largest_of(value, value * np.nan, high, n=counts, level=0.95) is None
+
+
+@quickly
+@given(seeds, st.integers(2, 60))
+def test_values_of_known_support_keep_their_bounds_inside(seed: int, n: int) -> None:
+    values = np.clip(np.abs(drawn(seed, 3, n)) / 20, 0, 1)
+    values[0, 0] = np.nan
+    found = partial_means(values, support=(0, 1), resamples=100)
+    known = found.n > 1
+    assert (found.simultaneous_low[known] >= 0).all()
+    assert (found.simultaneous_high[known] <= 1).all()
+    assert (found.simultaneous_low[known] <= found.value[known] + 1e-7).all()
+    assert (found.simultaneous_high[known] >= found.value[known] - 1e-7).all()
 
 
 @quickly

@@ -7,6 +7,10 @@ the mean. They assume a largest possible deviation of one example: the largest t
 or `reach` if that is larger, made larger still when there are few values (among five values the
 largest possible one was probably not observed). With fewer than thirty values, Student's bounds
 (with Bonferroni's correction for all rows) are computed as well, and the wider ones are given.
+
+Where values are rarely large, none of these may have been seen, and bounds from what was seen miss
+too often: with 3 % of large values among 200 examples, some bound of 144 misses in a third of all
+samples. Where it is known how large a value can be (a cosine, a share), say so by `support`.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, ndtri_exp, stdtr, stdtrit
 
 from bertology.errors import DataError
+from bertology.stats.extremes import Extreme, largest_of, smallest_of
 from bertology.stats.intervals import (
     Estimate,
     bounded_mean_bounds,
@@ -57,14 +62,17 @@ class PartialMeans:
         return self.smallest(np.arange(self.value.size) == at)
 
     def smallest(self, among: NDArray[np.bool_] | None = None) -> Estimate | None:
-        """The smallest of those that have an interval: the smallest of each bound covers it."""
-        known = np.isfinite(self.simultaneous_low)
-        known = known if among is None else known & among
-        if not known.any():
-            return None
-        bounds = (self.value, self.simultaneous_low, self.simultaneous_high)
-        value, low, high = (float(b[known].min()) for b in bounds)
-        return Estimate(value, low, high, int(self.n[known].min()), self.level)
+        """The smallest of those that have an interval; see `stats.extremes`."""
+        return self._extreme(smallest_of, among)
+
+    def largest(self, among: NDArray[np.bool_] | None = None) -> Estimate | None:
+        """The largest of those that have an interval."""
+        return self._extreme(largest_of, among)
+
+    def _extreme(self, of: Extreme, among: NDArray[np.bool_] | None) -> Estimate | None:
+        some = slice(None) if among is None else among
+        sides = (self.value, self.simultaneous_low, self.simultaneous_high)
+        return of(*(side[some] for side in sides), n=self.n[some], level=self.level)
 
 
 def partial_means(
@@ -72,6 +80,7 @@ def partial_means(
     *,
     reach: float = 0.0,
     within: tuple[float, float] = (-math.inf, math.inf),
+    support: tuple[float, float] | None = None,
     level: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
@@ -79,9 +88,11 @@ def partial_means(
     """The mean of each row of `values` (V, N); NaN where an example lacks the quantity.
 
     `reach`: a deviation from the mean that must be allowed for even if none so large was seen, such
-    as 1 for hits and misses. `within`: where the means must lie; bounds beyond are cut off. Rows
-    with fewer than two values have no interval and take no part in the correction. Rows that are
-    too many to be held together come as `RowBlocks`.
+    as 1 for hits and misses. `within`: where the means must lie; bounds beyond are cut off.
+    `support`: where every single value must lie; then simultaneous bounds and p-values allow for
+    rare large values of which none was seen, up to these ends, whatever the sample looks like.
+    Rows with fewer than two values have no interval and take no part in the correction. Rows that
+    are too many to be held together come as `RowBlocks`.
     """
     check_level(level, "partial_means")
     blocks = values if isinstance(values, RowBlocks) else in_blocks(_checked(values))
@@ -96,10 +107,15 @@ def partial_means(
         null = max_statistics(influences, resamples=resamples, seed=seed)
         critical = float(np.quantile(null.max(axis=1), level))
         budget = -float(log_ndtr(-critical))  # as `stats.paired.simultaneous` spends it
-        below, above = _bounds(influences, most[known], budget)
-        strict, against_all = _students(mean[known], spread[known], n[known], level)
-        below, above = np.minimum(below, -strict), np.maximum(above, strict)
-        all_low[known], all_high[known] = mean[known] + below, mean[known] + above
+        if support is None:
+            below, above = _bounds(influences, most[known], budget)
+            strict, against_all = _students(mean[known], spread[known], n[known], level)
+            below, above = np.minimum(below, -strict), np.maximum(above, strict)
+            all_low[known], all_high[known] = mean[known] + below, mean[known] + above
+        else:
+            against_all = np.zeros(int(known.sum()))
+            ends = [_supported(block, support, budget) for block in blocks]
+            all_low[known], all_high[known], against[known] = np.concatenate(ends, axis=1)
         stepped = step_down(np.maximum(-ndtri_exp(-against[known]), 0.0), null)
         p[known] = np.maximum(stepped, against_all)
     low, high, all_low, all_high = (np.clip(b, *within) for b in (low, high, all_low, all_high))
@@ -154,6 +170,20 @@ def _bounds(influences: Iterable[Floats], most: Floats, budget: float) -> tuple[
         )
         at += len(block)
     return below, above
+
+
+def _supported(
+    block: NDArray[np.generic], support: tuple[float, float], budget: float
+) -> NDArray[np.float64]:
+    """Bounds and evidence against 0 (3, rows) of values that must lie within `support`."""
+    x = np.asarray(block, dtype=np.float64)
+    there = np.isfinite(x)
+    known = there.sum(axis=1) > 1
+    values, counts = np.where(there, x, support[0])[known], there[known].astype(np.float64)
+    low, high = bounded_mean_bounds(values, counts, low=support[0], high=support[1], budget=budget)
+    reach = np.full(len(values), max(map(abs, support)))
+    against = evidence_against_zero(np.where(counts > 0, values, 0.0), counts, reach=reach)
+    return np.stack([low, high, against])
 
 
 def _students(

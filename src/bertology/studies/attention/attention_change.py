@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,9 +20,9 @@ from bertology.results.provenance import short
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, mean_interval
 from bertology.stats.row_blocks import RowBlocks
-from bertology.studies.designs.blocks import Resampled
+from bertology.studies.designs.noise import NO_NOISE, NoiseControlled, beyond_noise
 from bertology.studies.designs.parts import gather, start_of
-from bertology.studies.designs.tables import head_table
+from bertology.studies.designs.tables import head_table, labelled_table
 from bertology.studies.study import MAPS_OF_TEXTS, Context, Needs
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from bertology.data.corpus import Corpus
+    from bertology.model.batch import Text
     from bertology.model.encoder import Encoder
 
 __all__ = ["AttentionChange", "AttentionChangeResult"]
@@ -45,7 +47,7 @@ class AttentionChangeResult(Result):
 
     Tables `heads` and `layers`: `cosine` of the maps, `change` (1 - cosine) and `divergence`
     (Jensen-Shannon, nats), each with its interval over examples; simultaneous bounds of `change`
-    hold for all rows together.
+    hold for all rows together. Table `noise`: the change of each layer in noisy copies.
     """
 
     strongest: ClassVar[Mapping[str, str]] = {"heads": "change"}
@@ -94,24 +96,29 @@ class AttentionChangeResult(Result):
 
 
 @dataclass(frozen=True)
-class AttentionChange(Resampled):
+class AttentionChange(NoiseControlled):
     """Which heads look elsewhere than they did before training?
 
     Method: the model and the one `before` it (of the same build and tokenizer) read the same
     texts. For every head and example, the two L × L maps are flattened and their cosine is taken;
     beside it the Jensen-Shannon divergence of each query's two distributions, averaged over
-    queries. Padding enters neither. Means are over at most `examples` examples, drawn by
-    `seed`; intervals are Student's, the simultaneous ones hold for all rows and skewed changes.
+    queries. Padding enters neither. Means are over at most `examples` examples, drawn by `seed`;
+    intervals are Student's. The simultaneous ones hold for all rows together, and for rare large
+    changes of which none was seen, since no change can be larger than 1.
 
-    Claims are judged only where the two models are related: where heads of the same number are
-    surely more alike than a head and the other model's next one.
+    Any change of the weights moves attention, and higher layers more. So `noise` copies of the
+    model before are measured too, with random changes as large as those of the training, spread
+    evenly over all weights; the table `noise` gives the profile of their layers. A claim must hold
+    beyond that profile, scaled to the same mean change. Claims are judged only where the two
+    models are related: where heads of the same number are surely more alike than a head and the
+    other model's next one.
 
     Source: Revealing the Dark Secrets of BERT (EMNLP 2019), section 4.3, Figure 5. Limits: a layer
     whose input has changed looks elsewhere even with its old weights, so change adds up towards
     the top; and intervals are over texts: the same training once more may move other heads.
     """
 
-    version: ClassVar[int] = 3  # divergences of maps that differ most
+    version: ClassVar[int] = 3  # a noise control; bounds for rare large changes
     all_heads: ClassVar[bool] = True
     needs: ClassVar[Needs] = MAPS_OF_TEXTS
     help_options: ClassVar[tuple[str, str]] = (
@@ -152,7 +159,22 @@ class AttentionChange(Resampled):
         return xr.Dataset(
             {n: (dims, m.numpy()) for n, m in zip(_COMPARED, compared, strict=True)},
             coords={"example": np.arange(start, start + len(texts))},
-        )
+        ).assign(noise=(("example", "copy", "layer"), self._noise(encoder, texts, context)))
+
+    def _noise(
+        self, encoder: Encoder, texts: Sequence[Text], context: Context
+    ) -> NDArray[np.float32]:
+        """(example, copy, layer): how far noisy copies move, mean over heads."""
+        from bertology.model.reducers.map_comparison import compare_maps
+        from bertology.model.weight_noise import noisy_copies
+
+        before = context.others["before"]
+        found = np.zeros((len(texts), self.noise, encoder.shape.layers), np.float32)
+        copies = noisy_copies(before, encoder, draws=self.noise, seed=self.seed, even=True)
+        for at, noisy in enumerate(copies):
+            moved = compare_maps(noisy, before, texts, tokens_per_batch=context.batch_tokens)
+            found[:, at] = moved.cosine_distance.mean(-1).numpy()
+        return found
 
     def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
         """Means over examples by head and by layer, and the test of the last two layers."""
@@ -161,7 +183,10 @@ class AttentionChange(Resampled):
         seen = gather(
             measured,
             concatenate={n: partial(_by_layer, name=n) for n in ("change", "divergence")},
-            add={"nearer": _nearer},
+            add={
+                "nearer": _nearer,
+                "noise": lambda part: part["noise"].sum("example", dtype=float),  # (copy, layer)
+            },
             spool=("change", "divergence"),
         )
         examples, layers = seen["change"].shape
@@ -179,15 +204,21 @@ class AttentionChange(Resampled):
                 }
             ),
         }
+        noise = seen["noise"] / examples
+        if self.noise:
+            tables["noise"] = labelled_table(
+                {"copy": range(self.noise), "layer": range(layers)}, {"change": noise}
+            )
         # Over heads and not examples: unrelated models are as (un)like on every example.
         nearer = np.ravel(seen["nearer"] / examples)
         related = nearer.size > 1 and mean_interval(nearer, self.level).low > 0
         before = provenance.others.get("before", {}).get("fingerprint", "")
-        why = _SAME if before == provenance.model["fingerprint"] else "" if related else _UNRELATED
+        same = before == provenance.model["fingerprint"] or not seen["change"].any()
+        why = _SAME if same else _UNRELATED if not related else "" if self.noise else NO_NOISE
         return self.result(
             provenance,
             tables,
-            evidence={} if why else self._last_layers(seen["change"]),
+            evidence={} if why else self._last_layers(seen["change"], noise),
             reasons={"": why} if why else {},
             facts={"examples": examples, "related": int(related)},
         )
@@ -196,7 +227,8 @@ class AttentionChange(Resampled):
         self, change: ArrayLike | RowBlocks, divergence: ArrayLike | RowBlocks
     ) -> dict[str, ArrayLike]:
         """Columns of the table of those that changed."""
-        moved, apart = self.means(change), self.means(divergence)
+        moved = self.means(change, support=(0, 1))
+        apart = self.means(divergence, support=(0, math.log(2)))
         return {
             "cosine": 1 - moved.value,
             "cosine_low": 1 - moved.high,
@@ -209,22 +241,49 @@ class AttentionChange(Resampled):
             "divergence_high": apart.high,
         }
 
-    def _last_layers(self, change: Floats) -> dict[str, Estimate | None]:
-        """What the last two layers changed beyond the others.
+    def _last_layers(self, change: Floats, noise: Floats) -> dict[str, Estimate | None]:
+        """What the last two layers changed beyond the others, and beyond what noise does.
 
-        `change` is (examples, layers). Against the largest other layer, the bounds hold for all
-        comparisons together, so the smallest of each covers the smallest true difference.
+        `change` is (examples, layers), `noise` (copies, layers). Against the largest other layer,
+        the bounds hold for all comparisons together.
         """
         if change.shape[1] <= LAST:
             return {}
-        last, others = change[:, -LAST:], change[:, :-LAST]
-        over = self.means((last.mean(1, keepdims=True) - others).T)
-        each = self.means((last[:, :, None] - others[:, None]).reshape(len(change), -1).T)
-        return {
-            "last_two_over_mean": mean_interval(last.mean(1) - others.mean(1), self.level),
-            "last_two_over_largest": over.smallest(),
-            "each_of_last_two_over_largest": each.smallest(),
-        }
+        change = change.clip(0, 1)  # rounding
+        profile = change.mean(axis=0)
+        # As large as the training's change over all layers: where it went is the question.
+        scaled = noise * (profile.mean() / np.maximum(noise.mean(axis=1, keepdims=True), 1e-30))
+        found = dict[str, Estimate | None]()
+        for name, contrasts in (
+            ("last_two_over_mean", _over_mean),
+            ("last_two_over_largest", _over_each),
+            ("each_of_last_two_over_largest", _each_over_each),
+        ):
+            rows = contrasts(change)  # (comparisons, examples)
+            over = self.means(rows, support=(-1, 1)).smallest()
+            if over is not None:
+                trained, noisy = (contrasts(p).min(axis=0) for p in (profile[None], scaled))
+                found[name] = beyond_noise(over, float(trained[0]), noisy)
+        return found
+
+
+def _over_mean(change: Floats) -> Floats:
+    """(1, rows): the last two layers less the mean of the others."""
+    found: Floats = (change[:, -LAST:].mean(1) - change[:, :-LAST].mean(1))[None]
+    return found
+
+
+def _over_each(change: Floats) -> Floats:
+    """(others, rows): the last two layers less each other one."""
+    found: Floats = (change[:, -LAST:].mean(1, keepdims=True) - change[:, :-LAST]).T
+    return found
+
+
+def _each_over_each(change: Floats) -> Floats:
+    """(2 · others, rows): each of the last two less each other one."""
+    last, others = change[:, -LAST:], change[:, :-LAST]
+    found: Floats = (last[:, :, None] - others[:, None]).reshape(len(change), -1).T
+    return found
 
 
 def _by_layer(part: xr.Dataset, name: str) -> Floats:

@@ -119,16 +119,19 @@ class Resampled(Sampled):
         rows: ArrayLike | RowBlocks,
         *,
         within: tuple[float, float] = (-float("inf"), float("inf")),
+        support: tuple[float, float] | None = None,
         reach: float = 0.0,
         families: int = 1,
     ) -> PartialMeans:
         """Means with their bounds; where several `families` are judged, bounds hold for all.
 
-        `within` is where the means must lie, `reach` how far one example may deviate.
+        `within` is where the means must lie, `support` where the value of every example must lie,
+        `reach` how far one example may deviate where that is not known.
         """
         return partial_means(
             rows,
             within=within,
+            support=support,
             reach=reach,
             level=1 - (1 - self.level) / families,
             resamples=self.resamples,

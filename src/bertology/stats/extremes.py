@@ -1,0 +1,58 @@
+"""The best or the worst of many estimates, as one estimate that is fit to be printed.
+
+Rows come with bounds that hold for all of them together. The value and the near bound are those of
+one row, the one that did best; the far bound is the farthest of all, since another row than the
+one that did best here may truly be the best. So [low, high] covers the best of the true values, and
+value and lower bound can be found in one row of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bertology.stats.intervals import Estimate
+
+__all__ = ["Extreme", "largest_of", "smallest_of"]
+
+Extreme = Callable[..., Estimate | None]
+"""One of the two functions below."""
+
+
+def largest_of(
+    value: ArrayLike,
+    low: ArrayLike,
+    high: ArrayLike,
+    *,
+    n: ArrayLike,
+    level: float,
+    unit: str = "examples",
+) -> Estimate | None:
+    """The largest of those that have bounds; None where none has. `n` may differ by row."""
+    rows = [np.asarray(side, dtype=np.float64).ravel() for side in (value, low, high)]
+    known = np.isfinite(rows[1]) & np.isfinite(rows[2])
+    if not known.any():
+        return None
+    values, lows, highs = (side[known] for side in rows)
+    counts = np.broadcast_to(np.asarray(n), known.shape)[known]
+    at = int(values.argmax())
+    return Estimate(values[at], lows[at], highs.max(), int(counts[at]), level, unit)
+
+
+def smallest_of(
+    value: ArrayLike,
+    low: ArrayLike,
+    high: ArrayLike,
+    *,
+    n: ArrayLike,
+    level: float,
+    unit: str = "examples",
+) -> Estimate | None:
+    """The smallest of those that have bounds; None where none has."""
+    turned = [np.negative(np.asarray(side, dtype=np.float64)) for side in (value, high, low)]
+    found = largest_of(*turned, n=n, level=level, unit=unit)
+    if found is None:
+        return None
+    return Estimate(-found.value, -found.high, -found.low, found.n, level, unit)
