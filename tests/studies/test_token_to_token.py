@@ -180,12 +180,13 @@ def test_without_annotated_links_only_cls_is_looked_at(
 
 def test_punctuation_is_judged_against_sep_where_the_paper_does(encoder: Encoder) -> None:
     named = replace(planted.corpus(), name="rte")
-    name = "punctuation_over_sep_from_cls_where_published"
+    name = "punctuation_over_sep_from_cls"
     found = look(encoder, named)
     assert found.evidence()[name].high < 0  # a planted head of the last layer looks at [SEP]
     outcomes = {v.claim.rule.quantity: v.outcome for v in found.verdicts()}
     assert outcomes[name] is Outcome.FAILS
-    assert name not in look(encoder, planted.corpus()).evidence()
+    elsewhere = {v.claim.rule.quantity: v for v in look(encoder, planted.corpus()).verdicts()}
+    assert elsewhere[name].outcome is Outcome.NOT_APPLICABLE
     even = Encoder(planted.random_model(), planted.tokenizer(), name="random")
     random = {v.claim.rule.quantity: v.outcome for v in look(even, named).verdicts()}
     assert random[name] is not Outcome.HOLDS
@@ -198,7 +199,7 @@ def test_a_claim_of_three_tasks_is_not_judged_on_others_and_says_so(encoder: Enc
     there = {v.claim.id: v for v in look(encoder, replace(planted.corpus(), name="rte")).verdicts()}
     excepted = there["dark-secrets.cls-attends-to-sep-in-the-last-layer"]
     assert excepted.outcome is Outcome.NOT_APPLICABLE
-    assert excepted.measured == "the paper excepts STS-B, RTE and QNLI"
+    assert excepted.measured == "the paper says it of all tasks but STS-B, RTE and QNLI"
 
 
 def test_a_tagger_may_say_what_nouns_and_pronouns_are(

@@ -48,10 +48,13 @@ def test_what_is_barely_sure_on_one_task_of_many_is_not_sure() -> None:
     assert first.estimate == verdict(ALMOST).estimate  # the numbers stay those of the study
 
 
-def test_sure_tasks_help_the_others() -> None:
-    """Holm: what is decided at the strict level no longer counts in the level of the rest."""
+def test_tasks_that_are_all_decided_need_no_correction() -> None:
     assert outcomes(SURE, ALMOST) == ("holds", ["holds", "holds"])
+    assert outcomes(*[ALMOST] * 8) == ("holds", ["holds"] * 8)
     assert outcomes(OPEN, ALMOST)[1] == ["inconclusive", "inconclusive"]
+    # One is open, so the others must stand at half of the error.
+    assert outcomes(OPEN, SURE, SURE)[1] == ["inconclusive", "holds", "holds"]
+    assert outcomes(OPEN, SURE, ALMOST)[1] == ["inconclusive", "holds", "inconclusive"]
 
 
 def test_half_of_the_judged_tasks_make_the_outcome() -> None:

@@ -55,6 +55,7 @@ def add_to(app: typer.Typer) -> None:
 def list_claims(options: ClaimsOptions) -> None:
     """List or search the claims of the literature, and the study that tests each."""
     from bertology.results.known_claims import find_claims
+    from bertology.results.verdict_view import statement_text
 
     search = options.search
     found = find_claims(search, paper=options.paper, study=options.study)
@@ -64,11 +65,13 @@ def list_claims(options: ClaimsOptions) -> None:
     show_table(
         ("claim", "study", "statement", "source"),
         (
-            (c.id, c.study, " ".join(c.statement.split()), f"{c.source.paper} ({c.source.section})")
+            (c.id, c.study, statement_text(c), f"{c.source.paper} ({c.source.section})")
             for c in found
         ),
     )
-    say(f"{len(found)} claims. More about one of them: bertology claims show ID")
+    ours = sum(c.ours for c in found)
+    apart = f", {ours} of them ours (the paper does not say them)" if ours else ""
+    say(f"{len(found)} claims{apart}. More about one of them: bertology claims show ID")
 
 
 def show_claim(options: ShowClaimOptions) -> None:

@@ -179,11 +179,14 @@ def show_result(result: Result, *, rows: int = _ROWS) -> None:
             say(f"Table {name}: {len(result.tables[name])} rows; see it with bertology export")
     verdicts = result.verdicts()
     if verdicts:
-        from bertology.results.verdict_view import TERMINAL_STYLES
+        from bertology.results.verdict_view import TERMINAL_STYLES, statement_text
 
         show_table(
             ("verdict", "claim", "statement", "measured"),
-            ((v.outcome.in_words, v.claim.id, v.claim.statement, v.measured) for v in verdicts),
+            (
+                (v.outcome.in_words, v.claim.id, statement_text(v.claim), v.measured)
+                for v in verdicts
+            ),
             title="Claims of the literature, judged on this result",
             styles=TERMINAL_STYLES,
         )

@@ -233,12 +233,12 @@ def _show_verdicts(found: Verification, model: str) -> None:
 def _rows(found: Verification, judged: JudgedClaim, model: str) -> Iterator[tuple[str, ...]]:
     """A row for each corpus; the first has the claim."""
     from bertology.reproduce.report import short_name
-    from bertology.results.verdict_view import found_text
+    from bertology.results.verdict_view import found_text, statement_text
 
     claim = judged.claim
     together = f"\nover all tasks: {judged.overall}" if len(judged.verdicts) > 1 else ""
     about = (
-        f"{' '.join(claim.statement.split())}\n{claim.id}{together}",
+        f"{statement_text(claim)}\n{claim.id}{together}",
         " ".join(claim.published.text.split()),
     )
     for title, verdict in judged.verdicts:

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 from bertology.errors import ParameterError
 from bertology.results.settling import Settling, settling
-from bertology.results.verdict_view import look_of, measured
+from bertology.results.verdict_view import look_of, measured, statement_text
 
 if TYPE_CHECKING:
     from bertology.stats import Estimate
@@ -252,4 +252,4 @@ class Verdict:
         return self.outcome if self.estimate is None else self.claim.rule.judge(self.estimate)
 
     def __str__(self) -> str:
-        return f"{self.outcome.in_words}: {self.claim.statement} ({self.measured})"
+        return f"{self.outcome.in_words}: {statement_text(self.claim)} ({self.measured})"

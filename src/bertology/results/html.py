@@ -8,7 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from bertology.results.claims import Verdict
-from bertology.results.verdict_view import look_of
+from bertology.results.verdict_view import look_of, statement_text
 
 if TYPE_CHECKING:
     from bertology.results.result import Result
@@ -85,8 +85,8 @@ def _verdicts(verdicts: list[Verdict]) -> str:
         rows.append(
             f'<li style="list-style:none"><b style="color:{look.colour}">{look.sign} '
             f"{look.words}</b> "
-            f"{escape(verdict.claim.statement)} <small>({escape(verdict.measured)}; "
-            f"{escape(str(source))}{'; ours' if verdict.claim.ours else ''})</small></li>"
+            f"{escape(statement_text(verdict.claim))} <small>({escape(verdict.measured)}; "
+            f"{escape(str(source))})</small></li>"
         )
     return f'<ul style="padding-left:0">{"".join(rows)}</ul>' if rows else ""
 

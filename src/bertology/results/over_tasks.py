@@ -1,10 +1,12 @@
 """One claim on several tasks: verdicts that hold for all of them together, and one over all.
 
 Eight tasks at 95 % each would give a false verdict on some task in every third claim. So the
-verdicts on the tasks are corrected by Holm's method: with m tasks undecided each is judged at the
-level 1 - (1 - level) / m; those that this decides are taken out, and the rest are judged again
-with a smaller m. An estimate has an interval at one level only; at another one it is as wide as
-Student's interval would be (`Estimate.at_level`).
+verdicts on the tasks are corrected by Hochberg's method (1988): if all of k tasks are decided at
+their own level, they stay so; else all are judged at 1 - (1 - level) / 2, which must decide all but
+one; else at 1 - (1 - level) / 3, which must decide all but two, and so on. The method asks that
+tasks do not depend on each other, or only positively; they have different examples. An estimate
+has an interval at one level only; at another one it is as wide as Student's interval would be
+(`Estimate.at_level`).
 
 Over all tasks a claim is *mixed* only where tasks surely differ: two of them have different
 verdicts, and their intervals at these levels do not overlap. Else it has the outcome that at least
@@ -30,15 +32,14 @@ _UNDECIDED = (Outcome.INCONCLUSIVE, Outcome.NOT_APPLICABLE)
 
 def corrected(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """The verdicts on one claim, one for each task, as they are when all hold together."""
+    with_interval = [at for at, verdict in enumerate(verdicts) if _has_interval(verdict)]
     found = list(verdicts)
-    open_yet = [at for at, verdict in enumerate(found) if _has_interval(verdict)]
-    while open_yet:
-        for at in open_yet:
-            found[at] = _judged_among(found[at], len(open_yet))
-        still = [at for at in open_yet if found[at].outcome in _UNDECIDED]
-        if len(still) == len(open_yet):
+    for strictness in range(1, len(with_interval) + 1):
+        for at in with_interval:
+            found[at] = _at_level(verdicts[at], strictness)
+        still_open = sum(found[at].outcome in _UNDECIDED for at in with_interval)
+        if still_open < strictness:
             break
-        open_yet = still
     return found
 
 
@@ -60,12 +61,13 @@ def _has_interval(verdict: Verdict) -> bool:
     return e is not None and e.n > 0 and not math.isnan(e.low) and not math.isnan(e.high)
 
 
-def _judged_among(verdict: Verdict, tasks: int) -> Verdict:
-    if verdict.estimate is None:
+def _at_level(verdict: Verdict, strictness: int) -> Verdict:
+    """Judged with the chance of an error divided by `strictness`."""
+    if verdict.estimate is None or strictness == 1:
         return verdict
-    level = 1 - (1 - verdict.estimate.level) / tasks
+    level = 1 - (1 - verdict.estimate.level) / strictness
     outcome = verdict.claim.rule.judge(verdict.estimate.at_level(level))
-    return replace(verdict, outcome=outcome, level=level if tasks > 1 else None)
+    return replace(verdict, outcome=outcome, level=level)
 
 
 def _surely_differ(one: Verdict, other: Verdict) -> bool:

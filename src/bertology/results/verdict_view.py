@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bertology.results.claims import Outcome, Verdict
+    from bertology.results.claims import Claim, Outcome, Verdict
     from bertology.stats import Estimate
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "named_look",
     "reason_text",
     "settling_text",
+    "statement_text",
     "with_interval",
 ]
 
@@ -40,7 +41,7 @@ NOT_RUN = "not run"
 MIXED = "mixed"  # not the same on all data
 OURS = "the paper does not say it; the question, or the reading of it, is our own"
 OVER_TASKS = (
-    "Verdicts on several tasks are judged at levels that hold for all of them together (Holm). "
+    "Verdicts on several tasks are judged at levels that hold for all of them together (Hochberg). "
     "Over all tasks a claim has the outcome of at least half of them. Mixed: tasks surely differ."
 )
 EXPLAINED = (
@@ -127,6 +128,11 @@ def settling_text(verdict: Verdict) -> str:
     if found.needed is None:
         return f"{seen}, and the limit is too near for any affordable number of {estimate.unit}"
     return f"{seen}; about {_counted(found.needed, estimate.unit)} would settle it"
+
+
+def statement_text(claim: Claim) -> str:
+    """What a claim says, in one line; marked where it is ours."""
+    return f"{' '.join(claim.statement.split())}{' (ours)' if claim.ours else ''}"
 
 
 def reason_text(verdict: Verdict) -> str:

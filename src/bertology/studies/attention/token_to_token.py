@@ -66,9 +66,7 @@ _FOLLOWED = {
         "Above 0: the linked word gets more than special tokens, too, and the offset is beaten.",
     ),
 }
-_PUNCTUATED = ("sts-b", "rte", "qnli")  # where the paper saw [CLS] attend to punctuation most
 _LEAD = "sep_lead_from_cls"
-_PUBLISHED = "punctuation_over_sep_from_cls_where_published"
 _NO_LINKS = "not judged: this corpus annotates no links between words"
 _NO_CANDIDATE = "not judged: too few such links, or no head surely comes near the best fixed offset"
 
@@ -209,7 +207,7 @@ class TokenToToken(Tagged):
     subjects need annotated syntax; without it, only [CLS] is looked at by default.
     """
 
-    version: ClassVar[int] = 3  # quantities for claims are kept with the result
+    version: ClassVar[int] = 4  # claims say themselves which tasks they are about
     needs: ClassVar[Needs] = MAPS_OF_TEXTS
     result_type: ClassVar[type[Result]] = TokenToTokenResult
 
@@ -296,17 +294,11 @@ class TokenToToken(Tagged):
         if seen["counts"].any():
             tables["first"] = _first(seen["sums"], seen["counts"])
             evidence |= self._sep_from_cls(seen)
-        # The paper says one thing of three tasks only, and another of all but these.
-        reasons = {_PUBLISHED: "not judged: the paper says it of STS-B, RTE and QNLI only"}
-        if provenance.corpus_name in _PUNCTUATED:
-            reasons = {_LEAD: "not judged: the paper excepts STS-B, RTE and QNLI"}
-            evidence[_PUBLISHED] = evidence.get("punctuation_over_sep_from_cls")
-            evidence[_LEAD] = None
         return self.result(
             provenance,
             tables,
             evidence=evidence,
-            reasons=reasons | {"": _NO_CANDIDATE if "links" in tables else _NO_LINKS},
+            reasons={"": _NO_CANDIDATE if "links" in tables else _NO_LINKS},
             facts={"examples": len(seen["offsets"]), "tagger": seen.facts["tagger"]},
         )
 
