@@ -36,13 +36,29 @@ def made(study: str, task: str, columns: dict[str, Any], *, pair: bool = True) -
     table = pd.DataFrame({"layer": WHERE[0], "head": WHERE[1], **columns})
     corpus = {"name": task, "fingerprint": task, "pair": pair}
     provenance = Provenance(study, 1, {}, {"name": "m", "fingerprint": f"m-{task}"}, corpus)
-    facts = {"level": 0.95, "informed": 1}
+    facts = {"level": 0.95, "informed": 1, "examples": 200, "margin": 1.0}
     return Result(provenance, {"heads": table}, xr.Dataset(attrs=facts))
 
 
-def ablation(task: str, seed: int, *, shared: float = 0.0, layers: float = 0.0) -> Result:
+def ablation(
+    task: str,
+    seed: int,
+    *,
+    shared: float = 0.0,
+    layers: float = 0.0,
+    missed: Sequence[int] = (),
+    reach: float = 5.0,
+) -> Result:
+    """Effects with noise of one; heads that are `missed` lose eight."""
     noise = np.random.default_rng(seed).normal(0, 1, LAYERS * HEADS)
-    return made("head-ablation", task, {"difference": noise + shared * PLANTED + layers * WHERE[0]})
+    effect = noise + shared * PLANTED + layers * WHERE[0]
+    effect[list(missed)] -= 8
+    columns = {
+        "difference": effect,
+        "simultaneous_low": effect - reach,
+        "p_adjusted": np.where(np.abs(effect) > reach, 1e-4, 1.0),
+    }
+    return made("head-ablation", task, columns)
 
 
 def types(task: str, kinds: Any) -> Result:
@@ -51,9 +67,9 @@ def types(task: str, kinds: Any) -> Result:
 
 def classes(task: str, weight: float, *, pair: bool, half: float = 0.01) -> Result:
     found = made("token-classes", task, {}, pair=pair)
-    arrays = evidence_array(
-        {"sep_weight_beyond_even": Estimate(weight, weight - half, weight + half, 200)}
-    )
+    found_weight = Estimate(weight, weight - half, weight + half, 200)
+    beyond = Estimate(weight - 0.1, weight - 0.1 - half, weight - 0.1 + half, 200)
+    arrays = evidence_array({"sep_weight": found_weight, "sep_weight_beyond_even": beyond})
     return TokenClassesResult(found.provenance, found.tables, arrays)
 
 
@@ -76,8 +92,8 @@ def test_what_was_planted_is_found_and_its_claims_hold() -> None:
     almost = np.where(np.arange(LAYERS * HEADS) < 10, "vertical", same)
     result = compared(
         [
-            ablation("a", 1, shared=1.0),
-            ablation("b", 2, shared=1.0),
+            ablation("a", 1, shared=1.0, missed=(3, 40)),
+            ablation("b", 2, shared=1.0, missed=(40,)),
             ablation("c", 3),
             types("a", same),
             types("b", almost),
@@ -87,18 +103,46 @@ def test_what_was_planted_is_found_and_its_claims_hold() -> None:
         ],
         resamples=1000,
     )
-    table = result.table("pairs").set_index(["study", "first", "second"])
-    assert table.loc[("head-ablation", "a", "b"), "low"] > 0
-    assert table.loc[("head-ablation", "a", "c"), "low"] < 0
-    assert table.loc[("map-types", "a", "b"), "value"] > 0.8
+    table = result.table("pairs").set_index(["comparison", "first", "second"])
+    assert table.loc[("ranking of heads", "a", "b"), "low"] > 0
+    assert table.loc[("ranking of heads", "a", "c"), "low"] < 0
+    assert table.loc[("missed heads", "a", "b"), "low"] == 1
+    assert table.loc[("missed heads", "a", "c"), "low"] == 0
+    assert table.loc[("map types", "a", "b"), "value"] > 0.8
     found = result.evidence()
     assert found["single_text_sep_lead"].value == pytest.approx(0.08)
     assert found["single_text_sep_lead"].low < 0.08 - 0.01 * np.sqrt(2)  # two comparisons
-    assert outcomes(result) == dict.fromkeys(found, Outcome.HOLDS)
-    assert len(found) == 3
+    judged = {"heads_missed_in_both", "same_types", "single_text_sep_lead"}
+    assert outcomes(result) == dict.fromkeys(judged, Outcome.HOLDS)
+    assert set(found) == {*judged, "shared_ranking", "single_text_sep_lead_beyond_even"}
     assert list(result.figures()) == ["pairs"]
     assert "[SEP]" in result.figures()["pairs"].caption
     assert result.plot("pairs").axes
+
+
+def test_ranking_heads_alike_is_not_missing_the_same_head() -> None:
+    """Both lose the same small amounts, none of which is sure: no head is shared for sure."""
+    both = [ablation(task, seed, shared=0.8) for seed, task in enumerate("ab")]
+    result = compared(both, resamples=300)
+    assert result.evidence()["shared_ranking"].low > 0
+    assert outcomes(result)["heads_missed_in_both"] is Outcome.INCONCLUSIVE
+    # Where it is sure that neither loses more than the margin, no head can be shared.
+    sure = [ablation(task, seed, reach=1.0) for seed, task in enumerate("ab")]
+    for one in sure:
+        one.tables["heads"]["difference"] /= 100
+        one.tables["heads"]["simultaneous_low"] = -0.1
+        one.tables["heads"]["p_adjusted"] = 1.0
+    assert outcomes(compared(sure, resamples=300))["heads_missed_in_both"] is Outcome.FAILS
+
+
+def test_the_paper_has_no_cola_and_compares_absolute_weights() -> None:
+    tasks = [classes("sst-2", 0.4, pair=False), classes("mrpc", 0.2, pair=True)]
+    cola = classes("cola", 0.1, pair=False)  # would make the claim fail
+    found = compared([*tasks, cola]).evidence()
+    assert found["single_text_sep_lead"].value == pytest.approx(0.2)
+    assert found["single_text_sep_lead_beyond_even"].value == pytest.approx(-0.1)
+    assert outcomes(compared([*tasks, cola]))["single_text_sep_lead"] is Outcome.HOLDS
+    assert "single_text_sep_lead" not in compared([tasks[1], cola]).evidence()
 
 
 def test_no_claim_holds_by_chance() -> None:
@@ -138,8 +182,9 @@ def test_one_sep_gets_what_two_share(
         about = {**result.provenance.corpus, "pair": pair}
         result.provenance = replace(result.provenance, corpus=about)
         found.append(result)
-    lead = compared(found).evidence()["single_text_sep_lead"]
+    lead = compared(found).evidence()["single_text_sep_lead_beyond_even"]
     if heads:
+        assert compared(found).evidence()["single_text_sep_lead"].low > 0.01
         assert lead.low > 0.01
         assert lead.value == pytest.approx(0.5 / 16, abs=0.01)  # one head of 16
     else:

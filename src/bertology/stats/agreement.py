@@ -79,7 +79,8 @@ def krippendorffs_alpha(
 
     Each thing comes with the classes that were given to it, by whomever and however many; those
     with fewer than two say nothing. None where α is not defined: all of them got one class. The
-    interval is the percentile bootstrap's over things.
+    interval is the percentile bootstrap's over things, widened where need be to what Wilson's
+    interval for the share of disagreement means for α, as for κ.
     """
     check_level(level, "krippendorffs_alpha")
     shared = [given for given in things if len(given) > 1]
@@ -94,7 +95,23 @@ def krippendorffs_alpha(
     drawn = (counts[rng.integers(len(counts), size=len(counts))] for _ in range(resamples))
     found = np.concatenate([_alpha(one[None].astype(np.float64)) for one in drawn])
     low, high = percentile_interval(found[~np.isnan(found)], level)
-    return Estimate(value, float(low), float(high), len(shared), level)
+    ends = _alpha_ends(counts.astype(np.float64), level)
+    return Estimate(value, min(float(low), ends[0]), max(float(high), ends[1]), len(shared), level)
+
+
+def _alpha_ends(counts: Floats, level: float) -> tuple[float, float]:
+    """α at the ends of Wilson's interval for the share of disagreement, of one table.
+
+    A thing counts by its people; where their numbers differ, it rests on fewer things in effect.
+    """
+    given = counts.sum(-1)  # (things,)
+    apart = (given**2 - (counts**2).sum(-1)) / (given * (given - 1))  # shares of pairs
+    observed = float(given @ apart / given.sum())
+    things = float(given.sum() ** 2 / (given**2).sum())
+    classes, n = counts.sum(0), counts.sum()
+    expected = float((n**2 - (classes**2).sum()) / (n * (n - 1)))
+    least, most = _wilson(observed, things, level)
+    return 1 - most / expected, 1 - least / expected
 
 
 def _alpha(counts: Floats) -> Floats:
@@ -136,7 +153,7 @@ def _kappa(tables: Floats) -> Floats:
     return found
 
 
-def _wilson(share: float, n: int, level: float) -> tuple[float, float]:
+def _wilson(share: float, n: float, level: float) -> tuple[float, float]:
     """Wilson's interval (1927) for a share of `n`."""
     z = float(ndtri((1 + level) / 2))
     middle = (share + z * z / (2 * n)) / (1 + z * z / n)

@@ -178,7 +178,7 @@ class TokenClasses(Tagged):
     excess of the class those words are in.
     """
 
-    version: ClassVar[int] = 3  # quantities for claims are kept with the result
+    version: ClassVar[int] = 4  # the weight of [SEP] as it is, for task-comparison
     needs: ClassVar[Needs] = MAPS_OF_TEXTS
     result_type: ClassVar[type[Result]] = TokenClassesResult
     standard: ClassVar[bool] = True
@@ -234,7 +234,8 @@ class TokenClasses(Tagged):
                 "shares": _shares,
                 "special": lambda part: _strongest(part, SPECIAL),
                 "linguistic": lambda part: _strongest(part, LINGUISTIC),
-                # [SEP]'s weight less what even attention gives.
+                "separator": lambda part: _strongest(part, [TokenClass.SEP]),
+                # The same less what even attention gives.
                 "beyond even": lambda part: _strongest(part, [TokenClass.SEP]) - part["even"],
             },
             add={
@@ -292,12 +293,15 @@ class TokenClasses(Tagged):
         linguistic, special = (
             table["class"].isin(kinds).to_numpy() for kinds in (LINGUISTIC, SPECIAL)
         )
-        beyond = seen["beyond even"][np.isfinite(seen["beyond even"])]
+        separator, beyond = (
+            seen[name][np.isfinite(seen[name])] for name in ("separator", "beyond even")
+        )
         found = {
             "special_to_linguistic": ratio_of_means(
                 seen["special"], seen["linguistic"], self.level
             ),
             "strongest_linguistic_to_special": ratio_of_largest(weights, linguistic, special),
+            "sep_weight": mean_interval(separator, self.level) if separator.size > 1 else None,
             "sep_weight_beyond_even": mean_interval(beyond, self.level)
             if beyond.size > 1
             else None,
