@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,9 @@ from result_conformance import ResultConformance
 AT = np.linspace(0.04, 1, 25)  # shares of the run at which it is evaluated
 
 
+BASELINES = {"baseline": 0.4, "mlm_baseline": 0.1, "metric": "accuracy"}
+
+
 def planted(
     effect: float,
     *,
@@ -41,6 +45,7 @@ def planted(
     draw: int = 0,
     saved: float = 0.25,
     otherwise: float = 0.0,
+    collapsed: Sequence[str] = (),
 ) -> Result:
     """Made-up measurements: layers and width add `effect` at each doubling, heads nothing.
 
@@ -60,10 +65,11 @@ def planted(
                 m: 0.7 + gain + luck + rng.normal(0, noise)
                 for m in ("mlm_accuracy", "pair_accuracy", "task_score")
             }
+            if name in collapsed:
+                numbers |= {"mlm_accuracy": 0.05, "task_score": 0.4}
             numbers |= {"mlm_loss": 2.0, "layers": shape.layers, "heads": shape.heads}
             if name == "base":
-                numbers["task_fresh"] = 0.7 + rng.normal(0, noise)
-                numbers["task_normalised"] = 0.7 + effect + rng.normal(0, noise)
+                numbers["task_normalised"] = 0.7 + luck + effect + rng.normal(0, noise)
             quick = 1 - (saved + rng.normal(0, noise)) if name == "stacked" else 1.0
             # Half of the layers for half of the updates, and an output layer of a fifth of it all.
             numbers["flops_per_token"] = 0.8 if name == "stacked" else 1.0
@@ -72,7 +78,7 @@ def planted(
                 "curve_seconds": ("evaluation", 60 * AT * quick),
                 "curve_loss": ("evaluation", 4 - 2 * AT),
             }
-            parts[f"{name}-seed-{seed}"] = xr.Dataset(numbers, attrs={"baseline": 0.4})
+            parts[f"{name}-seed-{seed}"] = xr.Dataset(numbers, attrs=BASELINES)
     return study.conclude(parts, provenance())
 
 
@@ -125,6 +131,18 @@ def test_noise_is_not_taken_for_an_effect() -> None:
         found = outcomes(planted(0, noise=0.03, draw=draw, saved=0, otherwise=-0.01))
         held += list(found.values()).count(Outcome.HOLDS)
     assert held <= binom.ppf(0.999, draws * 9, 0.025)
+
+
+def test_a_shape_that_collapsed_decides_nothing() -> None:
+    """Eight layers whose training diverged would make layers matter most."""
+    result = planted(0.03, collapsed=("layers-8", "stacked"))
+    found = outcomes(result)
+    unjudged = {name for name, outcome in found.items() if outcome is Outcome.NOT_APPLICABLE}
+    assert unjudged == {
+        "layers-over-heads-mlm", "layers-over-heads-task", "stacking-saves-time",
+        "stacking-same-quality",
+    }  # fmt: skip
+    assert "layers-8 does not surely beat" in result.reasons()["layers_over_heads_mlm"]
 
 
 def test_one_seed_decides_nothing() -> None:
@@ -225,7 +243,7 @@ def test_a_tiny_sweep_runs_to_its_end(tmp_path: Path) -> None:
     assert runs.loc["stacked", "parameters"] == runs.loc["base", "parameters"]
     assert runs.loc["stacked", "flops_per_token"] < runs.loc["base", "flops_per_token"]
     assert np.isfinite(runs["mlm_loss"]).all()
-    assert np.isfinite(runs.loc["base", ["task_fresh", "task_normalised"]].to_numpy(float)).all()
+    assert np.isfinite(runs.loc["base", ["task_score", "task_normalised"]].to_numpy(float)).all()
     assert result.arrays.sizes["base_evaluation"] == 12
     again = Store(str(tmp_path)).load(result.identity)
     assert again.equals(result)

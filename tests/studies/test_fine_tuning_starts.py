@@ -60,14 +60,17 @@ def made_up(
             }  # fmt: skip
             numbers = {"f1": values[0], "accuracy": values[1], "learning_rate": 1e-3}
             parts[f"{name}-seed-{seed}"] = xr.Dataset(numbers, attrs=facts)
-    provenance = Provenance(
+    return study.conclude(parts, provenance())
+
+
+def provenance() -> Provenance:
+    return Provenance(
         study="fine-tuning-starts",
         study_version=1,
         parameters={},
         model={"name": "m", "fingerprint": "f"},
         corpus={"name": "made-up", "fingerprint": "c"},
     )
-    return study.conclude(parts, provenance)
 
 
 def outcomes(result: Result) -> dict[str, Outcome]:
@@ -112,6 +115,50 @@ def test_a_claim_about_two_tasks_is_not_judged_on_others() -> None:
     assert outcomes(result)["random_worse"] is Outcome.NOT_APPLICABLE
     (reason,) = result.reasons().values()
     assert "STS-B and QNLI" in reason
+
+
+def correlations(scores: dict[str, list[float]]) -> Result:
+    """A regression, scored by its correlation, with one score for each seed."""
+    facts = {
+        "task": "sts-b", "train_size": 9, "train_fingerprint": "x", "truncated": 0,
+        "truncated_validation": 0, "constant_pearson": 0.0,
+    }  # fmt: skip
+    seeds = len(next(iter(scores.values())))
+    parts = {
+        f"{name}-seed-{seed}": xr.Dataset({"pearson": r, "learning_rate": 1e-3}, attrs=facts)
+        for name, found in scores.items()
+        for seed, r in enumerate(found)
+    }
+    return FineTuningStarts(seeds=seeds, starts=tuple(scores)).conclude(parts, provenance())
+
+
+def test_the_sign_of_a_random_head_says_nothing() -> None:
+    """Without fine-tuning r is +0.3 or -0.3 by chance: the model knows as much either way."""
+    result = correlations(
+        {
+            "pretrained": [0.85, 0.86, 0.84, 0.85],
+            "random": [0.02, 0.03, 0.02, 0.03],
+            "frozen": [0.30, -0.32, 0.31, -0.33],
+        }
+    )
+    table = result.table().set_index("start")
+    assert table.loc["frozen", "mean"] == pytest.approx(0.315)
+    assert result.evidence()["fine_tuned_over_frozen"].value == pytest.approx(0.535)
+    assert outcomes(result)["random_worse"] is Outcome.HOLDS
+
+
+def test_two_starts_that_know_nothing_are_not_told_apart_by_signs() -> None:
+    rng, worse = np.random.default_rng(0), 0
+    for _ in range(60):
+        noise = {name: rng.normal(0, 0.03, 5).tolist() for name in ("random", "frozen")}
+        worse += outcomes(correlations(noise))["random_worse"] is Outcome.HOLDS
+    assert worse <= binom.ppf(0.999, 60, 0.025)
+
+
+def test_intervals_end_where_scores_do() -> None:
+    table = correlations({"random": [0.99, 0.7], "frozen": [0.99, -0.6]}).table()
+    assert table["high"].max() <= 1
+    assert table["low"].min() >= -1
 
 
 def test_noise_is_not_taken_for_an_effect() -> None:
@@ -216,7 +263,7 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
         FineTuningStarts(train_split="nope").check(given, corpus)
     with pytest.raises(DataError, match="the same examples"):
         FineTuningStarts(train_split="validation").check(given, corpus)
-    with pytest.raises(ParameterError, match="pose the task of the corpus"):
+    with pytest.raises(ParameterError, match="have the task of the corpus"):
         FineTuningStarts(train="grammar-entailment").check(given, corpus)
     for wrong in ((), ("random", "random"), ("thawed",)):
         with pytest.raises(ParameterError, match="none twice"):

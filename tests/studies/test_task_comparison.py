@@ -113,8 +113,11 @@ def test_what_was_planted_is_found_and_its_claims_hold() -> None:
     assert found["single_text_sep_lead"].value == pytest.approx(0.08)
     assert found["single_text_sep_lead"].low < 0.08 - 0.01 * np.sqrt(2)  # two comparisons
     judged = {"heads_missed_in_both", "same_types", "single_text_sep_lead"}
+    judged |= {"single_text_sep_lead_beyond_even"}
     assert outcomes(result) == dict.fromkeys(judged, Outcome.HOLDS)
-    assert set(found) == {*judged, "shared_ranking", "single_text_sep_lead_beyond_even"}
+    assert set(found) == {*judged, "shared_ranking"}
+    assert found["same_types"].unit == "heads"
+    assert found["single_text_sep_lead"].unit == "examples"
     assert list(result.figures()) == ["pairs"]
     assert "[SEP]" in result.figures()["pairs"].caption
     assert result.plot("pairs").axes

@@ -25,6 +25,7 @@ from bertology.cli import (
     reproduce,
     results,
     run,
+    steps,
     studies,
     verify,
 )
@@ -84,6 +85,7 @@ for group in (
     demo,
     explore,
     run,
+    steps,
     report,
     reproduce,
     verify,

@@ -146,7 +146,8 @@ def summary_line(kind: type[object]) -> str:
 def _examples(name: str, kind: type[Study]) -> list[str]:
     data = f" --task {_EXAMPLE_TASK}" if kind.needs.task else ""
     if kind.needs.fields and not data:
-        data = " --corpus grammar"
+        paired = "contrast" in kind.needs.fields
+        data = " --corpus grammar-agreement" if paired else " --corpus grammar"
     # The default model has no trained head for a task.
     model = f" --model {_EXAMPLE_MODEL}" if kind.needs.head in _TASK_HEADS else ""
     bundled, other = (f"{data} {more}".rstrip() for more in kind.help_options)

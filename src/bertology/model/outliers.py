@@ -21,7 +21,14 @@ if TYPE_CHECKING:
     from bertology.model.batch import Batch
     from bertology.model.encoder import Encoder
 
-__all__ = ["SIGMA", "LargeDimensions", "large_dimensions", "norm_outliers", "sigmas_from_mean"]
+__all__ = [
+    "SIGMA",
+    "LargeDimensions",
+    "large_dimensions",
+    "norm_outliers",
+    "norm_sigmas",
+    "sigmas_from_mean",
+]
 
 SIGMA = 3.0
 """How many standard deviations from the mean of all dimensions make an outlier."""
@@ -79,16 +86,23 @@ def norm_outliers(encoder: Encoder) -> NDArray[np.bool_] | None:
     More than `SIGMA` σ above or below the mean of all dimensions of that layer, the rule of
     Kovaleva et al. (2021). None for families without such a LayerNorm.
     """
+    sigmas = norm_sigmas(encoder)
+    return None if sigmas is None else sigmas > SIGMA
+
+
+def norm_sigmas(encoder: Encoder) -> NDArray[np.float32] | None:
+    """(layers, hidden) how many σ the output LayerNorm's weight or bias, the farther, is away."""
     stack = encoder.family.stacks[encoder.family.main_stack]
     if "norms" not in encoder.capabilities or "output" not in stack.norms:
         return None
-    found = np.zeros((encoder.shape.layers, encoder.shape.hidden), dtype=bool)
+    found = np.zeros((encoder.shape.layers, encoder.shape.hidden), dtype=np.float32)
     for layer, row in enumerate(found):
         norm = encoder.module(stack.norms["output"], layer)
         for part in ("weight", "bias"):
             values = getattr(norm, part, None)
             if values is not None and values.shape == row.shape:
-                row |= np.abs(sigmas_from_mean(values.detach().float().cpu().numpy())) > SIGMA
+                away = np.abs(sigmas_from_mean(values.detach().float().cpu().numpy()))
+                np.maximum(row, away, out=row)
     return found
 
 

@@ -63,7 +63,9 @@ def cohens_kappa(
         low, high = percentile_interval(found[~np.isnan(found)], level)
         expected = float(table.sum(0) @ table.sum(1)) / (n * n)
         ends = [(share - expected) / (1 - expected) for share in _wilson(same, n, level)]
-        kappa = Estimate(value, min(float(low), ends[0]), max(float(high), ends[1]), n, level)
+        kappa = Estimate(
+            value, min(float(low), ends[0]), max(float(high), ends[1]), n, level, "things"
+        )
     rows = tuple(tuple(int(c) for c in row) for row in table)
     return Agreement(kappa, same, tuple(classes), rows)
 
@@ -96,7 +98,8 @@ def krippendorffs_alpha(
     found = np.concatenate([_alpha(one[None].astype(np.float64)) for one in drawn])
     low, high = percentile_interval(found[~np.isnan(found)], level)
     ends = _alpha_ends(counts.astype(np.float64), level)
-    return Estimate(value, min(float(low), ends[0]), max(float(high), ends[1]), len(shared), level)
+    ends = min(float(low), ends[0]), max(float(high), ends[1])
+    return Estimate(value, *ends, n=len(shared), level=level, unit="things")
 
 
 def _alpha_ends(counts: Floats, level: float) -> tuple[float, float]:

@@ -15,24 +15,24 @@ __all__ = ["difference_of_halves", "group_contrast", "ratio_of_largest", "ratio_
 def difference_of_halves(values: ArrayLike, level: float = 0.95) -> Estimate:
     """The mean of the first half of a row less that of the second, with Welch's interval.
 
-    The entries (layers, say) are what is sampled, so one that stands out does not make a trend.
+    The entries, which are layers, are what is sampled: one that stands out does not make a trend.
     A middle entry is left out; with fewer than two entries a side there is no interval.
     """
     check_level(level, "difference_of_halves")
     x = np.asarray(values, dtype=np.float64).ravel()
     k = x.size // 2
     if k < 1:
-        return Estimate(np.nan, np.nan, np.nan, x.size, level)
+        return Estimate(np.nan, np.nan, np.nan, x.size, level, "layers")
     first, second = x[:k], x[-k:]
     value = first.mean() - second.mean()
     if k < 2:
-        return Estimate(value, np.nan, np.nan, x.size, level)
+        return Estimate(value, np.nan, np.nan, x.size, level, "layers")
     a, b = first.var(ddof=1) / k, second.var(ddof=1) / k
     if a + b <= 0:
-        return Estimate(value, np.nan, np.nan, x.size, level)
+        return Estimate(value, np.nan, np.nan, x.size, level, "layers")
     freedom = (a + b) ** 2 * (k - 1) / (a * a + b * b)
     half = stdtrit(freedom, (1 + level) / 2) * np.sqrt(a + b)
-    return Estimate(value, value - half, value + half, x.size, level)
+    return Estimate(value, value - half, value + half, x.size, level, "layers")
 
 
 def ratio_of_means(top: ArrayLike, bottom: ArrayLike, level: float = 0.95) -> Estimate | None:

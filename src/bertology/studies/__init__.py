@@ -46,11 +46,9 @@ def _studies() -> Mapping[str, str]:
 def _is_a_join(name: str) -> str:
     if name not in JOINS:
         return ""
-    sources = ", ".join(JOINS.get(name).sources)
-    return (
-        f"{name} is not run on a model: it combines stored results of {sources}. "
-        "`bertology reproduce` and `bertology verify` make it."
-    )
+    kind = JOINS.get(name)
+    sources = ", ".join(kind.sources) or "any study"
+    return f"{name} is not run on a model: it combines stored results of {sources}. {kind.made_by}"
 
 
 STUDIES: Registry[type[Study]] = Registry(

@@ -25,9 +25,11 @@ class Join(Question):
     """
 
     sources: ClassVar[tuple[str, ...]]
-    """The studies whose results it takes."""
+    """The studies whose results it takes; none are named where it takes those of any study."""
     over: ClassVar[str] = ""
     """What it is over, where that is no single corpus, such as `all tasks`."""
+    made_by: ClassVar[str] = "`bertology reproduce` and `bertology verify` make it."
+    """Which commands make it, for those who try to run it on a model."""
     lacking: ClassVar[str] = "it needs results of other studies"
     """Why there is none, where no step of a plan makes it."""
 
@@ -41,7 +43,7 @@ class Join(Question):
         if not results:
             raise ParameterError("results", name, "hold at least one result", 0)
         for result in results:
-            if result.provenance.study not in self.sources:
+            if self.sources and result.provenance.study not in self.sources:
                 must = f"be of {', '.join(self.sources)}"
                 raise ParameterError("results", name, must, result.provenance.study)
         return self.combine(results, name)

@@ -24,6 +24,7 @@ __all__ = [
     "STEPS",
     "Location",
     "bundled_models",
+    "home_of",
     "locate",
     "step_name",
     "steps",
@@ -81,6 +82,13 @@ def steps_in(folder: Path) -> dict[int, Path]:
         if match := _STEP.fullmatch(path.name.removesuffix(".safetensors")):
             found[int(match[1])] = path
     return dict(sorted(found.items()))
+
+
+def home_of(name: str) -> Path | None:
+    """The folder of the finished model, for a bundled model, a model's folder or a run's folder."""
+    folder = _folder_of(name)
+    home = None if folder is None else _home_of(folder)
+    return None if home is None else Path(home)
 
 
 def locate(name: str) -> Location:

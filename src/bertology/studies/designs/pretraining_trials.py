@@ -6,11 +6,13 @@ fresh model, judges it and throws it away.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
+from bertology.metrics import find_metric
 from bertology.parameters import parameter
 from bertology.results.drawing import Drawing
 from bertology.results.result import Provenance, Result
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
 __all__ = ["NOT_LEARNT", "PretrainingTrials", "PretrainingTrialsResult"]
 
 NONE = "none"
-NOT_LEARNT = "not judged: the fine-tuned reference does not surely beat a constant answer"
+NOT_LEARNT = "not judged: {} does not surely beat a constant answer in {}"
 _COMPILED = 2000  # updates from which on compiling on a GPU pays
 
 
@@ -176,13 +178,14 @@ class PretrainingTrials(Trials):
         import xarray as xr
 
         from bertology.train.evaluate import baseline
+        from bertology.train.pretrain.evaluate import constant_accuracy
         from bertology.train.pretrain.trial import run_trial
 
         recipe = self.recipe(variant, seed, vocab_size=len(encoder.tokenizer))
-        task = self.load_task()
+        task, shards = self.load_task(), self.text(encoder, corpus)
         trial = run_trial(
             recipe,
-            self.text(encoder, corpus),
+            shards,
             encoder.tokenizer,
             device=str(encoder.device),
             pairs=self.load_pairs(),
@@ -190,10 +193,12 @@ class PretrainingTrials(Trials):
             progress=lambda report: reach(report.step),
         )
         more = self.more(encoder, trial, variant=variant, recipe=recipe)
-        constant = float("nan")
+        facts: dict[str, float | str] = {"mlm_baseline": constant_accuracy(shards)}
+        facts |= {"baseline": math.nan, "metric": ""}
         if task is not None:
-            constant = next(iter(baseline(task.train, task.validation).values()))
-        return xr.Dataset({**trial.numbers, **more}, attrs={"baseline": float(constant)})
+            metric, score = next(iter(baseline(task.train, task.validation).items()))
+            facts |= {"baseline": float(score), "metric": metric}
+        return xr.Dataset({**trial.numbers, **more}, attrs=facts)
 
     def more(self, encoder: Encoder, trial: Trial, *, variant: str, recipe: Pretraining) -> Found:
         """What else is found of one model; nothing if not overridden."""
@@ -228,41 +233,70 @@ class PretrainingTrials(Trials):
             for split in ("train", "validation")
         )
         settings = FinetuneSettings(epochs=self.finetune_epochs, learning_rate=self.finetune_rate)
-        return Tuning(train, validation, settings)
+        # Only some objectives train a pooler, so none is kept.
+        return Tuning(train, validation, settings, pooler="fresh")
 
     # The conclusion ----------------------------------------------------------------------------
+
+    def runs(self, measured: Mapping[str, xr.Dataset]) -> Runs:
+        """All runs; shares and scores end where their metrics do."""
+        runs = super().runs(measured)
+        metric = str(runs.facts.get("metric", ""))
+        task = find_metric(metric).within if metric else (-1.0, 1.0)
+        shares = dict.fromkeys(("mlm_accuracy", "pair_accuracy"), (0.0, 1.0))
+        return replace(runs, limits={**shares, "mlm_loss": (0.0, math.inf), "task_score": task})
 
     def judged(
         self,
         provenance: Provenance,
         runs: Runs,
         *,
-        evidence: Mapping[str, Estimate | None],
-        of_task: Mapping[str, Estimate | None],
+        evidence: Callable[[Runs], Mapping[str, Estimate | None]],
+        needs: Mapping[str, Mapping[str, Sequence[str]]],
+        together: Sequence[str] = (),
         tables: Mapping[str, pd.DataFrame] | None = None,
         arrays: xr.Dataset | None = None,
     ) -> Result:
         """The result, with further tables and arrays if there are any.
 
-        `of_task` are the quantities about fine-tuned scores, which say something only of models
-        that have learnt their task: where those of the reference may not be told from a constant
-        answer, they are withheld.
+        `evidence` makes all quantities of runs, at their level. `needs` says which variants a
+        quantity compares, by measure: where one of them does not surely beat a constant answer in
+        it, its training collapsed, and the quantity says nothing about what was to be compared.
+        `together`: quantities of claims, corrected for each other.
         """
-        scores = runs.over_seeds(runs.by_seed("task_score")[self.reference])
-        baseline = float(runs.facts["baseline"])
-        # Without an interval (NaN) no verdict will follow anyway.
-        learnt = scores is None or not scores.low <= baseline
+        found = {name: e for name, e in evidence(runs).items() if e is not None}
+        asked = [name for name in together if name in found]
+        strict = 1 - (1 - self.level) / max(len(asked), 1)  # Bonferroni
+        for name, e in evidence(replace(runs, level=strict)).items():
+            if name in asked and e is not None:
+                # Together they hold at the level that was asked for.
+                found[name] = replace(e, level=self.level)
+        reasons = {name: why for name in found if (why := self._not_learnt(runs, needs[name]))}
+        found = {name: e for name, e in found.items() if name not in reasons}
         return self.result(
             provenance,
             {**runs.tables(TRIAL_MEASURES, (Reference(self.reference),)), **(tables or {})},
-            evidence={**evidence, **(of_task if learnt else {})},
-            reasons={} if learnt else dict.fromkeys(of_task, NOT_LEARNT),
+            evidence=found,
+            reasons=reasons,
             facts={
                 "reference": self.reference,
                 "task": self.finetune,
                 "pairs": self.pairs,
-                "baseline": baseline,
+                "baseline": float(runs.facts["baseline"]),
                 "seeds": self.seeds,
             },
             arrays=arrays,
         )
+
+    def _not_learnt(self, runs: Runs, compared: Mapping[str, Sequence[str]]) -> str:
+        """Why variants cannot be compared by these measures; empty where they can."""
+        baselines = {
+            "mlm_accuracy": float(runs.facts["mlm_baseline"]),
+            "pair_accuracy": 0.5,
+            "task_score": float(runs.facts["baseline"]),
+        }
+        for measure, variants in compared.items():
+            for name in variants:
+                if not runs.learnt(measure, name, baselines[measure]):
+                    return NOT_LEARNT.format(name, TRIAL_MEASURES[measure].removesuffix(" (%)"))
+        return ""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bertology.errors import InterruptedRunError
-from bertology.metrics import find_metric
 from bertology.parameters import parameter
 from bertology.report.figures import Dots, interval_dots
 from bertology.results.result import Result
@@ -54,8 +53,8 @@ class Runs:
     level: float
     facts: Mapping[str, Any]
     """Attributes of the parts, as the first one has them."""
-    metrics: Sequence[str] = ()
-    """The measures that are metrics of tasks: no interval goes beyond their limits."""
+    limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Where the values of a measure lie: no interval goes beyond."""
 
     def by_seed(self, measure: str) -> pd.DataFrame:
         """Seeds × variants."""
@@ -77,19 +76,28 @@ class Runs:
 
         `pairs` are of variants, by quantity; `ending` is added to the names of the quantities.
         """
-        scores, (_, within) = self.by_seed(measure), self._limits(measure)
+        scores, within = self.by_seed(measure), self.differences_within(measure)
         found = dict[str, Estimate | None]()
         for quantity, (one, other) in pairs.items():
             paired = scores.get(one, math.nan) - scores.get(other, math.nan)
             found[f"{quantity}{ending}"] = self.over_seeds(paired, within)
         return found
 
-    def _limits(self, measure: str) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Where values lie, and where their differences."""
-        if measure not in self.metrics:
-            return _ANYWHERE, _ANYWHERE
-        metric = find_metric(measure)
-        return metric.within, metric.differences_within
+    def differences_within(self, measure: str) -> tuple[float, float]:
+        """Where differences of two values of a measure lie."""
+        lowest, highest = self.limits.get(measure, _ANYWHERE)
+        return lowest - highest, highest - lowest
+
+    def learnt(self, measure: str, variant: str, baseline: float) -> bool:
+        """Whether the mean of a variant surely beats a baseline; also where none was measured.
+
+        Runs that agree to the last digit have no interval, and their mean must beat it.
+        """
+        scores = self.by_seed(measure)
+        found = self.over_seeds(scores[variant]) if variant in scores else None
+        if found is None or math.isnan(baseline):
+            return True
+        return baseline < (found.value if math.isnan(found.low) else found.low)
 
     def tables(
         self, measures: Iterable[str], references: Sequence[Reference], *, called: str = "measure"
@@ -120,13 +128,13 @@ class Runs:
         measure: str,
         references: Sequence[Reference],
     ) -> dict[str, float]:
-        limits = self._limits(measure)
-        mean = repeated(own, self.level, within=limits[0])
+        within = self.differences_within(measure)
+        mean = repeated(own, self.level, within=self.limits.get(measure, _ANYWHERE))
         bounds = {"low": mean.low, "high": mean.high, "seeds": mean.n}
         row = {"mean": mean.value, "median": float(own.median()), **bounds}
         for variant, difference, p in references:
             paired = own - scores.get(variant, math.nan)
-            compared = repeated(paired, self.level, within=limits[1])
+            compared = repeated(paired, self.level, within=within)
             row[difference] = compared.value
             row[f"{difference}_low"], row[f"{difference}_high"] = compared.low, compared.high
             row[p] = paired_p(paired)

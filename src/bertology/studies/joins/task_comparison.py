@@ -38,6 +38,8 @@ class Comparison(NamedTuple):
     """Whether claims are about the best pair of tasks (max) or the worst (min)."""
     label: str
     caption: str
+    unit: str
+    """What its intervals are over."""
 
 
 _COMPARISONS = {
@@ -48,6 +50,7 @@ _COMPARISONS = {
         "heads that both tasks miss",
         "Heads that both tasks miss: the line begins at the number for which that is sure, and "
         "ends at the number for which it is not excluded.",
+        "examples",
     ),
     "ranking of heads": Comparison(
         ABLATION,
@@ -56,6 +59,7 @@ _COMPARISONS = {
         "rank correlation of what tasks lose\nwithout each head, within layers",
         "What tasks lose without each head: 1 if both rank the heads of a layer alike, 0 if one "
         "says nothing of the other.",
+        "heads",
     ),
     "map types": Comparison(
         TYPES,
@@ -64,6 +68,7 @@ _COMPARISONS = {
         "agreement (Cohen's κ) on the\ncommonest map type of each head",
         "The commonest map type of each head: 1 if it is the same in both, 0 if no more often so "
         "than by chance.",
+        "heads",
     ),
     "weight of [SEP]": Comparison(
         CLASSES,
@@ -72,6 +77,7 @@ _COMPARISONS = {
         "weight of [SEP],\none text less pairs",
         "The weight of [SEP]: above 0 if it gets more in the task of single texts than in the task "
         "of pairs.",
+        "examples",
     ),
     "weight of [SEP] beyond even": Comparison(
         CLASSES,
@@ -80,6 +86,7 @@ _COMPARISONS = {
         "weight of [SEP] beyond even\nattention, one text less pairs",
         "The same beyond even attention, since single texts are shorter, and in a short text every "
         "token gets more.",
+        "examples",
     ),
 }
 # What each comparison of [SEP] reads of token-classes.
@@ -164,7 +171,7 @@ class TaskComparison(Join):
             tasks = len({_task(side) for pair in pairs for side in pair})
             for one, other in pairs:
                 if comparison == "missed heads":
-                    found = self._missed_in_both(one, other, tasks)
+                    found: Estimate | None = self._missed_in_both(one, other, tasks)
                 else:  # Bonferroni
                     strict = 1 - (1 - self.level) / len(pairs)
                     found = self._compare(comparison, one, other, strict)
@@ -189,7 +196,8 @@ class TaskComparison(Join):
                 value, low, high = (
                     float(rows[c].agg(about.pick)) for c in ("value", "low", "high")
                 )
-                yield about.quantity, Estimate(value, low, high, int(rows["n"].min()), self.level)
+                n = int(rows["n"].min())
+                yield about.quantity, Estimate(value, low, high, n, self.level, about.unit)
 
     def _compare(
         self, comparison: str, one: Result, other: Result, strict: float

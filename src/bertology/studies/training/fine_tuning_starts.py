@@ -8,10 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from bertology.errors import DataError, ParameterError
+from bertology.metrics import find_metric
 from bertology.parameters import parameter
 from bertology.results.drawing import Drawing
 from bertology.results.result import Provenance, Result
-from bertology.studies.designs.trials import Reach, Reference, Trials, TrialsResult
+from bertology.studies.designs.trials import Reach, Reference, Runs, Trials, TrialsResult
 from bertology.studies.study import Needs
 
 if TYPE_CHECKING:
@@ -103,7 +104,8 @@ class FineTuningStarts(Trials):
     encoder under a head drawn at random, which is what the paper calls pre-trained BERT.
     `frozen-features` is ours: the encoder stays as it is and the head is trained. A seed decides
     new weights, the order of examples and dropout; starts of one seed share them, and differences
-    are paired by seed. Claims rest on accuracy (correlation for regressions and CoLA).
+    are paired by seed. Claims rest on accuracy (correlation for regressions and CoLA). A random
+    head gives a correlation its sign by chance, so without fine-tuning its size counts.
 
     Source: Revealing the Dark Secrets of BERT (EMNLP 2019), section 4.3 and Table 1. Limits:
     intervals are of other seeds on the same validation data, not of other data. A score without
@@ -112,7 +114,7 @@ class FineTuningStarts(Trials):
     learning rate; a random start may want more of both.
     """
 
-    version: ClassVar[int] = 4  # quantities for claims are kept with the result
+    version: ClassVar[int] = 5  # correlations of the frozen start without their sign
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "label"}), task=True)
     result_type: ClassVar[type[Result]] = FineTuningStartsResult
     column: ClassVar[str] = "start"
@@ -236,8 +238,11 @@ class FineTuningStarts(Trials):
         runs = self.runs(measured)
         others = (self.column, "seed", "learning_rate")
         metrics = [str(name) for name in runs.table if name not in others]
-        runs, judged = replace(runs, metrics=metrics), _judged(metrics)
+        runs, judged = _without_signs(runs, metrics, ("frozen",)), _judged(metrics)
         evidence = runs.contrasts(judged, _CONTRASTS)
+        # A start that learnt nothing has a sign by chance too: alike for both, or noise would tell.
+        both = _without_signs(runs, metrics, ("random", "frozen"))
+        evidence |= both.contrasts(judged, {"random_over_frozen": ("random", "frozen")})
         published = runs.facts["task"] in _ONLY_OF
         if published:
             evidence[_WHERE_PUBLISHED] = evidence["random_over_frozen"]
@@ -254,6 +259,15 @@ class FineTuningStarts(Trials):
                 "seeds": self.seeds,
             },
         )
+
+
+def _without_signs(runs: Runs, metrics: Sequence[str], starts: Sequence[str]) -> Runs:
+    """Correlations of these starts by their size: a head drawn at random has its sign by chance."""
+    table = runs.table.copy()
+    signed = [name for name in metrics if find_metric(name).lowest < 0]
+    rows = table["start"].isin(starts)
+    table.loc[rows, signed] = table.loc[rows, signed].abs()
+    return replace(runs, table=table, limits={name: find_metric(name).within for name in metrics})
 
 
 def _judged(metrics: Sequence[str]) -> str:

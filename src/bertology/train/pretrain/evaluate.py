@@ -21,7 +21,7 @@ from bertology.train.pretrain.rows import RowPlan, Rows, ShardText, fill
 from bertology.train.pretrain.shards import HELD_OUT, Shard, Shards
 from bertology.train.protocols import PretrainingBert
 
-__all__ = ["check_held_out", "evaluate_mlm", "held_out"]
+__all__ = ["check_held_out", "constant_accuracy", "evaluate_mlm", "held_out"]
 
 _ROWS = 4096  # at most; half a million tokens of length 128
 
@@ -79,6 +79,17 @@ def evaluate_mlm(
     network = Network(model, (Stage(objective),), size)
     length = min(length, config.max_position_embeddings)
     return held_out(network, shards, length=length, batch_tokens=batch_tokens, seed=seed)
+
+
+def constant_accuracy(shards: Shards) -> float:
+    """The masked-token accuracy that always naming the commonest token surely does not exceed.
+
+    Its share of the held-out text, and three standard errors for which tokens happen to be masked.
+    """
+    tokens = shards.open(HELD_OUT).tokens
+    share = float(np.bincount(tokens).max()) / len(tokens)
+    masked = max(1.0, Masking().share * len(tokens))
+    return min(1.0, share + 3 * float(np.sqrt(share * (1 - share) / masked)))
 
 
 def _summed(

@@ -1,7 +1,8 @@
 """The objectives of the literature by name, each as the stages of a recipe.
 
 `mlm-nsp` is BERT's own, with masks drawn anew in every pass. Those that change the masking change
-nothing else; those that drop the second segment are to be compared with `no-nsp`.
+nothing else; those that drop the second segment are to be compared with `no-nsp`, and
+`no-sentence-loss` with `mlm-nsp`, whose rows it has.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ OBJECTIVES: dict[str, tuple[Stage, ...]] = {
     "static": _masked(Masking(copies=1)),
     "same-rows": (Stage(Objective(cuts=1)),),  # as static, but for its masks
     "static-10": _masked(Masking(copies=10)),  # as BERT's own preparation of text did it
+    "no-sentence-loss": _of("nsp", "mlm"),  # BERT's rows, and nothing asked of their parts
     "no-nsp": _of(_FULL, "mlm"),  # Liu et al. 2019
     "whole-word": _masked(Masking(units="words")),
     "ngram": _masked(Masking(units="ngrams")),  # phrases, where nobody marked them

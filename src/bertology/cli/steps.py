@@ -1,0 +1,140 @@
+"""`bertology steps MODEL`: any measure of any study over the steps of a training run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, ClassVar
+
+import typer
+
+from bertology.cli.command import Command, command_line
+from bertology.cli.console import say
+from bertology.cli.option_groups import (
+    MODEL_HELP,
+    DeviceOptions,
+    EngineOptions,
+    SourceOptions,
+    StoreOptions,
+)
+from bertology.cli.typer_options import argument, columns_of, required
+from bertology.errors import ParameterError, UnknownNameError
+from bertology.parameters import flag, parameter
+
+if TYPE_CHECKING:
+    from bertology.data.corpus import Corpus
+    from bertology.studies.study import Study
+
+__all__ = ["StepsOptions", "add_to"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepsOptions(EngineOptions, StoreOptions, SourceOptions, DeviceOptions):
+    """The options of `steps`."""
+
+    panel: ClassVar[str | None] = None
+    model: str = argument(f"{MODEL_HELP} It must have kept steps of its training.")
+    study: str = required("The study that measures, such as token-classes.")
+    measure: str = required("A quantity or a measure of the study, such as sep_weight.")
+    at: str = parameter("", "Of a measure: a head (3.7), a layer (5), or max for the largest.")
+    steps: tuple[int, ...] = parameter((), "Only these steps; all that were kept if not given.")
+    task: str | None = parameter(None, "A corpus with a task: name, path or hub id.")
+    corpus: str | None = parameter(None, "Any other corpus, in place of --task.")
+    split: str = parameter("validation", "Which split of the corpus.")
+    limit: int | None = parameter(None, "Use so many examples of the corpus.", minimum=1)
+    parameters: tuple[str, ...] = parameter(
+        (), "Parameters of the study, as examples=200,tagger=bundled.", option="--set"
+    )
+    force: bool = flag("Compute again, even if results are stored.")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Put `steps` into the app."""
+    Command(
+        "steps",
+        steps,
+        [StepsOptions],
+        examples=[
+            "bertology steps bertology-mini --study token-classes --measure sep_weight "
+            "--corpus grammar --limit 200",
+            "bertology steps bertology-mini --study minimal-pairs --measure pair_accuracy "
+            "--corpus grammar-agreement --limit 200",
+            "bertology steps my-run --study norm-outliers --measure largest_sigma",
+        ],
+        needs_input=True,
+    ).add_to(app)
+
+
+def steps(options: StepsOptions) -> None:
+    """Draw a measure of a study over the steps of a training run, and say when it emerges.
+
+    The study is run at each step that was kept; steps whose result is stored are not measured
+    again.
+    """
+    from bertology.cli.results import show_result
+    from bertology.run.api import ModelSource, make_session
+    from bertology.run.over_steps import over_steps
+    from bertology.studies.joins.training_steps import TrainingSteps
+
+    session = make_session(
+        options.store,
+        engine=options.engine,
+        workers=options.workers,
+        force=options.force,
+        batch_tokens=options.batch_tokens,
+        command=command_line(),
+    )
+    result = over_steps(
+        options.study,
+        _study(options),
+        session,
+        model=ModelSource(options.model, device=options.device),
+        corpus=_corpus(options),
+        join=TrainingSteps(measure=options.measure, at=options.at, steps=options.steps),
+        notify=lambda text: say(f"{options.study}: {text}"),
+    )
+    show_result(result)
+    folder = session.store.folder(result.provenance)
+    say(f"Result:  {folder}")
+    say(f"Figures: {folder}/figures/ ({', '.join(result.figures())})")
+
+
+def _study(options: StepsOptions) -> Study:
+    """The study with the parameters of --set, which are read as JSON where they can be."""
+    from bertology.studies import STUDIES
+
+    kind = STUDIES.get(options.study)
+    known = {f.name: f for f in fields(kind)}
+    given: dict[str, object] = {}
+    for pair in options.parameters:
+        name, equals, text = pair.partition("=")
+        name = name.replace("-", "_")
+        if not equals:
+            raise ParameterError("--set", "steps", "be pairs such as examples=200", pair)
+        if name not in known:
+            hint = f"See: bertology run {options.study} --help"
+            raise UnknownNameError(f"parameter of {options.study!r}", name, known, hint=hint)
+        try:
+            given[name] = json.loads(text)
+        except ValueError:
+            given[name] = text
+    return kind(**given)
+
+
+def _corpus(options: StepsOptions) -> Corpus | None:
+    from bertology.run.api import resolve_corpus
+
+    if options.task is not None and options.corpus is not None:
+        must = "be left out when --task is given"
+        raise ParameterError("--corpus", "steps", must, options.corpus)
+    wanted = options.task if options.corpus is None else options.corpus
+    if wanted is None:
+        return None
+    return resolve_corpus(
+        wanted,
+        must_have_task=options.task is not None,
+        split=options.split,
+        limit=options.limit,
+        root=options.root,
+        **columns_of(options.columns, of="steps"),
+    )

@@ -1,0 +1,153 @@
+"""Between which steps of a training run does a measure emerge?
+
+A measure emerges where it crosses half of the way from its first to its last value and stays
+beyond. Every value has an interval, so the crossing has one too: it begins at the last step at
+which the measure is surely short of half of the way, and ends at the first step from which on it is
+surely beyond. All bounds are corrected (Bonferroni) for the number of steps.
+
+A measure that only wanders from step to step differs between two steps as well, and surely so if it
+is measured well. So the change must also be larger than the wandering: values before and after the
+best place to cut are compared by t, and the largest t of all cuts by its distribution for values
+that are drawn alike at all steps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bertology.errors import DataError
+from bertology.stats.intervals import Estimate, check_level
+
+__all__ = ["FEWEST_STEPS", "Emergence", "emergence", "largest_cut"]
+
+FEWEST_STEPS = 4
+"""With fewer values no change can be told from wandering."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Emergence:
+    """What a curve over steps says."""
+
+    change: Estimate
+    """The last value less the first."""
+    beyond: Floats
+    """By how much each value lies beyond half of the way, in the direction of the change."""
+    low: Floats
+    high: Floats
+    p: float
+    """How often values that only wander would have a cut like this; NaN with too few steps."""
+    at: Estimate | None
+    """The step at which the measure emerges, with the two steps it lies between; None if none."""
+    why_not: str = ""
+
+
+def emergence(
+    steps: Sequence[int],
+    values: Sequence[Estimate],
+    *,
+    level: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> Emergence:
+    """The change over the steps, in rising order, and where it happens; see the module's text.
+
+    Values of different steps are taken as independent. Measured on the same examples they vary
+    together, and differences are then surer than this says.
+    """
+    check_level(level, "emergence")
+    if len(steps) < 2 or len(steps) != len(values) or list(steps) != sorted(set(steps)):
+        raise DataError("A curve over steps needs a value for each of two or more rising steps.")
+    strict = [e.at_level(1 - (1 - level) / len(values)) for e in values]
+    value, low, high = (np.array([getattr(e, n) for e in strict]) for n in ("value", "low", "high"))
+    down, up = np.nan_to_num(value - low), np.nan_to_num(high - value)
+    sign = -1.0 if value[-1] < value[0] else 1.0
+    if sign < 0:
+        down, up = up, down
+    beyond, shortest, farthest = _beyond_half(sign * value, down, up)
+    change = _change(values, level)
+    p = largest_cut(value, resamples=resamples, seed=seed)
+    why = _why_not(shortest, farthest, p, level)
+    at = None if why else _crossing(steps, beyond, shortest, farthest, level)
+    return Emergence(change, beyond, shortest, farthest, p, at, why)
+
+
+def _beyond_half(value: Floats, down: Floats, up: Floats) -> tuple[Floats, Floats, Floats]:
+    """Each rising value less the middle of the first and the last, with its bounds."""
+    weights = np.eye(len(value))  # row k: what makes the number of step k
+    weights[:, 0] -= 0.5
+    weights[:, -1] -= 0.5
+    beyond = weights @ value
+    # Independent errors add up as squares do; a value that counts negatively errs the other way.
+    below = np.where(weights > 0, weights * down, weights * up)
+    above = np.where(weights > 0, weights * up, weights * down)
+    low = beyond - np.sqrt((below**2).sum(1))
+    return beyond, low, beyond + np.sqrt((above**2).sum(1))
+
+
+def _change(values: Sequence[Estimate], level: float) -> Estimate:
+    first, last = (e.at_level(level) for e in (values[0], values[-1]))
+    value = last.value - first.value
+    low = value - math.hypot(last.value - last.low, first.high - first.value)
+    high = value + math.hypot(last.high - last.value, first.value - first.low)
+    return Estimate(value, low, high, min(first.n, last.n), level, last.unit)
+
+
+def _why_not(low: Floats, high: Floats, p: float, level: float) -> str:
+    if not (high[0] < 0 < low[-1]):
+        return "the first and the last step do not surely differ"
+    if math.isnan(p):
+        return f"fewer than {FEWEST_STEPS} steps cannot tell a change from wandering"
+    if p >= 1 - level:
+        return "the change is no larger than what values wander from step to step"
+    return ""
+
+
+def _crossing(
+    steps: Sequence[int], beyond: Floats, low: Floats, high: Floats, level: float
+) -> Estimate:
+    """The step of the crossing, between steps on a logarithmic scale, and the two around it."""
+    end = _first_for_good(low > 0)
+    start = max(k for k in range(end) if high[k] < 0)
+    after = _first_for_good(beyond > 0)
+    x = np.log1p(np.asarray(steps, dtype=np.float64))
+    share = -beyond[after - 1] / (beyond[after] - beyond[after - 1])
+    place = float(np.expm1(x[after - 1] + share * (x[after] - x[after - 1])))
+    inside = min(max(place, steps[start]), steps[end])
+    return Estimate(inside, steps[start], steps[end], len(steps), level, "steps")
+
+
+def _first_for_good(true: NDArray[np.bool_]) -> int:
+    """The first place from which on all are true; the last one is."""
+    return int(np.flatnonzero(~true)[-1]) + 1
+
+
+def largest_cut(values: ArrayLike, *, resamples: int = 10_000, seed: int = 0) -> float:
+    """How often values drawn alike at all steps would have a cut with as large a t; else NaN."""
+    x = np.asarray(values, dtype=np.float64)
+    if x.size < FEWEST_STEPS or not np.isfinite(x).all():
+        return math.nan
+    drawn = np.random.default_rng(seed).standard_normal((resamples, x.size))
+    observed = float(_largest_t(x[None])[0])
+    return float((1 + (_largest_t(drawn) >= observed * (1 - 1e-9)).sum()) / (1 + resamples))
+
+
+def _largest_t(x: Floats) -> Floats:
+    """The largest |t| of each row (R, K) over all cuts into a first and a second part."""
+    found = np.zeros(len(x))
+    for k in range(1, x.shape[1]):
+        first, second = x[:, :k], x[:, k:]
+        one, two = first.mean(1, keepdims=True), second.mean(1, keepdims=True)
+        spread = ((first - one) ** 2).sum(1) + ((second - two) ** 2).sum(1)
+        error = np.sqrt(spread / (x.shape[1] - 2) * (1 / k + 1 / (x.shape[1] - k)))
+        gap = np.abs(one - two)[:, 0]
+        # Two levels without any spread are as far apart as can be; one level is no cut.
+        t = np.divide(gap, error, out=np.where(gap > 0, np.inf, 0.0), where=error > 1e-12 * gap)
+        found = np.maximum(found, t)
+    return found

@@ -1,0 +1,3 @@
+"""What a masked language model predicts."""
+
+TOPIC = "What a masked language model predicts"

@@ -1,0 +1,3 @@
+"""The space that a model's numbers live in."""
+
+TOPIC = "The space that a model's numbers live in"

@@ -1,0 +1,216 @@
+"""Training steps: when, in the course of its training, does a measure of a model emerge?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from bertology.errors import DataError, ParameterError, UnknownNameError
+from bertology.parameters import parameter
+from bertology.report.figures.steps import step_curve
+from bertology.results.drawing import Drawing
+from bertology.results.result import Result
+from bertology.stats import Estimate
+from bertology.stats.emergence import Emergence, emergence
+from bertology.studies.join import Join
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from bertology.results.measures import Measure
+
+__all__ = ["TrainingSteps", "TrainingStepsResult", "measured_value"]
+
+LARGEST = "max"
+
+
+class TrainingStepsResult(Result):
+    """Table `steps`: one row for each step, with the measure and its interval.
+
+    `beyond_half` is by how much the measure lies beyond half of the way from the first to the last
+    step, in the direction of the change; its bounds hold for all steps together.
+    """
+
+    def headline(self) -> str:
+        """Between which steps the measure emerges, or why that cannot be said."""
+        facts, found = self.facts, self.evidence()
+        change = found["change"]
+        bounds = f"[{change.low:.3g}, {change.high:.3g}]"
+        told = f"{facts['label']} changes by {change.value:.3g} {bounds}"
+        if "emerges_at" not in found:
+            return f"{told}. It does not emerge: {self.reasons()['emerges_at']}"
+        at = found["emerges_at"]
+        return f"{told}. It emerges between step {at.low:,.0f} and step {at.high:,.0f}"
+
+    def drawings(self) -> Sequence[Drawing]:
+        """The measure over the steps."""
+        caption = (
+            "To the right: steps of training, on a logarithmic scale. Upwards: "
+            f"{self.facts['label']}, with its interval at each step as a band. The dashed line is "
+            "half of the way from the first to the last value; the shaded stretch, if there is "
+            "one, lies between the steps where the measure surely crosses it."
+        )
+        return [Drawing("steps", self._draw, caption)]
+
+    def _draw(self) -> Figure:
+        table, at = self.tables["steps"], self.evidence().get("emerges_at")
+        return step_curve(
+            table["step"],
+            *(table[c] for c in ("value", "low", "high")),
+            title=f"{self.facts['label']} over training\n{self.about}",
+            label=str(self.facts["label"]),
+            between=None if at is None else (at.low, at.high),
+            note=f"By the study {self.facts['study']}. Band: its own intervals.",
+        )
+
+
+@dataclass(frozen=True)
+class TrainingSteps(Join):
+    """When, in the course of its training, does a measure of a model emerge?
+
+    Combines the results of one study on one corpus, measured at several steps of a training run;
+    `bertology steps` runs the study at each of them. The measure is any quantity that the study
+    keeps for claims, or any of its measures of heads and layers, at one head (`at` 3.7), one layer
+    (5), or the largest of all (max).
+
+    Method: a measure emerges where it crosses half of the way from its first to its last value and
+    stays beyond. The interval begins at the last step at which it is surely short of half of the
+    way, and ends at the first step from which on it is surely beyond, by the study's own intervals,
+    corrected (Bonferroni) for the steps. The change must also be larger than what values wander
+    from step to step: the largest t of all cuts of the curve into two parts is compared with that
+    of values which are drawn alike at all steps.
+
+    Limits: one training run; another seed may differ. The interval says between which of the steps
+    that were kept, so it is no finer than they are. Values of different steps are taken as
+    independent, which errs on the wide side where they are measured on the same examples. A curve
+    that drifts slowly crosses half of the way too: look at the figure.
+    """
+
+    result_type: ClassVar[type[Result]] = TrainingStepsResult
+    sources: ClassVar[tuple[str, ...]] = ()
+    made_by: ClassVar[str] = "`bertology steps MODEL --study STUDY --measure MEASURE` makes it."
+
+    measure: str = parameter("", "A quantity or a measure of the study.")
+    at: str = parameter("", "Of a measure: a head (3.7), a layer (5), or max for the largest.")
+    steps: tuple[int, ...] = parameter(
+        (), "The step of each result; if not given, as the models' names say (NAME@STEP)."
+    )
+
+    def combine(self, results: Sequence[Result], name: str) -> Result:
+        """The curve of the measure, and where it emerges."""
+        steps = self.steps or tuple(_step_of(result) for result in results)
+        if len(steps) != len(results):
+            must = f"name {len(results)} steps, one for each result"
+            raise ParameterError("steps", name, must, list(steps))
+        _check_alike(results, name)
+        ordered = sorted(zip(steps, results, strict=True), key=lambda pair: pair[0])
+        steps, results = tuple(s for s, _ in ordered), [r for _, r in ordered]
+        values = [measured_value(result, self.measure, self.at) for result in results]
+        found = emergence(steps, values, level=self.level, resamples=self.resamples, seed=self.seed)
+        identities = {str(s): r.identity for s, r in zip(steps, results, strict=True)}
+        return self.result(
+            self.provenance(name, results[-1], identities),
+            {"steps": _table(steps, values, found)},
+            evidence={"change": found.change, "emerges_at": found.at},
+            reasons={"emerges_at": found.why_not} if found.why_not else {},
+            facts={
+                "study": results[-1].provenance.study,
+                "label": _label(self.measure, self.at),
+                "wandering_p": found.p,
+            },
+        )
+
+
+def measured_value(result: Result, measure: str, at: str = "") -> Estimate:
+    """A quantity of the evidence, or a measure of heads or layers at one place, with its interval.
+
+    A measure without bounds is taken as exact.
+    """
+    evidence = result.evidence()
+    if measure in evidence and not at:
+        return evidence[measure]
+    known = {m.name: m for m in result.measures() if not m.kinds}
+    if measure not in known:
+        names = [*evidence, *known]
+        raise UnknownNameError(f"measure of {result.provenance.study!r}", measure, names)
+    return _at(known[measure], at, result)
+
+
+def _at(measure: Measure, at: str, result: Result) -> Estimate:
+    """One value of a grid of heads or a row of layers; or the largest, with the largest bounds."""
+    places = [measure.values, measure.low, measure.high]
+    value, low, high = (measure.values if p is None else p for p in places)
+    n = int(result.facts.get("examples", (result.provenance.corpus or {}).get("size", 1)))
+    level = float(result.facts.get("level", 0.95))
+    if at == LARGEST:
+        top, bottom, most = (float(np.nanmax(array)) for array in (value, low, high))
+        return Estimate(top, bottom, most, n, level)
+    try:
+        place = tuple(int(piece) for piece in at.split("."))
+        here, least, most = (float(array[place]) for array in (value, low, high))
+        if len(place) != value.ndim or min(place) < 0:
+            raise ValueError
+        return Estimate(here, least, most, n, level)
+    except (ValueError, IndexError, TypeError):
+        one = "a head such as 3.7" if measure.of_heads else "a layer such as 5"
+        shape = " × ".join(map(str, value.shape))
+        must = f"be {one}, or {LARGEST}; {measure.name} has {shape} values"
+        raise ParameterError("at", "TrainingSteps", must, at) from None
+
+
+def _step_of(result: Result) -> int:
+    name = str(result.provenance.model.get("name", ""))
+    step = name.rpartition("@")[2]
+    if not step.isdecimal():
+        raise DataError(
+            f"{name!r} does not say which training step it is.",
+            hint="Give steps=, one for each result.",
+        )
+    return int(step)
+
+
+def _check_alike(results: Sequence[Result], name: str) -> None:
+    """All but the model must be the same, or more than the step differs."""
+    alike = {
+        (
+            r.provenance.study,
+            r.provenance.study_version,
+            str(sorted(r.provenance.parameters.items())),
+            str((r.provenance.corpus or {}).get("fingerprint")),
+        )
+        for r in results
+    }
+    if len(alike) > 1:
+        must = "be of one study, with one set of parameters, on one corpus"
+        raise ParameterError("results", name, must, sorted({r.provenance.study for r in results}))
+
+
+def _table(steps: Sequence[int], values: Sequence[Estimate], found: Emergence) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame(
+        {
+            "step": list(steps),
+            "value": [e.value for e in values],
+            "low": [e.low for e in values],
+            "high": [e.high for e in values],
+            "n": [e.n for e in values],
+            "beyond_half": found.beyond,
+            "beyond_half_low": found.low,
+            "beyond_half_high": found.high,
+        }
+    )
+
+
+def _label(measure: str, at: str) -> str:
+    """The measure in words, and where."""
+    words = measure.replace("_", " ").replace("-", " ")
+    if not at:
+        return words
+    if at == LARGEST:
+        return f"{words}, largest"
+    return f"{words} of {'head' if '.' in at else 'layer'} {at}"
