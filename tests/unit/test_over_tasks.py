@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -94,6 +96,9 @@ def test_levels_change_as_students_do() -> None:
     values = np.random.default_rng(1).normal(size=5)
     strict, wide = mean_interval(values, 0.99), mean_interval(values, 0.95).at_level(0.99)
     assert (wide.low, wide.high) == pytest.approx((strict.low, strict.high))
+    open_ended = Estimate(2.0, 1.0, math.inf, 400).at_level(0.99)
+    assert open_ended.low < 1.0
+    assert open_ended.high == math.inf
     more = mean_interval(np.tile(values, 2), 0.95)
     expected = mean_interval(values, 0.95).expected_at(10)
     assert expected.high - expected.low == pytest.approx(more.high - more.low, rel=0.07)

@@ -84,11 +84,12 @@ class Estimate:
         return replace(self._scaled(new / old), level=level)
 
     def _scaled(self, factor: float) -> Estimate:
-        """Both sides of the interval, which may differ, times a factor."""
-        below, above = (max(0.0, x) for x in (self.value - self.low, self.high - self.value))
-        if not (math.isfinite(below) and math.isfinite(above)):
-            return self
-        return replace(self, low=self.value - factor * below, high=self.value + factor * above)
+        """Both sides of the interval, which may differ, times a factor; no end stays none."""
+        below, above = (
+            factor * max(0.0, x) if math.isfinite(x) else x
+            for x in (self.value - self.low, self.high - self.value)
+        )
+        return replace(self, low=self.value - below, high=self.value + above)
 
     def excludes(self, x: float) -> bool:
         """Whether the interval lies wholly above or wholly below `x`."""

@@ -63,12 +63,19 @@ def _header(report: ReproductionReport) -> Html:
             [
                 ("Paper", joined([paper.citation, anchor(paper.address, paper.address)])),
                 ("Model", f"{model.get('name')} ({model.get('family')}; {built})"),
-                ("Fingerprint", model.get("fingerprint", "")),
                 ("Tasks", ", ".join(d.title for d in report.plan.tasks)),
-                ("Date", report.created),
-                ("Command", element("code", report.command)),
-                ("Made with", versions),
             ]
+        ),
+        folded(
+            "How it was made",
+            facts(
+                [
+                    ("Fingerprint", model.get("fingerprint", "")),
+                    ("Date", report.created),
+                    ("Command", element("code", report.command)),
+                    ("Made with", versions),
+                ]
+            ),
         ),
         element("nav", items(anchor(*link) for link in links)),
     )
