@@ -1,6 +1,6 @@
 """One claim on several tasks, and what would settle an open one: error and power by simulation.
 
-Usage: python benchmarks/over_tasks.py [--repeats 1000]
+Usage: python benchmarks/over_tasks.py [--repeats 400]
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def settled(draw: Draw, effect: float, n: int, repeats: int) -> tuple[int, float
 
 def main() -> None:
     arguments = argparse.ArgumentParser()
-    arguments.add_argument("--repeats", type=int, default=1000)
+    arguments.add_argument("--repeats", type=int, default=400)
     repeats = arguments.parse_args().repeats
     print(describe())
     print("\n| interval | n | tasks | effects | false alone | corrected | holds | mixed |")

@@ -165,7 +165,7 @@ def test_ours_are_counted_apart(
 
 def test_a_claim_is_one_line_whose_numbers_open_on_demand(report: ReproductionReport) -> None:
     page = reproduction_page(report)
-    summary = page.split("<summary>")[1].split("</summary>")[0]
+    summary = page.split('<details class="claim"><summary>')[1].split("</summary>")[0]
     for words in ("✓ holds", "first is so", "✓ some-task (sample)", "? other-task"):
         assert words in summary
     assert "0.5 [0.1, 0.9]" not in summary
