@@ -36,6 +36,8 @@ class Metric:
     higher_is_better: bool = True
     discrete: bool = True
     """Whether predictions are class ids, so that a prediction either changes or stays the same."""
+    counts_right: bool = False
+    """Whether it is the share of right answers, so that only flips tell two scores apart."""
     lowest: float = 0.0
     """The lowest possible score; the highest is 1."""
 
@@ -170,7 +172,7 @@ def _correlation(sums: Floats) -> Floats:
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
-        Metric("accuracy", _accuracy_statistics, _accuracy),
+        Metric("accuracy", _accuracy_statistics, _accuracy, counts_right=True),
         Metric("f1", _f1_statistics, _f1),
         Metric("matthews", _matthews_statistics, _matthews, lowest=-1.0),
         Metric("pearson", _pearson_statistics, _correlation, discrete=False, lowest=-1.0),

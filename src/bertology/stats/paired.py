@@ -6,10 +6,10 @@ Three questions, three answers (why not one: see below):
   variants share each resample. They are pointwise and describe the resampling only: a variant
   that never changed a prediction gets [0, 0], because no resample can show what did not occur.
 - *Does this one variant differ?* `p` is the two-sided paired randomisation test: each example's
-  change keeps its size and gets a random sign. For accuracy this is
-  McNemar's test by Monte Carlo; no p is below 1 / (resamples + 1).
+  change keeps its size and gets a random sign. For accuracy it is McNemar's exact test.
 - *What may be claimed after looking at all of them?* `simultaneous_low`/`simultaneous_high` and
-  `p_adjusted` hold for all variants together with probability `level`.
+  `p_adjusted` hold for all variants together with probability `level`. The bounds exclude 0
+  exactly where `p_adjusted` is below 1 - `level`.
 
 One method cannot serve all three. Disabling a head flips 1-3 % of a few hundred examples; the
 bootstrap then resamples a handful of flips, and its intervals miss far too often exactly where
@@ -22,17 +22,25 @@ the best of 144 heads is picked. The simultaneous ones go another way:
    where many small gains may hide a few large losses that did not turn up in the sample.
 3. How many nats those bounds spend comes from the maximum of the variants' correlated
    t-statistics, so that correlated heads cost less than Bonferroni would charge.
+4. For accuracy, whether a variant differs at all is decided by exact tests, which find more
+   (`answer_flips`). Where such a test is significant and the bounds of step 2 are not, the bound
+   on the side of 0 moves to 0: it says on which side the difference lies, and no more.
 
 So `simultaneous_low > 0` for a variant says more than `low > 0`, and a variant that never moved
 has a simultaneous interval of positive width. The price is an interval about 15 % wider, by
 calculation, than max-T alone where the sample is large, and much wider where few answers change;
-`benchmarks/claim_error.py` simulates the error rates, a short version is among the tests.
+`benchmarks/ablation_power.py` simulates error rates and power, a short version is among the tests.
+
+`alone_low`/`alone_high` are bounds of the kind of step 2 for one variant that was not picked. The
+largest of all `alone_high` bounds the largest difference from above: no correction is needed, for
+it is enough that the bound of the truly largest one is right.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -41,6 +49,7 @@ from scipy.special import log_ndtr, ndtri_exp
 
 from bertology.errors import DataError, ParameterError
 from bertology.metrics import Metric
+from bertology.stats.answer_flips import flip_tests
 from bertology.stats.intervals import (
     Estimate,
     bounded_mean_bounds,
@@ -55,6 +64,7 @@ from bertology.stats.row_blocks import RowBlocks, in_blocks
 __all__ = [
     "PairedEffects",
     "Simultaneous",
+    "agreeing",
     "bootstrap_weights",
     "influences",
     "paired_bootstrap",
@@ -65,17 +75,20 @@ Floats = NDArray[np.float64]
 
 _HELD = 500_000  # numbers in one chunk of weights or sums: 4 MB
 _SIGNS = 4_000_000  # signs drawn at once, a byte each
+_ABOVE_0 = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
 class Simultaneous:
-    """Bounds and p-values that hold for all variants together."""
+    """Bounds and p-values that hold for all variants together; bounds of each one alone."""
 
     low: Floats
     high: Floats
     p: Floats
     critical: float
     """The max-T critical value, in standard deviations."""
+    alone_low: Floats
+    alone_high: Floats
 
 
 @dataclass(frozen=True)
@@ -91,22 +104,17 @@ class PairedEffects:
     high: Floats
     simultaneous_low: Floats
     simultaneous_high: Floats
+    alone_low: Floats
+    alone_high: Floats
     p: Floats
     p_adjusted: Floats
     n: int
     level: float
 
-    def best(self) -> Estimate:
-        """The largest difference with its simultaneous interval: fit to be claimed."""
-        return self._simultaneous(int(np.argmax(self.difference)))
-
-    def worst(self) -> Estimate:
-        """The smallest difference with its simultaneous interval."""
-        return self._simultaneous(int(np.argmin(self.difference)))
-
-    def _simultaneous(self, at: int) -> Estimate:
-        low, high = self.simultaneous_low[at], self.simultaneous_high[at]
-        return Estimate(self.difference[at], low, high, self.n, self.level)
+    @property
+    def sure(self) -> NDArray[np.bool_]:
+        """Which differ, after correction for all of them."""
+        return self.p_adjusted < 1 - self.level
 
 
 def bootstrap_weights(n: int, resamples: int, seed: int = 0) -> NDArray[np.float32]:
@@ -188,19 +196,28 @@ def simultaneous(
     critical = float(np.quantile(null.max(axis=1), level))
     # Chernoff's exp(-budget) is set equal to the normal tail Q(c). For -1, 0, 1 differences and
     # no effect it bounds the error; for other influences it rests on the simulations.
-    budget = -float(log_ndtr(-critical))
-    low, high, evidence = (np.empty(len(influence)) for _ in range(3))
-    at = 0
+    budget, alone = -float(log_ndtr(-critical)), float(np.log(2 / (1 - level)))
+    found, at = np.empty((5, len(influence))), 0
     for block in blocks:
         some = slice(at, at + len(block))
         values, counts = distinct(block)
-        low[some], high[some] = bounded_mean_bounds(
-            values, counts, low=-reach[some], high=reach[some], budget=budget
-        )
-        evidence[some] = evidence_against_zero(values, counts, reach=reach[some])
+        bounds = partial(bounded_mean_bounds, values, counts, low=-reach[some], high=reach[some])
+        found[:2, some], found[2:4, some] = bounds(budget=budget), bounds(budget=alone)
+        found[4, some] = evidence_against_zero(values, counts, reach=reach[some])
         at += len(block)
+    low, high, alone_low, alone_high, evidence = found
     observed = np.maximum(-ndtri_exp(-evidence), 0.0)
-    return Simultaneous(low, high, step_down(observed, null), critical)
+    return Simultaneous(low, high, step_down(observed, null), critical, alone_low, alone_high)
+
+
+def agreeing(
+    value: Floats, low: Floats, high: Floats, sure: NDArray[np.bool_]
+) -> tuple[Floats, Floats]:
+    """Bounds that exclude 0 exactly where a test did, which may see more or less than they do."""
+    above, below = sure & (value > 0), sure & (value < 0)
+    lower = np.where(above, np.maximum(low, _ABOVE_0), np.minimum(low, 0.0))
+    upper = np.where(below, np.minimum(high, -_ABOVE_0), np.maximum(high, 0.0))
+    return lower, upper
 
 
 def _randomisation_p(influence: Floats, *, resamples: int, seed: int) -> Floats:
@@ -259,19 +276,27 @@ def paired_bootstrap(
     low, high = percentile_interval(drawn[:, 1:] - drawn[:, :1], level)
     psi, reach = influences(metric, base_stats, variants)
     strict = simultaneous(psi, reach, level=level, resamples=resamples, seed=seed)
-    p = _randomisation_p(psi, resamples=resamples, seed=seed)
+    if metric.counts_right:
+        p, adjusted = flip_tests(np.rint(psi), resamples=resamples, seed=seed)
+    else:
+        p = _randomisation_p(psi, resamples=resamples, seed=seed)
+        adjusted = np.maximum(strict.p, p)
+    difference = scores[1:] - scores[0]
+    all_low, all_high = agreeing(difference, strict.low, strict.high, adjusted < 1 - level)
     return PairedEffects(
         base=Estimate(scores[0], score_low[0], score_high[0], n, level),
         score=scores[1:],
         score_low=score_low[1:],
         score_high=score_high[1:],
-        difference=scores[1:] - scores[0],
+        difference=difference,
         low=low,
         high=high,
-        simultaneous_low=strict.low,
-        simultaneous_high=strict.high,
+        simultaneous_low=all_low,
+        simultaneous_high=all_high,
+        alone_low=strict.alone_low,
+        alone_high=strict.alone_high,
         p=p,
-        p_adjusted=np.maximum(strict.p, p),
+        p_adjusted=adjusted,
         n=n,
         level=level,
     )
