@@ -194,11 +194,11 @@ def test_a_planted_effect_is_found_among_nulls(name: str) -> None:
     better = np.where(rng.random(400) < 0.4, targets, base)
     nulls = [flipped(rng, targets, 0.25) for _ in range(20)]
     effects = compare(METRICS[name], targets, base, better, *nulls, resamples=300)
-    assert effects.best().excludes(0)
-    assert effects.best().value == effects.difference[0]
+    assert effects.difference.argmax() == 0
+    assert effects.simultaneous_low[0] > 0
     assert effects.p_adjusted[0] < 0.05
     assert (effects.p_adjusted[1:] > 0.05).all()
-    assert effects.worst().value == effects.difference.min()
+    assert list(effects.sure) == [True] + 20 * [False]
 
 
 @settings(deadline=None, max_examples=15)
@@ -212,6 +212,10 @@ def test_intervals_nest_and_agree_with_p(seed: int, name: str) -> None:
     assert (effects.simultaneous_low <= effects.difference + tolerance).all()
     assert (effects.simultaneous_high >= effects.difference - tolerance).all()
     assert (effects.p_adjusted >= effects.p).all()
+    outside = (effects.simultaneous_low > 0) | (effects.simultaneous_high < 0)
+    assert (outside == effects.sure).all()
+    assert (effects.alone_low <= effects.difference + tolerance).all()
+    assert (effects.alone_high >= effects.difference - tolerance).all()
 
 
 def test_simultaneous_bounds_exclude_zero_where_p_is_small() -> None:

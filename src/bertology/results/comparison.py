@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bertology.metrics import Metric
 from bertology.stats import Estimate, PairedEffects, mean_interval, rank_correlation
-from bertology.stats.paired import influences
-from bertology.stats.row_blocks import RowBlocks
+from bertology.stats.intervals import distinct, evidence_against_zero
+from bertology.stats.multiplicity import fewest_false
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from bertology.stats.mean_changes import MeanChanges
 
 __all__ = [
     "beats_constant_answer",
     "effects_table",
     "example_losses",
     "extreme",
-    "mean_effect",
+    "loss_columns",
     "over_rows",
     "share_of_harmless",
 ]
@@ -37,8 +38,11 @@ _COLUMNS = (
     "high",
     "simultaneous_low",
     "simultaneous_high",
+    "alone_low",
+    "alone_high",
     "p",
     "p_adjusted",
+    "sure",
 )
 _EFFECT = ("difference", "simultaneous_low", "simultaneous_high")
 
@@ -46,12 +50,25 @@ _EFFECT = ("difference", "simultaneous_low", "simultaneous_high")
 def effects_table(effects: PairedEffects, names: Mapping[str, ArrayLike]) -> pd.DataFrame:
     """One row per variant: `names` (what was changed), scores, differences, intervals, tests.
 
-    `sure`: the difference is significant after correction for all rows of the table.
+    `sure`: the difference is significant after correction for all rows of the table. Then, and
+    only then, `simultaneous_low` and `simultaneous_high` lie on the same side of 0.
     """
     import pandas as pd
 
-    columns = {**names, **{c: getattr(effects, c) for c in _COLUMNS}}
-    return pd.DataFrame({**columns, "sure": effects.p_adjusted < 1 - effects.level})
+    return pd.DataFrame({**names, **{c: getattr(effects, c) for c in _COLUMNS}})
+
+
+def loss_columns(losses: MeanChanges) -> dict[str, ArrayLike]:
+    """What happens to the loss, as further columns; bounds and p-values as those of the score."""
+    return {
+        "loss_difference": losses.value,
+        "loss_low": losses.low,
+        "loss_high": losses.high,
+        "loss_alone_low": losses.alone_low,
+        "loss_alone_high": losses.alone_high,
+        "loss_p_adjusted": losses.p,
+        "loss_sure": losses.sure,
+    }
 
 
 def over_rows(
@@ -72,19 +89,46 @@ def over_rows(
     return Estimate(value, low, high, n, level)
 
 
-def extreme(table: pd.DataFrame, *, n: int, level: float, largest: bool = True) -> Estimate:
-    """The largest gain (or loss, as a positive number); the interval allows for the choice."""
+def extreme(
+    table: pd.DataFrame, *, n: int, level: float, largest: bool = True, loss: bool = False
+) -> Estimate:
+    """The largest gain that any row has (or the largest loss, as a positive number).
+
+    That is one quantity, the maximum over rows, and not the effect of the row that was picked. The
+    highest of the lower bounds, which hold for all rows together, bounds it from below: some row
+    surely has as much. The highest of the upper bounds bounds it from above, with no correction
+    for the number of rows (`alone_high`): it is enough that the bound of the truly largest holds.
+
+    `loss`: of the loss of examples in place of the score. A table may have no `alone_low` and
+    `alone_high`; the upper bound is then wider than need be.
+    """
+    value, low, high = ("loss_difference", "loss_low", "loss_high") if loss else _EFFECT
+    below, above = ("loss_alone_low", "loss_alone_high") if loss else ("alone_low", "alone_high")
+    below, above = (below, above) if above in table else (low, high)
     if largest:
-        return over_rows(table, lambda x: x.max(), _EFFECT, n=n, level=level)
-    effect, low, high = _EFFECT
-    return over_rows(
-        -table[list(_EFFECT)], lambda x: x.max(), (effect, high, low), n=n, level=level
-    )
+        most, least, limit = table[value].max(), table[low].max(), table[above].max()
+    else:
+        most, least, limit = -table[value].min(), -table[high].min(), -table[below].min()
+    return Estimate(most, min(least, most), max(limit, most), n, level)
 
 
-def share_of_harmless(table: pd.DataFrame, margin: float, *, n: int, level: float) -> Estimate:
-    """The share of rows whose loss is smaller than `margin`, with bounds that hold for all rows."""
-    return over_rows(table, lambda x: (x > -margin).mean(), _EFFECT, n=n, level=level)
+def share_of_harmless(
+    influence: Floats, reach: Floats, margin: float, level: float = 0.95
+) -> Estimate:
+    """The share of variants whose loss of score is smaller than `margin`.
+
+    `influence` (V, N) and `reach` (V,) are those of `stats.paired.influences`. At least so many are
+    harmless, at most so many, by closed tests: to count them takes less than to name them.
+    """
+    shifted, n = influence + margin, influence.shape[1]
+    means = shifted.mean(axis=1)
+    # The unseen examples that would contradict lie at the far end of what one example can do.
+    worst = np.where(means > 0, np.maximum(reach - margin, 1e-12), reach + margin)
+    evidence = evidence_against_zero(*distinct(shifted), reach=worst)
+    tail, p = (1 - level) / 2, np.exp(-evidence)
+    harmless = fewest_false(np.where(means > 0, p, 1.0), tail) / len(p)
+    harmful = fewest_false(np.where(means > 0, 1.0, p), tail) / len(p)
+    return Estimate(float((means > 0).mean()), harmless, 1 - harmful, n, level)
 
 
 _FEWEST = 3  # examples, for a correlation to be more than a line through two points
@@ -121,9 +165,3 @@ def example_losses(logits: NDArray[np.floating], labels: Floats) -> Floats:
     return np.asarray(np.log(np.exp(shifted).sum(-1)) - chosen)
 
 
-def mean_effect(
-    metric: Metric, base: Floats, variants: Floats | RowBlocks, level: float
-) -> Estimate:
-    """The effect of a variant drawn at random: the mean over variants, over examples."""
-    psi, _ = influences(metric, base, variants)
-    return mean_interval(psi.mean(axis=0), level)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from bertology.errors import DataError
 from bertology.stats.row_blocks import RowBlocks
 
-__all__ = ["holm", "max_statistics", "step_down"]
+__all__ = ["fewest_false", "holm", "max_statistics", "step_down"]
 
 Floats = NDArray[np.float64]
 
@@ -33,6 +33,21 @@ def holm(p: ArrayLike) -> Floats:
     adjusted = np.empty_like(values)
     adjusted[order] = np.minimum(np.maximum.accumulate(scaled), 1.0)
     return adjusted
+
+
+def fewest_false(p: ArrayLike, error: float) -> int:
+    """How many of the tested hypotheses are false at least, but for a chance of `error`.
+
+    By closed testing with Simes' test (Hommel; Goeman and Solari): the largest set of hypotheses
+    that could all be true is looked for. It needs p-values that do not depend on each other, or go
+    up and down together as those of heads over the same examples do.
+    """
+    values = np.sort(_checked(p))
+    for size in range(values.size, 0, -1):
+        largest = values[values.size - size :]  # the set of this size that is hardest to reject
+        if (largest > error * np.arange(1, size + 1) / size).all():
+            return int(values.size - size)
+    return int(values.size)
 
 
 def max_statistics(

@@ -13,11 +13,11 @@ from bertology.errors import ParameterError
 from bertology.parameters import parameter
 from bertology.report import drawings
 from bertology.report.figures import layer_bars, scatter_with_rank
-from bertology.results.comparison import extreme, mean_effect, share_of_harmless
+from bertology.results.comparison import extreme, share_of_harmless
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.result import Provenance, Result
-from bertology.stats import Estimate, rank_correlation
+from bertology.stats import Estimate, mean_interval, rank_correlation
 from bertology.stats.paired import influences
 from bertology.studies.designs.sweeps import Answers, Disabled, Heads, HeadSweep, class_order
 from bertology.studies.study import Context
@@ -149,7 +149,7 @@ class HeadAblation(HeadSweep):
     other; claims are judged only where the intact model beats a constant answer.
     """
 
-    version: ClassVar[int] = 5  # how effects vary together is kept with the result
+    version: ClassVar[int] = 6  # exact tests of flips; the loss has bounds and tests too
     result_type: ClassVar[type[Result]] = HeadAblationResult
 
     heads: bool = parameter(True, "Disable each head in turn.")
@@ -233,17 +233,18 @@ class HeadAblation(HeadSweep):
         found, n = dict[str, Estimate](), len(answers.labels)
         for name, unit in (("heads", "head"), ("layers", "layer")):
             if name in tables:
-                worst = partial(extreme, tables[name], n=n, level=self.level)
-                found[f"best_{unit}_gain"] = worst()
-                found[f"worst_{unit}_loss"] = worst(largest=False)
+                of_rows = partial(extreme, tables[name], n=n, level=self.level)
+                found[f"best_{unit}_gain"] = of_rows()
+                found[f"worst_{unit}_loss"] = of_rows(largest=False)
+                found[f"best_{unit}_loss_fall"] = of_rows(largest=False, loss=True)
+                found[f"worst_{unit}_loss_rise"] = of_rows(loss=True)
         if "heads" in tables:
             heads, rows = tables["heads"], answers.of_variants(answers.rows_of("heads"))
+            psi, reach = influences(answers.metric, answers.intact(), rows)
             found["share_of_harmless_heads"] = share_of_harmless(
-                heads, self.margin, n=n, level=self.level
+                psi, reach, self.margin, self.level
             )
-            found["mean_head_gain"] = mean_effect(
-                answers.metric, answers.intact(), rows, self.level
-            )
+            found["mean_head_gain"] = mean_interval(psi.mean(axis=0), self.level)
             if "first_order" in heads:
                 rank = rank_correlation(
                     heads["first_order"].to_numpy(), heads["loss_difference"], seed=self.seed

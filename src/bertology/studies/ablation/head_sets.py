@@ -106,7 +106,7 @@ class HeadSets(HeadSweep):
     claims are judged only where the intact model beats a constant answer.
     """
 
-    version: ClassVar[int] = 4  # quantities for claims are kept with the result
+    version: ClassVar[int] = 5  # exact tests of flips; the loss has bounds and tests too
     result_type: ClassVar[type[Result]] = HeadSetsResult
 
     sizes: tuple[int, ...] = parameter(
@@ -204,7 +204,10 @@ class HeadSets(HeadSweep):
         )
         value = mean_psi.mean(1)
         total = int(answers.facts["heads_in_all"])
-        among = [self._over_sets(psi[heads == s].mean(1), int(s), total, len(sizes)) for s in sizes]
+        all_sizes, alone = (
+            [self._over_sets(psi[heads == s].mean(1), int(s), total, of) for s in sizes]
+            for of in (len(sizes), 1)
+        )
         table = pd.DataFrame(
             {
                 "heads": sizes,
@@ -214,8 +217,10 @@ class HeadSets(HeadSweep):
                 "examples_low": bounds.low,
                 "examples_high": bounds.high,
                 # Two independent sources of error: their reaches add up as squares do.
-                "simultaneous_low": value - np.hypot(value - bounds.low, among),
-                "simultaneous_high": value + np.hypot(bounds.high - value, among),
+                "simultaneous_low": value - np.hypot(value - bounds.low, all_sizes),
+                "simultaneous_high": value + np.hypot(bounds.high - value, all_sizes),
+                "alone_low": value - np.hypot(value - bounds.alone_low, alone),
+                "alone_high": value + np.hypot(bounds.alone_high - value, alone),
             }
         )
         if not answers.classes:

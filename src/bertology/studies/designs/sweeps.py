@@ -13,8 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from bertology.errors import DataError
 from bertology.metrics import Metric, find_metric
 from bertology.parameters import parameter
-from bertology.results.comparison import beats_constant_answer, effects_table, example_losses
+from bertology.results.comparison import (
+    beats_constant_answer,
+    effects_table,
+    example_losses,
+    loss_columns,
+)
 from bertology.stats import paired_bootstrap
+from bertology.stats.mean_changes import mean_changes
 from bertology.stats.row_blocks import RowBlocks
 from bertology.studies.designs.blocks import Blocks, start_of
 from bertology.studies.designs.parts import gather
@@ -33,6 +39,8 @@ __all__ = ["NOT_INFORMED", "Answers", "Disabled", "HeadSweep", "Heads", "class_o
 
 INTACT = "intact"
 NOT_INFORMED = "not judged: the intact model does not surely beat a constant answer"
+ROUNDING = 1e-4
+"""What the order of sums in a batch can do to an example's loss: smaller changes count as none."""
 Floats = NDArray[np.float64]
 Heads = tuple[tuple[int, int], ...]
 _TOGETHER = 1 << 16  # answers of several variants that are scored at once
@@ -55,7 +63,7 @@ class Answers:
     tables: Sequence[str]  # the table that each belongs to
     answers: NDArray[np.generic]  # (variant, example): classes, or numbers in regression
     labels: Floats  # (example,)
-    losses: Floats  # (variant,), mean over examples
+    losses: NDArray[np.float32]  # (variant, example)
     slopes: Floats | None  # (layer, head): what a backward pass expects, mean over examples
     facts: Mapping[str, Any]
 
@@ -68,8 +76,12 @@ class Answers:
             slopes["slopes"] = lambda p: p["first_order"].sum("example", skipna=False).to_numpy()
         seen = gather(
             measured,
-            concatenate={"labels": lambda p: p["label"].to_numpy(), "answers": _answers_by_example},
-            add={"losses": _summed_losses, **slopes},
+            concatenate={
+                "labels": lambda p: p["label"].to_numpy(),
+                "answers": _answers_by_example,
+                "losses": _losses_by_example,
+            },
+            add=slopes,
         )
         n = len(seen["labels"])
         return cls(
@@ -77,7 +89,7 @@ class Answers:
             seen.labels("table"),
             np.ascontiguousarray(seen["answers"].T),
             seen["labels"],
-            seen["losses"] / n,
+            np.ascontiguousarray(seen["losses"].T, dtype=np.float32),
             seen["slopes"] / n if slopes else None,
             seen.facts,
         )
@@ -125,6 +137,16 @@ class Answers:
         step = max(1, _TOGETHER // len(self.labels))
         starts = range(0, len(rows), step)
         return RowBlocks(lambda: (self._statistics(rows[at : at + step]) for at in starts))
+
+    def loss_changes(self, rows: Sequence[int]) -> RowBlocks:
+        """How the loss of every example (v, N) changes in some variants, a few at a time."""
+        step = max(1, _TOGETHER // len(self.labels))
+        starts = range(0, len(rows), step)
+        return RowBlocks(lambda: (self._loss_changes(rows[at : at + step]) for at in starts))
+
+    def _loss_changes(self, rows: Sequence[int]) -> Floats:
+        changes = self.losses[rows].astype(np.float64) - self.losses[0]
+        return np.where(np.abs(changes) < ROUNDING, 0.0, changes)
 
     def _statistics(self, rows: Sequence[int]) -> Floats:
         score = self.metric.statistics
@@ -231,9 +253,13 @@ class HeadSweep(Blocks):
             level=self.level,
             seed=self.seed,
         )
-        found = effects_table(effects, names)
-        found["loss_difference"] = answers.losses[rows] - answers.losses[0]
-        return found
+        losses = mean_changes(
+            answers.loss_changes(rows),
+            level=self.level,
+            resamples=self.resamples,
+            seed=self.seed,
+        )
+        return effects_table(effects, names).assign(**loss_columns(losses))
 
     def facts(self, answers: Answers) -> dict[str, Any]:
         """What figures and readers must know of the sweep."""
@@ -244,6 +270,7 @@ class HeadSweep(Blocks):
             "examples": len(answers.labels),
             "metric": answers.facts["metric"],
             "intact": float(intact),
+            "intact_loss": float(answers.losses[0].mean(dtype=np.float64)),
             "informed": int(answers.informed),
         }
 
@@ -262,6 +289,7 @@ def _answers_by_example(part: xr.Dataset) -> NDArray[np.generic]:
     return np.asarray(found.T)
 
 
-def _summed_losses(part: xr.Dataset) -> Floats:
-    losses: Floats = example_losses(part["logits"].to_numpy(), part["label"].to_numpy()).sum(-1)
-    return losses
+def _losses_by_example(part: xr.Dataset) -> NDArray[np.generic]:
+    """(example, variant): cross-entropy, or the squared error in regression."""
+    losses = example_losses(part["logits"].to_numpy(), part["label"].to_numpy())
+    return losses.T.astype(np.float32)
