@@ -247,7 +247,12 @@ def test_bundled_claims_about_head_ablation() -> None:
         "worst_layer_loss",
         "mean_head_gain",
         "share_of_harmless_heads",
+        "worst_head_share_worse",
+        "best_head_share_better",
+        "worst_layer_share_worse",
     }
+    # Of the best of many, "above 0" alone could never be refuted.
+    assert all(c.rule.margin for c in claims.values() if c.rule.value == 0)
     best = claims["dark-secrets.some-heads-help"]
     assert best.published.values == {"STS-B": 0.001, "MRPC": 0.012}
     assert claims["dark-secrets.a-layer-helps"].published.values["RTE"] == 0.032

@@ -200,7 +200,8 @@ def _show_table(result: Result, name: str, rows: int) -> None:
     named = [n for n in table.index.names if n is not None]
     if named:
         shown = shown.reset_index()
-    columns, cells = with_intervals(shown, lambda value: f"{value:.3g}")
+    # What lies on one side of 0, and no more is known, is shown as 0.
+    columns, cells = with_intervals(shown, lambda value: f"{round(value, 9) + 0.0:.3g}")
     cells = [[_cut(cell) for cell in row] for row in cells]
     fitting = columns_that_fit(columns, cells)
     show_table(

@@ -15,10 +15,12 @@ from bertology.stats.multiplicity import fewest_false
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bertology.stats.mean_changes import MeanChanges
+    from bertology.stats.paired import Balances
 
 __all__ = [
+    "EFFECTS_ORDER",
     "beats_constant_answer",
+    "effects_shown",
     "effects_table",
     "example_losses",
     "extreme",
@@ -44,7 +46,14 @@ _COLUMNS = (
     "p_adjusted",
     "sure",
 )
+_SHOWN = (
+    *("difference", "simultaneous_low", "simultaneous_high", "p_adjusted", "sure"),
+    *("loss_balance", "loss_balance_low", "loss_balance_high", "loss_p_adjusted", "loss_sure"),
+    "loss_difference",
+)
+EFFECTS_ORDER = "surest changes first, by the loss"
 _EFFECT = ("difference", "simultaneous_low", "simultaneous_high")
+_BALANCE = ("loss_balance", "loss_balance_low", "loss_balance_high")
 
 
 def effects_table(effects: PairedEffects, names: Mapping[str, ArrayLike]) -> pd.DataFrame:
@@ -58,17 +67,42 @@ def effects_table(effects: PairedEffects, names: Mapping[str, ArrayLike]) -> pd.
     return pd.DataFrame({**names, **{c: getattr(effects, c) for c in _COLUMNS}})
 
 
-def loss_columns(losses: MeanChanges) -> dict[str, ArrayLike]:
-    """What happens to the loss, as further columns; bounds and p-values as those of the score."""
+def loss_columns(losses: Balances) -> dict[str, ArrayLike]:
+    """Whether the loss rises in more examples than it falls, as further columns of the table.
+
+    `loss_balance`: the share of examples whose loss rises less the share whose loss falls. Bounds,
+    p-values and `loss_sure` are as those of the score.
+    """
     return {
-        "loss_difference": losses.value,
-        "loss_low": losses.low,
-        "loss_high": losses.high,
+        "loss_balance": losses.value,
+        "loss_balance_low": losses.low,
+        "loss_balance_high": losses.high,
         "loss_alone_low": losses.alone_low,
         "loss_alone_high": losses.alone_high,
-        "loss_p_adjusted": losses.p,
+        "loss_p_adjusted": losses.p_adjusted,
         "loss_sure": losses.sure,
     }
+
+
+def effects_shown(table: pd.DataFrame) -> pd.DataFrame:
+    """A table of effects to be read: sure rows first, by what happens to the loss.
+
+    After the names of a row come what happens to the score and to the loss, each with its corrected
+    bounds, its adjusted p-value and whether it is sure.
+    """
+    import pandas as pd
+
+    ranks = pd.DataFrame(
+        {
+            "tests": table["sure"].astype(int) + table["loss_sure"],
+            "size": table["loss_balance"].abs(),
+        }
+    ).reset_index(drop=True)
+    order = ranks.sort_values(["tests", "size"], ascending=False, kind="stable").index.to_numpy()
+    columns = [str(name) for name in table.columns]
+    names = columns[: columns.index("score")]
+    first = [*names, *_SHOWN]
+    return table.iloc[order][first + [name for name in columns if name not in first]]
 
 
 def over_rows(
@@ -99,10 +133,10 @@ def extreme(
     surely has as much. The highest of the upper bounds bounds it from above, with no correction
     for the number of rows (`alone_high`): it is enough that the bound of the truly largest holds.
 
-    `loss`: of the loss of examples in place of the score. A table may have no `alone_low` and
-    `alone_high`; the upper bound is then wider than need be.
+    `loss`: of the balance of examples whose loss rises or falls, in place of the score. A table may
+    have no `alone_low` and `alone_high`; the upper bound is then wider than need be.
     """
-    value, low, high = ("loss_difference", "loss_low", "loss_high") if loss else _EFFECT
+    value, low, high = _BALANCE if loss else _EFFECT
     below, above = ("loss_alone_low", "loss_alone_high") if loss else ("alone_low", "alone_high")
     below, above = (below, above) if above in table else (low, high)
     if largest:
@@ -163,5 +197,3 @@ def example_losses(logits: NDArray[np.floating], labels: Floats) -> Floats:
     shifted = wide - wide.max(-1, keepdims=True)
     chosen = np.take_along_axis(shifted, labels.astype(int)[None, :, None], -1)[..., 0]
     return np.asarray(np.log(np.exp(shifted).sum(-1)) - chosen)
-
-

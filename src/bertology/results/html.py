@@ -95,7 +95,7 @@ def _table(result: Result) -> str:
     if not result.tables:
         return ""
     table = result.shown()
-    shown: str = table.head(_ROWS).to_html(border=0, float_format="{:.4g}".format)
+    shown: str = table.head(_ROWS).round(9).to_html(border=0, float_format="{:.4g}".format)
     rest = len(table) - _ROWS
     more = f"<p><small>… {rest} more rows in <code>.table()</code></small></p>" if rest > 0 else ""
     return shown + more

@@ -62,9 +62,10 @@ from bertology.stats.multiplicity import max_statistics, step_down
 from bertology.stats.row_blocks import RowBlocks, in_blocks
 
 __all__ = [
+    "Balances",
     "PairedEffects",
     "Simultaneous",
-    "agreeing",
+    "balances",
     "bootstrap_weights",
     "influences",
     "paired_bootstrap",
@@ -75,7 +76,7 @@ Floats = NDArray[np.float64]
 
 _HELD = 500_000  # numbers in one chunk of weights or sums: 4 MB
 _SIGNS = 4_000_000  # signs drawn at once, a byte each
-_ABOVE_0 = float(np.finfo(np.float64).tiny)
+_ABOVE_0 = 1e-12  # a bound that says which side of 0, and no more; shown as 0
 
 
 @dataclass(frozen=True)
@@ -210,7 +211,7 @@ def simultaneous(
     return Simultaneous(low, high, step_down(observed, null), critical, alone_low, alone_high)
 
 
-def agreeing(
+def _agreeing(
     value: Floats, low: Floats, high: Floats, sure: NDArray[np.bool_]
 ) -> tuple[Floats, Floats]:
     """Bounds that exclude 0 exactly where a test did, which may see more or less than they do."""
@@ -218,6 +219,36 @@ def agreeing(
     lower = np.where(above, np.maximum(low, _ABOVE_0), np.minimum(low, 0.0))
     upper = np.where(below, np.minimum(high, -_ABOVE_0), np.maximum(high, 0.0))
     return lower, upper
+
+
+@dataclass(frozen=True)
+class Balances:
+    """Shares of examples that rise less shares that fall (V,), with bounds and exact tests."""
+
+    value: Floats
+    low: Floats
+    high: Floats
+    alone_low: Floats
+    alone_high: Floats
+    p_adjusted: Floats
+    level: float
+
+    @property
+    def sure(self) -> NDArray[np.bool_]:
+        """Which differ from 0, after correction for all of them."""
+        return self.p_adjusted < 1 - self.level
+
+
+def balances(
+    signs: Floats, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
+) -> Balances:
+    """Of `signs` (V, N): 1 where an example rises, -1 where it falls, 0 where neither matters."""
+    check_level(level, "balances")
+    strict = simultaneous(signs, np.ones(len(signs)), level=level, resamples=resamples, seed=seed)
+    _, p = flip_tests(signs, resamples=resamples, seed=seed)
+    value = signs.mean(axis=1)
+    low, high = _agreeing(value, strict.low, strict.high, p < 1 - level)
+    return Balances(value, low, high, strict.alone_low, strict.alone_high, p, level)
 
 
 def _randomisation_p(influence: Floats, *, resamples: int, seed: int) -> Floats:
@@ -282,7 +313,7 @@ def paired_bootstrap(
         p = _randomisation_p(psi, resamples=resamples, seed=seed)
         adjusted = np.maximum(strict.p, p)
     difference = scores[1:] - scores[0]
-    all_low, all_high = agreeing(difference, strict.low, strict.high, adjusted < 1 - level)
+    all_low, all_high = _agreeing(difference, strict.low, strict.high, adjusted < 1 - level)
     return PairedEffects(
         base=Estimate(scores[0], score_low[0], score_high[0], n, level),
         score=scores[1:],

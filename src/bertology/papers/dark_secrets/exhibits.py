@@ -13,6 +13,7 @@ from bertology.reproduce.paper import ResultsByData, TextTable
 from bertology.results.verdict_view import with_interval
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
     from bertology.stats import Estimate
@@ -149,21 +150,48 @@ def relation_table(results: ResultsByData) -> TextTable:
 
 
 def ablation_table(results: ResultsByData) -> TextTable:
-    """How the score changes without heads and layers (head-ablation)."""
+    """How score and loss change without heads and layers (head-ablation)."""
     rows = []
     for title, result in results.items():
-        facts, evidence = result.arrays.attrs, result.evidence()
-        names = ("best_head_gain", "mean_head_gain", "best_layer_gain", "worst_layer_loss")
-        cells = [_points(evidence.get(name)) for name in names]
+        facts, tables = result.arrays.attrs, result.tables
         score = f"{100 * float(facts['intact']):.1f} ({facts['metric']})"
+        cells = [
+            _one_row(tables.get("heads"), largest=True),
+            _points(result.evidence().get("mean_head_gain")),
+            _one_row(tables.get("layers"), largest=True),
+            _one_row(tables.get("layers"), largest=False),
+            _surely(tables.get("heads")),
+            _surely(tables.get("layers")),
+        ]
         rows.append((title, score, *cells, str(facts["examples"])))
     return TextTable(
-        ("data", "intact", "best head", "mean of all heads", "best layer", "worst layer's loss",
+        ("data", "intact", "best head", "mean of all heads", "best layer", "worst layer",
+         "heads that surely change score, loss", "layers that surely change score, loss",
          "examples"),
         tuple(rows),
-        note="Changes of the score in points. The intervals of the best and the worst hold for all "
-        "heads, or all layers, together.",
+        note="Changes of the score in points. Best and worst are the head and the layers with the "
+        "largest change (layer.head, counted from 0), each with its own interval, which holds for "
+        "all heads, or all layers, together. The loss surely changes where the right answer surely "
+        "becomes less probable in more examples than more probable, or the other way round.",
     )  # fmt: skip
+
+
+def _one_row(table: pd.DataFrame | None, *, largest: bool) -> str:
+    """The head or layer with the largest gain or loss: the change, its own interval, its name."""
+    if table is None:
+        return "–"
+    effects = table["difference"]
+    row = table.loc[effects.idxmax() if largest else effects.idxmin()]
+    places = [str(int(row[name])) for name in ("layer", "head") if name in table]
+    bounds = (row["simultaneous_low"], row["simultaneous_high"])
+    low, high = (f"{round(100 * b, 9) + 0.0:+.1f}" for b in bounds)
+    return f"{100 * row['difference']:+.1f} [{low}, {high}] ({'.'.join(places)})"
+
+
+def _surely(table: pd.DataFrame | None) -> str:
+    if table is None:
+        return "–"
+    return f"{int(table['sure'].sum())}, {int(table['loss_sure'].sum())} of {len(table)}"
 
 
 def examples_by_type(results: ResultsByData) -> Figure | None:

@@ -67,7 +67,7 @@ def _cell(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return "–" if math.isnan(value) else f"{value:.4g}"
+        return "–" if math.isnan(value) else f"{round(value, 9) + 0.0:.4g}"
     return "–" if value is None else str(value)
 
 

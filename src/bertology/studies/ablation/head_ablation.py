@@ -19,7 +19,14 @@ from bertology.results.measures import Measure
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, mean_interval, rank_correlation
 from bertology.stats.paired import influences
-from bertology.studies.designs.sweeps import Answers, Disabled, Heads, HeadSweep, class_order
+from bertology.studies.designs.sweeps import (
+    Answers,
+    Disabled,
+    Heads,
+    HeadSweep,
+    SweepResult,
+    class_order,
+)
 from bertology.studies.study import Context
 
 if TYPE_CHECKING:
@@ -35,8 +42,9 @@ __all__ = ["HeadAblation", "HeadAblationResult"]
 
 _RISE = "rise of the loss per example"
 _SETS = (
-    "One bar for each set of heads that was asked for: the {} of the task in points when all heads "
-    "of the set are disabled at once, with its interval. The line is the intact model."
+    "One bar for each set of heads that was asked for: the change of the {}, in points, when all "
+    "heads of the set are disabled at once, with its interval. Intervals hold for all sets "
+    "together; filled bars differ surely from 0."
 )
 _FIRST_ORDER = (
     "One dot for each head. To the right: the rise of the loss that one backward pass expects when "
@@ -45,7 +53,7 @@ _FIRST_ORDER = (
 )
 
 
-class HeadAblationResult(Result):
+class HeadAblationResult(SweepResult):
     """Scores with heads disabled, against the intact model, paired over examples.
 
     Tables: `heads`, `layers`, `sets` (those that were asked for). Array `effect_covariance`: how
@@ -55,9 +63,22 @@ class HeadAblationResult(Result):
     place: ClassVar[int] = 3
 
     def headline(self) -> str:
-        """The intact score, to which all differences are."""
+        """The intact score, to which all differences are, and how much surely changes."""
         facts = self.facts
-        return f"Intact {facts['metric']}: {facts['intact']:.4g} over {facts['examples']} examples"
+        intact = (
+            f"Intact {facts['metric']}: {facts['intact']:.4g} over {facts['examples']} examples"
+        )
+        return ". ".join([intact, *(self._surely(t) for t in ("heads", "layers"))]).rstrip(". ")
+
+    def _surely(self, name: str) -> str:
+        if name not in self.tables:
+            return ""
+        table = self.tables[name]
+        score, loss = (int(table[column].sum()) for column in ("sure", "loss_sure"))
+        return (
+            f"Of {len(table)} {name}, {score} surely change{'s' * (score == 1)} the score and "
+            f"{loss} the loss"
+        )
 
     def measures(self) -> Sequence[Measure]:
         """What the task loses or gains without each head and each layer."""
@@ -81,11 +102,23 @@ class HeadAblationResult(Result):
             reading=f"Below 0: the task misses the {one}; above 0: it is done better without.",
         )
         yield of_column(
-            "loss_difference",
+            "loss_balance",
             name=f"{prefix}ablation-loss",
-            title=f"Rise of the loss without the {one}",
+            title=f"Examples whose loss rises less those whose loss falls without the {one}",
+            unit="% of examples",
+            bounds=("loss_balance_low", "loss_balance_high"),
+            sure="loss_sure",
+            scale=100.0,
+            reading=f"Above 0: without the {one} the right answer becomes less probable more often "
+            "than more probable.",
+        )
+        yield of_column(
+            "loss_difference",
+            name=f"{prefix}ablation-mean-loss",
+            title=f"Mean rise of the loss without the {one}",
             unit=_RISE,
-            reading=f"Above 0: answers are worse, or less certain, without the {one}.",
+            reading=f"Above 0: answers are worse, or less certain, without the {one}; a few "
+            "examples may decide it.",
         )
         if "first_order" in self.tables[table]:
             yield of_column(
@@ -100,10 +133,11 @@ class HeadAblationResult(Result):
         """The paper's Figure 8 (heads) and Figure 9 (layers), and what goes beyond it."""
         measures = {m.name: m for m in self.measures()}
         found: list[Drawing] = []
-        if (effect := measures.get("ablation-effect")) is not None:
-            found.append(drawings.grid(effect, self.about, name="heads"))
-        if (effect := measures.get("layer-ablation-effect")) is not None:
-            found.append(drawings.bars(effect, self.about, name="layers"))
+        for of, draw in (("heads", drawings.grid), ("layers", drawings.bars)):
+            prefix = "" if of == "heads" else "layer-"
+            for kind, name in (("effect", of), ("loss", f"{of}-loss")):
+                if (effect := measures.get(f"{prefix}ablation-{kind}")) is not None:
+                    found.append(draw(effect, self.about, name=name))
         if "sets" in self.tables:
             found.append(Drawing("sets", self._draw_sets, _SETS.format(self.facts["metric"])))
         if "first-order-importance" in measures:
@@ -113,11 +147,14 @@ class HeadAblationResult(Result):
     def _draw_sets(self) -> Figure:
         rows = self.tables["sets"]
         return layer_bars(
-            *(100 * rows[c].to_numpy() for c in ("score", "score_low", "score_high")),
-            title=f"Disabling sets of heads\n{self.about}",
-            label=f"{self.facts['metric']} in points",
-            baseline=100 * float(self.facts["intact"]),
+            *(
+                100 * rows[c].to_numpy()
+                for c in ("difference", "simultaneous_low", "simultaneous_high")
+            ),
+            title=f"Change of the score without sets of heads\n{self.about}",
+            label=f"points of {self.facts['metric']}",
             names=[str(s) for s in rows["set"]],
+            filled=rows["sure"].to_numpy(),
         )
 
     def _draw_first_order(self) -> Figure:
@@ -140,9 +177,14 @@ class HeadAblation(HeadSweep):
     head and every layer is disabled in turn and the task is scored again on the same examples.
     Differences to the intact model are paired over examples: `low` and `high` are bootstrap
     intervals; `simultaneous_low`, `simultaneous_high` and `p_adjusted` hold for all heads (or all
-    layers) together. The sweep is exact: layers below an edit are computed once and all variants
-    share the rest. Beside it, `first_order` estimates the rise of the loss (not of the score, which
-    it may rank quite differently) from gate gradients.
+    layers) together. Whether the accuracy changes at all is told by exact tests of the answers that
+    flip. The loss (minus the log-probability of the right answer, or the squared error) is a second
+    outcome of the same passes and shows more, since it changes before answers flip. Its mean hangs
+    on few examples; so `loss_balance` is the share of examples whose loss rises by `loss_margin` or
+    more less the share whose loss falls, with bounds and exact tests for all heads together too.
+    `sure` and `loss_sure`: the score changes surely, the loss does. The sweep is exact: layers
+    below an edit are computed once and all variants share the rest. Beside it, `first_order`
+    estimates the mean rise of the loss from gate gradients.
 
     Source: Revealing the Dark Secrets of BERT (EMNLP 2019), Figures 8 and 9; Michel et al. (2019)
     for gate gradients. Limits: one head at a time says nothing about heads that stand in for each
@@ -236,8 +278,8 @@ class HeadAblation(HeadSweep):
                 of_rows = partial(extreme, tables[name], n=n, level=self.level)
                 found[f"best_{unit}_gain"] = of_rows()
                 found[f"worst_{unit}_loss"] = of_rows(largest=False)
-                found[f"best_{unit}_loss_fall"] = of_rows(largest=False, loss=True)
-                found[f"worst_{unit}_loss_rise"] = of_rows(loss=True)
+                found[f"best_{unit}_share_better"] = of_rows(largest=False, loss=True)
+                found[f"worst_{unit}_share_worse"] = of_rows(loss=True)
         if "heads" in tables:
             heads, rows = tables["heads"], answers.of_variants(answers.rows_of("heads"))
             psi, reach = influences(answers.metric, answers.intact(), rows)

@@ -19,7 +19,7 @@ from bertology.results.drawing import Drawing
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
 from bertology.stats.paired import influences, simultaneous
-from bertology.studies.designs.sweeps import Answers, Disabled, HeadSweep
+from bertology.studies.designs.sweeps import Answers, Disabled, HeadSweep, SweepResult
 from bertology.studies.study import Context
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ __all__ = ["HeadSets", "HeadSetsResult"]
 Floats = NDArray[np.float64]
 
 
-class HeadSetsResult(Result):
+class HeadSetsResult(SweepResult):
     """Scores with random sets of heads disabled, against the intact model.
 
     Table `sizes`: one row per number of heads, the mean over its sets. `examples_low` and

@@ -14,13 +14,16 @@ from bertology.errors import DataError
 from bertology.metrics import Metric, find_metric
 from bertology.parameters import parameter
 from bertology.results.comparison import (
+    EFFECTS_ORDER,
     beats_constant_answer,
+    effects_shown,
     effects_table,
     example_losses,
     loss_columns,
 )
+from bertology.results.result import Result
 from bertology.stats import paired_bootstrap
-from bertology.stats.mean_changes import mean_changes
+from bertology.stats.paired import balances
 from bertology.stats.row_blocks import RowBlocks
 from bertology.studies.designs.blocks import Blocks, start_of
 from bertology.studies.designs.parts import gather
@@ -35,12 +38,18 @@ if TYPE_CHECKING:
     from bertology.model.shape import Shape
     from bertology.model.sweeps.replay import Sweep
 
-__all__ = ["NOT_INFORMED", "Answers", "Disabled", "HeadSweep", "Heads", "class_order"]
+__all__ = [
+    "NOT_INFORMED",
+    "Answers",
+    "Disabled",
+    "HeadSweep",
+    "Heads",
+    "SweepResult",
+    "class_order",
+]
 
 INTACT = "intact"
 NOT_INFORMED = "not judged: the intact model does not surely beat a constant answer"
-ROUNDING = 1e-4
-"""What the order of sums in a batch can do to an example's loss: smaller changes count as none."""
 Floats = NDArray[np.float64]
 Heads = tuple[tuple[int, int], ...]
 _TOGETHER = 1 << 16  # answers of several variants that are scored at once
@@ -138,20 +147,36 @@ class Answers:
         starts = range(0, len(rows), step)
         return RowBlocks(lambda: (self._statistics(rows[at : at + step]) for at in starts))
 
-    def loss_changes(self, rows: Sequence[int]) -> RowBlocks:
-        """How the loss of every example (v, N) changes in some variants, a few at a time."""
-        step = max(1, _TOGETHER // len(self.labels))
-        starts = range(0, len(rows), step)
-        return RowBlocks(lambda: (self._loss_changes(rows[at : at + step]) for at in starts))
+    def loss_signs(self, rows: Sequence[int], margin: float) -> Floats:
+        """Whose loss (v, N) rises in some variants (1), falls (-1), or changes too little (0)."""
+        signs = np.empty((len(rows), len(self.labels)))
+        for at, row in enumerate(rows):
+            change = self.losses[row].astype(np.float64) - self.losses[0]
+            signs[at] = np.where(np.abs(change) < margin, 0.0, np.sign(change))
+        return signs
 
-    def _loss_changes(self, rows: Sequence[int]) -> Floats:
-        changes = self.losses[rows].astype(np.float64) - self.losses[0]
-        return np.where(np.abs(changes) < ROUNDING, 0.0, changes)
+    def mean_loss_changes(self, rows: Sequence[int]) -> Floats:
+        """The mean change of the loss (v,) in some variants."""
+        means = self.losses.mean(axis=1, dtype=np.float64)
+        return np.asarray(means[rows] - means[0])
 
     def _statistics(self, rows: Sequence[int]) -> Floats:
         score = self.metric.statistics
         kind = np.int64 if self.classes else self.answers.dtype
         return np.stack([score(self.answers[row].astype(kind), self.labels) for row in rows])
+
+
+class SweepResult(Result):
+    """What all results of sweeps share: tables of effects are shown with the surest rows first."""
+
+    def shown(self, name: str | None = None) -> pd.DataFrame:
+        """The table called `name`, or the main one, as it is read."""
+        table = self.table(name)
+        return effects_shown(table) if "loss_sure" in table else super().shown(name)
+
+    def order_of(self, name: str) -> str:
+        """How the rows of `shown` are ordered."""
+        return EFFECTS_ORDER if "loss_sure" in self.tables[name] else super().order_of(name)
 
 
 @dataclass(frozen=True)
@@ -177,6 +202,9 @@ class HeadSweep(Blocks):
     metric: str | None = parameter(None, "Score to use; the task's main one if not given.")
     margin: float = parameter(
         0.01, "Changes of the score smaller than this count as harmless.", minimum=0.0
+    )
+    loss_margin: float = parameter(
+        0.01, "Changes of an example's loss smaller than this count as none.", minimum=1e-4
     )
     resamples: int = parameter(2000, "Bootstrap resamples.", minimum=100)
     seed: int = parameter(0, "Seed of all that is drawn: sets and resamples.", minimum=0)
@@ -253,19 +281,22 @@ class HeadSweep(Blocks):
             level=self.level,
             seed=self.seed,
         )
-        losses = mean_changes(
-            answers.loss_changes(rows),
+        losses = balances(
+            answers.loss_signs(rows, self.loss_margin),
             level=self.level,
             resamples=self.resamples,
             seed=self.seed,
         )
-        return effects_table(effects, names).assign(**loss_columns(losses))
+        found = effects_table(effects, names)
+        found["loss_difference"] = answers.mean_loss_changes(rows)
+        return found.assign(**loss_columns(losses))
 
     def facts(self, answers: Answers) -> dict[str, Any]:
         """What figures and readers must know of the sweep."""
         intact = answers.metric.finish(answers.intact().sum(axis=0))
         return {
             "margin": self.margin,
+            "loss_margin": self.loss_margin,
             "method": self.method,
             "examples": len(answers.labels),
             "metric": answers.facts["metric"],
