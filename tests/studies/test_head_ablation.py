@@ -38,15 +38,16 @@ def ablate(enc: Encoder, store: Path, size: int = 300, **parameters: Any) -> Hea
     return found
 
 
-def sure(result: HeadAblationResult) -> list[tuple[int, int]]:
+def sure(result: HeadAblationResult, column: str = "sure") -> list[tuple[int, int]]:
     table = result.table("heads")
-    rows = table[table["sure"]]
+    rows = table[table[column]]
     return list(zip(rows["layer"], rows["head"], strict=True))
 
 
 class TestResult(ResultConformance):
     measures = frozenset({
-        "ablation-effect", "ablation-loss", "first-order-importance", "layer-ablation-effect",
+        "ablation-effect", "ablation-loss", "ablation-mean-loss", "first-order-importance",
+        "layer-ablation-effect", "layer-ablation-loss",
     })  # fmt: skip
 
     @staticmethod
@@ -61,6 +62,37 @@ class TestResult(ResultConformance):
         assert effect.sure is not None
         assert effect.sure[planted.CARRIER]
         assert effect.values[planted.CARRIER] == effect.values.min() < -10
+        loss = result.measure("ablation-loss")
+        assert loss.sure is not None
+        assert loss.sure[planted.CARRIER]
+        assert loss.values[planted.CARRIER] == loss.values.max() > 50
+
+    def test_tables_show_the_surest_rows_first_with_bounds_and_tests(self, result: Result) -> None:
+        shown = result.shown("heads")
+        assert (shown["layer"].iloc[0], shown["head"].iloc[0]) == planted.CARRIER
+        assert list(shown.columns[:8]) == [
+            "layer", "head", "difference", "simultaneous_low", "simultaneous_high", "p_adjusted",
+            "sure", "loss_balance",
+        ]  # fmt: skip
+        assert result.order_of("heads") == "surest changes first, by the loss"
+        assert len(shown) == len(result.table("heads"))
+
+    def test_bounds_and_tests_agree(self, result: Result) -> None:
+        for name in ("heads", "layers", "sets"):
+            table = result.table(name)
+            for low, high, sure in (
+                ("simultaneous_low", "simultaneous_high", "sure"),
+                ("loss_balance_low", "loss_balance_high", "loss_sure"),
+            ):
+                outside = (table[low] > 0) | (table[high] < 0)
+                assert (outside == table[sure]).all()
+
+    def test_a_quantity_is_not_put_together_from_three_heads(self, result: Result) -> None:
+        """The largest loss of any head: the planted one is the largest in every way."""
+        found, table = result.evidence()["worst_head_loss"], result.table("heads")
+        row = table[(table["layer"] == 0) & (table["head"] == 2)].iloc[0]
+        bounds = (row["difference"], row["simultaneous_high"], row["alone_low"])
+        assert (found.value, found.low, found.high) == tuple(-b for b in bounds)
 
 
 @pytest.mark.parametrize("method", ["uniform", "zero", "mean"])
@@ -75,6 +107,36 @@ def test_finds_exactly_the_planted_head(tmp_path: Path, method: str) -> None:
     verdicts = {v.claim.id: v.outcome for v in result.verdicts()}
     assert verdicts["dark-secrets.some-heads-hurt"] is Outcome.HOLDS
     assert verdicts["dark-secrets.some-heads-help"] is Outcome.INCONCLUSIVE
+    assert verdicts["dark-secrets.some-heads-raise-the-loss"] is Outcome.HOLDS
+    assert verdicts["dark-secrets.a-layer-raises-the-loss"] is Outcome.HOLDS
+    assert sure(result, "loss_sure") == [planted.CARRIER]
+    # Rounding is no change of the loss, however regular it is.
+    assert (others["loss_balance"] == 0).all()
+
+
+def test_the_loss_shows_what_no_answer_shows(tmp_path: Path) -> None:
+    """A quiet spoiler flips nothing, and makes answers less certain where fillers contradict."""
+    result = ablate(encoder(spoil=0.2), tmp_path, method="zero")
+    table = result.table("heads").set_index(["layer", "head"])
+    assert table.loc[planted.SPOILER, "difference"] == 0
+    assert not table.loc[planted.SPOILER, "sure"]
+    assert abs(table.loc[planted.SPOILER, "loss_difference"]) > 0
+    assert set(sure(result, "loss_sure")) <= {planted.CARRIER, planted.SPOILER}
+
+
+def test_nothing_matters_in_a_model_that_answers_by_its_words_alone(tmp_path: Path) -> None:
+    """No head moves anything: nothing is sure, no verdict is false, and what is shown is small."""
+    model = planted.model()
+    corpus = planted.corpus(800)
+    with torch.no_grad():
+        for layer in model.bert.encoder.layer:
+            layer.attention.output.dense.weight.zero_()
+    enc = Encoder(model, planted.tokenizer(), head="classification", name="still")
+    study = HeadAblation(resamples=200, first_order=False)
+    answers = planted_links.ask(study, enc, corpus)
+    for name in ("heads", "layers"):
+        assert not answers.table(name)[["sure", "loss_sure"]].to_numpy().any()
+        assert (answers.table(name)["p_adjusted"] == 1).all()
 
 
 def test_finds_a_head_that_spoils(tmp_path: Path) -> None:

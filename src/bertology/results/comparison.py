@@ -67,7 +67,7 @@ def effects_table(effects: PairedEffects, names: Mapping[str, ArrayLike]) -> pd.
     return pd.DataFrame({**names, **{c: getattr(effects, c) for c in _COLUMNS}})
 
 
-def loss_columns(losses: Balances) -> dict[str, ArrayLike]:
+def loss_columns(losses: Balances) -> dict[str, NDArray[np.generic]]:
     """Whether the loss rises in more examples than it falls, as further columns of the table.
 
     `loss_balance`: the share of examples whose loss rises less the share whose loss falls. Bounds,

@@ -180,8 +180,7 @@ def _one_row(table: pd.DataFrame | None, *, largest: bool) -> str:
     """The head or layer with the largest gain or loss: the change, its own interval, its name."""
     if table is None:
         return "–"
-    effects = table["difference"]
-    row = table.loc[effects.idxmax() if largest else effects.idxmin()]
+    row = table.sort_values("difference", ascending=not largest, kind="stable").iloc[0]
     places = [str(int(row[name])) for name in ("layer", "head") if name in table]
     bounds = (row["simultaneous_low"], row["simultaneous_high"])
     low, high = (f"{round(100 * b, 9) + 0.0:+.1f}" for b in bounds)

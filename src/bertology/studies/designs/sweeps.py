@@ -289,7 +289,9 @@ class HeadSweep(Blocks):
         )
         found = effects_table(effects, names)
         found["loss_difference"] = answers.mean_loss_changes(rows)
-        return found.assign(**loss_columns(losses))
+        for name, column in loss_columns(losses).items():
+            found[name] = column
+        return found
 
     def facts(self, answers: Answers) -> dict[str, Any]:
         """What figures and readers must know of the sweep."""
