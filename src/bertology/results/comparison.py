@@ -128,22 +128,22 @@ def extreme(
 ) -> Estimate:
     """The largest gain that any row has (or the largest loss, as a positive number).
 
-    That is one quantity, the maximum over rows, and not the effect of the row that was picked. The
-    highest of the lower bounds, which hold for all rows together, bounds it from below: some row
-    surely has as much. The highest of the upper bounds bounds it from above, with no correction
-    for the number of rows (`alone_high`): it is enough that the bound of the truly largest holds.
+    Value and lower bound are of one row: the one with the largest effect, among sure ones if there
+    are any. Lower bounds hold for all rows together, so some row surely has as much. The upper
+    bound is the highest of all rows, with no correction for their number (`alone_high`): it is
+    enough that the bound of the truly largest holds.
 
     `loss`: of the balance of examples whose loss rises or falls, in place of the score. A table may
     have no `alone_low` and `alone_high`; the upper bound is then wider than need be.
     """
-    value, low, high = _BALANCE if loss else _EFFECT
-    below, above = ("loss_alone_low", "loss_alone_high") if loss else ("alone_low", "alone_high")
-    below, above = (below, above) if above in table else (low, high)
-    if largest:
-        most, least, limit = table[value].max(), table[low].max(), table[above].max()
-    else:
-        most, least, limit = -table[value].min(), -table[high].min(), -table[below].min()
-    return Estimate(most, min(least, most), max(limit, most), n, level)
+    names = _BALANCE if loss else _EFFECT
+    ends = ("loss_alone_low", "loss_alone_high") if loss else ("alone_low", "alone_high")
+    ends = ends if ends[1] in table else names[1:]
+    value, low, high, below, above = (table[c].to_numpy() for c in (*names, *ends))
+    if not largest:
+        value, low, above = -value, -high, -below
+    at = int(np.where((low > 0) | (low.max() <= 0), value, -np.inf).argmax())
+    return Estimate(value[at], min(low[at], value[at]), max(above.max(), value[at]), n, level)
 
 
 def share_of_harmless(
