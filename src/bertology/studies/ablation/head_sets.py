@@ -41,14 +41,16 @@ class HeadSetsResult(SweepResult):
 
     Table `sizes`: one row per number of heads, the mean over its sets. `examples_low` and
     `examples_high` bound the difference for these very sets, over examples; `simultaneous_low` and
-    `simultaneous_high` for any set of the size, over examples and sets, for all sizes together.
-    Table `sets`: one row per set, as in head-ablation.
+    `simultaneous_high` for any set of the size, over examples and sets, for all sizes together;
+    `alone_low` and `alone_high` for this size alone. Table `sets`: one row per set, as in
+    head-ablation.
     """
 
     def headline(self) -> str:
         """The intact score, and how many heads are surely not missed."""
         facts, sizes = self.facts, self.tables["sizes"]
-        harmless = (sizes["simultaneous_low"] > -facts["margin"]).cumprod().astype(bool)
+        # From few heads to many, until one number cannot be told harmless: no correction is due.
+        harmless = (sizes["alone_low"] > -facts["margin"]).cumprod().astype(bool)
         most = sizes["heads"][harmless].max() if harmless.any() else 0
         return (
             f"Intact {facts['metric']}: {facts['intact']:.4g} over {facts['examples']} examples. "
