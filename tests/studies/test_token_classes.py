@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from tokenizers import processors
 
 import planted_links as planted
@@ -132,11 +134,57 @@ def test_the_change_from_another_model(encoder: Encoder) -> None:
     before = Encoder(planted.model(planted.SEPARATOR), planted.tokenizer(), name="before")
     result = planted.ask(TokenClasses(other="before"), encoder, planted.corpus(40), other=before)
     found = result.evidence()["noun_change"]
-    assert found.low > 0.1
+    assert found.low > 0.05  # beyond what noise on the same weights does
+    assert found.unit == "noisy copies"
     table = result.table()
     moved = table[(table["change_p"] < 0.05) & (table["change"].abs() > 1e-4)]
     assert set(zip(moved["layer"], moved["head"], strict=True)) == {planted.NOUNS}
     assert "change" in result.figures()
+
+
+def test_the_strongest_columns_of_vertical_maps_are_told(encoder: Encoder) -> None:
+    """A head on [SEP] and one on nouns: one of two heads is not predominantly special."""
+    result = look(encoder, planted.corpus())
+    found = result.evidence()["stripes_on_special"]
+    assert (found.value, found.n, found.unit) == (0.5, 2, "heads")
+    stripes = result.table("stripes").set_index("part")["maps"]
+    assert stripes["sep"] == 80
+    assert stripes["words"] > 70
+    assert stripes["cls"] == stripes["punctuation"] == 0
+    even = look(Encoder(planted.model(), planted.tokenizer()), planted.corpus(20))
+    assert "stripes_on_special" not in even.evidence()
+    assert "no head" in even.reasons()["stripes_on_special"]
+
+
+def test_noise_in_place_of_training_raises_no_class() -> None:
+    """Weight noise bore out that some head attends to nouns and objects more than before."""
+    before = planted.model(planted.NOUNS, planted.SEPARATOR)
+    start, held, alone = Encoder(before, planted.tokenizer(), name="before"), 0, 0
+    for seed in range(6):
+        moved, generator = copy.deepcopy(before), torch.Generator().manual_seed(seed)
+        with torch.no_grad():
+            for weights in moved.parameters():
+                noise = torch.randn(weights.shape, generator=generator)
+                weights.add_(noise * weights.square().mean().sqrt() * 0.1)
+        study = TokenClasses(other="before", resamples=100)
+        result = planted.ask(
+            study, Encoder(moved, planted.tokenizer()), planted.corpus(60), other=start
+        )
+        rows = result.table()
+        alone += bool((rows[rows["class"] == "noun"]["change_low"] > 0.001).any())
+        claims = [v for v in result.verdicts() if "fine-tuning-raises" in v.claim.id]
+        held += any(v.outcome is Outcome.HOLDS for v in claims)
+    assert alone >= 4  # without the control it would have been borne out
+    assert held <= 1
+
+
+def test_without_noise_changes_are_shown_and_not_judged(encoder: Encoder) -> None:
+    before = Encoder(planted.model(planted.SEPARATOR), planted.tokenizer(), name="before")
+    study = TokenClasses(other="before", noise=0, resamples=100)
+    result = planted.ask(study, encoder, planted.corpus(20), other=before)
+    assert "change" in result.table()
+    assert "noun_change" not in result.evidence()
+    assert "noise 0" in result.reasons()["noun_change"]
 
 
 @pytest.mark.parametrize(("spread", "seed"), [(0.02, 0), (0.1, 1), (0.4, 2), (0.4, 3)])

@@ -62,6 +62,7 @@ def ratio_of_largest(
     top, bottom = top & known, bottom & known
     if not top.any() or not bottom.any():
         return None
+    n = min(int(means.n[side][means.value[side].argmax()]) for side in (top, bottom))
     rows = (means.value, means.simultaneous_low, means.simultaneous_high)
     (above, above_low, above_high), (below, below_low, below_high) = (
         [float(row[side].max()) for row in rows] for side in (top, bottom)
@@ -70,7 +71,6 @@ def ratio_of_largest(
         return None
     low = max(above_low, 0.0) / below_high
     high = above_high / below_low if below_low > 0 else np.inf
-    n = int(min(means.n[top].min(), means.n[bottom].min()))
     return Estimate(above / below, low, high, n, means.level)
 
 

@@ -26,6 +26,7 @@ __all__ = [
     "FirstTokenAttention",
     "Groups",
     "Several",
+    "Stripes",
     "expected_maximum",
 ]
 
@@ -123,6 +124,33 @@ class FirstTokenAttention:
         layers = [self._found[i] for i in sorted(self._found)]
         score, share = (torch.stack(t, dim=2).numpy() for t in zip(*layers, strict=True))
         return score, share
+
+
+class Stripes:
+    """The token that receives most in each map of a batch: of which class it is, and how much.
+
+    `masks` (B, C, T) are classes of which a token has at most one; one without has the number C.
+    """
+
+    def __init__(self, masks: Tensor) -> None:
+        self._masks = masks
+        self._found: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def update(self, value: Tensor, at: SiteContext) -> None:
+        """Take one layer: (B, H, T, S)."""
+        real = at.real.float()
+        share = real / real.sum(-1, keepdim=True)
+        received = torch.einsum("bhts,bt->bhs", value.float(), share)
+        most, where = received.max(-1)  # (B, H)
+        masks = self._masks.to(value.device)
+        number = torch.where(masks.any(1), masks.long().argmax(1), masks.shape[1])  # (B, S)
+        self._found[at.layer] = (most.cpu(), number.gather(1, where).cpu())
+
+    def value(self) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """What it receives and its class, each (B, layers, H)."""
+        layers = [self._found[i] for i in sorted(self._found)]
+        most, number = (torch.stack(t, dim=1).numpy() for t in zip(*layers, strict=True))
+        return most, number
 
 
 class Several:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -12,16 +13,17 @@ from numpy.typing import NDArray
 from bertology.data.words.classes import LINGUISTIC, SPECIAL, TokenClass
 from bertology.parameters import parameter
 from bertology.report import drawings
-from bertology.results.comparison import over_rows
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.provenance import short
 from bertology.results.result import Provenance, Result
-from bertology.stats import Estimate, mean_interval, mean_intervals
+from bertology.stats import Estimate, bounded_mean_bounds, mean_interval, mean_intervals
 from bertology.stats.contrasts import difference_of_halves, ratio_of_largest, ratio_of_means
+from bertology.stats.extremes import largest_of
 from bertology.stats.partial_means import PartialMeans
 from bertology.stats.row_blocks import RowBlocks
 from bertology.studies.designs.blocks import Tagged
+from bertology.studies.designs.noise import NO_NOISE, NoiseControlled, beyond_noise
 from bertology.studies.designs.parts import Gathered, gather, start_of
 from bertology.studies.designs.tables import head_table, labelled_table, with_bounds
 from bertology.studies.study import MAPS_OF_TEXTS, Context, Needs
@@ -30,16 +32,23 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
+    from bertology.annotated.tagged_batches import ClassifiedBatch
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
 
 __all__ = ["TokenClasses", "TokenClassesResult"]
 
 Floats = NDArray[np.float64]
+Changes = NDArray[np.float32]
 KINDS = list(TokenClass)
 MATCHED = (*LINGUISTIC, TokenClass.PUNCTUATION)  # classes that other tokens can stand in for
 # What attention is divided among, and how people write it.
 PARTS = {"cls": "[CLS]", "sep": "[SEP]", "punctuation": "punctuation", "words": "words"}
+_APART = [KINDS.index(TokenClass(part)) for part in ("cls", "sep", "punctuation")]
+_SITES = "layer.*.head.*.pattern"
+VERTICAL = 1 / 3  # of all attention of a map: if one token gets so much, the map is vertical
+_OFTEN = 0.05  # of a head's maps: if fewer are vertical, the head tells nothing about stripes
+_FEW_STRIPES = "not judged: no head often has a vertical map"
 _TRENDS = (
     (TokenClass.CLS, 1, "cls_early_minus_late"),
     (TokenClass.SEP, -1, "sep_late_minus_early"),
@@ -73,7 +82,8 @@ class TokenClassesResult(Result):
 
     Table `heads`: a row for each class and head with its weight, the weight that matched tokens
     would get, and the excess; against another model also the change. Table `layers`: how each
-    layer divides its attention among [CLS], [SEP], punctuation and words.
+    layer divides its attention among [CLS], [SEP], punctuation and words. Table `stripes`: which
+    of these the strongest column of vertical maps belongs to.
     """
 
     strongest: ClassVar[Mapping[str, str]] = {"heads": "weight"}
@@ -162,7 +172,7 @@ class TokenClassesResult(Result):
 
 
 @dataclass(frozen=True)
-class TokenClasses(Tagged):
+class TokenClasses(Tagged, NoiseControlled):
     """Do heads attend to nouns, verbs, subjects, negations, or to [CLS] and [SEP]?
 
     Method: a token receives the sum of the weights that all tokens give it, divided by the number
@@ -171,14 +181,17 @@ class TokenClasses(Tagged):
     its exact expectation for as many words drawn at random from the same stretches of the
     text, so that neither the number of a class's tokens nor their position makes an excess.
     Words are tagged by the corpus or by a tagger. Intervals are over examples; those of the
-    excess, of the change and behind claims hold for all heads and classes together.
+    excess, of the change and behind claims hold for all heads and classes together. A map counts
+    as vertical if one token gets a third of all attention in it; which tokens these are is told
+    with an interval over heads. Against another model, claims about a change must beat `noise`
+    copies of it, whose weight matrices are moved at random as far as they were moved.
 
     Source: Revealing the Dark Secrets of BERT (EMNLP 2019), section 4.4. Limits: attention to a
     token is not yet use of what it carries; heads that prefer frequent words show as an
     excess of the class those words are in.
     """
 
-    version: ClassVar[int] = 4  # the weight of [SEP] as it is, for task-comparison
+    version: ClassVar[int] = 5  # the strongest column of vertical maps; a noise control
     needs: ClassVar[Needs] = MAPS_OF_TEXTS
     result_type: ClassVar[type[Result]] = TokenClassesResult
     standard: ClassVar[bool] = True
@@ -195,36 +208,62 @@ class TokenClasses(Tagged):
         import xarray as xr
 
         from bertology.annotated.tagged_batches import annotated, classified_batches
-        from bertology.model.reducers.class_attention import ClassAttention
+        from bertology.model.reducers.class_attention import ClassAttention, Several, Stripes
 
         block, who = annotated(self.of_block(part, corpus), self.tagger)
         words, signs = [KINDS.index(k) for k in LINGUISTIC], [KINDS.index(TokenClass.PUNCTUATION)]
         shape = (len(block), len(KINDS), encoder.shape.layers, encoder.shape.heads)
         score, expected, share, before = (np.full(shape, np.nan, np.float32) for _ in range(4))
+        stripe = np.zeros((len(block), *shape[2:]), np.int8)
         even = np.zeros(len(block))  # what every token of an example would get alike
         other = context.others.get("other")
+        kept: list[ClassifiedBatch] = []
         for read in classified_batches(
             encoder, block, bins=self.bins, batch_tokens=context.batch_tokens
         ):
             batch, groups = read.batch, read.groups
             at = list(batch.indices)
             found = ClassAttention(groups, words=words, signs=signs)
-            encoder.run(batch, reduce={"layer.*.head.*.pattern": found})
+            stripes = Stripes(groups.masks[:, _APART])
+            encoder.run(batch, reduce={_SITES: Several([found, stripes])})
             score[at], expected[at], share[at] = found.value()
+            most, of = stripes.value()
+            stripe[at] = np.where(most >= VERTICAL, of, -1)
             even[at] = 1 / batch.real.sum(1).cpu().numpy()
             if other:
-                found = ClassAttention(groups, words=(), signs=())
-                other.run(batch, reduce={"layer.*.head.*.pattern": found})
-                before[at] = found.value()[0]
+                before[at] = _scores(other, read)
+                kept.append(read)
             context.advance(len(batch))
         dims = ("example", "class", "layer", "head")
         values = {"score": score, "expected": expected, "share": share}
         values |= {"before": before} if other else {}
-        return xr.Dataset(
-            {"even": ("example", even), **{name: (dims, array) for name, array in values.items()}},
+        data = xr.Dataset(
+            {
+                "even": ("example", even),
+                "stripe": (("example", "layer", "head"), stripe),
+                **{name: (dims, array) for name, array in values.items()},
+            },
             coords={"class": [str(k) for k in KINDS]},
             attrs={"first": start_of(part), "tagger": who},
         )
+        if other and self.noise:
+            moved = self._noise(encoder, other, kept, before)
+            data["noise"] = (("copy", *dims[1:]), moved)
+        return data
+
+    def _noise(
+        self, encoder: Encoder, other: Encoder, kept: Sequence[ClassifiedBatch], before: Changes
+    ) -> Floats:
+        """(copy, class, layer, head): sums over examples of the change in noisy copies."""
+        from bertology.model.weight_noise import noisy_copies
+
+        found = np.zeros((self.noise, *before.shape[1:]))
+        copies = noisy_copies(other, encoder, draws=self.noise, seed=self.seed)
+        for copy, noisy in enumerate(copies):
+            for read in kept:
+                changed = _scores(noisy, read) - before[list(read.batch.indices)]
+                found[copy] += np.nansum(changed, axis=0, dtype=np.float64)
+        return found
 
     def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
         """Means, excesses and changes with intervals, and what claims are judged on."""
@@ -241,7 +280,12 @@ class TokenClasses(Tagged):
             add={
                 "texts": lambda part: (
                     np.isfinite(part["score"]).any(("layer", "head")).sum("example")
-                )
+                ),
+                # (part, layer, head): vertical maps whose strongest column is of this part
+                "stripes": lambda part: [
+                    (part["stripe"] == at).sum("example") for at in range(len(PARTS))
+                ],
+                **({"noise": lambda part: part["noise"]} if _has_noise(measured) else {}),
             },
             spool=("score", "expected", "before"),
         )
@@ -255,8 +299,16 @@ class TokenClasses(Tagged):
         )
         return self.result(
             provenance,
-            {"heads": table, "layers": by_layer},
-            evidence=self._evidence(seen, weights, table),
+            {"heads": table, "layers": by_layer, "stripes": _stripes(seen["stripes"])},
+            evidence={
+                **self._evidence(seen, weights, table),
+                **self._changes(seen, table),
+                "stripes_on_special": self._stripes(seen["stripes"], len(shares)),
+            },
+            reasons={
+                "stripes_on_special": _FEW_STRIPES,
+                **{f"{k}_change": NO_NOISE for k in LINGUISTIC if "change" in table},
+            },
             facts={"examples": len(shares), "tagger": seen.facts["tagger"]},
         )
 
@@ -311,11 +363,62 @@ class TokenClasses(Tagged):
             row = by_layer.get(kind, by_layer[:0]).to_numpy()
             if row.size and np.isfinite(row).all():  # a layer may have lost all its heads
                 found[name] = difference_of_halves(sign * row, self.level)
-        for column in ("excess", "change") if "change" in table else ("excess",):
-            for kind in LINGUISTIC:
-                rows = table[table["class"] == kind]
-                found[f"{kind}_{column}"] = _largest(rows, column, self.level)
+        for kind in LINGUISTIC:
+            rows = table[table["class"] == kind]
+            found[f"{kind}_excess"] = _largest(rows, "excess", self.level)
         return found
+
+    def _changes(self, seen: Gathered, table: pd.DataFrame) -> dict[str, Estimate | None]:
+        """The largest increase of attention to each class, and what of it is more than noise."""
+        found = dict[str, Estimate | None]()
+        if "noise" not in seen.arrays or "change" not in table:
+            return found
+        for kind in LINGUISTIC:
+            rows, at = table[table["class"] == kind], KINDS.index(kind)
+            largest = _largest(rows, "change", self.level)
+            if largest is not None:
+                noisy = seen["noise"][:, at].max(axis=(1, 2)) / seen["texts"][at]
+                found[f"{kind}_change"] = beyond_noise(largest, largest.value, noisy)
+        return found
+
+    def _stripes(self, counts: Floats, examples: int) -> Estimate | None:
+        """The share of vertical maps whose strongest column is [CLS] or [SEP], mean over heads.
+
+        Heads with hardly any vertical map say nothing. A head looks at the same tokens in every
+        text, so the interval is over heads; it holds for any shares, however few the heads.
+        """
+        vertical = counts.sum(axis=0).ravel()
+        often = vertical > _OFTEN * examples
+        if not often.any():
+            return None
+        shares = counts[: len(SPECIAL)].sum(axis=0).ravel()[often] / vertical[often]
+        budget = math.log(2 / (1 - self.level))
+        low, high = bounded_mean_bounds(shares[None], None, low=0, high=1, budget=budget)
+        n = int(often.sum())
+        return Estimate(shares.mean(), low[0], high[0], n, self.level, "heads")
+
+
+def _scores(encoder: Encoder, read: ClassifiedBatch) -> Changes:
+    """What each class receives in a batch: (example, class, layer, head)."""
+    from bertology.model.reducers.class_attention import ClassAttention
+
+    found = ClassAttention(read.groups, words=(), signs=())
+    encoder.run(read.batch, reduce={_SITES: found})
+    return found.value()[0]
+
+
+def _has_noise(measured: Mapping[str, xr.Dataset]) -> bool:
+    return "noise" in next(iter(measured.values()))
+
+
+def _stripes(counts: Floats) -> pd.DataFrame:
+    """How many vertical maps have their strongest column at each part, and the share of all."""
+    import pandas as pd
+
+    of = counts.sum(axis=(1, 2))
+    return pd.DataFrame(
+        {"part": list(PARTS), "maps": of.astype(int), "share": of / max(of.sum(), 1)}
+    )
 
 
 def _shares(part: xr.Dataset) -> NDArray[np.float32]:
@@ -331,9 +434,6 @@ def _strongest(part: xr.Dataset, kinds: Sequence[TokenClass]) -> xr.DataArray:
 
 
 def _largest(rows: pd.DataFrame, column: str, level: float) -> Estimate | None:
-    """The largest excess or change of a class; the largest of all bounds cover the true one."""
-    known = rows[rows[f"{column}_low"].notna()]
-    if known.empty:
-        return None
-    columns = (column, f"{column}_low", f"{column}_high")
-    return over_rows(known, lambda x: x.max(), columns, n=known["n"].min(), level=level)
+    """The largest excess or change of a class, with bounds that hold for all heads and classes."""
+    bounds = (rows[name] for name in (column, f"{column}_low", f"{column}_high"))
+    return largest_of(*bounds, n=rows["n"], level=level)
