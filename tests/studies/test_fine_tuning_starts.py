@@ -39,7 +39,7 @@ from result_conformance import ResultConformance
 CLAIMS = {
     "fine_tuned_over_frozen": Rule("fine_tuned_over_frozen", Relation.ABOVE, 0.1),
     "pretrained_over_random": Rule("pretrained_over_random", Relation.ABOVE, 0.0),
-    "random_worse": Rule("random_over_frozen_where_published", Relation.BELOW, 0.0),
+    "random_worse": Rule("random_over_frozen", Relation.BELOW, 0.0),
 }
 
 
@@ -111,10 +111,11 @@ def test_the_opposite_makes_them_fail() -> None:
 
 
 def test_a_claim_about_two_tasks_is_not_judged_on_others() -> None:
-    result = made_up(AS_PUBLISHED, task="mrpc")
-    assert outcomes(result)["random_worse"] is Outcome.NOT_APPLICABLE
-    (reason,) = result.reasons().values()
-    assert "STS-B and QNLI" in reason
+    result = made_up(AS_PUBLISHED, task="mrpc")  # on a corpus that is neither of the two
+    about = {v.claim.id: v for v in result.verdicts()}
+    verdict = about["dark-secrets.random-start-below-no-training"]
+    assert verdict.outcome is Outcome.NOT_APPLICABLE
+    assert "STS-B and QNLI only" in verdict.measured
 
 
 def correlations(scores: dict[str, list[float]]) -> Result:
