@@ -1,0 +1,156 @@
+"""Link candidates: are heads that find linked words those with diagonal maps?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from bertology.data.map_labels import MAP_TYPES
+from bertology.errors import DataError, ParameterError
+from bertology.report.figures import scatter_with_rank
+from bertology.results.drawing import Drawing
+from bertology.results.result import Result
+from bertology.stats import Estimate, bounded_mean_bounds
+from bertology.studies.join import Join
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+__all__ = ["LinkCandidates", "LinkCandidatesResult"]
+
+LINKS, TYPES = "token-to-token", "map-types"
+DIAGONAL = tuple(name for name in MAP_TYPES if "diagonal" in name)
+NEAR = 0.75  # of what the best fixed offset finds: as token-to-token has it
+_NO_LINKS = "not judged: no links between words were looked at"
+_NO_CANDIDATE = "not judged: no head surely comes near the best fixed offset"
+
+
+class LinkCandidatesResult(Result):
+    """Table `heads`: a row for each relation and head, with what it finds and how its maps look.
+
+    `candidate`: it surely finds nearly as many linked words as the best fixed offset. `diagonal` is
+    the share of its maps that are diagonal, alone or with vertical lines, with bounds that hold for
+    all heads together.
+    """
+
+    def headline(self) -> str:
+        """How many candidates there are, and how many are diagonal."""
+        told = []
+        for relation, rows in self.tables["heads"].groupby("relation", sort=False):
+            chosen = rows[rows["candidate"]]
+            diagonal = int((chosen["diagonal"] > 0.5).sum())
+            told.append(f"{relation}: {len(chosen)} candidates, {diagonal} of them diagonal")
+        return "; ".join(told) or "no links between words were looked at"
+
+    def drawings(self) -> Sequence[Drawing]:
+        """Linked words found against diagonal maps, for each relation."""
+        caption = (
+            "One dot for each head. To the right: the share of its maps that are diagonal, in per "
+            "cent; upwards: the share of {} links of which it attends most to the linked word. If "
+            "the highest dots lie to the right, heads that find linked words are those that look "
+            "at a neighbour."
+        )
+        return [
+            Drawing(
+                str(relation).replace(":", "-"),
+                partial(self._draw, str(relation), rows),
+                caption.format(relation),
+            )
+            for relation, rows in self.tables["heads"].groupby("relation", sort=False)
+        ]
+
+    def _draw(self, relation: str, rows: pd.DataFrame) -> Figure:
+        return scatter_with_rank(
+            100 * rows["diagonal"],
+            100 * rows["share"],
+            title=f"Do diagonal heads find {relation} links?\n{self.about}",
+            xlabel="diagonal maps (%)",
+            ylabel="links found (%)",
+        )
+
+
+@dataclass(frozen=True)
+class LinkCandidates(Join):
+    """Are heads that find linked words those with diagonal maps?
+
+    Combines `token-to-token` and `map-types` of one model on one corpus.
+
+    Method: a candidate for a relation is a head that surely finds at least three quarters of the
+    linked words that the best fixed offset finds. It is diagonal if more than half of its maps are,
+    alone or with vertical lines. The quantity is the share of candidates that are: its interval
+    counts those for which it is sure, and those for which it is not excluded, by bounds over
+    examples that hold for all heads together.
+
+    Source: Revealing the Dark Secrets of BERT (EMNLP 2019), section 4.5. Limits: map types are a
+    network's, whose mistakes are not part of the interval. A model most of whose heads are diagonal
+    has diagonal candidates too: `diagonal_others` says how many of the other heads are.
+    """
+
+    result_type: ClassVar[type[Result]] = LinkCandidatesResult
+    sources: ClassVar[tuple[str, ...]] = (LINKS, TYPES)
+    lacking: ClassVar[str] = "it needs token-to-token and map-types on the same sentences"
+
+    def combine(self, results: Sequence[Result], name: str) -> Result:
+        """One row for each relation and head."""
+        by_study = {result.provenance.study: result for result in results}
+        if len(by_study) < len(results) or set(by_study) != set(self.sources):
+            must = "hold one result of token-to-token and one of map-types"
+            raise ParameterError("results", name, must, [r.provenance.study for r in results])
+        identities = {study: r.identity for study, r in sorted(by_study.items())}
+        heads = self._heads(by_study[LINKS], by_study[TYPES])
+        evidence = dict(self._evidence(heads))
+        return self.result(
+            self.provenance(name, by_study[LINKS], identities),
+            {"heads": heads},
+            evidence=evidence,
+            reasons={"": _NO_CANDIDATE if len(heads) else _NO_LINKS},
+            facts={"examples": int(by_study[TYPES].facts["examples"])},
+        )
+
+    def _heads(self, links: Result, types: Result) -> pd.DataFrame:
+        import pandas as pd
+
+        forms = types.tables["heads"]
+        share = forms[list(DIAGONAL)].sum(axis=1).clip(0, 1).to_numpy(dtype=float)
+        low, high = self._bounds(share, int(types.facts["examples"]))
+        looks = forms[["layer", "head"]].assign(
+            diagonal=share, diagonal_low=low, diagonal_high=high
+        )
+        if "links" not in links.tables:
+            columns = ["relation", "layer", "head", "share", "candidate", *looks.columns[2:]]
+            return pd.DataFrame(columns=columns)
+        found = links.tables["links"]
+        found = found[found["share"].notna()]
+        near = found["share_low"] > NEAR * (found["share"] - found["excess"])
+        table = found[["relation", "layer", "head", "share"]].assign(candidate=near)
+        merged = table.merge(looks, on=["layer", "head"])
+        if len(merged) < len(table):
+            raise DataError(
+                "The two results are of models with different heads.",
+                hint="Combine results of one model.",
+            )
+        return merged
+
+    def _bounds(self, share: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Shares of `n` maps each: bounds for all heads together."""
+        values = np.tile([0.0, 1.0], (len(share), 1))
+        counts = n * np.stack([1 - share, share], axis=1)
+        budget = float(np.log(2 * len(share) / (1 - self.level)))
+        return bounded_mean_bounds(values, counts, low=0.0, high=1.0, budget=budget)
+
+    def _evidence(self, heads: pd.DataFrame) -> Iterator[tuple[str, Estimate]]:
+        columns = ("diagonal", "diagonal_low", "diagonal_high")
+        for relation, rows in heads.groupby("relation", sort=False):
+            name = str(relation).replace("-", "_").replace(":", "_")
+            for quantity, some in (
+                (f"{name}_candidates_diagonal", rows[rows["candidate"]]),
+                (f"{name}_diagonal_others", rows[~rows["candidate"].astype(bool)]),
+            ):
+                if len(some):
+                    value, low, high = (float((some[c] > 0.5).mean()) for c in columns)
+                    yield quantity, Estimate(value, low, high, len(some), self.level, "heads")

@@ -1,0 +1,93 @@
+"""Candidates for links and the form of their maps: made tables, whose answer is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+from bertology.errors import DataError, ParameterError
+from bertology.results.claims import Outcome
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
+from bertology.studies.joins.link_candidates import LinkCandidates
+from result_conformance import ResultConformance
+
+LAYERS = HEADS = 4
+WHERE = np.indices((LAYERS, HEADS)).reshape(2, -1)
+FEW = np.arange(LAYERS * HEADS) < 3  # heads 0.0, 0.1 and 0.2
+
+
+def made(study: str, tables: dict[str, pd.DataFrame]) -> Result:
+    model, corpus = {"name": "m", "fingerprint": "m"}, {"name": "c", "fingerprint": "c"}
+    facts = {"examples": 100, "level": 0.95}
+    return Result(Provenance(study, 1, {}, model, corpus), tables, xr.Dataset(attrs=facts))
+
+
+def links(found: Any = FEW, relation: str = "verb-subject") -> Result:
+    share = np.where(found, 0.55, 0.05)
+    columns = {"share": share, "share_low": share - 0.05, "excess": share - 0.5}
+    where = {"relation": relation, "layer": WHERE[0], "head": WHERE[1]}
+    return made("token-to-token", {"links": pd.DataFrame({**where, **columns})})
+
+
+def types(diagonal: Any = FEW, share: float = 0.9) -> Result:
+    often = np.where(diagonal, share, 0.05)
+    columns = {"vertical": 1 - often, "diagonal": often / 2, "vertical+diagonal": often / 2}
+    return made(
+        "map-types", {"heads": pd.DataFrame({"layer": WHERE[0], "head": WHERE[1], **columns})}
+    )
+
+
+def joined(*results: Result) -> Result:
+    return LinkCandidates().join(results)
+
+
+def outcome(result: Result) -> Outcome:
+    (found,) = [v for v in result.verdicts() if v.claim.rule.quantity.startswith("verb_subject")]
+    return found.outcome
+
+
+class TestResult(ResultConformance):
+    @staticmethod
+    def make() -> Result:
+        return joined(links(), types())
+
+
+def test_candidates_that_are_diagonal_bear_the_claim_out() -> None:
+    result = joined(links(), types())
+    found = result.evidence()
+    assert found["verb_subject_candidates_diagonal"].low == 1
+    assert found["verb_subject_candidates_diagonal"].n == 3
+    assert found["verb_subject_candidates_diagonal"].unit == "heads"
+    assert found["verb_subject_diagonal_others"].high == 0
+    assert outcome(result) is Outcome.HOLDS
+    assert "3 candidates, 3 of them diagonal" in result.headline()
+
+
+def test_candidates_that_look_otherwise_make_it_fail() -> None:
+    """The excess over an offset says nothing of this: these heads are no better than an offset."""
+    assert outcome(joined(links(), types(~FEW))) is Outcome.FAILS
+    assert outcome(joined(links(), types(share=0.52))) is Outcome.INCONCLUSIVE
+
+
+def test_without_candidates_or_links_nothing_is_judged() -> None:
+    none = joined(links(np.zeros_like(FEW)), types())
+    assert outcome(none) is Outcome.NOT_APPLICABLE
+    assert "comes near" in none.reasons()[""]
+    bare = joined(made("token-to-token", {"first": pd.DataFrame({"n": [1]})}), types())
+    assert bare.evidence() == {}
+    assert "no links" in bare.reasons()[""]
+    assert bare.figures() == {}
+
+
+def test_what_does_not_belong_together_is_refused() -> None:
+    with pytest.raises(ParameterError, match="one result of token-to-token"):
+        joined(links())
+    small = types()
+    small.tables["heads"] = small.tables["heads"].iloc[:8]
+    with pytest.raises(DataError, match="different heads"):
+        joined(links(), small)
