@@ -14,8 +14,8 @@ import transformers as hf
 import bertology as bt
 import planted_links as planted
 import tiny
-from bertology.annotated.linked_batches import offset_hits
-from bertology.data.corpus import Corpus, Field
+from bertology.annotated.linked_batches import offset_hits, offsets_of
+from bertology.data.corpus import Corpus, Example, Field
 from bertology.errors import CapabilityError
 from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import prune_heads
@@ -254,3 +254,23 @@ def test_a_relation_without_links_is_said_to_have_none(encoder: Encoder) -> None
     result = look(encoder, planted.corpus(8), relations=("verb-subject", "iobj"))
     assert "iobj: no links" in result.headline()
     assert "nan" not in result.headline()
+
+
+def test_all_offsets_that_occur_are_tried() -> None:
+    """Links of more than ten words were compared with nothing."""
+    examples = []
+    for i in range(20):
+        words = ["sees", *["often"] * (14 + i % 2), "dog"]
+        annotations = {
+            "words": words,
+            "heads": [-1, *[0] * (len(words) - 1)],
+            "relations": ["root", *["advmod"] * (len(words) - 2), "obj"],
+        }
+        examples.append(Example(str(i), " ".join(words), annotations=annotations))
+    fields = frozenset({Field.TEXT, Field.WORDS, Field.HEADS, Field.RELATIONS})
+    model = Encoder(planted.model(), planted.tokenizer())
+    study = TokenToToken(relations=("obj",), tagger="bundled", resamples=100)
+    result = planted.ask(study, model, Corpus("far", examples, fields))
+    near = result.table("offsets").set_index("offset")["share"]
+    assert near.to_dict() == {15: 0.5, 16: 0.5}
+    assert offsets_of([((2, 3), (1, 6, 7))]) == {-1, 3, 4}

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-import numpy as np
-from numpy.typing import NDArray
 
 from bertology.annotated.words import WordBatch
 from bertology.data.words.links import links_of
@@ -15,20 +12,20 @@ from bertology.data.words.links import links_of
 if TYPE_CHECKING:
     from bertology.model.reducers.link_hits import MostAttended
 
-__all__ = ["Followed", "followed", "offset_hits"]
+__all__ = ["Ends", "Followed", "followed", "offset_hits", "offsets_of"]
 
 Ends = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 @dataclass(frozen=True)
 class Followed:
-    """What will see which links heads follow, and the shares (B, offsets) that offsets do."""
+    """What will see which links heads follow, and the links of each example, in words."""
 
     reducer: MostAttended
-    offsets: NDArray[np.float64]
+    links: Sequence[Sequence[Ends]]
 
 
-def followed(read: WordBatch, relation: str, offsets: Sequence[int]) -> Followed:
+def followed(read: WordBatch, relation: str) -> Followed:
     """The links of `relation` in a batch; those that truncation cut off do not count."""
     from bertology.model.reducers.link_hits import LinkedWords, MostAttended
 
@@ -41,9 +38,14 @@ def followed(read: WordBatch, relation: str, offsets: Sequence[int]) -> Followed
         ]
         words.append(pieces)
         links.append([(source, target) for source, target in ends if source and target])
-    linked = LinkedWords.over(read.batch, words, links)
-    shares = np.array([offset_hits(of_one, offsets) for of_one in links])
-    return Followed(MostAttended(linked), shares)
+    return Followed(MostAttended(LinkedWords.over(read.batch, words, links)), links)
+
+
+def offsets_of(links: Iterable[Ends]) -> set[int]:
+    """All fixed offsets that find the target of some link; see `offset_hits`."""
+    ends = [(min(s), max(s), at) for s, t in links for at in t]
+    left = {at - first for first, _, at in ends if at < first}
+    return left | {at - last for _, last, at in ends if at > last}
 
 
 def offset_hits(links: Sequence[Ends], offsets: Sequence[int]) -> list[float]:

@@ -16,12 +16,12 @@ from bertology.data.words.links import check_relation
 from bertology.errors import CapabilityError
 from bertology.parameters import parameter
 from bertology.report import drawings
-from bertology.results.comparison import over_rows
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, dashed
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
 from bertology.stats.cross_fitting import cross_fitted
+from bertology.stats.extremes import largest_of
 from bertology.stats.partial_means import PartialMeans
 from bertology.stats.row_blocks import RowBlocks
 from bertology.studies.designs.blocks import Tagged
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 __all__ = ["TokenToToken", "TokenToTokenResult"]
 
 Floats = NDArray[np.float64]
-FARTHEST = 10  # words to either side that a fixed offset may reach
-OFFSETS = [k for k in range(-FARTHEST, FARTHEST + 1) if k]
 DEFAULT = ("verb-subject", "noun-pronoun")
 KINDS = list(TokenClass)
 # Column of `links`: title with a place for the relation, where colours part, reading.
@@ -75,7 +73,8 @@ class TokenToTokenResult(Result):
     """How often each head's most attended word is the linked one, and what [CLS] attends to.
 
     Table `links`: a row for each relation and head; `offsets`: the fixed offsets they are set
-    against; `first`: the weight that [CLS] gives to each class of tokens, by head.
+    against; `first`: the weight that [CLS] gives to each class of tokens, by head: to the token
+    that gets most (`weight`) and to all of them (`total`).
     """
 
     strongest: ClassVar[Mapping[str, str]] = {"links": "excess"}
@@ -193,12 +192,16 @@ class TokenToToken(Tagged):
 
     Method: for each link the word that a head attends to most from the source (the source itself
     excluded; once among words, once with special tokens) is compared with the target, and the
-    share of hits with that of the best fixed offset (the word k to the left or right). The offset
-    for one half of the examples is chosen on the other half. `selectivity` is the share of hits
-    less that of finding the same target from the other words of the example: a head that looks
-    there whatever the source follows no link. Claims need both. Intervals are over examples and
-    hold for all heads and relations together. For [CLS], the largest weight that it gives to a
-    token of each class, as in the paper's Figure 7.
+    share of hits with that of the best fixed offset (the word k to the left or right, for any k
+    that occurs). The offset for one half of the examples is chosen on the other half. `selectivity`
+    is the share of hits less that of finding the same target from the other words of the example:
+    a head that looks there whatever the source follows no link. Claims need both. Intervals are
+    over examples and hold for all heads and relations together. For [CLS], the largest weight that
+    it gives to a token of each class, as in the paper's section 4.4. The caption of its Figure 7
+    says "averaged over input sequences' lengths": over all tokens of a text that mean is 1 /
+    length whatever [CLS] does, and over a class it grows with the number of its tokens. The column
+    `total` of the table `first`, what all tokens of a class get together, is the nearest that
+    tells classes apart.
 
     Source: Revealing the Dark Secrets of BERT (EMNLP 2019), section 4.5; Clark et al. (2019) for
     offsets as a baseline. Limits: `noun-pronoun` links are guessed where a corpus has no
@@ -237,7 +240,7 @@ class TokenToToken(Tagged):
         """Hits of heads and offsets, and the weights that [CLS] gives, example by example."""
         import xarray as xr
 
-        from bertology.annotated.linked_batches import followed
+        from bertology.annotated.linked_batches import Ends, followed, offset_hits, offsets_of
         from bertology.annotated.tagged_batches import annotated, classified_batches
         from bertology.model.reducers.class_attention import FirstTokenAttention, Several
 
@@ -245,54 +248,77 @@ class TokenToToken(Tagged):
         block, who = annotated(self.of_block(part, corpus), self.tagger)
         shape = (len(block), len(asked), encoder.shape.layers, encoder.shape.heads)
         hits, with_special, elsewhere = (np.full(shape, np.nan, np.float32) for _ in range(3))
-        near = np.full((len(block), len(asked), len(OFFSETS)), np.nan, np.float32)
-        first = np.full((len(block), len(KINDS), *shape[2:]), np.nan, np.float32)
+        links: list[list[Sequence[Ends]]] = [[()] * len(block) for _ in asked]
+        first, total = (
+            np.full((len(block), len(KINDS), *shape[2:]), np.nan, np.float32) for _ in range(2)
+        )
         for read in classified_batches(encoder, block, bins=1, batch_tokens=context.batch_tokens):
             batch, groups = read.batch, read.groups
             at = list(batch.indices)
             seen = FirstTokenAttention(groups.masks, groups.masks[:, KINDS.index(TokenClass.CLS)])
-            found = {r: followed(read, r, OFFSETS) for r in asked}
+            found = {r: followed(read, r) for r in asked}
             several = Several([seen, *(f.reducer for f in found.values())])
             encoder.run(batch, reduce={"layer.*.head.*.pattern": several})
-            first[at] = seen.value()[0]
+            first[at], total[at] = seen.value()
             for j, relation in enumerate(asked):
                 shares = found[relation].reducer.value()
                 hits[at, j], with_special[at, j] = shares.among_words, shares.among_all
                 elsewhere[at, j] = shares.from_elsewhere
-                near[at, j] = found[relation].offsets
+                for example, ends in zip(at, found[relation].links, strict=True):
+                    links[j][example] = ends
             context.advance(len(batch))
+        # All that occur; those of other parts find nothing here.
+        offsets = sorted(offsets_of(k for of in links for ends in of for k in ends))
+        near = [[offset_hits(of[i], offsets) for of in links] for i in range(len(block))]
         dims = ("example", "relation", "layer", "head")
+        classes = ("example", "class", "layer", "head")
         return xr.Dataset(
             {
                 "hits": (dims, hits),
                 "with_special": (dims, with_special),
                 "elsewhere": (dims, elsewhere),
-                "offsets": (("example", "relation", "offset"), near),
-                "first": (("example", "class", "layer", "head"), first),
+                "linked": (
+                    ("example", "relation"),
+                    [[bool(of[i]) for of in links] for i in range(len(block))],
+                ),
+                "offsets": (
+                    ("example", "relation", "offset"),
+                    np.array(near, np.float32).reshape(len(block), len(asked), len(offsets)),
+                ),
+                "first": (classes, first),
+                "total": (classes, total),
             },
-            coords={"relation": asked, "offset": OFFSETS, "class": [str(k) for k in KINDS]},
+            coords={"relation": asked, "offset": offsets, "class": [str(k) for k in KINDS]},
             attrs={"first": start_of(part), "tagger": who},
         )
 
     def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
         """Shares of followed links against cross-fitted offsets, and what [CLS] attends to."""
+        occur = {int(k) for part in measured.values() for k in part["offset"].to_numpy()}
+        offsets = sorted(occur) or [1]
         seen = gather(
             measured,
             concatenate={
-                "offsets": lambda part: part["offsets"],  # (example, relation, offset)
+                # (example, relation, offset)
+                "offsets": lambda part: (
+                    part["offsets"].reindex(offset=offsets, fill_value=0.0).where(part["linked"])
+                ),
                 # (example, class): what [CLS] gives in the last layer, mean over heads.
                 "last": lambda part: part["first"].to_numpy()[:, :, -1].mean(axis=-1),
             },
             add={  # (class, layer, head), over examples that have the class
                 "sums": lambda part: np.nansum(part["first"].to_numpy(), 0, dtype=np.float64),
+                "totals": lambda part: np.nansum(
+                    np.where(np.isfinite(part["first"]), part["total"], np.nan), 0, dtype=np.float64
+                ),
                 "counts": lambda part: np.isfinite(part["first"].to_numpy()).sum(axis=0),
             },
             spool=("hits", "with_special", "elsewhere"),
         )
-        tables = self._links(seen) if seen.labels("relation") else {}
+        tables = self._links(seen, offsets) if seen.labels("relation") else {}
         evidence = _followed(tables["links"], self.level) if tables else {}
         if seen["counts"].any():
-            tables["first"] = _first(seen["sums"], seen["counts"])
+            tables["first"] = _first(seen["sums"], seen["totals"], seen["counts"])
             evidence |= self._sep_from_cls(seen)
         return self.result(
             provenance,
@@ -302,9 +328,9 @@ class TokenToToken(Tagged):
             facts={"examples": len(seen["offsets"]), "tagger": seen.facts["tagger"]},
         )
 
-    def _links(self, seen: Gathered) -> dict[str, pd.DataFrame]:
+    def _links(self, seen: Gathered, offsets: Sequence[int]) -> dict[str, pd.DataFrame]:
         """How often each head and each offset finds the linked word."""
-        base, offsets = cross_fitted(seen["offsets"])
+        base, shares = cross_fitted(seen["offsets"])
         hits, special, elsewhere = (
             seen.spooled[name].rows for name in ("hits", "with_special", "elsewhere")
         )
@@ -330,7 +356,7 @@ class TokenToToken(Tagged):
         return {
             "links": head_table(shape, columns, groups=("relation", relations)),
             "offsets": labelled_table(
-                {"relation": relations, "offset": OFFSETS}, {"share": offsets}
+                {"relation": relations, "offset": offsets}, {"share": shares}
             ),
         }
 
@@ -355,12 +381,19 @@ class TokenToToken(Tagged):
         return found
 
 
-def _first(sums: Floats, counts: Floats) -> pd.DataFrame:
+def _first(sums: Floats, totals: Floats, counts: Floats) -> pd.DataFrame:
     """What [CLS] gives to each class that occurs; nothing where a head is gone."""
     texts = counts.max(axis=(1, 2))  # of each class
-    means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)[texts > 0]
-    columns = {"n": np.broadcast_to(texts[texts > 0, None, None], means.shape), "weight": means}
-    kinds = [str(k) for k, occurs in zip(KINDS, texts > 0, strict=True) if occurs]
+    there = texts > 0
+    means, all_of_it = (
+        np.where(counts > 0, of / np.maximum(counts, 1), np.nan)[there] for of in (sums, totals)
+    )
+    columns = {
+        "n": np.broadcast_to(texts[there, None, None], means.shape),
+        "weight": means,
+        "total": all_of_it,
+    }
+    kinds = [str(k) for k, occurs in zip(KINDS, there, strict=True) if occurs]
     return head_table(means.shape[1:], columns, groups=("class", kinds))
 
 
@@ -371,13 +404,8 @@ def _followed(links: pd.DataFrame, level: float) -> dict[str, Estimate | None]:
     """
     found: dict[str, Estimate | None] = {}
     for relation, rows in links[links["excess_low"].notna()].groupby("relation", sort=False):
-        bounds = ("", "_low", "_high")
-        gains = rows[[]].assign(
-            **{f"gain{b}": rows[[f"excess{b}", f"selectivity{b}"]].min(axis=1) for b in bounds}
-        )
-        # The largest of each bound: another head than the one that did best here may be the best.
-        columns = ("gain", "gain_low", "gain_high")
-        best = over_rows(gains, lambda x: x.max(), columns, n=rows["n"].min(), level=level)
+        gains = (rows[[f"excess{b}", f"selectivity{b}"]].min(axis=1) for b in ("", "_low", "_high"))
+        best = largest_of(*gains, n=rows["n"], level=level)
         name = str(relation).replace("-", "_").replace(":", "_")
         found[f"{name}_excess"] = best
         # Where no head surely comes near the offset, there is no candidate to speak of.
