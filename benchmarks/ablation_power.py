@@ -160,8 +160,12 @@ def verdicts(repeats: int, examples: int) -> Iterator[tuple[str, str, Counter[st
         yield from ((scene, name, counts) for name, counts in found.items())
 
 
-def real(path: str, repeats: int) -> Iterator[tuple[str, int, float]]:
-    """Shares of sweeps with a false claim, on examples drawn from a real sweep without effects."""
+def real(path: str, repeats: int) -> Iterator[tuple[str, int, float, float]]:
+    """Shares of sweeps with a false claim, and in which one planted head is found.
+
+    Examples are drawn from a real sweep whose effects were taken out. The planted head flips one
+    answer in forty, all for the worse; of losses, it raises three in forty.
+    """
     stored = np.load(path)
     logits, labels = stored["logits"], stored["labels"]
     heads = slice(1, 1 + LAYERS * HEADS)
@@ -173,23 +177,37 @@ def real(path: str, repeats: int) -> Iterator[tuple[str, int, float]]:
     rng = np.random.default_rng(0)
     for examples in (200, 400):
         false: Counter[str] = Counter()
+        found: Counter[str] = Counter()
         for seed in range(repeats):
             drawn = rng.integers(labels.size, size=examples)
             flips = _balanced(right[heads] - right[0], drawn, rng)
-            false["flips: exact"] += bool(
-                (flip_tests(flips, resamples=500, seed=seed)[1] < 0.05).any()
-            )
-            bounds = simultaneous(flips, np.ones(len(flips)), resamples=300, seed=seed)
-            false["flips: likelihood bounds"] += bool((bounds.p < 0.05).any())
             moved = _balanced(signs, drawn, rng)
-            false["loss by signs: exact"] += bool(
-                (flip_tests(moved, resamples=500, seed=seed)[1] < 0.05).any()
-            )
-            means = centred[:, drawn]
-            t = means.mean(axis=1) / means.std(axis=1, ddof=1) * np.sqrt(examples)
-            null = max_statistics([means], resamples=300, seed=seed)
-            false["mean loss: max-T"] += bool((step_down(np.abs(t), null) < 0.05).any())
-        yield from ((name, examples, count / repeats) for name, count in false.items())
+            for name, rows, test, share in (
+                ("flips: exact tests", flips, _exact, 40),
+                ("flips: likelihood bounds", flips, _bounds, 40),
+                ("signs of the loss: exact tests", moved, _exact, 13),
+                ("mean loss: max-T", centred[:, drawn], _max_t, 0),
+            ):
+                false[name] += bool((test(rows, seed) < 0.05).any())
+                if share:
+                    planted = rows.copy()
+                    planted[PLANTED] = 0
+                    planted[PLANTED, : examples // share] = -1
+                    found[name] += bool(test(planted, seed)[PLANTED] < 0.05)
+        yield from ((n, examples, c / repeats, found[n] / repeats) for n, c in false.items())
+
+
+def _exact(rows: np.ndarray, seed: int) -> np.ndarray:
+    return flip_tests(rows, resamples=500, seed=seed)[1]
+
+
+def _bounds(rows: np.ndarray, seed: int) -> np.ndarray:
+    return simultaneous(rows, np.ones(len(rows)), resamples=300, seed=seed).p
+
+
+def _max_t(rows: np.ndarray, seed: int) -> np.ndarray:
+    t = rows.mean(axis=1) / rows.std(axis=1, ddof=1) * np.sqrt(rows.shape[1])
+    return step_down(np.abs(t), max_statistics([rows], resamples=300, seed=seed))
 
 
 def _balanced(signs: np.ndarray, drawn: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -208,9 +226,10 @@ def main() -> None:
     given = arguments.parse_args()
     print(describe())
     if given.real:
-        print("| tests | examples | sweeps | allowed | false |\n|---|---|---|---|---|")
-        for name, examples, rate in real(given.real, given.repeats):
-            print(f"| {name} | {examples} | {given.repeats} | 0.05 | {rate:.3f} |", flush=True)
+        print("| tests | examples | sweeps | false (0.05 allowed) | found |\n|---|---|---|---|---|")
+        for name, examples, false, found in real(given.real, given.repeats):
+            cells = f"{given.repeats} | {false:.3f} | {found:.2f}"
+            print(f"| {name} | {examples} | {cells} |", flush=True)
         return
     outcomes = ("holds", "fails", "negligible", "inconclusive", "not-applicable")
     print(f"| planted | rule | {' | '.join(outcomes)} |\n|---|---|{5 * '---|'}")

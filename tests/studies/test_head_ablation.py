@@ -71,7 +71,7 @@ class TestResult(ResultConformance):
         shown = result.shown("heads")
         assert (shown["layer"].iloc[0], shown["head"].iloc[0]) == planted.CARRIER
         assert list(shown.columns[:8]) == [
-            "layer", "head", "difference", "simultaneous_low", "simultaneous_high", "p_adjusted",
+            "layer", "head", "difference", "difference_low", "difference_high", "p_adjusted",
             "sure", "loss_balance",
         ]  # fmt: skip
         assert result.order_of("heads") == "surest changes first, by the loss"

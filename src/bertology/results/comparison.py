@@ -53,6 +53,7 @@ _SHOWN = (
 )
 EFFECTS_ORDER = "surest changes first, by the loss"
 _EFFECT = ("difference", "simultaneous_low", "simultaneous_high")
+_MOST = 0.5
 _BALANCE = ("loss_balance", "loss_balance_low", "loss_balance_high")
 
 
@@ -88,7 +89,7 @@ def effects_shown(table: pd.DataFrame) -> pd.DataFrame:
     """A table of effects to be read: sure rows first, by what happens to the loss.
 
     After the names of a row come what happens to the score and to the loss, each with its corrected
-    bounds, its adjusted p-value and whether it is sure.
+    bounds, its adjusted p-value and whether it is sure. Bounds that are not corrected are left out.
     """
     import pandas as pd
 
@@ -101,8 +102,9 @@ def effects_shown(table: pd.DataFrame) -> pd.DataFrame:
     order = ranks.sort_values(["tests", "size"], ascending=False, kind="stable").index.to_numpy()
     columns = [str(name) for name in table.columns]
     names = columns[: columns.index("score")]
-    first = [*names, *_SHOWN]
-    return table.iloc[order][first + [name for name in columns if name not in first]]
+    corrected = {f"simultaneous_{end}": f"difference_{end}" for end in ("low", "high")}
+    kept = [*names, *_SHOWN, "score", "p", *(c for c in ("first_order",) if c in columns)]
+    return table.iloc[order][kept].rename(columns=corrected)
 
 
 def over_rows(
@@ -143,7 +145,8 @@ def extreme(
     if not largest:
         value, low, above = -value, -high, -below
     at = int(np.where((low > 0) | (low.max() <= 0), value, -np.inf).argmax())
-    return Estimate(value[at], min(low[at], value[at]), max(above.max(), value[at]), n, level)
+    best = float(value[at]) + 0.0  # no minus before a zero
+    return Estimate(best, min(low[at], best), max(above.max(), best), n, level)
 
 
 def share_of_harmless(
@@ -152,17 +155,31 @@ def share_of_harmless(
     """The share of variants whose loss of score is smaller than `margin`.
 
     `influence` (V, N) and `reach` (V,) are those of `stats.paired.influences`. At least so many are
-    harmless, at most so many, by closed tests: to count them takes less than to name them.
+    harmless, at most so many, by closed tests: to count them takes less than to name them. `needed`
+    is about how many examples would tell whether these are most.
     """
     shifted, n = influence + margin, influence.shape[1]
     means = shifted.mean(axis=1)
     # The unseen examples that would contradict lie at the far end of what one example can do.
     worst = np.where(means > 0, np.maximum(reach - margin, 1e-12), reach + margin)
     evidence = evidence_against_zero(*distinct(shifted), reach=worst)
-    tail, p = (1 - level) / 2, np.exp(-evidence)
-    harmless = fewest_false(np.where(means > 0, p, 1.0), tail) / len(p)
-    harmful = fewest_false(np.where(means > 0, 1.0, p), tail) / len(p)
-    return Estimate(float((means > 0).mean()), harmless, 1 - harmful, n, level)
+    tail = (1 - level) / 2
+
+    def shares(times: float) -> tuple[float, float]:
+        """At least, and at most; were there so many times as many examples like these."""
+        p = np.exp(-times * evidence)
+        harmless, harmful = (
+            fewest_false(np.where(side, p, 1.0), tail) / len(p) for side in (means > 0, means <= 0)
+        )
+        return harmless, 1 - harmful
+
+    def most_are_told(times: float) -> bool:
+        low, high = shares(times)
+        return low > _MOST or high < _MOST
+
+    times = next((t for t in np.geomspace(1, 1000, 300) if most_are_told(t)), None)
+    needed = None if times is None else int(np.ceil(n * times))
+    return Estimate(float((means > 0).mean()), *shares(1), n, level, needed=needed)
 
 
 _FEWEST = 3  # examples, for a correlation to be more than a line through two points

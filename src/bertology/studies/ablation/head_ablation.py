@@ -104,13 +104,13 @@ class HeadAblationResult(SweepResult):
         yield of_column(
             "loss_balance",
             name=f"{prefix}ablation-loss",
-            title=f"Examples whose loss rises less those whose loss falls without the {one}",
+            title=f"Net share of examples whose loss rises without the {one}",
             unit="% of examples",
             bounds=("loss_balance_low", "loss_balance_high"),
             sure="loss_sure",
             scale=100.0,
-            reading=f"Above 0: without the {one} the right answer becomes less probable more often "
-            "than more probable.",
+            reading="Shares that rise less shares that fall. Above 0: the right answer becomes less "
+            f"probable without the {one} more often than more probable.",
         )
         yield of_column(
             "loss_difference",
