@@ -109,8 +109,8 @@ class HeadAblationResult(SweepResult):
             bounds=("loss_balance_low", "loss_balance_high"),
             sure="loss_sure",
             scale=100.0,
-            reading="Shares that rise less shares that fall. Above 0: the right answer becomes less "
-            f"probable without the {one} more often than more probable.",
+            reading="Shares that rise less shares that fall. Above 0: the right answer becomes "
+            f"less probable without the {one} more often than more probable.",
         )
         yield of_column(
             "loss_difference",
