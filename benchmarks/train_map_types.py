@@ -14,9 +14,11 @@ Beside it stand a decision tree and a logistic regression on plain numbers.
 from __future__ import annotations
 
 import argparse
+import csv
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +32,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from bertology.annotated.map_types.labelled import bundled_labels, bundled_maps, drawn
-from bertology.annotated.map_types.network import WEIGHTS
+from bertology.annotated.map_types.network import WEIGHTS, MapTypeNetwork
 from bertology.annotated.map_types.procedural import make_maps
 from bertology.annotated.map_types.training import (
     Settings,
@@ -87,9 +89,13 @@ def main() -> None:
         record[f"agreement, {name}"] = _agreement(labels, chosen)
         record[f"one labeller against the others, {name}"] = _one_against_others(labels, chosen)
 
+    @cache
+    def taught(learned: tuple[int, ...]) -> MapTypeNetwork:
+        return train_network(lessons.learned_from(np.array(learned)), made, settings)
+
     def network(learned: np.ndarray, asked: np.ndarray) -> np.ndarray:
-        taught = train_network(lessons.learned_from(learned), made, settings)
-        return answers(taught, plain.of(torch.from_numpy(asked))).numpy()
+        found = taught(tuple(sorted(learned.tolist())))
+        return answers(found, plain.of(torch.from_numpy(asked))).numpy()
 
     measures, facts = _measures(maps), plain.facts.numpy()
     judged: dict[str, Predict] = {
@@ -107,9 +113,12 @@ def main() -> None:
         ", drawn at random": by_chance,
     }
     for name, predict in judged.items():
-        record[name] = _judge(predict, types, groups, families, parts)
+        record[name], named = _judge(predict, types, groups, families, parts)
         print(name, json.dumps(record[name]), flush=True)
-    final = train_network(lessons.learned_from(np.flatnonzero(~held_out)), made, settings)
+        if name == "network":
+            rows = zip(families[asked], groups[asked], by_chance[asked], types[asked], strict=True)
+            _write_mistakes(told.to / "mistakes.csv", rows, named[asked])
+    final = taught(tuple(np.flatnonzero(~held_out).tolist()))
     fresh = made_sample(make_maps(FRESH, seed=FRESH_SEED))
     record["fresh_made"] = _f1(fresh.types.numpy(), answers(final, fresh).numpy())
     half = {k: v.half().contiguous() for k, v in final.state_dict().items()}
@@ -190,8 +199,11 @@ def _judge(
     groups: np.ndarray,
     families: np.ndarray,
     parts: dict[str, np.ndarray],
-) -> dict:
-    """Of each part of the maps; its first is all that may be asked about."""
+) -> tuple[dict, np.ndarray]:
+    """Of each part of the maps; its first is all that may be asked about.
+
+    Also what a network names that has not seen the kind of model.
+    """
     everything, allowed, held_out = np.arange(len(types)), parts[""], families == HELD_OUT
     found = np.full_like(types, -1)
     asked, spare = everything[allowed & ~held_out], everything[~allowed & ~held_out]
@@ -202,17 +214,27 @@ def _judge(
     for name, part in parts.items():
         own = part & ~held_out
         result[f"cross_validation{name}"] = _summary(types[own], found[own], groups[own])
+    unseen = np.full_like(types, -1)
     for name in np.unique(families):
         kind = families == name
         learned = everything[~kind & ~held_out]
         if not (allowed & kind).any() or not len(learned):
             continue
-        unseen = np.full_like(types, -1)
         unseen[allowed & kind] = predict(learned, everything[allowed & kind])
         for what, part in parts.items():
             own = part & kind
             result[f"never seen: {name}{what}"] = _summary(types[own], unseen[own], groups[own])
-    return result
+    return result, unseen
+
+
+def _write_mistakes(path: Path, rows: Iterable[tuple], named: np.ndarray) -> None:
+    """What `bertology.annotated.map_types.mistakes` reads: maps that were drawn by chance."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(("model", "text", "seen", "named"))
+        for (model, text, by_chance, seen), name in zip(rows, named, strict=True):
+            if by_chance:
+                table.writerow((model, text.replace("\t", " "), MAP_TYPES[seen], MAP_TYPES[name]))
 
 
 def _summary(types: np.ndarray, found: np.ndarray, groups: np.ndarray) -> dict:

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import uvicorn
 from fastapi import FastAPI
+from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
 import tiny
@@ -86,6 +87,28 @@ def test_a_port_that_is_taken_is_told_before_a_model_is_loaded(tmp_path: Path) -
 def test_without_the_libraries_it_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fastapi", None)
     assert "pip install 'bertology[explorer]'" in bertology("annotate", code=2)
+
+
+def test_maps_of_the_package_need_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[Any] = []
+
+    def serve(app: FastAPI, claimed: socket.socket, **_: Any) -> None:
+        with TestClient(app, base_url=serving.address_of(claimed)) as client:
+            shown.append(client.get("/annotate/api/state").json())
+            shown.append(client.get(f"/annotate/api/maps/{shown[0]['current']}").json())
+
+    monkeypatch.setattr(serving, "serve", serve)
+    monkeypatch.setattr("bertology.cli.annotate._load_encoder", None)
+    said = bertology(
+        "annotate", "--bundled", "--count", 7, "--to", tmp_path / "labels.jsonl", "--port", 0
+    )
+    assert "0 of 7 maps are labelled" in said
+    state, one = shown
+    assert state["total"] == 7
+    assert one["tokens"][:3] == ["1", "2", "3"]
+    assert one["peak"] > 0
+    refused = bertology("annotate", "some-model", "--bundled", "--port", 0, code=2)
+    assert "without a model" in refused
 
 
 def test_the_browser_is_opened_where_the_page_is(monkeypatch: pytest.MonkeyPatch) -> None:

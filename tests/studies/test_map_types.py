@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 import torch
 import transformers as hf
+import xarray as xr
 
 import bertology as bt
 import planted_links
 import tiny
+from bertology.annotated.map_types.mistakes import bundled_mistakes
 from bertology.data.corpus import Corpus
 from bertology.data.map_labels import MAP_TYPES
 from bertology.errors import CapabilityError, DataError
@@ -19,7 +21,7 @@ from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import prune_heads
 from bertology.results.claims import Outcome, Relation, Rule
 from bertology.results.result import Result
-from bertology.studies.attention.map_types import MapTypes, MapTypesResult
+from bertology.studies.attention.map_types import HETEROGENEOUS, MapTypes, MapTypesResult
 from planted_maps import POSITIONS, PREVIOUS, STRIPE, WORDS, corpus, planted
 from result_conformance import ResultConformance
 
@@ -67,12 +69,38 @@ def test_planted_heads_have_their_type_and_no_other_head_has(tmp_path: Path) -> 
 def test_shares_add_up_and_lie_in_their_intervals(tmp_path: Path) -> None:
     result = look(planted(), tmp_path, corpus(), measures=False)
     shares = result.table("shares")
-    assert np.allclose(shares.groupby("layer")["share"].sum(), 1)
+    assert np.allclose(shares.groupby("layer")[["share", "named"]].sum(), 1)
     assert ((shares["low"] <= shares["share"]) & (shares["share"] <= shares["high"])).all()
     assert "entropy" not in result.table("heads")
     for estimate in result.evidence().values():
         assert 0 <= estimate.low < estimate.value < estimate.high <= 1
-        assert estimate.n == 40
+    # One share has one interval, wherever it is shown.
+    row = shares[(shares["layer"] == "all") & (shares["type"] == "heterogeneous")].iloc[0]
+    mixed = result.evidence()["heterogeneous_share"]
+    assert (row["share"], row["low"], row["high"]) == (mixed.value, mixed.low, mixed.high)
+
+
+def conclude(share: float, count: int = 300) -> Result:
+    """Of heads whose maps the network names heterogeneous so often, and vertical otherwise."""
+    chance = np.random.default_rng(0)
+    mixed = chance.random((count, 2, 4)) < share
+    types = np.where(mixed, HETEROGENEOUS, 0).astype(np.uint8)
+    part = xr.Dataset({"type": (("example", "layer", "head"), types)}, attrs={"first": 0})
+    study = MapTypes(measures=False)
+    of = planted_links.ask(study, planted(), corpus(2)).provenance
+    return study.conclude({"block-0": part}, of)
+
+
+def test_the_share_is_what_the_network_names_less_its_mistakes() -> None:
+    """The table of mistakes is the bundled one: names are planted, shares follow."""
+    table = bundled_mistakes().table
+    for true in (0.0, 0.2, 0.5):
+        named = true * table[HETEROGENEOUS, HETEROGENEOUS] + (1 - true) * table[0, HETEROGENEOUS]
+        found = conclude(named).evidence()["heterogeneous_share"]
+        assert found.low <= true <= found.high
+        assert found.high - found.low > 0.04  # three hundred examples alone would give half of it
+        assert found.unit == "labelled maps"
+        assert found.n == len(bundled_mistakes().seen)
 
 
 def test_nothing_holds_for_a_random_model(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from bertology.data.map_sampling import sample_maps
 from bertology.model.encoder import Encoder
 from bertology.server.annotate import annotate_app
 from bertology.server.labelling import Labelling
+from bertology.server.map_pictures import picture_of
 from browser import Browser, find_browser
 from explorer import served
 
@@ -38,7 +40,9 @@ def address(labels: Path) -> Iterator[str]:
     places = [(layer, head) for layer in range(3) for head in range(4)]
     plan = sample_maps("tiny", Corpus("small", examples, fields), places, 4)
     labelling = Labelling(plan, labels, annotator="ann <b>", turn=1)
-    with served(lambda port: annotate_app(labelling, encoder, port=port)) as where:
+    with served(
+        lambda port: annotate_app(labelling, partial(picture_of, encoder), port=port)
+    ) as where:
         yield where
 
 

@@ -19,10 +19,10 @@ from bertology.data.map_labels import MapRecipe, read_labels
 from bertology.data.map_sampling import in_order_of, sample_maps
 from bertology.errors import BertologyError, DataError
 from bertology.model.encoder import Encoder
+from bertology.server import map_pictures
 from bertology.server.annotate import ANNOTATE_PAGES, annotate_app
 from bertology.server.app import MAX_BODY
 from bertology.server.labelling import Labelling
-from bertology.server.map_pictures import picture_of
 
 PORT = 8765
 WORDS = "the keys to cabinet are is here <b>".split()
@@ -44,7 +44,11 @@ def plan_of(encoder: Encoder, count: int = 6, *, turn: int = 1) -> list[MapRecip
 
 def app_of(encoder: Encoder, path: Path, *, annotator: str = "ann", turn: int = 1) -> FastAPI:
     plan = plan_of(encoder, turn=turn)
-    return annotate_app(Labelling(plan, path, annotator=annotator, turn=turn), encoder, port=PORT)
+    return annotate_app(
+        Labelling(plan, path, annotator=annotator, turn=turn),
+        lambda recipe: map_pictures.picture_of(encoder, recipe),
+        port=PORT,
+    )
 
 
 def client_of(app: FastAPI) -> TestClient:
@@ -90,13 +94,13 @@ def test_a_map_is_that_of_the_model(client: TestClient, encoder: Encoder) -> Non
 
 def test_long_and_single_texts(encoder: Encoder) -> None:
     single = MapRecipe("tiny", "c", "s", "0", "the keys", None, 0, 0)
-    assert picture_of(encoder, single).boundary is None
+    assert map_pictures.picture_of(encoder, single).boundary is None
     long = MapRecipe("tiny", "c", "s", "0", "the keys " * 30, "here " * 20, 0, 0)
-    found = picture_of(encoder, long)
+    found = map_pictures.picture_of(encoder, long)
     assert len(found.tokens) == 24
     assert found.boundary == found.tokens.index("[SEP]") + 1
     with pytest.raises(DataError, match="no text"):
-        picture_of(encoder, MapRecipe("tiny", "c", "s", "0", None, None, 0, 0))
+        map_pictures.picture_of(encoder, MapRecipe("tiny", "c", "s", "0", None, None, 0, 0))
 
 
 def test_labels_are_on_disk_at_once_and_the_next_map_comes(

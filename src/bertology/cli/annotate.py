@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import getpass
+import random
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +26,9 @@ if TYPE_CHECKING:
     from bertology.data.map_labels import Comparison, MapRecipe
     from bertology.model.encoder import Encoder
     from bertology.server.labelling import Labelling
+    from bertology.server.map_pictures import MapPicture
+
+    Draw = Callable[[MapRecipe], MapPicture]
 
 __all__ = [
     "DEFAULT_TASK",
@@ -46,6 +52,9 @@ class AnnotateOptions(PageOptions, AnnotatorOptions, RootOptions):
     model: str | None = argument(f"{MODEL_HELP} If not given: {DEFAULT_MODEL}.", None)
     task: list[str] | None = parameter(
         None, f"A corpus with examples; may be given several times. If not given: {DEFAULT_TASK}."
+    )
+    bundled: bool = parameter(
+        False, "Label maps that come with the package. No model and no corpus is needed."
     )
     split: str = parameter("validation", "Which split of the corpora.")
     to: Path = parameter(
@@ -72,6 +81,7 @@ def add_to(app: typer.Typer) -> None:
             "bertology annotate --count 50",
             "bertology annotate ./my-run/model --task mrpc --task sst-2 --to labels.jsonl",
             "bertology annotate ./my-run/model --task mrpc --to labels.jsonl --pass 2",
+            "bertology annotate --bundled --count 50 --to labels.jsonl",
             "bertology annotate --agreement labels.jsonl",
         ],
     ).add_to(app)
@@ -92,21 +102,49 @@ def annotate(options: AnnotateOptions) -> None:
     from bertology.server.annotate import annotate_app
 
     with claim_port(options.port) as claimed:  # before a model is loaded, which takes longer
-        encoder = _load_encoder(options.model)
-        labelling = labelling_of(
-            encoder,
-            options.task or [DEFAULT_TASK],
-            options.to,
-            options.annotator or login(),
-            root=options.root,
-            drawn=MapDraw(options.split, options.count, options.seed, options.turn),
-        )
+        labelling, draw = _of_package(options) if options.bundled else _of_model(options)
         _say_state(labelling, options.to)
         say(f"Page: {address_of(claimed)}    Stop with Ctrl-C. The same command continues.")
-        app = annotate_app(labelling, encoder, port=claimed.getsockname()[1])
+        app = annotate_app(labelling, draw, port=claimed.getsockname()[1])
         serve(app, claimed, open_browser=not options.no_browser)
     _say_state(labelling, options.to)
     say(f"Agreement: bertology annotate --agreement {shlex.quote(str(options.to))}")
+
+
+def _of_model(options: AnnotateOptions) -> tuple[Labelling, Draw]:
+    """Maps of a model, which must run to show them."""
+    from bertology.server.map_pictures import picture_of
+
+    encoder = _load_encoder(options.model)
+    labelling = labelling_of(
+        encoder,
+        options.task or [DEFAULT_TASK],
+        options.to,
+        options.annotator or login(),
+        root=options.root,
+        drawn=MapDraw(options.split, options.count, options.seed, options.turn),
+    )
+    return labelling, partial(picture_of, encoder)
+
+
+def _of_package(options: AnnotateOptions) -> tuple[Labelling, Draw]:
+    """Maps that are stored in the package."""
+    from bertology.annotated.map_types.labelled import bundled_labels, bundled_maps
+    from bertology.data.map_sampling import in_order_of
+    from bertology.server.labelling import Labelling
+    from bertology.server.map_pictures import stored_picture
+
+    if options.model is not None or options.task:
+        raise ParameterError(
+            "--bundled", "annotate", "be given without a model and without --task", True
+        )
+    known = {label.recipe.key: label.recipe for label in bundled_labels()}
+    chance = random.Random(f"bundled maps {options.seed}")
+    chosen = chance.sample([known[key] for key in sorted(known)], min(options.count, len(known)))
+    plan = in_order_of(chosen, seed=options.seed, turn=options.turn)
+    who = options.annotator or login()
+    labelling = Labelling(plan, options.to, annotator=who, turn=options.turn)
+    return labelling, partial(stored_picture, bundled_maps())
 
 
 def _say_state(labelling: Labelling, to: Path) -> None:

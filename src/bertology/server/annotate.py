@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable
+from typing import Literal
 
 from fastapi import APIRouter, FastAPI
 from pydantic import BaseModel, ConfigDict, Field
 
-from bertology.data.map_labels import MAP_TYPES, MapLabel, agreements, read_labels
+from bertology.data.map_labels import MAP_TYPES, MapLabel, MapRecipe, agreements, read_labels
 from bertology.server.app import make_app
 from bertology.server.labelling import Labelling
-from bertology.server.map_pictures import MapPictures
+from bertology.server.map_pictures import MapPicture, MapPictures
 from bertology.stats.agreement import Agreement
-
-if TYPE_CHECKING:
-    from bertology.model.encoder import Encoder
 
 __all__ = ["ANNOTATE_PAGES", "annotate_app", "annotate_routes", "summary_of"]
 
@@ -50,9 +48,11 @@ class _Undo(_Strict):
     pass
 
 
-def annotate_app(labelling: Labelling, encoder: Encoder, *, port: int) -> FastAPI:
-    """The labelling page by itself, with the maps of `labelling`, computed by `encoder`."""
-    pictures = MapPictures(encoder)
+def annotate_app(
+    labelling: Labelling, draw: Callable[[MapRecipe], MapPicture], *, port: int
+) -> FastAPI:
+    """The labelling page by itself, with the maps of `labelling`, each made by `draw`."""
+    pictures = MapPictures(draw)
     routes = annotate_routes(labelling, pictures)
     pages = {"/": ANNOTATE_PAGES["/annotate"], **ANNOTATE_PAGES}
     return make_app([routes], pages, port=port, on_close=pictures.close)

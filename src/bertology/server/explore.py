@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from bertology.errors import BertologyError
 from bertology.server import annotate
 from bertology.server.app import make_app
 from bertology.server.map_answers import described, maps_at, pack, single
-from bertology.server.map_pictures import MapPictures
+from bertology.server.map_pictures import MapPictures, picture_of
 from bertology.server.mean_maps import MOST_MEANS, mean_maps
 from bertology.server.outliers import outliers_of
 from bertology.server.predictions import Predictions
@@ -77,7 +78,7 @@ def explore_app(
     routers = [_routes(reader, examples, labels=labelling is not None)]
     pages, closing = dict(EXPLORE_PAGES), [reader.close]
     if labelling is not None:
-        pictures = MapPictures(_twin(encoder))
+        pictures = MapPictures(partial(picture_of, _twin(encoder)))
         routers.append(annotate.annotate_routes(labelling, pictures))
         pages |= annotate.ANNOTATE_PAGES
         closing.append(pictures.close)

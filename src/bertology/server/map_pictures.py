@@ -1,10 +1,10 @@
-"""Attention maps for the labelling page, computed in advance in a separate thread."""
+"""Attention maps for the labelling page, made in advance in a separate thread."""
 
 from __future__ import annotations
 
 import base64
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from threading import Lock
@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.data.map_labels import MapKey, MapRecipe
+from bertology.data.map_store import StoredMap
 from bertology.errors import DataError
 
 if TYPE_CHECKING:
     from bertology.model.batch import Batch
     from bertology.model.encoder import Encoder
 
-__all__ = ["MapPicture", "MapPictures", "in_16_bits", "picture_of"]
+__all__ = ["MapPicture", "MapPictures", "in_16_bits", "picture_of", "stored_picture"]
 
 _KEPT = 32  # pictures; the longest have 512 tokens and take under a megabyte
 
@@ -53,6 +54,15 @@ def picture_of(encoder: Encoder, recipe: MapRecipe) -> MapPicture:
     return MapPicture(tuple(batch.tokens[0]), packed, peak, _boundary(batch))
 
 
+def stored_picture(maps: Mapping[MapKey, StoredMap], recipe: MapRecipe) -> MapPicture:
+    """A map that is stored; its tokens are not, so they have numbers, from 1."""
+    stored = maps[recipe.key]
+    size, second = len(stored.segments), int((stored.segments == 0).sum())
+    tokens = tuple(str(number) for number in range(1, size + 1))
+    packed, peak = in_16_bits(stored.weights)
+    return MapPicture(tokens, packed, peak, second if second < size else None)
+
+
 def in_16_bits(weights: NDArray[np.floating]) -> tuple[str, float]:
     """A map as `MapPicture.weights` holds it, and its peak."""
     peak = float(weights.max())
@@ -69,8 +79,9 @@ def _boundary(batch: Batch) -> int | None:
 class MapPictures:
     """Pictures by recipe; one thread makes them, one after the other."""
 
-    def __init__(self, encoder: Encoder) -> None:
-        self._encoder = encoder
+    def __init__(self, draw: Callable[[MapRecipe], MapPicture]) -> None:
+        """`draw` makes one picture: `picture_of` with its encoder, or `stored_picture`."""
+        self._draw = draw
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="maps")
         self._made: OrderedDict[MapKey, Future[MapPicture]] = OrderedDict()
         self._lock = Lock()
@@ -98,7 +109,7 @@ class MapPictures:
         with self._lock:
             future = self._made.get(recipe.key)
             if future is None:
-                future = self._worker.submit(picture_of, self._encoder, recipe)
+                future = self._worker.submit(self._draw, recipe)
                 self._made[recipe.key] = future
             self._made.move_to_end(recipe.key)
             while len(self._made) > _KEPT:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.annotated.map_types.crossing import has_crossing
+
 if TYPE_CHECKING:
     import xarray as xr
 
@@ -57,6 +59,12 @@ class ExampleMap:
     def name(self) -> str:
         """Of its head, as people write it: 3.7."""
         return f"{self.layer}.{self.head}"
+
+    @property
+    def crosses(self) -> bool:
+        """Whether a diagonal runs between the sentences."""
+        end = len(self.tokens) if self.second is None else self.second
+        return has_crossing(self.weights, (np.arange(len(self.tokens)) >= end).astype(np.int64))
 
 
 def choose(

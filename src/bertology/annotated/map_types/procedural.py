@@ -106,7 +106,9 @@ def _block(length: int, segments: NDArray[np.int64], chance: np.random.Generator
 
 
 def _heterogeneous(length: int, segments: NDArray[np.int64], chance: np.random.Generator) -> Floats:
-    kind = chance.integers(5)
+    kind = chance.integers(7)
+    if kind >= 5:  # no form but for a column or two that are no darker than the rest
+        return _with_faint_columns(length, segments, chance)
     if kind == 0:  # even, with a texture
         return _texture(length, chance) + 0.2 / length
     if kind == 1:  # a few spots in each row
@@ -122,6 +124,25 @@ def _heterogeneous(length: int, segments: NDArray[np.int64], chance: np.random.G
     band = np.abs(np.subtract.outer(np.arange(length), np.arange(length))) / length
     wide = np.exp(-((band / chance.uniform(0.3, 0.6)) ** 2)) * chance.gamma(1.0, size=band.shape)
     return np.asarray(wide / wide.sum(-1, keepdims=True))
+
+
+def _with_faint_columns(
+    length: int, segments: NDArray[np.int64], chance: np.random.Generator
+) -> Floats:
+    """Even or spotted, with columns at [CLS] or elsewhere that the eye does not find strongest."""
+    rest = _texture(length, chance)
+    if chance.random() < 0.6:
+        spots = chance.gamma(chance.uniform(0.1, 0.5), size=(length, length)) + 1e-4
+        rest = 0.3 * rest + 0.7 * spots / spots.sum(-1, keepdims=True)
+    elif chance.random() < 0.3:
+        rest = 0.5 * rest + 0.5 * _clouds(length, chance)
+    darkest = rest.max(-1, keepdims=True)
+    shares = np.zeros(length)
+    ends = [0, 0, 0, length - 1, int((segments == 0).sum()) - 1]
+    for _ in range(int(chance.integers(1, 3))):
+        shares[ends[chance.integers(len(ends))]] = chance.uniform(0.3, 1.0)
+    columns = shares * darkest * np.exp(chance.normal(0, 0.5, (length, length)))
+    return np.asarray(np.maximum(rest, columns))
 
 
 _MAKERS: dict[str, Callable[[int, NDArray[np.int64], np.random.Generator], Floats]] = {

@@ -20,6 +20,7 @@ from bertology.annotated.map_types.examples import (
     merge,
     record,
 )
+from bertology.annotated.map_types.mistakes import MISTAKES, bundled_mistakes
 from bertology.bundled import bundled_fingerprint
 from bertology.data.map_labels import MAP_TYPES
 from bertology.parameters import parameter
@@ -28,7 +29,7 @@ from bertology.report.figures import TitledMap, example_sheet, type_bars
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, dashed
 from bertology.results.result import Provenance, Result
-from bertology.stats import Estimate, bounded_mean_bounds, mean_intervals
+from bertology.stats.named_shares import NamedShares
 from bertology.studies.designs.blocks import Sampled
 from bertology.studies.designs.parts import gather, in_order, start_of
 from bertology.studies.designs.tables import head_table, labelled_table
@@ -87,7 +88,8 @@ _FORMS = {
 }
 _LAYERS = (
     "One bar for all layers and one for each: the share of attention maps of each type, in per "
-    "cent; colours are the types in the legend. Vertical maps look at one or two tokens such as "
+    "cent, corrected for the mistakes of the network that names them; colours are the types in the "
+    "legend. Vertical maps look at one or two tokens such as "
     "[SEP], diagonal ones at neighbours, blocks within a sentence; heterogeneous maps have no such "
     "form and may depend on the words."
 )
@@ -99,7 +101,8 @@ _EXAMPLES = (
     "A row for each type that occurs, with maps of it; above each its layer.head, numbered from 0. "
     "Rows attend to columns; darker is more, each map on its own scale; lines show where the "
     "second sentence of a pair begins. Stripes are tokens that all others look at, a diagonal is "
-    "attention to neighbours, a square attention within a sentence. The maps are not picked by "
+    "attention to neighbours, a square attention within a sentence; “across” marks maps with a "
+    "diagonal between the sentences, from words to their counterparts. The maps are not picked by "
     f"eye: they are {_CHOICE}."
 )
 
@@ -107,8 +110,9 @@ _EXAMPLES = (
 class MapTypesResult(Result):
     """How often each type of map occurs: in all heads, in each layer, in each head.
 
-    Tables: `shares` (layer, type, share with its interval; layer "all" is all heads together) and
-    `heads` (each head's most frequent type, the share of each type, and its mean measures). Array
+    Tables: `shares` (layer, type, share with its interval, and `named`, the share that the network
+    names; layer "all" is all heads together) and `heads` (each head's most frequent type, the share
+    of each type as the network names them, and its mean measures). Array
     `example_map`: a few maps of each type, with tokens and recipes, where a text is short enough.
     """
 
@@ -205,7 +209,8 @@ class MapTypesResult(Result):
     def _draw_examples(self) -> Figure:
         rows: dict[str, list[TitledMap]] = {}
         for one in kept_in(self.arrays):
-            shown = TitledMap(f"head {one.name}", one.weights, one.tokens, one.second)
+            title = f"head {one.name}" + ", across" * one.crosses
+            shown = TitledMap(title, one.weights, one.tokens, one.second)
             rows.setdefault(MAP_TYPES[one.type], []).append(shown)
         missing = [name for name in MAP_TYPES if name not in rows]
         return example_sheet(
@@ -222,16 +227,18 @@ class MapTypes(Sampled):
 
     Method: every example is run once, and a small convolutional network, trained on maps that were
     labelled by eye, names the type of each head's map. Maps are not kept, but for the first few of
-    each type, whose texts are run once more. A share's interval is over examples: Student's for
-    layers, and one that holds for any bounded values, however few, for the shares that claims rest
-    on. Transparent measures of every head stand beside its types.
+    each type, whose texts are run once more. Shares of all heads and of layers are corrected for
+    the mistakes that the network makes on models it did not learn from (520 labelled maps, drawn by
+    chance), and their intervals cover both examples and what is known of these mistakes.
+    Transparent measures of every head stand beside its types.
 
     Source: Revealing the Dark Secrets of BERT (EMNLP 2019), section 4.1, Figures 1 and 2. Limits:
-    intervals do not cover the network's own mistakes; docs/explanations/map-types.md says how
-    often it agrees with the eye. What looks heterogeneous need not carry meaning.
+    on models of another kind the network may make other mistakes than on the three that were
+    checked; the types of single heads are not corrected. What looks heterogeneous need not carry
+    meaning.
     """
 
-    version: ClassVar[int] = 3  # quantities for claims are kept with the result
+    version: ClassVar[int] = 4  # shares are corrected for the network's mistakes
     needs: ClassVar[Needs] = MAPS_OF_TEXTS
     result_type: ClassVar[type[Result]] = MapTypesResult
     standard: ClassVar[bool] = True
@@ -243,8 +250,11 @@ class MapTypes(Sampled):
     measures: bool = parameter(True, "Also give each head's entropy, diagonality and the like.")
 
     def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
-        """The network that names the types."""
-        return {"map_types_network": bundled_fingerprint("map-types/model.safetensors")}
+        """The network that names the types, and what is known of its mistakes."""
+        return {
+            "map_types_network": bundled_fingerprint("map-types/model.safetensors"),
+            "map_types_mistakes": bundled_fingerprint(MISTAKES),
+        }
 
     def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
         """The type of every map in a block of examples, sums of the measures, a few maps."""
@@ -293,6 +303,7 @@ class MapTypes(Sampled):
             else {}
         )
         kept = merge(kept_in(part) for part in in_order(measured))
+        whole = NamedShares(everywhere, bundled_mistakes(), level=self.level)
         return self.result(
             provenance,
             {
@@ -300,26 +311,26 @@ class MapTypes(Sampled):
                 "heads": _heads(seen["by head"] / n, forms),
             },
             evidence={
-                "heterogeneous_share": self._bounded(everywhere[:, HETEROGENEOUS]),
-                "first_three_share": self._bounded(everywhere[:, _FORMED].sum(-1)),
+                "heterogeneous_share": whole.of(HETEROGENEOUS),
+                "first_three_share": whole.of(*_FORMED),
             },
             facts={"examples": n},
             arrays=add_kept(xr.Dataset(), kept),
         )
 
-    def _bounded(self, shares: Floats) -> Estimate:
-        """All examples being the same does not make the share certain."""
-        low, high = bounded_mean_bounds(
-            shares[None], None, low=0.0, high=1.0, budget=float(np.log(2 / (1 - self.level)))
-        )
-        return Estimate(shares.mean(), low[0], high[0], len(shares), self.level)
-
     def _shares(self, everywhere: Floats, by_layer: Floats) -> pd.DataFrame:
-        shares = np.concatenate([everywhere[:, None], by_layer], axis=1)
-        mean, low, high = mean_intervals(shares, self.level)
+        """One row for each layer and type, the same numbers as the evidence has."""
+        groups = [everywhere, *np.moveaxis(by_layer, 1, 0)]
+        found = [NamedShares(named, bundled_mistakes(), level=self.level) for named in groups]
+        rows = [[group.of(kind) for kind in range(len(MAP_TYPES))] for group in found]
         return labelled_table(
             {"layer": ["all", *map(str, range(by_layer.shape[1]))], "type": MAP_TYPES},
-            {"share": mean, "low": np.maximum(low, 0.0), "high": np.minimum(high, 1.0)},
+            {
+                "share": np.array([[e.value for e in row] for row in rows]),
+                "low": np.array([[e.low for e in row] for row in rows]),
+                "high": np.array([[e.high for e in row] for row in rows]),
+                "named": np.array([named.mean(0) for named in groups]),
+            },
         )
 
 
