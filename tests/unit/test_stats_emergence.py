@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 from bertology.errors import DataError
 from bertology.stats import Estimate
-from bertology.stats.emergence import emergence, largest_cut
+from bertology.stats.emergence import emergence, wandering_p
 
 STEPS = (0, 100, 316, 1000, 3162, 10000, 31623, 100000)
 
@@ -52,6 +52,13 @@ def test_steps_that_do_not_differ_or_are_too_few_say_so() -> None:
         emergence([0, 0], measured([0.1, 0.2]))
 
 
+def test_a_steady_rise_is_told_from_wandering() -> None:
+    values = measured([0.1, 0.17, 0.24, 0.31, 0.38, 0.45], half=0.01)
+    found = emergence(STEPS[:6], values, resamples=500)
+    assert found.at is not None
+    assert found.at.low == 316
+
+
 def test_exact_values_need_no_interval() -> None:
     found = emergence(STEPS, measured([0, 0, 0, 5, 5, 5, 5, 5], half=0.0), resamples=200)
     assert found.at is not None
@@ -85,8 +92,8 @@ def test_the_true_crossing_lies_within() -> None:
     assert missed <= 0.05 * told
 
 
-def test_the_test_of_cuts_is_fair() -> None:
+def test_the_test_of_wandering_is_fair() -> None:
     rng = np.random.default_rng(2)
-    p = [largest_cut(rng.normal(size=6), resamples=300, seed=k) for k in range(200)]
+    p = [wandering_p(rng.normal(size=6), resamples=300, seed=k) for k in range(200)]
     assert sum(v <= 0.05 for v in p) <= binom.ppf(0.999, 200, 0.05)
-    assert math.isnan(largest_cut([1.0, 2.0, 3.0]))
+    assert math.isnan(wandering_p([1.0, 2.0, 3.0]))

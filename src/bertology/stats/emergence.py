@@ -7,8 +7,8 @@ surely beyond. All bounds are corrected (Bonferroni) for the number of steps.
 
 A measure that only wanders from step to step differs between two steps as well, and surely so if it
 is measured well. So the change must also be larger than the wandering: values before and after the
-best place to cut are compared by t, and the largest t of all cuts by its distribution for values
-that are drawn alike at all steps.
+best place to cut are compared by t, a steady trend over the order of the steps likewise, and the
+largest of these t by its distribution for values that are drawn alike at all steps.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from bertology.errors import DataError
 from bertology.stats.intervals import Estimate, check_level
 
-__all__ = ["FEWEST_STEPS", "Emergence", "emergence", "largest_cut"]
+__all__ = ["FEWEST_STEPS", "Emergence", "emergence", "wandering_p"]
 
 FEWEST_STEPS = 4
 """With fewer values no change can be told from wandering."""
@@ -42,7 +42,7 @@ class Emergence:
     low: Floats
     high: Floats
     p: float
-    """How often values that only wander would have a cut like this; NaN with too few steps."""
+    """How often values that only wander would change as much; NaN with too few steps."""
     at: Estimate | None
     """The step at which the measure emerges, with the two steps it lies between; None if none."""
     why_not: str = ""
@@ -72,7 +72,7 @@ def emergence(
         down, up = up, down
     beyond, shortest, farthest = _beyond_half(sign * value, down, up)
     change = _change(values, level)
-    p = largest_cut(value, resamples=resamples, seed=seed)
+    p = wandering_p(value, resamples=resamples, seed=seed)
     why = _why_not(shortest, farthest, p, level)
     at = None if why else _crossing(steps, beyond, shortest, farthest, level)
     return Emergence(change, beyond, shortest, farthest, p, at, why)
@@ -128,8 +128,8 @@ def _first_for_good(true: NDArray[np.bool_]) -> int:
     return int(np.flatnonzero(~true)[-1]) + 1
 
 
-def largest_cut(values: ArrayLike, *, resamples: int = 10_000, seed: int = 0) -> float:
-    """How often values drawn alike at all steps would have a cut with as large a t; else NaN."""
+def wandering_p(values: ArrayLike, *, resamples: int = 10_000, seed: int = 0) -> float:
+    """How often values drawn alike at all steps would have as large a t; NaN with too few."""
     x = np.asarray(values, dtype=np.float64)
     if x.size < FEWEST_STEPS or not np.isfinite(x).all():
         return math.nan
@@ -139,8 +139,8 @@ def largest_cut(values: ArrayLike, *, resamples: int = 10_000, seed: int = 0) ->
 
 
 def _largest_t(x: Floats) -> Floats:
-    """The largest |t| of each row (R, K) over all cuts into a first and a second part."""
-    found = np.zeros(len(x))
+    """The largest |t| of each row (R, K): of all cuts into two parts, and of a steady trend."""
+    found = _trend_t(x)
     for k in range(1, x.shape[1]):
         first, second = x[:, :k], x[:, k:]
         one, two = first.mean(1, keepdims=True), second.mean(1, keepdims=True)
@@ -151,3 +151,18 @@ def _largest_t(x: Floats) -> Floats:
         t = np.divide(gap, error, out=np.where(gap > 0, np.inf, 0.0), where=error > 1e-12 * gap)
         found = np.maximum(found, t)
     return found
+
+
+def _trend_t(x: Floats) -> Floats:
+    """|t| of the correlation of each row (R, K) with the order of its values."""
+    order = np.arange(x.shape[1]) - (x.shape[1] - 1) / 2
+    centred = x - x.mean(1, keepdims=True)
+    explained = (centred @ order) ** 2 / (order @ order)
+    left = np.maximum((centred**2).sum(1) - explained, 0.0)
+    ratio = np.divide(
+        explained * (x.shape[1] - 2),
+        left,
+        out=np.where(explained > 0, np.inf, 0.0),
+        where=left > 1e-24 * explained,
+    )
+    return np.asarray(np.sqrt(ratio))

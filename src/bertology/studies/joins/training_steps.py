@@ -81,8 +81,8 @@ class TrainingSteps(Join):
     stays beyond. The interval begins at the last step at which it is surely short of half of the
     way, and ends at the first step from which on it is surely beyond, by the study's own intervals,
     corrected (Bonferroni) for the steps. The change must also be larger than what values wander
-    from step to step: the largest t of all cuts of the curve into two parts is compared with that
-    of values which are drawn alike at all steps.
+    from step to step: the largest t of a steady trend and of all cuts of the curve in two is
+    compared with that of values which are drawn alike at all steps.
 
     Limits: one training run; another seed may differ. The interval says between which of the steps
     that were kept, so it is no finer than they are. Values of different steps are taken as
