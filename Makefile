@@ -29,7 +29,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,ray,explorer,s3]'
 	@touch $@
 
-demo: $(STAMP) ## Teach the bundled model a task, ablate its heads, show table and figure
+demo: $(STAMP) ## What the bundled model knows, what its heads do, what is lost without them
 	$(BIN)/bertology demo $(ARGS)
 
 # axe-core looks at the pages in the tests. Without npm or a network those tests say so and skip.

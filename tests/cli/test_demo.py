@@ -36,7 +36,7 @@ def run_demo(*arguments: str) -> Result:
 
 
 @pytest.mark.usefixtures("small")
-def test_the_demo_ends_with_a_table_and_a_figure(tmp_path: Path) -> None:
+def test_the_demo_tells_what_its_results_show_and_draws_figures(tmp_path: Path) -> None:
     to = tmp_path / "out"
     first = run_demo("--to", str(to))
     assert first.exit_code == 0, first.output
@@ -48,13 +48,18 @@ def test_the_demo_ends_with_a_table_and_a_figure(tmp_path: Path) -> None:
         "epoch 1 of 1",
         "Accuracy on 80 other pairs",
         "most frequent label: 50.0 %",
-        "change in points",
-        "8 largest effects of 12 heads",
-        "judged on this model",
+        "pairs that differ in one such verb",
+        "What its heads attend to, in 200 sentences",
+        "verb → object:",
+        "[SEP] is ",
+        "What is lost without layers and heads",
+        "of 12 heads surely change",
+        "of 3 layers surely change",
+        "the 3 heads that matter most by gradients on other pairs",
         f"bertology run head-ablation --model {to}/model",
     ):
         assert words in first.output
-    for figure in ("heads.png", "heads.svg"):
+    for figure in ("heads.png", "heads.svg", "layers.png", "layers.svg"):
         assert (to / figure).stat().st_size > 1000
         assert str(to / figure) in first.output
     record = read_record(to / "model")
@@ -66,8 +71,9 @@ def test_the_demo_ends_with_a_table_and_a_figure(tmp_path: Path) -> None:
     assert "Reusing" in again.output
     assert "Fine-tuning" not in again.output
     assert read_record(to / "model") == record
-    found = first.output.partition("Disabling one head")[2]
-    assert again.output.partition("Disabling one head")[2] == found
+    for words in ("What its heads", "What is lost"):
+        found = first.output.partition(words)[2].partition("\n\n")[0]
+        assert again.output.partition(words)[2].partition("\n\n")[0] == found
 
     anew = run_demo("--to", str(to), "--fresh")
     assert anew.exit_code == 0, anew.output

@@ -1,10 +1,10 @@
-"""`bertology demo`: from the bundled model to a first figure, offline, in two to three minutes."""
+"""`bertology demo`: what the bundled model knows and does, offline, in two to three minutes."""
 
 from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,10 +13,20 @@ import typer
 
 from bertology.cli.command import Command
 from bertology.cli.console import say, show_table
+from bertology.cli.demo_story import (
+    RELATIONS,
+    decided,
+    links_told,
+    lost_told,
+    preferred,
+    sets_told,
+    sink_told,
+)
 from bertology.parameters import flag, parameter
 
 if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
+    from bertology.model.encoder import Encoder
     from bertology.results.result import Result
     from bertology.run.progress import Progress
     from bertology.train.finetune import Step
@@ -25,7 +35,10 @@ if TYPE_CHECKING:
 __all__ = ["DemoOptions", "add_to", "demo"]
 
 _STUDY = "head-ablation"
-_STRONGEST = 8  # heads in the table
+_SENTENCES = 200  # in which heads are watched
+_PAIRS = 100  # of agreement
+_RANKED_ON = 200  # training pairs by which heads are ranked
+_TOGETHER = 8  # heads that are disabled at once
 _BLANK = "She opened the {mask} and went in."
 _PAIR = ("The keys to the cabinet are here.", "The keys to the cabinet is here.")
 
@@ -52,7 +65,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def demo(options: DemoOptions) -> None:
-    """Fine-tune the bundled BERT, disable its heads one by one, and get a table and a figure.
+    """See what the bundled BERT knows, what its heads do, and what is lost without them.
 
     Needs no network and no data: the model is bundled, and the bundled grammar makes the
     sentences. Takes two to three minutes on two cores. If you run it again, it shows the same
@@ -61,12 +74,13 @@ def demo(options: DemoOptions) -> None:
     to, fresh = options.to, options.fresh
     plan = demo_plan()
     _show_knowledge(plan.start)
+    looked = _look_at_heads(plan, to, fresh=fresh)
     validation = plan.validation()
     _show_task(plan, validation)
     _ready_model(to / "model", plan, validation, fresh=fresh)
-    result = _ablate(to, validation, fresh=fresh)
-    _show_heads(result)
-    _show_verdicts(result)
+    result = _ablate(plan, to, validation, fresh=fresh)
+    _show_losses(result)
+    _show_verdicts([*looked, result], to)
     _show_files(result, to, plan)
 
 
@@ -86,18 +100,22 @@ def demo_plan() -> FinetunePlan:
 
 def _show_knowledge(name: str) -> None:
     """What the model knows before fine-tuning: a masked word, and a minimal pair."""
+    from bertology.data.loading import load_corpus
     from bertology.model.encoder import Encoder
     from bertology.model.masked_lm.scoring import cloze, compare_pairs
 
     encoder = Encoder.load(name, head="mlm", device="cpu")
     say(f"The model: {name}, {encoder.shape}", style="bold")
     (filled,) = cloze(encoder, _BLANK, top_k=3)
-    found = ", ".join(f"{p.word} {100 * p.probability:.0f} %" for p in filled.predictions)
-    say(f"  {_BLANK.format(mask='____')}  {found}")
+    words = ", ".join(f"{p.word} {100 * p.probability:.0f} %" for p in filled.predictions)
+    say(f"  {_BLANK.format(mask='____')}  {words}")
     good, bad = _PAIR
     (difference,) = compare_pairs(encoder, [good], [bad])
     say(f"  {good}  {_odds(difference)} than")
     say(f"  {bad}")
+    pairs = load_corpus("grammar-agreement", limit=_PAIRS)
+    found = compare_pairs(encoder, [e.text for e in pairs], [str(e.get("contrast")) for e in pairs])
+    say(f"  {preferred([float(d) for d in found])}")
     say()
 
 
@@ -157,68 +175,117 @@ def _telling(bar: Progress, plan: FinetunePlan) -> Callable[[Step], None]:
     return tell
 
 
-def _ablate(to: Path, validation: Corpus, *, fresh: bool) -> Result:
+def _look_at_heads(plan: FinetunePlan, to: Path, *, fresh: bool) -> list[Result]:
+    """What the pre-trained model's heads attend to: linked words, and [SEP]."""
+    from bertology.data.loading import load_corpus
+    from bertology.model.encoder import Encoder
+    from bertology.run.api import run
+
+    corpus = load_corpus("grammar", limit=_SENTENCES)
+    say(f"What its heads attend to, in {len(corpus)} sentences", style="bold")
+    encoder, store = Encoder.load(plan.start, device="cpu"), str(to / "results")
+    links = run(
+        "token-to-token", encoder, corpus=corpus, store=store, force=fresh,
+        relations=tuple(RELATIONS),
+    )  # fmt: skip
+    classes = run("token-classes", encoder, corpus=corpus, store=store, force=fresh)
+    for line in (*links_told(links), *sink_told(classes)):
+        say(f"  {line}")
+    say("  (Heads are layer.head, from 0. Intervals hold for all heads or layers together.)")
+    say()
+    return [links, classes]
+
+
+def _ablate(plan: FinetunePlan, to: Path, validation: Corpus, *, fresh: bool) -> Result:
+    """Disable every head, every layer, and two sets of heads."""
     from bertology.model.encoder import Encoder
     from bertology.run.api import run
 
     # Always on the CPU, so that the demo gives the same numbers everywhere.
     encoder = Encoder.load(str(to / "model"), head="classification", device="cpu")
-    return run(_STUDY, encoder, task=validation, store=str(to / "results"), force=fresh)
+    sets = _ranked_sets(encoder, plan.train().take(_RANKED_ON))
+    return run(
+        _STUDY, encoder, task=validation, store=str(to / "results"), force=fresh, sets=sets,
+        first_order=False,
+    )  # fmt: skip
 
 
-def _show_heads(result: Result) -> None:
-    table, facts = result.tables["heads"], result.arrays.attrs
-    say("Disabling one head at a time (it then attends to all tokens equally)", style="bold")
-    order = table["difference"].abs().sort_values(ascending=False, kind="stable").index
-    rows = [
-        (
-            row["layer"],
-            row["head"],
-            f"{100 * row['score']:.1f}",
-            f"{100 * row['difference']:+.1f}",
-            f"{100 * row['simultaneous_low']:+.1f} … {100 * row['simultaneous_high']:+.1f}",
-            "yes" if row["sure"] else "no",
-        )
-        for row in table.loc[order[:_STRONGEST]].to_dict("records")
-    ]
-    metric, level = facts["metric"], f"{100 * float(facts['level']):g} %"
-    show_table(
-        ("layer", "head", f"{metric} in %", "change in points", f"{level} interval", "sure"),
-        rows,
-        title=f"The {len(rows)} largest effects of {len(table)} heads (layers and heads from 0)",
+def _ranked_sets(encoder: Encoder, corpus: Corpus) -> tuple[str, str]:
+    """The heads whose loss matters most and least on other pairs than those they are tested on."""
+    import numpy as np
+
+    from bertology.model.sweeps.gate_gradients import first_order_over
+    from bertology.model.sweeps.post_norm import Disable
+
+    rises = first_order_over(encoder, corpus.texts, corpus.labels, disable=Disable("uniform"))
+    grid = rises.mean(axis=0)
+    most, least = np.argsort(-grid, axis=None), np.argsort(np.abs(grid), axis=None)
+    count = min(_TOGETHER, grid.size // 4)
+    worst, rest = (
+        sorted(divmod(int(i), grid.shape[1]) for i in chosen[:count]) for chosen in (most, least)
     )
+    return _set_name(worst), _set_name(rest)
+
+
+def _set_name(heads: Sequence[tuple[int, int]]) -> str:
+    return "+".join(f"{layer}.{head}" for layer, head in heads)
+
+
+def _show_losses(result: Result) -> None:
+    facts = result.arrays.attrs
+    say("What is lost without layers and heads", style="bold")
     say(
-        f"With all heads: {100 * float(facts['intact']):.1f} %. The intervals are for the change; "
-        f"they hold for all {len(table)} heads at the same time."
+        f"  With all heads: {100 * float(facts['intact']):.1f} % {facts['metric']}. "
+        "A disabled head attends to all tokens equally."
     )
+    for one in ("layer", "head"):
+        for line in lost_told(result, one):
+            say(f"  {line}")
+    worst, rest = result.tables["sets"]["set"].tolist()
+    count = worst.count("+") + 1
+    words = {
+        worst: f"the {count} heads that matter most by gradients on other pairs ({worst}) together",
+        rest: f"the {count} heads that matter least ({rest}) together",
+    }
+    for line in sets_told(result, words):
+        say(f"  {line}")
+    say("  (Intervals hold for all heads, for all layers, and for both sets, together.)")
     say()
 
 
-def _show_verdicts(result: Result) -> None:
-    verdicts = result.verdicts()
+def _show_verdicts(results: Sequence[Result], to: Path) -> None:
+    verdicts, undecided = decided(results)
     if verdicts:
         show_table(
             ("verdict", "statement", "measured"),
             ((v.outcome.in_words, v.claim.statement, v.measured) for v in verdicts),
             title="Claims of the literature, judged on this model",
         )
+    if undecided:
+        store = shlex.quote(str(to / "results"))
+        say(
+            f"{undecided} further claims cannot be decided with so few examples; "
+            f"`bertology show ID --store {store}` says what would decide them."
+        )
+    say()
 
 
 def _show_files(result: Result, to: Path, plan: FinetunePlan) -> None:
     from bertology.errors import StoreError
     from bertology.results.rendering import render
 
-    say("The figure", style="bold")
-    for kind in ("png", "svg"):
-        path = to / f"heads.{kind}"
-        try:
-            path.write_bytes(render(result.plot("heads"), kind))
-        except OSError as error:
-            raise StoreError(
-                f"{path} cannot be written: {error.strerror or error}.",
-                hint="Choose another folder with --to.",
-            ) from error
-        say(f"  {path}")
+    say("The figures", style="bold")
+    for name in ("heads", "layers"):
+        for kind in ("png", "svg"):
+            path = to / f"{name}.{kind}"
+            try:
+                path.write_bytes(render(result.plot(name), kind))
+            except OSError as error:
+                raise StoreError(
+                    f"{path} cannot be written: {error.strerror or error}.",
+                    hint="Choose another folder with --to.",
+                ) from error
+            say(f"  {path}")
     store, model = shlex.quote(str(to / "results")), shlex.quote(str(to / "model"))
     say()
     say("Next", style="bold")
