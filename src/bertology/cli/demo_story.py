@@ -111,9 +111,9 @@ def sink_told(result: Result) -> Iterator[str]:
     else:
         yield f"[SEP] is no sink here: no layer surely gives it {100 * SINK:.0f} %. {strongest}"
     rows = heads[heads["class"] == "sep"]
-    best = rows.loc[rows["weight"].idxmax()]
-    bounds = (float(best[f"weight_simultaneous_{end}"]) for end in ("low", "high"))
-    weight = Estimate(float(best["weight"]), *bounds, n, level)
+    best = rows.iloc[int(rows["weight"].argmax())]
+    low, high = (float(best[f"weight_simultaneous_{end}"]) for end in ("low", "high"))
+    weight = Estimate(float(best["weight"]), low, high, n, level)
     yield f"Of single heads, {best['layer']}.{best['head']} gives it most: {_percent(weight)}."
 
 
