@@ -121,11 +121,11 @@ def ablated(sure: Any) -> Any:
 def test_losses_are_told_where_they_are_sure_the_largest_first() -> None:
     (told,) = lost_told(ablated(grid(h0_1=1, h2_0=1).astype(bool)), "head")
     assert told == (
-        "2 of 6 heads surely change the accuracy. 2.0 -30 points [-34, -26]; "
-        "0.1 -12 points [-16, -8]."
+        "2 of 6 heads surely change the accuracy: head 2.0 -30 points [-34, -26]; "
+        "head 0.1 -12 points [-16, -8]."
     )
     (told,) = lost_told(ablated(np.zeros((LAYERS, HEADS), bool)), "head")
-    assert told == "None of the 6 heads surely change the accuracy."
+    assert told == "None of the 6 heads surely changes the accuracy."
 
 
 def test_sets_are_sure_or_not() -> None:

@@ -71,7 +71,10 @@ def demo(options: DemoOptions) -> None:
     sentences. Takes two to three minutes on two cores. If you run it again, it shows the same
     results without computing them again.
     """
+    from bertology.train.checkpoint import check_folder
+
     to, fresh = options.to, options.fresh
+    check_folder(to / "model")  # before any work
     plan = demo_plan()
     _show_knowledge(plan.start)
     looked = _look_at_heads(plan, to, fresh=fresh)

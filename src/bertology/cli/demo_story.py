@@ -9,9 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from bertology.results.claims import Outcome
-from bertology.stats import Estimate
-
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -19,6 +16,7 @@ if TYPE_CHECKING:
     from bertology.results.claims import Verdict
     from bertology.results.measures import Measure
     from bertology.results.result import Result
+    from bertology.stats import Estimate
 
     Bools = NDArray[np.bool_]
 
@@ -39,7 +37,6 @@ RELATIONS = {
 }
 """Relations that are looked for, and what their links lead from and to."""
 SINK = 0.4  # of a layer's attention: from here on we call [SEP] a sink
-_DECIDED = (Outcome.HOLDS, Outcome.FAILS, Outcome.NEGLIGIBLE)
 _SHOWN = 5  # heads or layers that are named, the strongest first
 
 
@@ -92,6 +89,8 @@ def _largest(measure: Measure, among: Bools) -> tuple[int | None, int | None]:
 
 def sink_told(result: Result) -> Iterator[str]:
     """Whether layers give most of their attention to [SEP], and which head gives most."""
+    from bertology.stats import Estimate
+
     layers, heads = result.tables["layers"], result.tables["heads"]
     sep = layers[layers["part"] == "sep"].sort_values("layer")
     level, n = float(result.arrays.attrs["level"]), int(result.arrays.attrs["examples"])
@@ -142,9 +141,9 @@ def _changes(measure: Measure, one: str, of: str, *, points: bool) -> str:
         return ""  # not tested
     sure = sure & np.isfinite(measure.values)
     count = int(sure.sum())
-    begin = f"{count} of {measure.values.size} {one}s surely change{'s' * (count == 1)} the {of}"
     if not count:
-        return begin.replace(f"{count} of", "None of the") + "."
+        return f"None of the {measure.values.size} {one}s surely changes the {of}."
+    begin = f"{count} of {measure.values.size} {one}s surely change{'s' * (count == 1)} the {of}"
     order = np.argsort(-np.where(sure, np.abs(measure.values), -1), axis=None)[: min(count, _SHOWN)]
     unit, digits = (" points", 0) if points else ("", 2)
     told = []
@@ -152,9 +151,9 @@ def _changes(measure: Measure, one: str, of: str, *, points: bool) -> str:
         at = np.unravel_index(int(flat), measure.values.shape)
         value, least, most = (f"{float(g[at]):+.{digits}f}" for g in (measure.values, low, high))
         name = ".".join(str(int(i)) for i in at)
-        told.append(f"{name} {value}{unit} [{least}, {most}]")
-    few = "" if count <= _SHOWN else "The strongest: "
-    return f"{begin}. {few}{'; '.join(told)}."
+        told.append(f"{one} {name} {value}{unit} [{least}, {most}]")
+    few = "" if count <= _SHOWN else "the strongest are "
+    return f"{begin}: {few}{'; '.join(told)}."
 
 
 def sets_told(result: Result, sets: Mapping[str, str]) -> Iterator[str]:
@@ -173,8 +172,11 @@ def sets_told(result: Result, sets: Mapping[str, str]) -> Iterator[str]:
 
 def decided(results: Sequence[Result]) -> tuple[list[Verdict], int]:
     """Verdicts that say something, and how many claims were judged without an answer."""
+    from bertology.results.claims import Outcome
+
     verdicts = [v for result in results for v in result.verdicts()]
-    found = [v for outcome in _DECIDED for v in verdicts if v.outcome is outcome]
+    order = (Outcome.HOLDS, Outcome.FAILS, Outcome.NEGLIGIBLE)
+    found = [v for outcome in order for v in verdicts if v.outcome is outcome]
     return found, sum(v.outcome is Outcome.INCONCLUSIVE for v in verdicts)
 
 
