@@ -62,7 +62,7 @@ def test_the_demo_tells_what_its_results_show_and_draws_figures(tmp_path: Path) 
         f"bertology run head-ablation --model {to}/model",
     ):
         assert words in first.output
-    for figure in ("heads.png", "heads.svg", "layers.png", "layers.svg"):
+    for figure in ("heads.png", "heads-loss.svg", "layers.png", "layers.svg"):
         assert (to / figure).stat().st_size > 1000
         assert str(to / figure) in first.output
     record = read_record(to / "model")

@@ -112,19 +112,23 @@ def test_a_sink_is_called_so_only_where_it_is_one(shares: tuple[float, ...], tol
 def ablated(sure: Any) -> Any:
     values = grid(h0_1=-12.0, h2_0=-30.0, h1_1=5.0)
     effect = Measure("ablation-effect", "t", values, low=values - 4, high=values + 4, sure=sure)
-    loss = Measure("ablation-loss", "t", -values / 10)  # a study that does not test the loss
+    loss = Measure("ablation-loss", "t", -values, low=-values - 4, high=-values + 4, sure=sure)
     return SimpleNamespace(
         measures=lambda: [effect, loss], arrays=SimpleNamespace(attrs={"metric": "accuracy"})
     )
 
 
 def test_losses_are_told_where_they_are_sure_the_largest_first() -> None:
-    (told,) = lost_told(ablated(grid(h0_1=1, h2_0=1).astype(bool)), "head")
+    told, worse = lost_told(ablated(grid(h0_1=1, h2_0=1).astype(bool)), "head")
     assert told == (
         "2 of 6 heads surely change the accuracy: head 2.0 -30 points [-34, -26]; "
         "head 0.1 -12 points [-16, -8]."
     )
-    (told,) = lost_told(ablated(np.zeros((LAYERS, HEADS), bool)), "head")
+    assert worse == (
+        "2 of 6 heads surely change how probable right answers are (pairs that get worse less "
+        "pairs that get better): head 2.0 +30 % [+26, +34]; head 0.1 +12 % [+8, +16]."
+    )
+    told, _ = lost_told(ablated(np.zeros((LAYERS, HEADS), bool)), "head")
     assert told == "None of the 6 heads surely changes the accuracy."
 
 

@@ -278,7 +278,7 @@ def _show_files(result: Result, to: Path, plan: FinetunePlan) -> None:
     from bertology.results.rendering import render
 
     say("The figures", style="bold")
-    for name in ("heads", "layers"):
+    for name in ("heads", "heads-loss", "layers"):
         for kind in ("png", "svg"):
             path = to / f"{name}.{kind}"
             try:

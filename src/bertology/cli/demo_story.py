@@ -126,30 +126,28 @@ def lost_told(result: Result, one: str) -> Iterator[str]:
     measures = {m.name: m for m in result.measures()}
     prefix = "" if one == "head" else "layer-"
     metric = str(result.arrays.attrs["metric"])
-    for kind, of in (("effect", metric), ("loss", "loss")):
-        measure = measures[f"{prefix}ablation-{kind}"]
-        if told := _changes(measure, one, of, points=kind == "effect"):
-            yield told
+    yield _changes(measures[f"{prefix}ablation-effect"], one, f"the {metric}", " points")
+    changed = "how probable right answers are (pairs that get worse less pairs that get better)"
+    yield _changes(measures[f"{prefix}ablation-loss"], one, changed, " %")
 
 
-def _changes(measure: Measure, one: str, of: str, *, points: bool) -> str:
-    """How many heads or layers surely change the score or the loss, and the strongest of them."""
+def _changes(measure: Measure, one: str, of: str, unit: str) -> str:
+    """How many heads or layers surely change something, and the strongest of them."""
     import numpy as np
 
     sure, low, high = measure.sure, measure.low, measure.high
     if sure is None or low is None or high is None:
-        return ""  # not tested
+        return f"Whether a {one} changes {of} was not tested."
     sure = sure & np.isfinite(measure.values)
     count = int(sure.sum())
     if not count:
-        return f"None of the {measure.values.size} {one}s surely changes the {of}."
-    begin = f"{count} of {measure.values.size} {one}s surely change{'s' * (count == 1)} the {of}"
+        return f"None of the {measure.values.size} {one}s surely changes {of}."
+    begin = f"{count} of {measure.values.size} {one}s surely change{'s' * (count == 1)} {of}"
     order = np.argsort(-np.where(sure, np.abs(measure.values), -1), axis=None)[: min(count, _SHOWN)]
-    unit, digits = (" points", 0) if points else ("", 2)
     told = []
     for flat in order:
         at = np.unravel_index(int(flat), measure.values.shape)
-        value, least, most = (f"{float(g[at]):+.{digits}f}" for g in (measure.values, low, high))
+        value, least, most = (f"{float(g[at]):+.0f}" for g in (measure.values, low, high))
         name = ".".join(str(int(i)) for i in at)
         told.append(f"{one} {name} {value}{unit} [{least}, {most}]")
     few = "" if count <= _SHOWN else "the strongest are "
