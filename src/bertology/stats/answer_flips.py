@@ -9,10 +9,11 @@ smallest p-value): every example's flips get one random sign, the same in all va
 exact p-values are computed again.
 
 The same tests serve the loss. Its *mean* change cannot be tested over a few hundred examples: most
-change by a hundredth and one in a hundred by three, so that the mean hangs on a few examples that a
-sample may lack. (Simulated on the losses of a real model, max-T tests of means gave false claims in
-a third of all sweeps.) Whether more examples get worse than better does not depend on sizes, and
-it is seen long before answers flip. `balances` gives that difference of two shares with bounds.
+of them hardly change and one in a hundred changes a lot, so that the mean hangs on a few examples
+that a sample may lack. (Simulated on the losses of a real model, max-T tests of means gave false
+claims in four of ten sweeps.) Whether more examples get worse than better does not depend on sizes,
+and it is seen long before answers flip. `paired.balances` gives that difference of two shares with
+bounds.
 """
 
 from __future__ import annotations

@@ -289,9 +289,12 @@ class HeadAblation(HeadSweep):
             found["mean_head_gain"] = mean_interval(psi.mean(axis=0), self.level)
             if "first_order" in heads:
                 rank = rank_correlation(
-                    heads["first_order"].to_numpy(), heads["loss_difference"], seed=self.seed
+                    heads["first_order"].to_numpy(),
+                    heads["loss_difference"],
+                    level=self.level,
+                    seed=self.seed,
                 )
-                found["first_order_rank"] = Estimate(rank.value, rank.low, rank.high, n, self.level)
+                found["first_order_rank"] = rank.counting("heads")
         return found
 
 
