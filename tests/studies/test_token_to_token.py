@@ -265,11 +265,12 @@ def test_all_offsets_that_occur_are_tried() -> None:
             "words": words,
             "heads": [-1, *[0] * (len(words) - 1)],
             "relations": ["root", *["advmod"] * (len(words) - 2), "obj"],
+            "pos": ["VERB", *["ADV"] * (len(words) - 2), "NOUN"],
         }
         examples.append(Example(str(i), " ".join(words), annotations=annotations))
-    fields = frozenset({Field.TEXT, Field.WORDS, Field.HEADS, Field.RELATIONS})
+    fields = frozenset({Field.TEXT, Field.WORDS, Field.POS, Field.HEADS, Field.RELATIONS})
     model = Encoder(planted.model(), planted.tokenizer())
-    study = TokenToToken(relations=("obj",), tagger="bundled", resamples=100)
+    study = TokenToToken(relations=("obj",), resamples=100)
     result = planted.ask(study, model, Corpus("far", examples, fields))
     near = result.table("offsets").set_index("offset")["share"]
     assert near.to_dict() == {15: 0.5, 16: 0.5}

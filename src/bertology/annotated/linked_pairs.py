@@ -36,16 +36,20 @@ def pair_weights(
     seed: int,
     batch_tokens: int,
     done: Callable[[int], None],
-) -> NDArray[np.float32]:
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """(sentence, pairs, layer, head): the largest weight of linked pairs, then of each comparison.
 
-    Of each kind of comparison `draws` are made; NaN where none is possible.
+    Of each kind of comparison `draws` are made; NaN where none is possible. And (sentence, layer,
+    head): the share of the links whose other end is the word that is attended to most.
     """
+    from bertology.model.reducers.class_attention import Several
+    from bertology.model.reducers.link_hits import LinkedWords, MostAttended
     from bertology.model.reducers.pair_maxima import Aim, PairMaxima
 
     width, shape = 1 + len(COMPARISONS), encoder.shape
     if not sentences:
-        return np.zeros((0, width, shape.layers, shape.heads), np.float32)
+        empty = (0, width, shape.layers, shape.heads)
+        return np.zeros(empty, np.float32), np.zeros((0, *empty[2:]), np.float32)
     wanted = [[(s.pairs, i * width)] for i, s in enumerate(sentences)]
     for i, moved in enumerate(comparisons(sentences, draws=draws, seed=seed)):
         for kind, drawn in moved.items():
@@ -53,9 +57,14 @@ def pair_weights(
                 wanted[host].append((pairs, i * width + 1 + COMPARISONS.index(kind)))
     maxima = PairMaxima(shape, len(sentences) * width)
     texts = [s.text for s in sentences]
+    hits = np.zeros((len(sentences), shape.layers, shape.heads), np.float32)
     for batch in encoder.batches(texts, tokens_per_batch=batch_tokens):
         aims = [Aim(r, *a) for r, at in enumerate(batch.indices) for a in wanted[at]]
         maxima.aim(aims)
-        encoder.run(batch, reduce={"layer.*.head.*.pattern": maxima})
+        here = [sentences[at] for at in batch.indices]
+        linked = LinkedWords.over(batch, [s.pieces for s in here], [s.asked for s in here])
+        followed = MostAttended(linked)
+        encoder.run(batch, reduce={"layer.*.head.*.pattern": Several([maxima, followed])})
+        hits[list(batch.indices)] = followed.value().among_words
         done(len(batch))
-    return maxima.means().reshape(len(sentences), width, shape.layers, shape.heads)
+    return maxima.means().reshape(len(sentences), width, shape.layers, shape.heads), hits

@@ -34,6 +34,7 @@ class Field(StrEnum):
     FRAME = "frame"
     PREDICATE = "predicate"  # positions of the words that evoke the frame
     COREFERENCE = "coreference"  # list of clusters, each a list of (first, last + 1)
+    LINKS = "links"  # your own pairs of words: [source, target] or [source, target, name]
     NEGATION = "negation"  # positions of negation words
     TENSE = "tense"
     NUMBER = "number"  # of the main subject: "singular" or "plural"

@@ -10,6 +10,7 @@ from typing import Any
 from bertology.data.corpus import Corpus, Example, Field, Task
 from bertology.data.readers.labels import infer_task, is_missing, parse_label
 from bertology.data.readers.request import Request
+from bertology.data.words.own_links import check_links
 from bertology.errors import DataError
 
 __all__ = ["WORD_LEVEL", "Row", "build", "find_columns"]
@@ -136,6 +137,8 @@ def _example(
     words = annotations.get("words")
     text = values["text"] if "text" in values else " ".join(words or ())
     _same_lengths(annotations, at)
+    if words is not None and annotations.get("links") is not None:
+        check_links(annotations["links"], len(words), at)
     return Example(
         id=str(index if given_id is None else given_id),
         text=_text(text, columns.get("text", "words"), at),

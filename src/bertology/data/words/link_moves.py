@@ -9,7 +9,7 @@ are compared with four kinds of pairs that are not linked:
 - `distance`: the link moved along its own sentence: as many pairs, as far apart, elsewhere;
 - `key`: the same attended pieces, seen from other pieces of the sentence;
 - `query`: the same attending pieces, looking at other pieces of the sentence;
-- `place`: the same places, in other sentences that have as many pieces.
+- `place`: the same places, in other sentences that have as many pieces (long ones: about as many).
 
 A moved link keeps its shape, piece by piece, and never falls on a linked pair.
 """
@@ -32,6 +32,7 @@ COMPARISONS = ("distance", "key", "query", "place")
 Pairs = tuple[tuple[int, int], ...]
 """Query and key, as positions among the pieces of a sentence, special tokens counted."""
 
+_SHORT = 24  # pieces; of longer texts seldom two are equally long
 _Side = tuple[int, ...]
 
 
@@ -46,6 +47,14 @@ class LinkedPieces:
     length: int  # pieces, special tokens counted
     words: tuple[str, str]  # that links start from and end in, in small letters
     direction: str = "both"
+    pieces: tuple[_Side, ...] = ()  # of each word
+    between: tuple[tuple[_Side, _Side], ...] = ()  # the links, as positions of words
+
+    @property
+    def asked(self) -> list[tuple[_Side, _Side]]:
+        """The links between words in the directions that are asked for."""
+        forward = [*self.between] if self.direction != "backward" else []
+        return forward + ([(t, s) for s, t in self.between] if self.direction != "forward" else [])
 
     @cached_property
     def pairs(self) -> Pairs:
@@ -72,7 +81,17 @@ def pieces_of(
     free = frozenset(piece for piece, word in enumerate(words) if word is not None)
     example = sentence.example
     ends = _spelt(sentence, "source"), _spelt(sentence, "target")
-    return LinkedPieces(example.id, example.given, tuple(links), free, len(words), ends, direction)
+    return LinkedPieces(
+        example.id,
+        example.given,
+        tuple(links),
+        free,
+        len(words),
+        ends,
+        direction,
+        tuple(tuple(alignment.pieces_of(word)) for word in range(len(alignment))),
+        tuple((link.source, link.target) for link in sentence.links),
+    )
 
 
 def comparisons(
@@ -86,10 +105,16 @@ def comparisons(
     by_length: dict[int, list[int]] = {}
     for at, sentence in enumerate(sentences):
         by_length.setdefault(sentence.length, []).append(at)
+
+    def about_as_long(length: int) -> list[int]:
+        """Few long texts have exactly as many pieces, so a tenth more or fewer will do."""
+        slack = length // 10 if length > _SHORT else 0
+        return [h for n in range(length - slack, length + slack + 1) for h in by_length.get(n, ())]
+
     found = []
     for at, own in enumerate(sentences):
         rng = Random(f"{seed}/{own.id}/{own.text}")
-        hosts = [h for h in by_length[own.length] if _may_host(sentences[h], own)]
+        hosts = [h for h in about_as_long(own.length) if _may_host(sentences[h], own)]
         rng.shuffle(hosts)
         found.append(
             {

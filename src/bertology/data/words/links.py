@@ -11,6 +11,8 @@ The first word of a name is where a link starts. What may be asked for, and what
     verb-object       verb -> object                        the same with OBJECT
     coreference       mention -> the mention before it      COREFERENCE
     noun-pronoun      noun -> pronoun                       COREFERENCE, POS; or POS
+    links             your own, source -> target            LINKS (see `own_links.py`)
+    links:NAME        those of them with this name          the same
 
 `verb-subject` and `verb-object` are those of every clause where the syntax is annotated, and of
 the main clause where only that is. `noun-pronoun` links a pronoun with the noun that it stands
@@ -25,6 +27,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from bertology.data.corpus import Corpus, Example, Field
+from bertology.data.words.own_links import is_own, own_ends
 from bertology.errors import CapabilityError, UnknownNameError
 
 __all__ = ["UNIVERSAL", "Link", "check_relation", "links_of"]
@@ -95,16 +98,19 @@ def check_relation(relation: str, corpus: Corpus, *, added: frozenset[Field] = f
 def _find(relation: str) -> Callable[[Example], list[Link]]:
     if relation in _NAMED:
         return _NAMED[relation]
+    if is_own(relation):
+        return lambda example: _own(example, relation)
     if relation.startswith(_ROLE):
         role = relation.removeprefix(_ROLE)
         return lambda example: [k for k in _frame(example) if k.name == role]
     label = relation.removeprefix(_DEPENDENCY)
     if relation.startswith(_DEPENDENCY) or label.split(":")[0] in UNIVERSAL:
         return lambda example: list(_dependencies(example, label))
-    choices = [*_NAMED, *UNIVERSAL, "role:NAME", "dependency:LABEL"]
+    choices = [*_NAMED, *UNIVERSAL, "role:NAME", "dependency:LABEL", "links", "links:NAME"]
     raise UnknownNameError(
         "relation", relation, choices, hint=f"Named ones: {', '.join(_NAMED)}; role:NAME for one "
-        "role; any label of Universal Dependencies, such as nsubj; dependency:LABEL for others."
+        "role; any label of Universal Dependencies, such as nsubj; dependency:LABEL for others; "
+        "links or links:NAME for your own."
     )  # fmt: skip
 
 
@@ -114,6 +120,8 @@ def _needed(relation: str) -> tuple[frozenset[Field], ...]:
     if relation == "frame" or relation.startswith(_ROLE):
         roles = frozenset({Field.FRAME, Field.ROLES})
         return roles | {Field.PREDICATE}, roles | {Field.VERB}
+    if is_own(relation):
+        return (frozenset({Field.LINKS}),)
     if relation == "coreference":
         return (frozenset({Field.COREFERENCE}),)
     if relation == "noun-pronoun":
@@ -133,6 +141,10 @@ def _frame(example: Example) -> list[Link]:
         return []
     roles = example.get(Field.ROLES).items()
     return [Link(tuple(predicate), tuple(range(*span)), str(role)) for role, span in roles]
+
+
+def _own(example: Example, relation: str) -> list[Link]:
+    return [Link(*ends) for ends in own_ends(example.get(Field.LINKS) or [], relation)]
 
 
 def _dependencies(example: Example, label: str) -> Iterator[Link]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from bertology.data.words.link_limits import LinkedSentence, LinkLimits
 from bertology.data.words.link_moves import COMPARISONS, DIRECTIONS
 from bertology.data.words.links import check_relation
+from bertology.data.words.own_links import is_own
 from bertology.errors import DataError
 from bertology.parameters import parameter
 from bertology.report import drawings
@@ -22,6 +23,7 @@ from bertology.results.measures import Measure, dashed
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, mean_intervals
 from bertology.stats.extremes import Extreme, largest_of, smallest_of
+from bertology.stats.leading import leading
 from bertology.stats.least_means import LeastMeans, least_means
 from bertology.studies.designs.blocks import Blocks
 from bertology.studies.designs.maps import whole_map
@@ -44,6 +46,7 @@ Floats = NDArray[np.float64]
 Words = NDArray[np.str_]
 _CLAIMED = "frame"  # the relation that claims are about
 _EXCESS = ("excess", "simultaneous_low", "simultaneous_high")
+_KEPT = ("weight", "words", "distance", "hits", "links")
 _DISTANCES = 5  # how many distances are tried, from the one that was asked for
 _FITS, _COMPARED = "linked words are whole in the model's input", "all comparisons are possible"
 _AGAINST = {
@@ -73,7 +76,18 @@ class RelationHeadsResult(Result):
         return (
             f"{facts['relation']}: {facts['sentences']} sentences; heads above percentile "
             f"{facts['percentile']:g} of the weight: {above}; surely more than "
-            f"{facts['margin']:g} above every comparison: {sure or 'none'}"
+            f"{facts['margin']:g} above every comparison: {sure or 'none'}. {self._leader(names)}"
+        )
+
+    def _leader(self, names: pd.Series[str]) -> str:
+        """Which head follows most links, and whether it is surely better than the next."""
+        ranked = self.tables["heads"].sort_values("accuracy", ascending=False, kind="stable")
+        first, second = ranked.iloc[0], ranked.iloc[1]
+        sure = second["behind_first_p"] < 1 - self.facts["level"]
+        return (
+            f"Of {self.facts['links']} links, head {names[ranked.index[0]]} follows "
+            f"{100 * first['accuracy']:.0f} %, {'surely' if sure else 'not surely'} more than the "
+            f"next ({names[ranked.index[1]]}, {100 * second['accuracy']:.0f} %)"
         )
 
     def measures(self) -> Sequence[Measure]:
@@ -100,6 +114,15 @@ class RelationHeadsResult(Result):
                 unit=weight,
                 bounds=("weight_low", "weight_high"),
                 reading="High: linked words attend to each other, though perhaps as all words do.",
+            ),
+            of_column(
+                "accuracy",
+                name=f"{name}-accuracy",
+                title=f"{relation} links followed",
+                unit="% of links",
+                bounds=("accuracy_low", "accuracy_high"),
+                scale=100.0,
+                reading="High: the word that is attended to most is the linked one.",
             ),
             of_column(
                 "above_percentile",
@@ -176,6 +199,10 @@ class RelationHeads(Blocks):
     with Holm's correction for the number of heads. Intervals are over words. Sentences for which a
     comparison is impossible are left out of it and counted.
 
+    `accuracy` is the share of all links whose other end is the word that the head attends to most,
+    and `behind_first_p` tests, link for link, whether the first head is better than this one,
+    corrected for their number.
+
     Source: Revealing the Dark Secrets of BERT (EMNLP 2019), section 4.2 and Figure 3. Limits: an
     excess says that a head tells linked from unlinked words, not that the model uses it.
     """
@@ -189,15 +216,24 @@ class RelationHeads(Blocks):
     result_type: ClassVar[type[Result]] = RelationHeadsResult
 
     relation: str = parameter(
-        "frame", "frame, role:NAME, coreference, verb-subject, noun-pronoun, nsubj, obj, …"
+        "frame",
+        "frame, role:NAME, coreference, verb-subject, nsubj, …; your own: links, links:NAME",
     )
     direction: str = parameter(
         "both", "Which end attends; forward is from the first to the second.", choices=DIRECTIONS
     )
-    max_element: int = parameter(3, "Tokens of a linked element at most; 0: any.", minimum=0)
-    max_tokens: int = parameter(12, "Tokens of a sentence at most; 0: any.", minimum=0)
-    min_distance: int = parameter(2, "Distance of linked words; neighbours have 1.", minimum=1)
-    every: bool = parameter(True, "Leave out sentences with any link outside the limits.")
+    max_element: int = parameter(
+        -1, "Tokens of a linked element at most; 0: any; -1: 3, any for your own links.", minimum=-1
+    )
+    max_tokens: int = parameter(
+        -1, "Tokens of a sentence at most; 0: any; -1: 12, any for your own links.", minimum=-1
+    )
+    min_distance: int = parameter(
+        0, "Distance of linked words; neighbours have 1; 0: 2, 1 for your own links.", minimum=0
+    )
+    every: bool = parameter(
+        True, "Leave out sentences with any link outside the limits (but for your own links)."
+    )
     percentile: float = parameter(99.0, "The paper's threshold.", minimum=0.0, maximum=100.0)
     draws: int = parameter(10, "Unlinked pairs of each kind for a sentence.", minimum=1)
     margin: float = parameter(0.01, "An excess up to this counts as none.", minimum=0.0)
@@ -205,9 +241,14 @@ class RelationHeads(Blocks):
 
     @property
     def limits(self) -> LinkLimits:
-        """Which sentences are looked at."""
+        """Which sentences are looked at: the paper's limits, and none for links of one's own."""
+        own = is_own(self.relation)
         return LinkLimits(
-            self.relation, self.max_element, self.max_tokens, self.min_distance, self.every
+            self.relation,
+            max_element=self.max_element if self.max_element >= 0 else 0 if own else 3,
+            max_tokens=self.max_tokens if self.max_tokens >= 0 else 0 if own else 12,
+            min_distance=self.min_distance or (1 if own else 2),
+            every=self.every and not own,
         )
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
@@ -251,7 +292,7 @@ class RelationHeads(Blocks):
 
         found, left = self._block(corpus, part)
         sentences = in_pieces(encoder, found, self.direction)
-        weights = pair_weights(
+        weights, hits = pair_weights(
             encoder,
             sentences,
             draws=self.draws,
@@ -266,6 +307,8 @@ class RelationHeads(Blocks):
         data = xr.Dataset(
             {
                 "weight": (("sentence", "pairs", "layer", "head"), weights),
+                "hits": (("sentence", "layer", "head"), hits),
+                "links": ("sentence", [len(s.asked) for s in sentences]),
                 "words": (("sentence", "end"), words),
                 "distance": ("sentence", np.array([apart[s.id] for s in sentences], np.int64)),
                 "left": ("stage", [*left, len(sentences)]),
@@ -281,23 +324,30 @@ class RelationHeads(Blocks):
         """Mean weights, the paper's threshold, and differences that hold for all heads."""
         import pandas as pd
 
-        seen = gather(measured, concatenate=("weight", "words", "distance"), add=("left",))
+        seen = gather(measured, concatenate=_KEPT, add=("left",))
         weights = seen["weight"].astype(np.float64)  # (sentence, pairs, layer, head)
         compared = ~np.isnan(weights).any(axis=(1, 2, 3))
         n = int(compared.sum())
+        possible = (~np.isnan(weights[:, 1:, 0, 0])).sum(axis=0)  # by kind
         if n < 2:
+            counted = ", ".join(
+                f"{kind} ({_AGAINST[kind]}): {int(count)}"
+                for kind, count in zip(COMPARISONS, possible, strict=True)
+            )
             raise DataError(
                 f"{n} sentences can be compared with unlinked pairs; at least 2 are needed.",
-                hint="Take more sentences, a larger max_tokens, or every off (--no-every).",
+                hint=f"Sentences for which each comparison is possible: {counted}. Take more "
+                "sentences, or such in which links stand at other places.",
             )
-        possible = (~np.isnan(weights[:, 1:, 0, 0])).sum(axis=0)  # by kind
         stages = [
             *seen.labels("stage"),
             *(f"a comparison by {k} is possible" for k in COMPARISONS),
         ]
         left = [*seen["left"].tolist(), *possible.tolist(), n]
         words = seen["words"][compared].astype(str)
-        heads = self._heads(weights, weights[compared], words)
+        heads = self._heads(weights, weights[compared], words).assign(
+            **_accuracy(seen["hits"].astype(np.float64), seen["links"])
+        )
         why = f"this result is about {self.relation}"
         if self.relation == _CLAIMED and not heads["sure"].any():
             why = f"no head surely attends along {self.relation}"
@@ -313,6 +363,7 @@ class RelationHeads(Blocks):
             reasons={"": f"not judged: {why}"},
             facts={
                 "sentences": len(weights),
+                "links": int(seen["links"].sum()),
                 "compared": n,
                 **{name: getattr(self, name) for name in own},
             },
@@ -340,7 +391,8 @@ class RelationHeads(Blocks):
         import pandas as pd
 
         rows = []
-        for least in range(self.min_distance, self.min_distance + _DISTANCES):
+        first = self.limits.min_distance
+        for least in range(first, first + _DISTANCES):
             there = distance >= least
             if any(np.unique(words[there, end]).size < 2 for end in range(2)):
                 break
@@ -408,6 +460,23 @@ class RelationHeads(Blocks):
             found["share_of_heads"] = estimate(*shares)
         relation = self.relation.replace("-", "_").replace(":", "_")
         return {f"{relation}_{name}": estimate for name, estimate in found.items()}
+
+
+def _accuracy(hits: Floats, links: Floats) -> dict[str, Floats]:
+    """The share of all links that each head follows, and by how much it lies behind the first.
+
+    `hits` are shares of each sentence's links (sentence, layer, head).
+    """
+    counted = hits * (links / links.mean())[:, None, None]  # every link counts once
+    mean, low, high = (side.ravel() for side in mean_intervals(counted))
+    lead = leading(counted.reshape(len(hits), -1).T)
+    return {
+        "accuracy": mean,
+        "accuracy_low": low.clip(0, 1),
+        "accuracy_high": high.clip(0, 1),
+        "behind_first": lead.behind,
+        "behind_first_p": lead.p_adjusted,
+    }
 
 
 def _each_word_once(values: Floats, words: Words) -> Floats:
