@@ -27,7 +27,8 @@ from bertology.data.words.links import Link
 from bertology.model.encoder import Encoder
 from bertology.stats.least_means import least_means
 from bertology.stats.paired import simultaneous
-from bertology.studies.attention.relation_heads import RelationHeads, _each_word_once
+from bertology.studies.attention.relation_heads import RelationHeads
+from bertology.studies.designs.link_excess import each_word_once
 
 HEADS, MARGIN = 144, 0.01
 
@@ -91,7 +92,7 @@ def main() -> None:
     sentences = study.limits.passing(corpus)[0][:400]
     weights, words = measured(encoder, sentences)
     differences = (weights[:, :1] - weights[:, 1:]).reshape(len(weights), -1)
-    rows = _each_word_once(differences, words[:, 0])
+    rows = each_word_once(differences, words[:, 0])
     centred = rows - rows.mean(axis=0)
 
     def real(n: int) -> np.ndarray:
@@ -123,7 +124,7 @@ def main() -> None:
     false = 0
     for seed in range(asked.permuted):
         weights, words = measured(encoder, permuted(sentences, seed))
-        sure = study._least(weights, words).p_adjusted < 0.05
+        sure = study._excess.of(weights, words).p_adjusted < 0.05
         false += bool(sure.any())
     print(f"\nruns with permuted links in which a head is sure: {false} of {asked.permuted}")
 

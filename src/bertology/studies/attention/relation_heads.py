@@ -23,9 +23,8 @@ from bertology.results.measures import Measure, dashed
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, mean_intervals
 from bertology.stats.extremes import Extreme, largest_of, smallest_of
-from bertology.stats.leading import leading
-from bertology.stats.least_means import LeastMeans, least_means
 from bertology.studies.designs.blocks import Blocks
+from bertology.studies.designs.link_excess import LinkExcess, accuracy_columns
 from bertology.studies.designs.maps import whole_map
 from bertology.studies.designs.parts import gather, in_order, start_of
 from bertology.studies.designs.tables import head_table
@@ -47,7 +46,6 @@ Words = NDArray[np.str_]
 _CLAIMED = "frame"  # the relation that claims are about
 _EXCESS = ("excess", "simultaneous_low", "simultaneous_high")
 _KEPT = ("weight", "words", "distance", "hits", "links")
-_DISTANCES = 5  # how many distances are tried, from the one that was asked for
 _FITS, _COMPARED = "linked words are whole in the model's input", "all comparisons are possible"
 _AGAINST = {
     "distance": "pairs that are as far apart",
@@ -346,7 +344,7 @@ class RelationHeads(Blocks):
         left = [*seen["left"].tolist(), *possible.tolist(), n]
         words = seen["words"][compared].astype(str)
         heads = self._heads(weights, weights[compared], words).assign(
-            **_accuracy(seen["hits"].astype(np.float64), seen["links"])
+            **accuracy_columns(seen["hits"].astype(np.float64), seen["links"])
         )
         why = f"this result is about {self.relation}"
         if self.relation == _CLAIMED and not heads["sure"].any():
@@ -357,7 +355,9 @@ class RelationHeads(Blocks):
             {
                 "heads": heads,
                 "sentences": pd.DataFrame({"limit": [*stages, _COMPARED], "sentences": left}),
-                "distances": self._distances(weights[compared], words, seen["distance"][compared]),
+                "distances": self._excess.by_distance(
+                    weights[compared], words, seen["distance"][compared], self.limits.min_distance
+                ),
             },
             evidence=self._evidence(heads),
             reasons={"": f"not judged: {why}"},
@@ -370,52 +370,13 @@ class RelationHeads(Blocks):
             arrays=next(part[["map"]] for part in in_order(measured) if "map" in part),
         )
 
-    def _least(self, compared: Floats, words: Words) -> LeastMeans:
-        """The smallest excess of each head over comparisons, by both ends of links.
-
-        `he` ends a fifth of the links, and what a head does with one word is not a relation: every
-        word counts once.
-        """
-        excess = (compared[:, :1] - compared[:, 1:]).reshape(len(compared), -1)  # (N, kinds × V)
-        rows = [_each_word_once(excess, words[:, end]) for end in range(2)]
-        by_kind = [one for of in rows for one in of.T.reshape(len(COMPARISONS), -1, len(of))]
-        return least_means(by_kind, margin=self.margin, level=self.level)
-
-    def _distances(
-        self, compared: Floats, words: Words, distance: NDArray[np.float64]
-    ) -> pd.DataFrame:
-        """What the head with the largest excess is, the farther apart linked words must be.
-
-        A sentence counts where its nearest linked words are so far apart.
-        """
-        import pandas as pd
-
-        rows = []
-        first = self.limits.min_distance
-        for least in range(first, first + _DISTANCES):
-            there = distance >= least
-            if any(np.unique(words[there, end]).size < 2 for end in range(2)):
-                break
-            found = self._least(compared[there], words[there])
-            best = int(found.value.argmax())
-            layer, head = divmod(best, compared.shape[-1])
-            rows.append(
-                {
-                    "min_distance": least,
-                    "sentences": int(there.sum()),
-                    "layer": layer,
-                    "head": head,
-                    "excess": found.value[best],
-                    "excess_low": found.low[best],
-                    "excess_high": found.high[best],
-                    "sure_heads": int((found.p_adjusted < 1 - self.level).sum()),
-                }
-            )
-        return pd.DataFrame(rows)
+    @property
+    def _excess(self) -> LinkExcess:
+        return LinkExcess(self.margin, self.level)
 
     def _heads(self, weights: Floats, compared: Floats, words: Words) -> pd.DataFrame:
         mean, low, high = mean_intervals(weights[:, 0], self.level)
-        least = self._least(compared, words)
+        least = self._excess.of(compared, words)
         of_kind = least.means.reshape(2, len(COMPARISONS), -1).min(axis=0)
         bounds = (least.value, least.low, least.high)
         return head_table(
@@ -460,28 +421,3 @@ class RelationHeads(Blocks):
             found["share_of_heads"] = estimate(*shares)
         relation = self.relation.replace("-", "_").replace(":", "_")
         return {f"{relation}_{name}": estimate for name, estimate in found.items()}
-
-
-def _accuracy(hits: Floats, links: Floats) -> dict[str, Floats]:
-    """The share of all links that each head follows, and by how much it lies behind the first.
-
-    `hits` are shares of each sentence's links (sentence, layer, head).
-    """
-    counted = hits * (links / links.mean())[:, None, None]  # every link counts once
-    mean, low, high = (side.ravel() for side in mean_intervals(counted))
-    lead = leading(counted.reshape(len(hits), -1).T)
-    return {
-        "accuracy": mean,
-        "accuracy_low": low.clip(0, 1),
-        "accuracy_high": high.clip(0, 1),
-        "behind_first": lead.behind,
-        "behind_first_p": lead.p_adjusted,
-    }
-
-
-def _each_word_once(values: Floats, words: Words) -> Floats:
-    """Means over the rows of `values` (N, V) that have the same words: (W, V)."""
-    _, which = np.unique(words, return_inverse=True)
-    sums = np.zeros((which.max() + 1, values.shape[1]))
-    np.add.at(sums, which, values)
-    return sums / np.bincount(which)[:, None]

@@ -1,0 +1,99 @@
+"""How much more heads give to linked words than to others, and how many links they follow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertology.data.words.link_moves import COMPARISONS
+from bertology.stats import mean_intervals
+from bertology.stats.leading import leading
+from bertology.stats.least_means import LeastMeans, least_means
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["LinkExcess", "accuracy_columns", "each_word_once"]
+
+Floats = NDArray[np.float64]
+Words = NDArray[np.str_]
+_DISTANCES = 5  # how many distances are tried, from the one that was asked for
+
+
+@dataclass(frozen=True)
+class LinkExcess:
+    """What linked pairs get beyond all comparisons, head by head."""
+
+    margin: float
+    level: float
+
+    def of(self, compared: Floats, words: Words) -> LeastMeans:
+        """The smallest excess of each head over comparisons, by both ends of links.
+
+        `compared` is (sentence, pairs, layer, head), linked pairs first; `words` (sentence, 2).
+        `he` ends a fifth of the links, and what a head does with one word is not a relation: every
+        word counts once.
+        """
+        excess = (compared[:, :1] - compared[:, 1:]).reshape(len(compared), -1)  # (N, kinds × V)
+        rows = [each_word_once(excess, words[:, end]) for end in range(2)]
+        by_kind = [one for of in rows for one in of.T.reshape(len(COMPARISONS), -1, len(of))]
+        return least_means(by_kind, margin=self.margin, level=self.level)
+
+    def by_distance(
+        self, compared: Floats, words: Words, distance: Floats, first: int
+    ) -> pd.DataFrame:
+        """What the head with the largest excess is, the farther apart linked words must be.
+
+        A sentence counts where its nearest linked words are so far apart.
+        """
+        import pandas as pd
+
+        rows = []
+        for least in range(first, first + _DISTANCES):
+            there = distance >= least
+            if any(np.unique(words[there, end]).size < 2 for end in range(2)):
+                break
+            found = self.of(compared[there], words[there])
+            best = int(found.value.argmax())
+            layer, head = divmod(best, compared.shape[-1])
+            rows.append(
+                {
+                    "min_distance": least,
+                    "sentences": int(there.sum()),
+                    "layer": layer,
+                    "head": head,
+                    "excess": found.value[best],
+                    "excess_low": found.low[best],
+                    "excess_high": found.high[best],
+                    "sure_heads": int((found.p_adjusted < 1 - self.level).sum()),
+                }
+            )
+        return pd.DataFrame(rows)
+
+
+def accuracy_columns(hits: Floats, links: Floats) -> dict[str, Floats]:
+    """The share of all links that each head follows, and by how much it lies behind the first.
+
+    `hits` are shares of each sentence's links (sentence, layer, head).
+    """
+    counted = hits * (links / links.mean())[:, None, None]  # every link counts once
+    mean, low, high = (side.ravel() for side in mean_intervals(counted))
+    lead = leading(counted.reshape(len(hits), -1).T)
+    return {
+        "accuracy": mean,
+        "accuracy_low": low.clip(0, 1),
+        "accuracy_high": high.clip(0, 1),
+        "behind_first": lead.behind,
+        "behind_first_p": lead.p_adjusted,
+    }
+
+
+def each_word_once(values: Floats, words: Words) -> Floats:
+    """Means over the rows of `values` (N, V) that have the same words: (W, V)."""
+    _, which = np.unique(words, return_inverse=True)
+    sums = np.zeros((which.max() + 1, values.shape[1]))
+    np.add.at(sums, which, values)
+    return sums / np.bincount(which)[:, None]
