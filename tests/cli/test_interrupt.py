@@ -37,7 +37,7 @@ def test_ctrl_c_leaves_a_state_that_the_said_command_resumes(
     store = ["--store", str(tmp_path / "results")]
     asked = ["run", "toy-lengths", "--model", world.model, "--task", world.corpus, *store]
     running = subprocess.Popen(
-        [*start, *asked, "--workers", "2"],
+        [*start, *asked, "--workers", "1"],
         env=env,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -57,7 +57,7 @@ def test_ctrl_c_leaves_a_state_that_the_said_command_resumes(
     assert kept
     begun = diary.attempts()
     command = shlex.split(errors.partition("with: ")[2].strip())
-    assert command == ["bertology", *asked, "--workers", "2"]
+    assert command == ["bertology", *asked, "--workers", "1"]
 
     monkeypatch.setenv("TOY_DIARY", str(diary.folder))
     result = bt.run(ToyLengths, world.model, task=world.corpus, store=store[1])

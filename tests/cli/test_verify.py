@@ -73,7 +73,7 @@ def test_a_random_model_bears_out_no_claim_that_needs_a_signal(
     assert "not judged" in said
     assert "not-applicable" not in said  # files alone keep that word
     record = json.loads((home / "verdicts.json").read_text())
-    assert len(record["claims"]) == 11
+    assert len(record["claims"]) > 10
     assert "holds" not in json.dumps(record["claims"])
     ids = {c["id"] for c in record["claims"]}
     assert "dark-secrets.a-head-attends-along-frames" in ids

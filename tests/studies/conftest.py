@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bertology.results.store import Store
+from bertology.studies.designs.sweeps import HeadSweep
 
 
 @pytest.fixture(autouse=True)
@@ -17,3 +18,9 @@ def nothing_drawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
 @pytest.fixture
 def drawn() -> None:
     """Lets a test have the figures drawn."""
+
+
+@pytest.fixture(autouse=True)
+def few_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small sweeps in one or two parts: to write and read a part takes longer than to measure it."""
+    monkeypatch.setattr(HeadSweep, "block", 256)

@@ -150,10 +150,10 @@ def test_the_sign_of_a_random_head_says_nothing() -> None:
 
 def test_two_starts_that_know_nothing_are_not_told_apart_by_signs() -> None:
     rng, worse = np.random.default_rng(0), 0
-    for _ in range(60):
+    for _ in range(30):
         noise = {name: rng.normal(0, 0.03, 5).tolist() for name in ("random", "frozen")}
         worse += outcomes(correlations(noise))["random_worse"] is Outcome.HOLDS
-    assert worse <= binom.ppf(0.999, 60, 0.025)
+    assert worse <= binom.ppf(0.999, 30, 0.025)
 
 
 def test_intervals_end_where_scores_do() -> None:

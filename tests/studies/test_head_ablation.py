@@ -275,7 +275,8 @@ def test_a_pruned_model_is_refused_before_any_work(tmp_path: Path) -> None:
         ablate(pruned, tmp_path, 20)
 
 
-def test_batch_size_changes_no_number(tmp_path: Path) -> None:
+def test_batch_size_changes_no_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(HeadAblation, "block", 32)
     enc, corpus = encoder(spoil=2.0), planted.corpus(70)
     from bertology.studies.study import Context
 

@@ -77,6 +77,7 @@ def test_a_worker_killed_in_mid_job_changes_nothing(
     assert store.parts(result.provenance) == []
 
 
+@pytest.mark.slow  # starts five processes
 def test_a_job_that_always_kills_its_worker_is_given_up(
     world: ToyWorld, diary: Diary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,6 +92,7 @@ def test_a_job_that_always_kills_its_worker_is_given_up(
     assert diary.attempts() == {"part-0": 1, "part-1": 3, "part-2": 1, "part-3": 1}
 
 
+@pytest.mark.slow  # starts three processes
 def test_a_part_survives_the_death_of_the_parent(
     world: ToyWorld, diary: Diary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

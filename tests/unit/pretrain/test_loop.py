@@ -85,6 +85,7 @@ def assert_same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) ->
     assert not different
 
 
+@pytest.mark.slow  # three processes; the next test cuts the run in this one
 def test_killed_with_9_and_resumed_equals_uninterrupted(tmp_path, shards, tokenizer):
     """The promise of the issue: to the bit, on a CPU, with dropout on."""
     recipe = replace(RECIPE, steps=80, save_every=3, evaluate_every=40)
@@ -328,6 +329,7 @@ loop.pretrain = pretrain
 """
 
 
+@pytest.mark.slow  # starts four processes
 def test_two_processes_stop_together_and_go_on_to_the_bit(tmp_path, shards, tokenizer):
     """Ctrl-C reaches one of them only; each has a dropout of its own."""
     words = written(tmp_path, shards, tokenizer, RECIPE, "two")
