@@ -22,5 +22,5 @@ def drawn() -> None:
 
 @pytest.fixture(autouse=True)
 def few_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small sweeps in one or two parts: to write and read a part takes longer than to measure it."""
+    """Sweeps of tests in one or two parts: writing a part takes longer than measuring it."""
     monkeypatch.setattr(HeadSweep, "block", 256)
