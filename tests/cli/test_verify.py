@@ -79,7 +79,8 @@ def test_a_random_model_bears_out_no_claim_that_needs_a_signal(
     assert "dark-secrets.a-head-attends-along-frames" in ids
     unjudged = [c for c in record["claims"] if c["reason"]]
     assert unjudged
-    assert record["counts"]["not judged"] == len(unjudged)
+    of_papers = [c for c in unjudged if not c["ours"]]  # ours are counted apart
+    assert record["counts"]["not judged"] == len(of_papers)
     rows = list(csv.DictReader((home / "verdicts.csv").read_text(encoding="utf-8").splitlines()))
     assert {r["claim"] for r in rows} == ids
     frames = next(r for r in rows if r["claim"] == "dark-secrets.a-head-attends-along-frames")
