@@ -7,6 +7,7 @@ import pkgutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -74,12 +75,15 @@ HEAVY = {
 }
 
 
-def modules() -> Iterator[tuple[str, Path, ast.Module]]:
+@cache
+def modules() -> list[tuple[str, Path, ast.Module]]:
     """Every module: its dotted name, its file and its tree."""
+    found = []
     for path in sorted(SOURCE.rglob("*.py")):
         parts = path.relative_to(SOURCE.parent).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        yield name, path, ast.parse(path.read_text(encoding="utf-8"), str(path))
+        found.append((name, path, ast.parse(path.read_text(encoding="utf-8"), str(path))))
+    return found
 
 
 def part_of(module: str) -> str:

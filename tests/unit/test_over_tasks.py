@@ -102,3 +102,10 @@ def test_levels_change_as_students_do() -> None:
     more = mean_interval(np.tile(values, 2), 0.95)
     expected = mean_interval(values, 0.95).expected_at(10)
     assert expected.high - expected.low == pytest.approx(more.high - more.low, rel=0.07)
+
+
+def test_an_interval_without_width_settles_nothing_at_a_stricter_level() -> None:
+    """Such a bound comes of a test, or of equal values: nobody knows how it would stretch."""
+    together, each = outcomes((1.0, 1.0), *[OPEN] * 3)
+    assert (together, each[0]) == ("inconclusive", "inconclusive")
+    assert outcomes((1.0, 1.0)) == ("holds", ["holds"])

@@ -98,6 +98,8 @@ def test_the_best_of_equals_is_seldom_surely_better() -> None:
         false += bool(np.nanmax(found.p_adjusted) < 0.05)
     assert false == 0
     assert leading(np.array([[0.0, 1, 0], [1, 1, 1.0]])).best == 1
+    three = leading(np.array([[1.0, 1, 1], [0, 0, 0]]))  # three tosses of a coin can all agree
+    assert three.p_adjusted[1] == pytest.approx(0.25)
 
 
 def test_the_how_to_does_what_it_says(tmp_path: Path) -> None:

@@ -66,7 +66,12 @@ def _at_level(verdict: Verdict, strictness: int) -> Verdict:
     if verdict.estimate is None or strictness == 1:
         return verdict
     level = 1 - (1 - verdict.estimate.level) / strictness
-    outcome = verdict.claim.rule.judge(verdict.estimate.at_level(level))
+    stretched = verdict.estimate.at_level(level)
+    if (
+        stretched.low == stretched.high
+    ):  # what has no width cannot be stretched, so nothing is known
+        stretched = replace(stretched, low=math.nan, high=math.nan)
+    outcome = verdict.claim.rule.judge(stretched)
     return replace(verdict, outcome=outcome, level=level)
 
 

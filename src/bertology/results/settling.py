@@ -39,7 +39,7 @@ def settling(rule: Rule, estimate: Estimate) -> Settling | None:
     visible = (estimate.high - estimate.low) / 2
     if not math.isfinite(visible) or not math.isfinite(estimate.value) or estimate.n < 2:
         return None
-    if estimate.needed is not None:
+    if estimate.needed is not None and estimate.needed > estimate.n:
         return Settling(visible, _rounded(estimate.needed))
     if estimate.unit in _GIVEN_BY_MODEL:
         return Settling(visible, None, fixed=True)

@@ -73,7 +73,8 @@ def emergence(
     beyond, shortest, farthest = _beyond_half(sign * value, down, up)
     change = _change(values, level)
     p = wandering_p(value, resamples=resamples, seed=seed)
-    why = _why_not(shortest, farthest, p, level)
+    unknown = np.isnan(low).any() or np.isnan(high).any()
+    why = "a step has no interval" if unknown else _why_not(shortest, farthest, p, level)
     at = None if why else _crossing(steps, beyond, shortest, farthest, level)
     return Emergence(change, beyond, shortest, farthest, p, at, why)
 

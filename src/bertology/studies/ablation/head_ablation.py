@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +18,7 @@ from bertology.results.comparison import extreme, share_of_harmless
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.result import Provenance, Result
-from bertology.stats import Estimate, mean_interval, rank_correlation
+from bertology.stats import Estimate, bounded_mean_bounds, rank_correlation
 from bertology.stats.paired import influences
 from bertology.studies.designs.sweeps import (
     Answers,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
@@ -286,8 +288,8 @@ class HeadAblation(HeadSweep):
             found["share_of_harmless_heads"] = share_of_harmless(
                 psi, reach, self.margin, self.level
             )
-            found["mean_head_gain"] = mean_interval(psi.mean(axis=0), self.level)
-            if "first_order" in heads:
+            found["mean_head_gain"] = self._mean_gain(psi.mean(axis=0), float(reach.max()))
+            if "first_order" in heads and len(heads) > 2:
                 rank = rank_correlation(
                     heads["first_order"].to_numpy(),
                     heads["loss_difference"],
@@ -296,6 +298,14 @@ class HeadAblation(HeadSweep):
                 )
                 found["first_order_rank"] = rank.counting("heads")
         return found
+
+    def _mean_gain(self, of_examples: NDArray[np.float64], reach: float) -> Estimate:
+        """Most examples change nothing; bounds allow for changes that were not seen."""
+        low, high = bounded_mean_bounds(
+            of_examples[None], None, low=-reach, high=reach, budget=math.log(2 / (1 - self.level))
+        )
+        n = len(of_examples)
+        return Estimate(float(of_examples.mean()), float(low[0]), float(high[0]), n, self.level)
 
 
 def effect_covariance(answers: Answers) -> xr.Dataset:

@@ -80,6 +80,8 @@ class RelationHeadsResult(Result):
     def _leader(self, names: pd.Series[str]) -> str:
         """Which head follows most links, and whether it is surely better than the next."""
         ranked = self.tables["heads"].sort_values("accuracy", ascending=False, kind="stable")
+        if len(ranked) < 2:
+            return ""
         first, second = ranked.iloc[0], ranked.iloc[1]
         sure = second["behind_first_p"] < 1 - self.facts["level"]
         return (
@@ -344,7 +346,7 @@ class RelationHeads(Blocks):
         left = [*seen["left"].tolist(), *possible.tolist(), n]
         words = seen["words"][compared].astype(str)
         heads = self._heads(weights, weights[compared], words).assign(
-            **accuracy_columns(seen["hits"].astype(np.float64), seen["links"])
+            **accuracy_columns(seen["hits"].astype(np.float64), seen["links"], self.level)
         )
         why = f"this result is about {self.relation}"
         if self.relation == _CLAIMED and not heads["sure"].any():

@@ -74,13 +74,17 @@ class LinkExcess:
         return pd.DataFrame(rows)
 
 
-def accuracy_columns(hits: Floats, links: Floats) -> dict[str, Floats]:
+def accuracy_columns(hits: Floats, links: Floats, level: float) -> dict[str, Floats]:
     """The share of all links that each head follows, and by how much it lies behind the first.
 
-    `hits` are shares of each sentence's links (sentence, layer, head).
+    `hits` are shares of each sentence's links (sentence, layer, head). Intervals and tests are over
+    sentences.
     """
-    counted = hits * (links / links.mean())[:, None, None]  # every link counts once
-    mean, low, high = (side.ravel() for side in mean_intervals(counted))
+    weights = (links / links.mean())[:, None, None]  # every link counts once
+    counted = hits * weights
+    share = counted.mean(axis=0)
+    # How many links a sentence has is drawn with it: what varies is the distance from the share.
+    mean, low, high = (s.ravel() for s in mean_intervals(share + (hits - share) * weights, level))
     lead = leading(counted.reshape(len(hits), -1).T)
     return {
         "accuracy": mean,

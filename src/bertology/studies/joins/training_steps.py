@@ -141,12 +141,18 @@ def measured_value(result: Result, measure: str, at: str = "") -> Estimate:
 
 
 def _at(measure: Measure, at: str, result: Result) -> Estimate:
-    """One value of a grid of heads or a row of layers; or the largest, with the largest bounds."""
+    """One value of a grid of heads or a row of layers; or the largest, with the largest bounds.
+
+    Bounds of the largest are first widened until they hold for all places together.
+    """
     places = [measure.values, measure.low, measure.high]
     value, low, high = (measure.values if p is None else p for p in places)
     n = int(result.facts.get("examples", (result.provenance.corpus or {}).get("size", 1)))
     level = float(result.facts.get("level", 0.95))
     if at == LARGEST:
+        strict = 1 - (1 - level) / value.size
+        wider = Estimate(0, -1, 1, n, level).at_level(strict).high
+        low, high = value - wider * (value - low), value + wider * (high - value)
         top, bottom, most = (float(np.nanmax(array)) for array in (value, low, high))
         return Estimate(top, bottom, most, n, level)
     try:
