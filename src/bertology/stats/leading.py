@@ -29,8 +29,9 @@ def leading(values: Floats) -> Leading:
     """Compare the row of `values` (V, N) with the largest mean with every other row.
 
     Student's paired tests over observations, two-sided, with Holm's correction for the number of
-    rows, and never smaller than the test of signs allows. The best was chosen after looking: of rows that are all alike, its lead over the next is
-    the smallest of its leads, so the choice makes no false verdict more likely.
+    rows, and never smaller than the test of signs allows. The best was chosen after looking: of
+    rows that are all alike, its lead over the next is the smallest of its leads, so the choice
+    makes no false verdict more likely.
     """
     if values.ndim != 2 or values.shape[1] < 2:
         raise DataError(f"A leader needs two observations or more. Got shape {values.shape}.")
