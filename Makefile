@@ -37,9 +37,11 @@ $(AXE): tests/package-lock.json
 	@! command -v npm >/dev/null || npm ci --silent --no-audit --no-fund --prefix tests || \
 	  echo "npm could not fetch axe-core; the tests that need it will be skipped"
 
+# Types are checked beside the tests: whatever core is free first takes the rest.
 test: $(STAMP) $(AXE) ## Run the tests (all but those marked slow) and check types
-	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) -m "not slow" $(ARGS)
-	$(BIN)/mypy
+	@$(BIN)/mypy & types=$$!; \
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) -m "not slow" $(ARGS); tests=$$?; \
+	wait $$types && exit $$tests
 
 test-all: $(STAMP) $(AXE) ## Run every test, also the slow ones
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) $(ARGS)

@@ -131,6 +131,7 @@ def test_the_browser_is_opened_where_the_page_is(monkeypatch: pytest.MonkeyPatch
     assert seen == [address]
 
 
+@pytest.mark.slow  # a process of its own; `explore` serves its page in the same way
 def test_the_page_is_served_until_ctrl_c(tmp_path: Path) -> None:
     model = tmp_path / "model"
     tiny.model("bert").save_pretrained(model)
