@@ -96,6 +96,7 @@ def test_the_help_of_a_study_comes_from_its_fields(installed: dict[str, str]) ->
     assert "Lowercase the text first." in text
 
 
+@pytest.mark.slow  # installs and starts processes; the study has tests of its own
 def test_the_study_runs_on_the_family_and_the_corpus(
     installed: dict[str, str], ernie: str, tmp_path: Path
 ) -> None:

@@ -293,6 +293,7 @@ def run_two(program: str, words: list[str]) -> None:
             p.kill()  # if one waits for the other for ever
 
 
+@pytest.mark.slow  # starts two processes
 def test_two_processes_learn_what_one_learns(tmp_path, shards, tokenizer):
     """The same batches, dealt to two processes that average their gradients."""
     recipe = replace(RECIPE, steps=5, model=replace(SMALL, dropout=0.0), evaluate_every=5)
