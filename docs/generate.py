@@ -86,38 +86,58 @@ def built_in_studies() -> list[tuple[str, Any]]:
     """Names and classes; plugins that happen to be installed are left out."""
     from bertology.studies import STUDIES
 
-    found = [(name, STUDIES.get(name)) for name in STUDIES.names()]
+    return _built_in(STUDIES)
+
+
+def built_in_joins() -> list[tuple[str, Any]]:
+    """The same for joins."""
+    from bertology.studies import JOINS
+
+    return _built_in(JOINS)
+
+
+def _built_in(registry: Any) -> list[tuple[str, Any]]:
+    found = [(name, registry.get(name)) for name in registry.names()]
     return [(n, s) for n, s in found if s.__module__.startswith("bertology.studies.")]
 
 
 def studies() -> str:
-    """Every study: its docstring, its needs, its parameters."""
-    from bertology.results.known_claims import load_claims
-
-    claims = load_claims()
+    """Every study and every join: its docstring, its needs or sources, its parameters."""
     lines = [
         "Each study is a frozen dataclass; its fields are its parameters, in Python and as",
-        "options of `bertology run`. Indices of layers and heads start at 0.",
+        "options of `bertology run`. Indices of layers and heads start at 0. At the end stand the",
+        "[joins](#joins), which need no model: they combine the results of studies.",
         "",
     ]
     for name, study in built_in_studies():
         lines += [f"## {name}", "", paragraphs(study.__doc__), ""]
         lines += [f"**Needs:** {needs_of(study)}. **Version:** {study.version}.", ""]
-        rows = [
-            (
-                f"`{f.name}`",
-                f.metadata.get("help", ""),
-                default_of(f),
-                limits_of(f),
-            )
-            for f in fields(study)
-        ]
-        lines += [*table(("parameter", "what it is", "default", "may be"), rows), ""]
-        judged = [c for c in claims if c.study == name]
-        if judged:
-            links = ", ".join(f"[{c.id}](claims.md#{anchor(c.id)})" for c in judged)
-            lines += [f"**Claims it judges:** {links}.", ""]
+        lines += [*parameters_of(study), "", *judged_by(name)]
+    lines += ["## Joins", "", "A join makes one answer of the stored answers of studies.", ""]
+    for name, join in built_in_joins():
+        lines += [f"### {name}", "", paragraphs(join.__doc__), ""]
+        sources = ", ".join(f"[{s}](#{s})" for s in join.sources) or "any study"
+        lines += [f"**Takes results of:** {sources}. {join.made_by} **Version:** {join.version}."]
+        lines += ["", *parameters_of(join), "", *judged_by(name)]
     return page("Studies", lines)
+
+
+def parameters_of(question: Any) -> Iterator[str]:
+    """A row for each parameter."""
+    rows = [
+        (f"`{f.name}`", f.metadata.get("help", ""), default_of(f), limits_of(f))
+        for f in fields(question)
+    ]
+    return table(("parameter", "what it is", "default", "may be"), rows)
+
+
+def judged_by(name: str) -> list[str]:
+    """The claims that a study or join judges, if there are any."""
+    from bertology.results.known_claims import load_claims
+
+    judged = [c for c in load_claims() if c.study == name]
+    links = ", ".join(f"[{c.id}](claims.md#{anchor(c.id)})" for c in judged)
+    return [f"**Claims it judges:** {links}.", ""] if judged else []
 
 
 # ---------------------------------------------------------------- claims
@@ -134,7 +154,8 @@ def claims() -> str:
     from bertology.results.known_claims import load_claims
     from bertology.results.verdict_view import OURS
 
-    known = dict(built_in_studies())
+    joins = dict(built_in_joins())
+    known = dict(built_in_studies()) | joins
     listed = [c for c in load_claims() if c.study in known]
     lines = [
         "A claim is a statement of the literature with a rule that judges it. The rule looks at",
@@ -147,6 +168,7 @@ def claims() -> str:
         "",
     ]
     for claim in listed:
+        kind = "Join" if claim.study in joins else "Study"
         lines += [
             f"## {claim.id}",
             "",
@@ -154,7 +176,7 @@ def claims() -> str:
             "",
             f"**Source:** {claim.source}. **Published:** {claim.published.text}",
             "",
-            f"**Study:** [{claim.study}](studies.md#{claim.study}). **Rule:** {claim.rule}."
+            f"**{kind}:** [{claim.study}](studies.md#{claim.study}). **Rule:** {claim.rule}."
             + (f" **Tasks:** {claim.tasks}." if claim.tasks else "")
             + (f" **Ours:** {OURS}." if claim.ours else ""),
             "",

@@ -25,6 +25,25 @@ def test_generated_pages_are_up_to_date() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_every_claim_is_listed_with_the_study_or_join_that_judges_it() -> None:
+    from bertology.results.known_claims import load_claims
+    from bertology.studies import JOINS
+
+    claims, studies = (
+        (ROOT / "docs" / "reference" / name).read_text(encoding="utf-8")
+        for name in ("claims.md", "studies.md")
+    )
+    papers = ("dark-secrets", "primer-training")
+    own = [c for c in load_claims() if c.id.partition(".")[0] in papers]
+    assert any(c.study in JOINS for c in own)
+    for claim in own:
+        kind = "Join" if claim.study in JOINS else "Study"
+        _, _, entry = claims.partition(f"## {claim.id}\n")
+        assert f"**{kind}:** [{claim.study}]" in entry.partition("\n## ")[0], claim.id
+        assert f"# {claim.study}\n" in studies
+        assert f"[{claim.id}]" in studies
+
+
 def test_the_documentation_builds_strictly(tmp_path: Path) -> None:
     if importlib.util.find_spec("material") is None:
         pytest.skip("needs mkdocs-material; install with: make venv")
