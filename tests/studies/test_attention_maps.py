@@ -71,7 +71,7 @@ def test_intervals_are_students_and_one_example_has_none(encoder: Encoder, tmp_p
     assert (few["first"], few["first_low"]) == pytest.approx((wanted.value, wanted.low), abs=1e-5)
     alone = look(encoder, tmp_path, size=1)
     assert alone.table()[["first_low", "entropy_high"]].isna().all(axis=None)
-    _, rows = with_intervals(alone.table(), str)
+    _, rows = with_intervals(alone.table())
     assert "[" not in "".join(map(str, rows[0]))
 
 

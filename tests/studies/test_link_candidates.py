@@ -21,9 +21,9 @@ WHERE = np.indices((LAYERS, HEADS)).reshape(2, -1)
 FEW = np.arange(LAYERS * HEADS) < 3  # heads 0.0, 0.1 and 0.2
 
 
-def made(study: str, tables: dict[str, pd.DataFrame]) -> Result:
+def made(study: str, tables: dict[str, pd.DataFrame], n: int = 100) -> Result:
     model, corpus = {"name": "m", "fingerprint": "m"}, {"name": "c", "fingerprint": "c"}
-    facts = {"examples": 100, "level": 0.95}
+    facts = {"examples": n, "level": 0.95}
     return Result(Provenance(study, 1, {}, model, corpus), tables, xr.Dataset(attrs=facts))
 
 
@@ -34,12 +34,11 @@ def links(found: Any = FEW, relation: str = "verb-subject") -> Result:
     return made("token-to-token", {"links": pd.DataFrame({**where, **columns})})
 
 
-def types(diagonal: Any = FEW, share: float = 0.9) -> Result:
+def types(diagonal: Any = FEW, share: float = 0.9, n: int = 100) -> Result:
     often = np.where(diagonal, share, 0.05)
     columns = {"vertical": 1 - often, "diagonal": often / 2, "vertical+diagonal": often / 2}
-    return made(
-        "map-types", {"heads": pd.DataFrame({"layer": WHERE[0], "head": WHERE[1], **columns})}
-    )
+    heads = pd.DataFrame({"layer": WHERE[0], "head": WHERE[1], **columns})
+    return made("map-types", {"heads": heads}, n)
 
 
 def joined(*results: Result) -> Result:
@@ -61,8 +60,7 @@ def test_candidates_that_are_diagonal_bear_the_claim_out() -> None:
     result = joined(links(), types())
     found = result.evidence()
     assert found["verb_subject_candidates_diagonal"].low == 1
-    assert found["verb_subject_candidates_diagonal"].n == 3
-    assert found["verb_subject_candidates_diagonal"].unit == "heads"
+    assert found["verb_subject_candidates_diagonal"].unit == "examples"
     assert found["verb_subject_diagonal_others"].high == 0
     assert outcome(result) is Outcome.HOLDS
     assert "3 candidates, 3 of them diagonal" in result.headline()
@@ -72,6 +70,28 @@ def test_candidates_that_look_otherwise_make_it_fail() -> None:
     """The excess over an offset says nothing of this: these heads are no better than an offset."""
     assert outcome(joined(links(), types(~FEW))) is Outcome.FAILS
     assert outcome(joined(links(), types(share=0.52))) is Outcome.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("share", [0.4, 0.57, 0.6])
+def test_texts_and_not_heads_settle_it(share: float) -> None:
+    """Whether heads are diagonal is told by their maps, so by texts: with so many it is decided."""
+    few, n = links(), 60
+    (seen,) = [v for v in joined(few, types(share=share, n=n)).verdicts() if v.estimate]
+    assert seen.outcome is Outcome.INCONCLUSIVE
+    assert seen.settling is not None
+    assert seen.settling.visible is None  # half of a count's range is no difference
+    needed = seen.settling.needed or 0
+    assert f"about {needed:,} examples would settle it" in seen.measured
+    assert outcome(joined(few, types(share=share, n=needed))) is not Outcome.INCONCLUSIVE
+    fewer = joined(few, types(share=share, n=int(0.85 * needed)))
+    assert outcome(fewer) is Outcome.INCONCLUSIVE
+    # The p-value says the same as the bounds do, at the level at which both are known.
+    assert seen.estimate is not None
+    assert seen.estimate.tested is not None
+    assert seen.estimate.tested[1] > 0.05
+    most = joined(few, types(share=share, n=needed)).evidence()["verb_subject_candidates_diagonal"]
+    assert most.tested is not None
+    assert most.tested[1] < 0.05
 
 
 def test_without_candidates_or_links_nothing_is_judged() -> None:

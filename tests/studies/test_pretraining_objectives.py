@@ -163,6 +163,7 @@ def test_claims_are_corrected_together_and_shares_end_where_they_must() -> None:
     judged = result.evidence()["sop_over_nsp_task"]
     assert judged.value == pytest.approx(own["difference"])
     assert judged.low < own["difference_low"]  # twelve claims, not one
+    assert judged.level == pytest.approx(1 - 0.05 / 12)  # and says so
     assert judged.unit == "seeds"
     claimed = {c.rule.quantity for c in load_claims() if c.study == "pretraining-objectives"}
     assert claimed == set(_JUDGED)

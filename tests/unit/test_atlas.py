@@ -308,11 +308,11 @@ def test_a_chart_of_nothing_begins_at_nothing() -> None:
 def test_values_and_their_bounds_are_one_cell() -> None:
     ends = {"low": [1.0], "high": [3.0], "simultaneous_low": [0.0], "simultaneous_high": [4.0]}
     table = pd.DataFrame({"n": [5], "mean": [2.0], "median": [2.5], **ends, "p": [0.5]})
-    columns, rows = with_intervals(table, "{:g}".format)
+    columns, rows = with_intervals(table)
     assert columns == ["n", "mean", "median", "simultaneous_interval", "p"]
     assert rows == [[5, "2 [1, 3]", 2.5, "[0, 4]", 0.5]]
     wider = table.assign(mean_low=1.5, mean_high=2.5)
-    columns, rows = with_intervals(wider, "{:g}".format)
+    columns, rows = with_intervals(wider)
     assert (columns[3], rows[0][1], rows[0][3]) == ("interval", "2 [1.5, 2.5]", "[1, 3]")
 
 

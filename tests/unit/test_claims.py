@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from bertology.results import claim_files
 from bertology.results.claim_files import parse_claims, read_all_claims
 from bertology.results.claims import Claim, Outcome, Relation, Rule, Tasks
 from bertology.results.evidence import evidence_array, read_evidence
+from bertology.results.formats import arrays_from_bytes, arrays_to_bytes
 from bertology.results.known_claims import find_claims, judge, load_claims
 from bertology.stats import Estimate
 
@@ -78,7 +80,11 @@ def test_without_evidence_a_rule_does_not_apply() -> None:
         ("above", -2e-7, -1e-7, "negligible"),  # surely below 0, by nothing that matters
         ("above", 0.001, 0.004, "negligible"),
         ("above", -0.004, 0.004, "negligible"),
-        ("above", -0.005, 0.004, "inconclusive"),
+        ("above", -0.5, 0.004, "negligible"),  # a gain is surely small; losses are not asked about
+        ("above", -0.5, 0.006, "inconclusive"),
+        ("above", -0.5, 0.0, "fails"),
+        ("below", -0.004, 0.5, "negligible"),
+        ("below", 0.0, 0.5, "fails"),
         ("above", 0.001, 0.02, "holds"),
         ("above", -0.02, -0.001, "fails"),
         ("below", -0.004, 0.004, "negligible"),
@@ -93,6 +99,30 @@ def test_less_than_the_margin_is_negligible(
     rule = Rule("x", Relation(relation), 0.0, margin=0.005)
     assert rule.judge(interval(low, high)) == outcome
     assert str(rule).endswith("0 (less than 0.005 does not matter)")
+
+
+@pytest.mark.parametrize("claim", [c for c in load_claims() if c.rule.margin], ids=lambda c: c.id)
+def test_what_texts_say_of_negligible_is_what_the_rule_does(claim: Claim) -> None:
+    """All of them ask for one side only: surely less than the margin is claimed."""
+    rule, margin = claim.rule, claim.rule.margin or 0.0
+    assert rule.judge(interval(-100 * margin, 0.9 * margin)) is Outcome.NEGLIGIBLE
+    assert rule.judge(interval(-100 * margin, 1.1 * margin)) is Outcome.INCONCLUSIVE
+    assert re.search(
+        r"negligible if (it is |the mean gain is )?surely|surely less .* is negligible",
+        claim.explanation,
+    )
+
+
+@pytest.mark.parametrize("claim", [c for c in load_claims() if c.rule.margin], ids=lambda c: c.id)
+def test_no_margin_is_larger_than_what_the_paper_counts_as_an_effect(claim: Claim) -> None:
+    """A gain of 0.1 points was published as one, and would have been called negligible."""
+    assert "margin" in claim.explanation  # and where it comes from
+    for effect in map(abs, claim.published.values.values()):
+        assert claim.rule.margin is not None
+        assert claim.rule.margin <= effect
+        for half in (1e-6, effect / 2):
+            found = claim.rule.judge(interval(effect - half, effect + half))
+            assert found is Outcome.HOLDS
 
 
 def test_the_margin_is_around_the_value_of_the_rule() -> None:
@@ -226,6 +256,13 @@ def test_units_are_kept_with_the_evidence() -> None:
     for key in ("units", "needed"):  # as in results that were stored before there were units
         del kept["evidence"].attrs[key]
     assert {e.unit for e in read_evidence(kept).values()} == {"examples"}
+
+
+def test_how_an_estimate_was_made_is_kept_with_it() -> None:
+    plain = interval(0.1, 0.2)
+    more = replace(plain, tested=(0.0, 0.01), lasting=0.5, counted=True, remedy="Ask.", needed=7)
+    stored = arrays_from_bytes(arrays_to_bytes(evidence_array({"a": plain, "b": more})))
+    assert read_evidence(stored) == {"a": plain, "b": more}
 
 
 def test_other_mistakes() -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from bertology.results.claims import Claim, Outcome, Published, Relation, Rule, Source, Verdict
+from bertology.results.comparison import extreme, loss_columns
 from bertology.results.over_tasks import corrected, overall
 from bertology.stats import Estimate, mean_interval
+from bertology.stats.paired import balances
 
 Interval = tuple[float, float]
 
@@ -46,7 +49,7 @@ def test_what_is_barely_sure_on_one_task_of_many_is_not_sure() -> None:
     first = corrected([verdict(ALMOST), *[verdict(OPEN)] * 7])[0]
     assert first.level == pytest.approx(1 - 0.05 / 8)
     assert first.alone is Outcome.HOLDS
-    assert "holds at 95 %, but not at the level that all tasks need" in first.measured
+    assert "holds at 95 %, but not at the 99.38 % that all tasks need" in first.measured
     assert first.estimate == verdict(ALMOST).estimate  # the numbers stay those of the study
 
 
@@ -64,6 +67,54 @@ def test_half_of_the_judged_tasks_make_the_outcome() -> None:
     assert outcomes(SURE, OPEN, OPEN)[0] == "inconclusive"
     assert outcomes(SURE, None, None)[0] == "holds"
     assert outcomes(AGAINST, AGAINST, OPEN)[0] == "fails"
+
+
+def test_what_fails_is_surely_too_small_as_well() -> None:
+    """Four tasks on which a claim fails and four on which it is negligible leave nothing open."""
+    small, against = (-0.004, 0.004), (-0.02, -0.001)
+    assert outcomes(small, small, against, against, margin=0.005)[0] == "negligible"
+    assert outcomes(small, against, against, margin=0.005)[0] == "fails"
+    assert outcomes(small, against, OPEN, OPEN, margin=0.005)[0] == "negligible"
+    assert outcomes(small, OPEN, OPEN, margin=0.005)[0] == "inconclusive"
+
+
+def test_a_test_decides_at_every_level() -> None:
+    """A bound that a test put next to 0 has no width that could be stretched: p decides."""
+    found = []
+    for p in (0.004, 0.01):
+        seen = Estimate(0.02, 1e-12, 0.05, 400, tested=(0.0, p))
+        rule = verdict(OPEN).claim.rule
+        each = [Verdict(verdict(OPEN).claim, rule.judge(seen), seen, 400), *[verdict(OPEN)] * 7]
+        found.append(corrected(each)[0].outcome)
+    assert found == [Outcome.HOLDS, Outcome.INCONCLUSIVE]  # 0.05 / 8 lies between
+    strict = Estimate(0.02, 1e-12, 0.05, 400, tested=(0.0, 0.004)).at_level(0.99)
+    assert (strict.low > 0, strict.high > 0.05) == (True, True)
+    # The far bound is not what the test was about.
+    seen = Estimate(-0.02, -0.05, 1e-3, 400, tested=(0.0, 0.3)).at_level(0.99)
+    assert seen.high > 0
+    assert Estimate(0.02, math.nan, math.nan, 1, tested=(0.0, 0.01)).at_level(0.9).low != 0
+
+
+def test_bounds_that_tests_moved_are_right_as_often_at_every_level() -> None:
+    """Nulls: the best of 20 heads over eight tasks, decided by exact tests of flips."""
+    rng, false, found = np.random.default_rng(0), 0, 0
+    for times in range(60):
+        each = []
+        for task in range(8):
+            signs = rng.choice([-1.0, 0.0, 1.0], p=[0.02, 0.96, 0.02], size=(20, 300))
+            if times % 2:  # an effect that exact tests see at every level, bounds at none
+                signs[0] = np.where(np.arange(300) < 13, 1.0, 0.0)
+            seen = balances(signs, resamples=400, seed=task)
+            columns = loss_columns(seen)
+            best = extreme(pd.DataFrame(columns), n=300, level=0.95, loss=True)
+            claim = verdict(OPEN).claim
+            each.append(Verdict(claim, claim.rule.judge(best), best, 300))
+        decided = [v.outcome is Outcome.HOLDS for v in corrected([*each[:4], verdict(OPEN)])]
+        false, found = (
+            (false, found + all(decided[:4])) if times % 2 else (false + any(decided), found)
+        )
+    assert false <= 5  # of 30, at 5 %
+    assert found >= 25
 
 
 def test_mixed_is_only_what_surely_differs() -> None:

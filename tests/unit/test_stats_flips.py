@@ -169,6 +169,15 @@ def test_harmless_heads_can_be_shown_with_400_examples() -> None:
     assert few.low == 0
     assert few.needed is not None
     assert 360 < few.needed < 380
+    assert few.counted
+    # Tested as it is counted: just sure enough with so many, at this level and at others.
+    for level in (0.9, 0.95, 0.99):
+        enough = share_of_harmless(still[:, :300], np.ones(144), 0.01, level).needed or 0
+        sure, almost = (
+            share_of_harmless(np.zeros((144, n)), np.ones(144), 0.01).at_level(level)
+            for n in (enough + 8, enough - 8)
+        )
+        assert (sure.low > 0.5, almost.low > 0.5) == (True, False)
     half = np.zeros((144, 600))
     half[:72, :60] = -1
     found = share_of_harmless(half, np.ones(144), 0.01)

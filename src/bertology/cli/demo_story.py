@@ -135,6 +135,8 @@ def _changes(measure: Measure, one: str, of: str, unit: str) -> str:
     """How many heads or layers surely change something, and the strongest of them."""
     import numpy as np
 
+    from bertology.results.number_text import interval_text
+
     sure, low, high = measure.sure, measure.low, measure.high
     if sure is None or low is None or high is None:
         return f"Whether a {one} changes {of} was not tested."
@@ -147,24 +149,26 @@ def _changes(measure: Measure, one: str, of: str, unit: str) -> str:
     told = []
     for flat in order:
         at = np.unravel_index(int(flat), measure.values.shape)
-        value, least, most = (f"{float(g[at]):+.0f}" for g in (measure.values, low, high))
+        value, least, most = (float(g[at]) for g in (measure.values, low, high))
         name = ".".join(str(int(i)) for i in at)
-        told.append(f"{one} {name} {value}{unit} [{least}, {most}]")
+        told.append(f"{one} {name} {value:+.0f}{unit} {interval_text(least, most, '+.0f')}")
     few = "" if count <= _SHOWN else "the strongest are "
     return f"{begin}: {few}{'; '.join(told)}."
 
 
 def sets_told(result: Result, sets: Mapping[str, str]) -> Iterator[str]:
     """What disabling several heads at once does; `sets`: the words for each set by its name."""
+    from bertology.results.number_text import interval_text
+
     table = result.tables["sets"].set_index("set")
     metric = result.arrays.attrs["metric"]
     for name, words in sets.items():
         row = table.loc[name]
-        bounds = f"[{100 * row['simultaneous_low']:+.0f}, {100 * row['simultaneous_high']:+.0f}]"
+        low, high = (100 * float(row[f"simultaneous_{end}"]) for end in ("low", "high"))
         surely = "surely changes" if row["sure"] else "does not surely change"
         yield (
             f"Disabling {words} {surely} the {metric}: {100 * row['difference']:+.0f} points "
-            f"{bounds}, to {100 * row['score']:.0f} %."
+            f"{interval_text(low, high, '+.0f')}, to {100 * row['score']:.0f} %."
         )
 
 

@@ -192,11 +192,6 @@ def show_result(result: Result, *, rows: int = _ROWS) -> None:
         )
 
 
-def _number(value: object) -> str:
-    # A bound that says on which side of 0 a number lies, and no more, is shown as 0.
-    return f"{round(value, 9) + 0.0:.3g}" if isinstance(value, float) else f"{value:.3g}"
-
-
 def _show_table(result: Result, name: str, rows: int) -> None:
     from bertology.report.intervals import with_intervals
 
@@ -205,7 +200,7 @@ def _show_table(result: Result, name: str, rows: int) -> None:
     named = [n for n in table.index.names if n is not None]
     if named:
         shown = shown.reset_index()
-    columns, cells = with_intervals(shown, _number)
+    columns, cells = with_intervals(shown)
     cells = [[_cut(cell) for cell in row] for row in cells]
     fitting = columns_that_fit(columns, cells)
     show_table(

@@ -83,7 +83,7 @@ def verify(options: VerifyOptions) -> None:
 
     Runs the studies that the claims need and judges each claim. It holds if the whole interval of
     its quantity satisfies the rule, fails if no part of the interval does, and is inconclusive
-    otherwise; then the table says how many examples would settle it. Negligible: the difference is
+    otherwise; then the table says how many examples would settle it. Negligible: what is claimed is
     surely smaller than what matters. Without options, all claims about a given model are judged,
     on tasks that the bundled grammar makes; nothing else is needed.
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+from bertology.results.number_text import interval_text, number_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -14,10 +16,8 @@ __all__ = ["with_intervals"]
 _BARE = ("mean", "share", "value", "difference")
 
 
-def with_intervals(
-    table: pd.DataFrame, shown: Callable[[object], str]
-) -> tuple[list[str], list[list[object]]]:
-    """Columns and rows in which `x`, `x_low` and `x_high` are one cell; `shown` writes a number.
+def with_intervals(table: pd.DataFrame, spec: str = ".3g") -> tuple[list[str], list[list[object]]]:
+    """Columns and rows in which `x`, `x_low` and `x_high` are one cell, written by `spec`.
 
     Ends without a value of their own, such as `simultaneous_low`, become one `…_interval`.
     """
@@ -33,7 +33,7 @@ def with_intervals(
             continue
         values = table[name].tolist() if owner == name else None
         kept.append(owner)
-        columns.append(_cells(table, values, bounds.get(owner), shown))
+        columns.append(_cells(table, values, bounds.get(owner), spec))
     return kept, [list(row) for row in zip(*columns, strict=True)]
 
 
@@ -60,16 +60,16 @@ def _cells(
     table: pd.DataFrame,
     values: list[object] | None,
     ends: tuple[str, str] | None,
-    shown: Callable[[object], str],
+    spec: str,
 ) -> list[object]:
     if ends is None:
         return values or []
     pairs = zip(*(table[end].tolist() for end in ends), strict=True)
     # What rests on one example has no interval.
     cells: list[object] = [
-        "" if low != low and high != high else f"[{shown(low)}, {shown(high)}]"
-        for low, high in pairs
+        "" if low != low and high != high else interval_text(low, high, spec) for low, high in pairs
     ]
     if values is None:
         return cells
-    return [f"{shown(v)} {cell}".rstrip() for v, cell in zip(values, cells, strict=True)]
+    shown = (number_text(v, spec) if isinstance(v, float) else str(v) for v in values)
+    return [f"{v} {cell}".rstrip() for v, cell in zip(shown, cells, strict=True)]

@@ -10,7 +10,8 @@ through the entry-point group `bertology.claims` (its value names a package that
       study: head-ablation
       rule: {quantity: best_head_gain, relation: above, value: 0}   # above, below
       #     {quantity: …, relation: between, values: [0, 0.1]}      # between, outside
-      #     margin: 0.005                   # of above and below: less than this does not matter
+      #     margin: 0.005                   # of above and below: less than this does not matter;
+      #                                     # never more than the source counts as an effect
       explanation: …                        # one paragraph: what is tested, and what it means
       ours: true                            # optional: the paper does not say it; our question
       tasks: {only: [MRPC, RTE]}            # optional: the tasks it is said of; or {except: [QQP]}
@@ -110,18 +111,21 @@ class Rule:
     def judge(self, estimate: Estimate | None) -> Outcome:
         """Holds if the whole interval satisfies the rule, fails if the whole interval violates it.
 
-        Negligible, before both, if the whole interval is within the margin: the difference is
-        surely smaller than what matters. Inconclusive in between, or where there is no interval;
-        not applicable without evidence.
+        Negligible, before both, if what is claimed is surely smaller than the margin: of "above 0",
+        if the upper bound is below the margin. Nothing is asked of the other side, of which the
+        claim says nothing: the best of many heads surely gains less than what matters, however far
+        down its lower bound lies. Only what is surely on that other side, and not surely near,
+        fails. Inconclusive in between, or where there is no interval; not applicable without
+        evidence.
         """
         if estimate is None or estimate.n == 0:
             return Outcome.NOT_APPLICABLE
         low, high = estimate.low, estimate.high
         if math.isnan(low) or math.isnan(high):
             return Outcome.INCONCLUSIVE
-        if self._within_margin(low, high):
-            return Outcome.NEGLIGIBLE
         satisfied, violated = self._whole(low, high)
+        if self._too_small(low, high, violated=violated):
+            return Outcome.NEGLIGIBLE
         if satisfied:
             return Outcome.HOLDS
         return Outcome.FAILS if violated else Outcome.INCONCLUSIVE
@@ -137,10 +141,19 @@ class Rule:
         without = high < first or low > last
         return (within, without) if self.relation is Relation.BETWEEN else (without, within)
 
-    def _within_margin(self, low: float, high: float) -> bool:
+    def _too_small(self, low: float, high: float, *, violated: bool) -> bool:
+        """Whether what is claimed is surely less than the margin; see `judge`."""
         if self.value is None or self.margin is None:
             return False
-        return self.value - self.margin < low and high < self.value + self.margin
+        claimed, other = high - self.value, self.value - low
+        if self.relation is Relation.BELOW:
+            claimed, other = other, claimed
+        return claimed < self.margin and (other < self.margin or not violated)
+
+    @property
+    def limits(self) -> tuple[float, ...]:
+        """The values between which its outcomes change, but for the margin."""
+        return (self.values or ()) if self.value is None else (self.value,)
 
     @property
     def bound(self) -> str:

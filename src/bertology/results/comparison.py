@@ -135,8 +135,12 @@ def extreme(
     bound is the highest of all rows, with no correction for their number (`alone_high`): it is
     enough that the bound of the truly largest holds.
 
+    Whether any row gains is what tests decided, so the smallest of their p-values is kept
+    (`Estimate.tested`): it decides at other levels too, at which other rows may be sure.
+
     `loss`: of the balance of examples whose loss rises or falls, in place of the score. A table may
-    have no `alone_low` and `alone_high`; the upper bound is then wider than need be.
+    have no `alone_low` and `alone_high`; the upper bound is then wider than need be. Without
+    adjusted p-values the bounds alone decide.
     """
     names = _BALANCE if loss else _EFFECT
     ends = ("loss_alone_low", "loss_alone_high") if loss else ("alone_low", "alone_high")
@@ -146,7 +150,11 @@ def extreme(
         value, low, above = -value, -high, -below
     at = int(np.where((low > 0) | (low.max() <= 0), value, -np.inf).argmax())
     best = float(value[at]) + 0.0  # no minus before a zero
-    return Estimate(best, min(low[at], best), max(above.max(), best), n, level)
+    tests = "loss_p_adjusted" if loss else "p_adjusted"
+    tested = None
+    if tests in table and best > 0:
+        tested = 0.0, float(table[tests].to_numpy()[value > 0].min())
+    return Estimate(best, min(low[at], best), max(above.max(), best), n, level, tested=tested)
 
 
 def share_of_harmless(
@@ -156,30 +164,40 @@ def share_of_harmless(
 
     `influence` (V, N) and `reach` (V,) are those of `stats.paired.influences`. At least so many are
     harmless, at most so many, by closed tests: to count them takes less than to name them. `needed`
-    is about how many examples would tell whether these are most.
+    is about how many examples would tell whether these are most, and `tested` the p-value of that.
     """
     shifted, n = influence + margin, influence.shape[1]
     means = shifted.mean(axis=1)
     # The unseen examples that would contradict lie at the far end of what one example can do.
     worst = np.where(means > 0, np.maximum(reach - margin, 1e-12), reach + margin)
     evidence = evidence_against_zero(*distinct(shifted), reach=worst)
-    tail = (1 - level) / 2
 
-    def shares(times: float) -> tuple[float, float]:
+    def shares(times: float, error: float) -> tuple[float, float]:
         """At least, and at most; were there so many times as many examples like these."""
         p = np.exp(-times * evidence)
         harmless, harmful = (
-            fewest_false(np.where(side, p, 1.0), tail) / len(p) for side in (means > 0, means <= 0)
+            fewest_false(np.where(side, p, 1.0), error / 2) / len(p)
+            for side in (means > 0, means <= 0)
         )
         return harmless, 1 - harmful
 
-    def most_are_told(times: float) -> bool:
-        low, high = shares(times)
+    def most_are_told(times: float, error: float) -> bool:
+        low, high = shares(times, error)
         return low > _MOST or high < _MOST
 
-    times = next((t for t in np.geomspace(1, 1000, 300) if most_are_told(t)), None)
+    error = 1 - level
+    times = next((t for t in np.geomspace(1, 1000, 300) if most_are_told(t, error)), None)
     needed = None if times is None else int(np.ceil(n * times))
-    return Estimate(float((means > 0).mean()), *shares(1), n, level, needed=needed)
+    least = next((e for e in np.geomspace(1e-6, 1, 300) if most_are_told(1, e)), 1.0)
+    return Estimate(
+        float((means > 0).mean()),
+        *shares(1, error),
+        n,
+        level,
+        needed=needed,
+        tested=(_MOST, least),
+        counted=True,
+    )
 
 
 _FEWEST = 3  # examples, for a correlation to be more than a line through two points

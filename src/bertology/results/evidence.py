@@ -7,7 +7,7 @@ again, also on claims that were written after it was measured.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +24,7 @@ ALL_OTHERS = ""
 
 _VARIABLE = "evidence"
 _BOUNDS = ("value", "low", "high", "n", "level")
+_MORE = ("needed", "tested", "lasting", "counted", "remedy")  # what few estimates have
 
 
 def evidence_array(
@@ -41,7 +42,7 @@ def evidence_array(
         attrs={
             "reasons": dict(reasons or {}),
             "units": {name: e.unit for name, e in found.items()},
-            "needed": {name: e.needed for name, e in found.items() if e.needed is not None},
+            **{key: _given(found, key) for key in _MORE},
         },
     )
     return xr.Dataset({_VARIABLE: array})
@@ -57,11 +58,22 @@ def read_evidence(arrays: xr.Dataset) -> dict[str, Estimate]:
         name: Estimate(value, low, high, int(n), level)
         for name, (value, low, high, n, level) in zip(names, array.to_numpy().tolist(), strict=True)
     }
-    # Results that were stored before units were kept have none, and read as before.
-    units, needed = (array.attrs.get(key, {}) for key in ("units", "needed"))
+    # Results that were stored before these were kept have none, and read as before.
+    kept = {"unit": array.attrs.get("units", {}), **{k: array.attrs.get(k, {}) for k in _MORE}}
     return {
-        name: replace(e, unit=units.get(name, e.unit), needed=needed.get(name))
+        name: replace(e, **{key: of[name] for key, of in kept.items() if name in of})
         for name, e in found.items()
+    }
+
+
+def _given(found: Mapping[str, Estimate], key: str) -> dict[str, object]:
+    """What differs from what an estimate has by default, as JSON can hold it."""
+    default = {field.name: field.default for field in fields(Estimate)}[key]
+    given = {name: getattr(e, key) for name, e in found.items()}
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in given.items()
+        if value != default
     }
 
 

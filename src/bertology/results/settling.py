@@ -2,8 +2,10 @@
 
 The width of an interval falls as the root of the number of observations. So the number that is
 needed is the one whose interval, around the value that was found, would decide. It is a rough
-guide: if the truth is the value that was found, that many decide about every second time. A study
-whose intervals follow another law gives its own number in `Estimate.needed`.
+guide: if the truth is the value that was found, that many decide about every second time. Not all
+intervals follow this law. A study may give its own number (`Estimate.needed`), say which share of
+the width no number takes away (`lasting`), that the bounds count things (`counted`), or what would
+help instead (`remedy`). All numbers are for the level at which the estimate was judged.
 """
 
 from __future__ import annotations
@@ -19,29 +21,30 @@ if TYPE_CHECKING:
 __all__ = ["Settling", "settling"]
 
 _AFFORDABLE = 1000  # times what there was
-_GIVEN_BY_MODEL = ("heads", "layers")  # nobody can have more of them
+_GIVEN_BY_MODEL = ("heads", "layers", "weights")  # nobody can have more of them
 
 
 @dataclass(frozen=True)
 class Settling:
     """What an open question needs."""
 
-    visible: float
-    """The smallest difference that could be seen: half of the interval's width."""
+    visible: float | None
+    """The smallest difference that could be seen: half of the interval's width; None for counts."""
     needed: int | None
-    """About how many of the estimate's unit; None: more than can be had."""
+    """About how many of the estimate's unit; None: more than can be had, or nobody can tell."""
     fixed: bool = False
     """Whether the model has no more of what was counted."""
 
 
 def settling(rule: Rule, estimate: Estimate) -> Settling | None:
     """What would settle a rule on an estimate that leaves it open; None where nobody can tell."""
-    visible = (estimate.high - estimate.low) / 2
-    if not math.isfinite(visible) or not math.isfinite(estimate.value) or estimate.n < 2:
+    half = (estimate.high - estimate.low) / 2
+    if not math.isfinite(half) or not math.isfinite(estimate.value) or estimate.n < 2:
         return None
+    visible = None if estimate.counted else half
     if estimate.needed is not None and estimate.needed > estimate.n:
         return Settling(visible, _rounded(estimate.needed))
-    if estimate.unit in _GIVEN_BY_MODEL:
+    if estimate.unit in _GIVEN_BY_MODEL and not estimate.remedy:
         return Settling(visible, None, fixed=True)
     return Settling(visible, _needed(rule, estimate))
 

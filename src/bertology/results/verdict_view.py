@@ -8,8 +8,11 @@ rests on, in full and in short; `settling_text` says what would settle an inconc
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from bertology.results.number_text import interval_text, number_text
 
 if TYPE_CHECKING:
     from bertology.results.claims import Claim, Outcome, Verdict
@@ -44,9 +47,10 @@ OVER_TASKS = (
     "Verdicts on several tasks are judged at levels that hold for all of them together (Hochberg). "
     "Over all tasks a claim has the outcome of at least half of them. Mixed: tasks surely differ."
 )
+_USUAL = 0.95
 EXPLAINED = (
     "A claim holds if the whole interval of what was measured agrees with it, fails if the whole "
-    "interval disagrees, and is inconclusive in between. Negligible: the difference is surely "
+    "interval disagrees, and is inconclusive in between. Negligible: what is claimed is surely "
     "smaller than what matters. Not judged: the result cannot tell."
 )
 
@@ -94,15 +98,23 @@ def measured(verdict: Verdict) -> str:
     shown = f"{_quantity(verdict)} = {e.value:.4g}"
     if _has_no_interval(e):
         return f"{shown} (no interval), {n_text(e)}"
-    interval = f"{100 * e.level:.4g} % interval [{e.low:.4g}, {e.high:.4g}]"
+    ends = interval_text(e.low, e.high, ".4g", limits=verdict.claim.rule.limits)
+    interval = f"{_percent(e.level)} interval {ends}"
     return "; ".join([f"{shown}, {interval}, {n_text(e)}", *_notes(verdict)])
 
 
-def estimate_text(estimate: Estimate | None) -> str:
-    """In short, for tables: `0.31 [0.28, 0.34], n = 200 sentences`."""
+def estimate_text(estimate: Estimate | None, limits: Sequence[float] = (0.0,)) -> str:
+    """In short, for tables: `0.31 [0.28, 0.34], n = 200 sentences`.
+
+    `limits`: the values of which a reader must see whether they lie in the interval. A level that
+    is not the usual one is told.
+    """
     if estimate is None:
         return "–"
-    return f"{with_interval(estimate.value, estimate.low, estimate.high)}, {n_text(estimate)}"
+    e = estimate
+    shown = with_interval(e.value, e.low, e.high, limits=limits)
+    usual = _is_usual(e.level) or _has_no_interval(e)
+    return f"{shown}{'' if usual else f' at {_percent(e.level)}'}, {n_text(e)}"
 
 
 def n_text(estimate: Estimate) -> str:
@@ -114,7 +126,8 @@ def found_text(verdict: Verdict) -> str:
     """In short, with all that is to be said of it; for a claim that was not judged, the reason."""
     if verdict.estimate is None:
         return reason_text(verdict)
-    return "; ".join([estimate_text(verdict.estimate), *_notes(verdict)])
+    limits = verdict.claim.rule.limits
+    return "; ".join([estimate_text(verdict.estimate, limits), *_notes(verdict)])
 
 
 def settling_text(verdict: Verdict) -> str:
@@ -122,12 +135,22 @@ def settling_text(verdict: Verdict) -> str:
     found, estimate = verdict.settling, verdict.estimate
     if found is None or estimate is None:
         return ""
-    seen = f"differences under {_short(found.visible)} cannot be seen here"
+    seen = ""
+    if found.visible is not None:
+        seen = f"differences under {number_text(found.visible)} cannot be seen here"
     if found.fixed:
-        return f"{seen}, and the model has no more {estimate.unit}"
-    if found.needed is None:
+        return f"{seen}, and the model has no more {estimate.unit}" if seen else ""
+    level = estimate.level if verdict.level is None else verdict.level
+    settle = "settle it" if _is_usual(level) else f"settle it at {_percent(level)}"
+    if found.needed is not None:
+        would = f"about {_counted(found.needed, estimate.unit)} would {settle}"
+    elif estimate.remedy:
+        would = estimate.remedy
+    elif seen:
         return f"{seen}, and the limit is too near for any affordable number of {estimate.unit}"
-    return f"{seen}; about {_counted(found.needed, estimate.unit)} would settle it"
+    else:
+        return f"no affordable number of {estimate.unit} would {settle}"
+    return f"{seen}; {would}" if seen else would
 
 
 def statement_text(claim: Claim) -> str:
@@ -141,26 +164,43 @@ def reason_text(verdict: Verdict) -> str:
     return reason.removeprefix("not judged: ")
 
 
-def with_interval(value: float, low: float, high: float, *, scale: float = 1.0) -> str:
+def with_interval(
+    value: float,
+    low: float,
+    high: float,
+    spec: str = ".3g",
+    *,
+    scale: float = 1.0,
+    limits: Sequence[float] = (0.0,),
+) -> str:
     """`0.31 [0.28, 0.34]`; the bare value where there is no interval."""
-    shown = _short(scale * value)
+    shown = number_text(scale * value, spec)
     if math.isnan(low) or math.isnan(high):
         return shown
-    return f"{shown} [{_short(scale * low)}, {_short(scale * high)}]"
+    ends = interval_text(scale * low, scale * high, spec, limits=[scale * x for x in limits])
+    return f"{shown} {ends}"
 
 
 def _notes(verdict: Verdict) -> list[str]:
     """What more there is to say of a verdict than its numbers."""
-    alone = verdict.alone
-    strict = f"{alone.in_words} at {_level(verdict)}, but not at the level that all tasks need"
-    return [
-        *([strict] if alone is not verdict.outcome else []),
-        *filter(None, [settling_text(verdict)]),
-    ]
+    return [*filter(None, [_alone_text(verdict), settling_text(verdict)])]
 
 
-def _level(verdict: Verdict) -> str:
-    return "" if verdict.estimate is None else f"{100 * verdict.estimate.level:.4g} %"
+def _alone_text(verdict: Verdict) -> str:
+    """What it would be without the other tasks, where that differs."""
+    alone, e, level = verdict.alone, verdict.estimate, verdict.level
+    if alone is verdict.outcome or e is None or level is None:
+        return ""
+    own, strict = _percent(e.level), _percent(level)
+    return f"{alone.in_words} at {own}, but not at the {strict} that all tasks need"
+
+
+def _is_usual(level: float) -> bool:
+    return math.isclose(level, _USUAL)
+
+
+def _percent(level: float) -> str:
+    return f"{100 * level:.4g} %"
 
 
 def _counted(n: int, unit: str) -> str:
@@ -173,8 +213,3 @@ def _quantity(verdict: Verdict) -> str:
 
 def _has_no_interval(estimate: Estimate) -> bool:
     return math.isnan(estimate.low) or math.isnan(estimate.high)
-
-
-def _short(value: float) -> str:
-    # What rounding leaves of a zero is shown as one, and without a sign.
-    return "–" if math.isnan(value) else f"{round(value, 9) + 0.0:.3g}"

@@ -33,6 +33,8 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
+ONE_SIDE = 1e-12
+"""A bound this far from a value says on which side of it a number lies, and no more."""
 _HALVINGS = 34  # bisection steps; the last one moves a bound by less than 1e-8 of the range
 _DRAWN = 1 << 18  # examples of several resamples that are ranked together
 _HELD = 1 << 16  # values looked at together: what is made of them stays in the cache
@@ -51,6 +53,15 @@ class Estimate:
     """What `n` counts: what was resampled, so what the interval is over (sentences, seeds …)."""
     needed: int | None = None
     """How many of `unit` would settle an open question; None: as the root of n tells."""
+    tested: tuple[float, float] | None = None
+    """A value and the two-sided p-value of a test that decides whether the truth lies on the same
+    side of it as the estimate. The bound there agrees with the test, at every level."""
+    lasting: float = 0.0
+    """The share of the width that no number of `unit` takes away."""
+    counted: bool = False
+    """Whether the bounds count what is sure and what is not excluded: they follow no law."""
+    remedy: str = ""
+    """What would settle an open question where no number of `unit` would."""
 
     def __post_init__(self) -> None:
         # NumPy scalars would not survive a round trip through JSON.
@@ -59,6 +70,9 @@ class Estimate:
         object.__setattr__(self, "n", int(self.n))
         if self.needed is not None:
             object.__setattr__(self, "needed", int(self.needed))
+        if self.tested is not None:
+            value, p = self.tested
+            object.__setattr__(self, "tested", (float(value), float(p)))
 
     def counting(self, unit: str) -> Estimate:
         """The same number, with the name of what `n` counts."""
@@ -67,21 +81,44 @@ class Estimate:
     def expected_at(self, n: int) -> Estimate:
         """What `n` observations would give around the same value: the width falls as 1/√n.
 
-        Student's quantiles are taken along, since with a few observations they matter more.
+        Student's quantiles are taken along, since with a few observations they matter more. What is
+        `lasting` stays; both parts add up as squares do. (So a prediction interval, which never
+        falls below the spread of what it predicts, is told right to a few per cent.) A test's
+        p-value falls as exp(-n) does.
         """
         quantile = (1 + self.level) / 2
         fewer, more = (stdtrit(max(m - 1, 1), quantile) for m in (self.n, n))
-        return replace(self._scaled(more / fewer * (self.n / n) ** 0.5), n=n)
+        shrunk = (more / fewer) ** 2 * self.n / n
+        stays = 1.0 if self.counted else self.lasting**2
+        found = self._scaled((stays + (1 - stays) * shrunk) ** 0.5)
+        tested = self.tested and (self.tested[0], self.tested[1] ** (n / self.n))
+        return replace(found, n=n, tested=tested)._agreeing()
 
     def at_level(self, level: float) -> Estimate:
         """The interval at another level, as Student's would change with n - 1 degrees of freedom.
 
         Exact for Student's intervals, and close for all that are nearly normal; with few
-        observations it errs to the wide side.
+        observations it errs to the wide side. Where a test decided on which side of a value the
+        truth lies, its p-value decides at the new level too.
         """
         check_level(level, "at_level")
         old, new = (stdtrit(max(self.n - 1, 1), (1 + at) / 2) for at in (self.level, level))
-        return replace(self._scaled(new / old), level=level)
+        more = math.log((1 - level) / 2) / math.log((1 - self.level) / 2)  # Chernoff's law
+        needed = None if self.needed is None else math.ceil(self.needed * more)
+        return replace(self._scaled(new / old), level=level, needed=needed)._agreeing()
+
+    def _agreeing(self) -> Estimate:
+        """The bound next to the tested value on the side on which the test puts it."""
+        if self.tested is None or math.isnan(self.low) or math.isnan(self.high):
+            return self
+        at, p = self.tested
+        sure = p < 1 - self.level
+        if self.value > at:
+            return replace(self, low=max(self.low, at + ONE_SIDE) if sure else min(self.low, at))
+        if self.value < at:
+            open_yet = max(self.high, at + ONE_SIDE)  # a bound of `at` would exclude all above it
+            return replace(self, high=min(self.high, at - ONE_SIDE) if sure else open_yet)
+        return self
 
     def _scaled(self, factor: float) -> Estimate:
         """Both sides of the interval, which may differ, times a factor; no end stays none."""

@@ -109,10 +109,12 @@ class NamedShares:
         )
         by_examples = np.array([middle - low[0], high[0] - middle])
         by_mistakes = wider * np.maximum([middle - least, most - middle], 0.0)
-        below, above = np.hypot(by_examples, by_mistakes)
+        below, above = reach = np.hypot(by_examples, by_mistakes)
         value = float(self.shares[list(classes)].sum())
         ends = np.clip([middle - below, middle + above], 0.0, 1.0)
         more = by_mistakes.sum() > by_examples.sum()
+        # Mistakes differ from model to model, so more items of the same models tell little more.
+        stays = float(by_mistakes.sum() / reach.sum())
         return Estimate(
             value,
             min(value, ends[0]),
@@ -120,6 +122,8 @@ class NamedShares:
             len(self._mistakes.seen) if more else len(own),
             self._level,
             self._mistakes.unit if more else "examples",
+            lasting=1.0 if more else min(stays, 1.0),
+            remedy=f"{self._mistakes.unit} of more models would narrow it",
         )
 
     @cached_property

@@ -51,6 +51,7 @@ from bertology.errors import DataError, ParameterError
 from bertology.metrics import Metric
 from bertology.stats.answer_flips import flip_tests
 from bertology.stats.intervals import (
+    ONE_SIDE,
     Estimate,
     bounded_mean_bounds,
     check_level,
@@ -76,7 +77,6 @@ Floats = NDArray[np.float64]
 
 _HELD = 500_000  # numbers in one chunk of weights or sums: 4 MB
 _SIGNS = 4_000_000  # signs drawn at once, a byte each
-_ABOVE_0 = 1e-12  # a bound that says which side of 0, and no more; shown as 0
 
 
 @dataclass(frozen=True)
@@ -216,8 +216,8 @@ def _agreeing(
 ) -> tuple[Floats, Floats]:
     """Bounds that exclude 0 exactly where a test did, which may see more or less than they do."""
     above, below = sure & (value > 0), sure & (value < 0)
-    lower = np.where(above, np.maximum(low, _ABOVE_0), np.minimum(low, 0.0))
-    upper = np.where(below, np.minimum(high, -_ABOVE_0), np.maximum(high, 0.0))
+    lower = np.where(above, np.maximum(low, ONE_SIDE), np.minimum(low, 0.0))
+    upper = np.where(below, np.minimum(high, -ONE_SIDE), np.maximum(high, 0.0))
     return lower, upper
 
 

@@ -5,7 +5,6 @@ Intervals stand in brackets.
 
 from __future__ import annotations
 
-import math
 from statistics import mean
 from typing import TYPE_CHECKING
 
@@ -33,10 +32,7 @@ def _points(estimate: Estimate | None) -> str:
     """A difference of scores in points, with its sign."""
     if estimate is None:
         return "–"
-    shown = f"{100 * estimate.value:+.1f}"
-    if math.isnan(estimate.low) or math.isnan(estimate.high):
-        return shown
-    return f"{shown} [{100 * estimate.low:+.1f}, {100 * estimate.high:+.1f}]"
+    return with_interval(estimate.value, estimate.low, estimate.high, "+.1f", scale=100)
 
 
 _STARTS = {

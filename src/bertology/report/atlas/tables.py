@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypedDict
 from bertology.report.atlas.naming import counted, in_words
 from bertology.report.intervals import with_intervals
 from bertology.report.web import Html, element, joined, table
+from bertology.results.number_text import number_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +42,7 @@ def table_piece(frame: pd.DataFrame, *, name: str, key: str, order: str = "") ->
 
     `order` says which rows come first, such as "largest excess first".
     """
-    columns, rows = with_intervals(_flat(frame).head(_ROWS), _cell)
+    columns, rows = with_intervals(_flat(frame).head(_ROWS), ".4g")
     shown = table(
         [in_words(c) for c in columns[:_COLUMNS]],
         [[_cell(v) for v in row[:_COLUMNS]] for row in rows],
@@ -67,7 +68,7 @@ def _cell(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return "–" if math.isnan(value) else f"{round(value, 9) + 0.0:.4g}"
+        return number_text(value, ".4g")
     return "–" if value is None else str(value)
 
 

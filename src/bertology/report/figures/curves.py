@@ -15,6 +15,7 @@ from bertology.errors import ParameterError
 from bertology.report.figures.grids import TYPE_COLOURS, type_legend
 from bertology.report.figures.pieces import Floats, add_note, add_title, checked, ticks
 from bertology.report.look import ACCENT, GREY, INK, NEGATIVE, POSITIVE, look, new_figure
+from bertology.results.verdict_view import with_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -123,7 +124,8 @@ def scatter_with_rank(
         axes.set(xlabel=xlabel, ylabel=ylabel)
         add_title(figure, title)
         if rank is not None:
-            text = f"Spearman ρ = {rank.value:.2f} [{rank.low:.2f}, {rank.high:.2f}], n = {rank.n}"
+            shown = with_interval(rank.value, rank.low, rank.high, ".2f")
+            text = f"Spearman ρ = {shown}, n = {rank.n}"
             add_note(figure, text)
     return figure
 

@@ -406,20 +406,21 @@ class RelationHeads(Blocks):
         chosen = heads[heads["above_percentile"]]
         words = int(heads["words"].min())
 
-        def estimate(value: float, low: float, high: float) -> Estimate:
-            return Estimate(value, low, high, words, self.level, "words")
+        def counted(value: float, low: float, high: float) -> Estimate:
+            found = Estimate(value, low, high, words, self.level, "words", counted=True)
+            return replace(found, remedy="more linked words would narrow it")
 
         def of(extreme: Extreme, rows: pd.DataFrame) -> Estimate | None:
             bounds = (rows[column] for column in _EXCESS)
             return extreme(*bounds, n=rows["words"], level=self.level, unit="words")
 
         found = {
-            "heads_above_percentile": estimate(*3 * [float(len(chosen))]),
+            "heads_above_percentile": counted(*3 * [float(len(chosen))]),
             "best_excess": of(largest_of, heads),
             "least_excess_above_percentile": of(smallest_of, chosen),
         }
         if heads["sure"].any():  # or any share would be small, also that of a random model
             shares = [float((heads[column] > self.margin).mean()) for column in _EXCESS]
-            found["share_of_heads"] = estimate(*shares)
+            found["share_of_heads"] = counted(*shares)
         relation = self.relation.replace("-", "_").replace(":", "_")
         return {f"{relation}_{name}": estimate for name, estimate in found.items()}

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from bertology.report.figures import Dots, interval_dots
 from bertology.results.drawing import Drawing
+from bertology.results.number_text import interval_text
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, bounded_mean_bounds
 from bertology.studies.designs.blocks import Sampled
@@ -38,7 +39,8 @@ class MinimalPairsResult(Result):
         found = self.evidence()["pair_accuracy"]
         return (
             f"{100 * found.value:.1f} % of {found.n} pairs right "
-            f"[{100 * found.low:.1f}, {100 * found.high:.1f}]; half of them would be chance"
+            f"{interval_text(100 * found.low, 100 * found.high, '.1f', limits=(50.0,))}; "
+            "half of them would be chance"
         )
 
     def drawings(self) -> Sequence[Drawing]:

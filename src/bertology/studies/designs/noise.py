@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtrit
 
 from bertology.parameters import parameter
 from bertology.stats import Estimate
@@ -23,6 +23,12 @@ from bertology.studies.designs.blocks import Resampled
 __all__ = ["NO_NOISE", "NoiseControlled", "beyond_noise"]
 
 NO_NOISE = "not judged: noise 0 leaves out the noisy copies that a change by training must beat"
+
+_COPIES = "noisy copies"
+_NOISE_VARIES = (
+    "noise of this size varies as much by itself: neither more examples nor more copies would "
+    "settle it, but another training may"
+)
 
 
 @dataclass(frozen=True)
@@ -48,21 +54,35 @@ def beyond_noise(change: Estimate, trained: float, noisy: ArrayLike) -> Estimate
     """
     draws = np.asarray(noisy, dtype=np.float64).ravel()
     value = trained - draws.mean() if draws.size else math.nan
-    half = math.nan
-    if draws.size > 1 and np.isfinite(draws).all() and np.ptp(draws) > 0:
-        spread = draws.std(ddof=1) * math.sqrt(1 + 1 / draws.size)
-        # The trained model's own error over examples comes on top.
-        own = max(change.high - change.value, change.value - change.low, 0.0)
-        half = math.hypot(stdtrit(draws.size - 1, (1 + change.level) / 2) * spread, own)
-    beyond = Estimate(value, value - half, value + half, draws.size, change.level, "noisy copies")
-    if math.isnan(half):
-        return beyond
+    if draws.size < 2 or not np.isfinite(draws).all() or np.ptp(draws) <= 0:
+        return Estimate(value, math.nan, math.nan, draws.size, change.level, _COPIES)
+    beyond = _beyond(change, value, draws.std(ddof=1), draws.size)
     first, second = sorted((change, beyond), key=lambda e: e.low)
+    least = min(first.value, second.value)
+    # More of one kind leaves what the other kind, or the spread of noise, does to the bound.
+    end = min(second.low, first.value - first.lasting * (first.value - first.low))
+    reach = least - first.low
     return Estimate(
-        min(first.value, second.value),
+        least,
         first.low,
         min(first.high, second.high),
         first.n,
         change.level,
         first.unit,
+        lasting=min(max((least - end) / reach, 0.0), 1.0) if reach > 0 else 1.0,
+        remedy=_NOISE_VARIES,
+    )
+
+
+def _beyond(change: Estimate, value: float, spread: float, copies: int) -> Estimate:
+    """`value` with the interval that predicts a further draw of noise, and the change's own error.
+
+    However many copies there are, a draw differs from their mean by its own spread.
+    """
+    own = max(change.high - change.value, change.value - change.low, 0.0)
+    tail = (1 + change.level) / 2
+    half = math.hypot(stdtrit(copies - 1, tail) * spread * math.sqrt(1 + 1 / copies), own)
+    lasting = math.hypot(ndtri(tail) * spread, own) / half
+    return Estimate(
+        value, value - half, value + half, copies, change.level, _COPIES, lasting=lasting
     )

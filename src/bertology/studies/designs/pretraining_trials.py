@@ -269,8 +269,7 @@ class PretrainingTrials(Trials):
         strict = 1 - (1 - self.level) / max(len(asked), 1)  # Bonferroni
         for name, e in evidence(replace(runs, level=strict)).items():
             if name in asked and e is not None:
-                # Together they hold at the level that was asked for.
-                found[name] = replace(e, level=self.level)
+                found[name] = e  # at the strict level, so that together they hold at the usual one
         reasons = {name: why for name in found if (why := self._not_learnt(runs, needs[name]))}
         found = {name: e for name, e in found.items() if name not in reasons}
         return self.result(

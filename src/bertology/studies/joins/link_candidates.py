@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from scipy.special import entr
 
 from bertology.data.map_labels import MAP_TYPES
 from bertology.errors import DataError, ParameterError
@@ -91,6 +92,7 @@ class LinkCandidates(Join):
     has diagonal candidates too: `diagonal_others` says how many of the other heads are.
     """
 
+    version: ClassVar[int] = 2  # the interval is over texts, and knows how many would settle it
     result_type: ClassVar[type[Result]] = LinkCandidatesResult
     sources: ClassVar[tuple[str, ...]] = (LINKS, TYPES)
     lacking: ClassVar[str] = "it needs token-to-token and map-types on the same sentences"
@@ -103,7 +105,7 @@ class LinkCandidates(Join):
             raise ParameterError("results", name, must, [r.provenance.study for r in results])
         identities = {study: r.identity for study, r in sorted(by_study.items())}
         heads = self._heads(by_study[LINKS], by_study[TYPES])
-        evidence = dict(self._evidence(heads))
+        evidence = dict(self._evidence(heads, by_study[TYPES]))
         return self.result(
             self.provenance(name, by_study[LINKS], identities),
             {"heads": heads},
@@ -143,8 +145,9 @@ class LinkCandidates(Join):
         budget = float(np.log(2 * len(share) / (1 - self.level)))
         return bounded_mean_bounds(values, counts, low=0.0, high=1.0, budget=budget)
 
-    def _evidence(self, heads: pd.DataFrame) -> Iterator[tuple[str, Estimate]]:
+    def _evidence(self, heads: pd.DataFrame, types: Result) -> Iterator[tuple[str, Estimate]]:
         columns = ("diagonal", "diagonal_low", "diagonal_high")
+        n, in_all = int(types.facts["examples"]), len(types.tables["heads"])
         for relation, rows in heads.groupby("relation", sort=False):
             name = str(relation).replace("-", "_").replace(":", "_")
             for quantity, some in (
@@ -153,4 +156,23 @@ class LinkCandidates(Join):
             ):
                 if len(some):
                     value, low, high = (float((some[c] > 0.5).mean()) for c in columns)
-                    yield quantity, Estimate(value, low, high, len(some), self.level, "heads")
+                    share, most = some["diagonal"].to_numpy(dtype=float), value > 0.5
+                    needed, p = self._told(share, n, in_all, most=most)
+                    # The heads are all there are: what the bounds are over is texts.
+                    found = Estimate(value, low, high, n, self.level, needed=needed)
+                    yield quantity, replace(found, tested=(0.5, p), counted=True)
+
+    def _told(
+        self, share: np.ndarray, n: int, in_all: int, *, most: bool
+    ) -> tuple[int | None, float]:
+        """How many texts would tell whether most are diagonal, and the p-value of these `n`.
+
+        It is told once enough of them are on one side for sure, by the budget of `_bounds`: more
+        than half for most, half for not most.
+        """
+        nats = np.log(2) - entr(share) - entr(1 - share)  # of one text, against one half
+        side = np.sort(np.where((share > 0.5) == most, nats, 0.0))[::-1]
+        enough = float(side[len(share) // 2 if most else (len(share) - 1) // 2])
+        p = min(1.0, 2 * in_all * float(np.exp(-n * enough)))
+        budget = float(np.log(2 * in_all / (1 - self.level)))
+        return (int(np.ceil(budget / enough)) if enough > 1e-9 else None), p

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -42,8 +42,10 @@ class Comparison(NamedTuple):
     """What its intervals are over."""
 
 
+_MISSED = "missed heads"
+_MORE_EXAMPLES = "more examples of both tasks would narrow it"
 _COMPARISONS = {
-    "missed heads": Comparison(
+    _MISSED: Comparison(
         ABLATION,
         "heads_missed_in_both",
         "max",
@@ -170,7 +172,7 @@ class TaskComparison(Join):
             pairs = list(_pairs(comparison, by_study.get(about.study, {})))
             tasks = len({_task(side) for pair in pairs for side in pair})
             for one, other in pairs:
-                if comparison == "missed heads":
+                if comparison == _MISSED:
                     found: Estimate | None = self._missed_in_both(one, other, tasks)
                 else:  # Bonferroni
                     strict = 1 - (1 - self.level) / len(pairs)
@@ -197,7 +199,10 @@ class TaskComparison(Join):
                     float(rows[c].agg(about.pick)) for c in ("value", "low", "high")
                 )
                 n = int(rows["n"].min())
-                yield about.quantity, Estimate(value, low, high, n, self.level, about.unit)
+                found = Estimate(value, low, high, n, self.level, about.unit)
+                if name == _MISSED:
+                    found = replace(found, counted=True, remedy=_MORE_EXAMPLES)
+                yield about.quantity, found
 
     def _compare(
         self, comparison: str, one: Result, other: Result, strict: float

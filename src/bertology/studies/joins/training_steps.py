@@ -13,6 +13,7 @@ from bertology.parameters import parameter
 from bertology.report.figures.steps import step_curve
 from bertology.results.drawing import Drawing
 from bertology.results.result import Result
+from bertology.results.verdict_view import with_interval
 from bertology.stats import Estimate
 from bertology.stats.emergence import Emergence, emergence
 from bertology.studies.join import Join
@@ -39,8 +40,8 @@ class TrainingStepsResult(Result):
         """Between which steps the measure emerges, or why that cannot be said."""
         facts, found = self.facts, self.evidence()
         change = found["change"]
-        bounds = f"[{change.low:.3g}, {change.high:.3g}]"
-        told = f"{facts['label']} changes by {change.value:.3g} {bounds}"
+        shown = with_interval(change.value, change.low, change.high)
+        told = f"{facts['label']} changes by {shown}"
         if "emerges_at" not in found:
             return f"{told}. It does not emerge: {self.reasons()['emerges_at']}"
         at = found["emerges_at"]

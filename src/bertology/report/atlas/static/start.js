@@ -32,7 +32,9 @@ function shownWithin(value, range) {
   return shown(Number(value.toFixed(decimals)));
 }
 
-const interval = (low, high) => `[${shown(low)}, ${shown(high)}]`;
+// A bound that says on which side of 0 a number lies, and no more.
+const end = (value) => (value && Math.abs(value) < 1e-9 ? `${value > 0 ? ">" : "<"}0` : shown(value));
+const interval = (low, high) => `[${end(low)}, ${end(high)}]`;
 const inWords = (name) => name.replaceAll("-", " ").replaceAll("_", " ");
 const titled = (name) => inWords(name).replace(/^./, (letter) => letter.toUpperCase());
 const per = (level) => `${Number((100 * level).toPrecision(4))} % interval`;
