@@ -1,8 +1,10 @@
-"""How often "emerges between step a and b" is said of a measure that only wanders, and how well.
+"""How often "emerges between step a and b" is wrong, and how often chance passes for a change.
 
-Null: values around one level, with sampling error (which the intervals know) and wandering from
-step to step (which they do not). Power: a rise by a given size at a known step, or spread evenly
-over the logarithm of the steps. `plain` leaves out the test against wandering.
+Curves: a level; a jump at a known step; a rise spread evenly over the steps, or over three of them;
+around each of them values wander (drawn alike at every step) or drift (a random walk), which the
+intervals do not know of; they know the sampling error of each value. `said`: a crossing is given.
+`wrong`: it is, and the true values of this run (as drawn) cross elsewhere. `beyond chance`: the
+change is told from wandering and drift.
 Usage: python benchmarks/emergence_error.py [--repeats 1000]
 """
 
@@ -21,25 +23,29 @@ CURVES = {
     "level": lambda x: np.zeros_like(x),
     "jump": lambda x: (x >= 0.5).astype(float),
     "late jump": lambda x: (x >= 0.99).astype(float),
-    "ramp": lambda x: x,
+    "over three": lambda x: np.clip((x - 0.3) / 0.4, 0, 1),
+    "even rise": lambda x: x,
 }
 
 
-def told(curve: str, steps: int, rise: float, wander: float, repeats: int) -> tuple[float, ...]:
-    """Shares of repeats: said, said without the test of wandering, true crossing missed."""
+def told(
+    curve: str, steps: int, rise: float, noise: tuple[float, float], repeats: int
+) -> tuple[float, ...]:
+    """Shares of repeats: said, wrong, beyond chance; `noise` is wandering and drift."""
     rng, found = np.random.default_rng(0), np.zeros(3)
     at = np.concatenate([[0], np.geomspace(100, 1e5, steps - 1)]).astype(int)
     place = np.linspace(0, 1, steps)
     for repeat in range(repeats):
-        truth = rise * CURVES[curve](place) + rng.normal(0, wander, steps)
+        truth = rise * CURVES[curve](place) + rng.normal(0, noise[0], steps)
+        truth += np.cumsum(rng.normal(0, noise[1], steps))
         seen = truth + rng.normal(0, ERROR, steps)
         values = [Estimate(v, v - 1.984 * ERROR, v + 1.984 * ERROR, 100) for v in seen]
-        one = emergence(at.tolist(), values, resamples=300, seed=repeat)
-        found += (one.at is not None, one.high[0] < 0 < one.low[-1], 0)
-        if one.at is not None and rise:
-            beyond = truth - (truth[0] + truth[-1]) / 2 > 0
+        one = emergence(at.tolist(), values, resamples=500, seed=repeat)
+        found += (one.at is not None, False, one.at is not None and one.p < 0.05)
+        if one.at is not None:
+            beyond = (truth - (truth[0] + truth[-1]) / 2) * np.sign(truth[-1] - truth[0]) > 0
             k = int(np.flatnonzero(~beyond)[-1])
-            found[2] += not (one.at.low <= at[k] and at[min(k + 1, steps - 1)] <= one.at.high)
+            found[1] += not (one.at.low <= at[k] and at[min(k + 1, steps - 1)] <= one.at.high)
     return tuple(found / repeats)
 
 
@@ -49,16 +55,20 @@ def main() -> None:
     arguments.add_argument("--repeats", type=int, default=1000)
     given = arguments.parse_args()
     print(describe())
-    print("| curve | steps | rise | wandering | said | without the test | crossing missed |")
-    print("|---|---|---|---|---|---|---|")
+    print("| curve | steps | rise | wandering | drift | said | wrong | beyond chance |")
+    print("|---|---|---|---|---|---|---|---|")
     for steps in (6, 8):
-        for curve, rise, wander in (
-            ("level", 0.0, 0.0), ("level", 0.0, 0.01), ("level", 0.0, 0.05), ("jump", 0.1, 0.01),
-            ("jump", 0.2, 0.01), ("late jump", 0.2, 0.01), ("ramp", 0.2, 0.01),
+        for curve, rise, *noise in (
+            ("level", 0.0, 0.0, 0.0), ("level", 0.0, 0.01, 0.0), ("level", 0.0, 0.05, 0.0),
+            ("level", 0.0, 0.0, 0.01), ("level", 0.0, 0.0, 0.02), ("level", 0.0, 0.0, 0.05),
+            ("level", 0.0, 0.02, 0.02),
+            ("jump", 0.1, 0.01, 0.0), ("jump", 0.2, 0.01, 0.0), ("jump", 0.2, 0.0, 0.01),
+            ("late jump", 0.2, 0.01, 0.0), ("over three", 0.2, 0.01, 0.0),
+            ("even rise", 0.2, 0.01, 0.0), ("even rise", 0.4, 0.01, 0.0),
         ):  # fmt: skip
-            said, plain, missed = told(curve, steps, rise, wander, given.repeats)
-            print(f"| {curve} | {steps} | {rise} | {wander} | {said:.3f} | {plain:.3f} | "
-                  f"{missed:.3f} |", flush=True)  # fmt: skip
+            rates = told(curve, steps, rise, (noise[0], noise[1]), given.repeats)
+            shown = " | ".join(f"{rate:.3f}" for rate in rates)
+            print(f"| {curve} | {steps} | {rise} | {noise[0]} | {noise[1]} | {shown} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -3,12 +3,16 @@
 A measure emerges where it crosses half of the way from its first to its last value and stays
 beyond. Every value has an interval, so the crossing has one too: it begins at the last step at
 which the measure is surely short of half of the way, and ends at the first step from which on it is
-surely beyond. All bounds are corrected (Bonferroni) for the number of steps.
+surely beyond. All bounds are corrected (Bonferroni) for the number of steps. This is a statement
+about one run: what it errs by is the error of the measure at each step.
 
-A measure that only wanders from step to step differs between two steps as well, and surely so if it
-is measured well. So the change must also be larger than the wandering: values before and after the
-best place to cut are compared by t, a steady trend over the order of the steps likewise, and the
-largest of these t by its distribution for values that are drawn alike at all steps.
+Whether there is more behind the change than chance is another question. A measure that wanders
+around one value, or drifts from step to step, differs between two steps as well, and surely so if
+it is measured well. So the curve is compared with both. Against wandering (values drawn alike at
+all steps): the largest t of all cuts into before and after, and of a steady trend. Against drift
+(changes drawn alike between all steps, a random walk): the largest t of one change against the
+others, and of their mean. `chance_p` is the larger p-value. With a handful of steps only an abrupt
+change or a very steady one can be told from drift.
 """
 
 from __future__ import annotations
@@ -23,10 +27,10 @@ from numpy.typing import ArrayLike, NDArray
 from bertology.errors import DataError
 from bertology.stats.intervals import Estimate, check_level
 
-__all__ = ["FEWEST_STEPS", "Emergence", "emergence", "wandering_p"]
+__all__ = ["FEWEST_STEPS", "Emergence", "chance_p", "emergence"]
 
 FEWEST_STEPS = 4
-"""With fewer values no change can be told from wandering."""
+"""With fewer values no change can be told from chance."""
 
 Floats = NDArray[np.float64]
 
@@ -42,9 +46,9 @@ class Emergence:
     low: Floats
     high: Floats
     p: float
-    """How often values that only wander would change as much; NaN with too few steps."""
+    """How often a curve that wanders or drifts would change as much; NaN with too few steps."""
     at: Estimate | None
-    """The step at which the measure emerges, with the two steps it lies between; None if none."""
+    """The step of this run at which the measure emerges, and the two it lies between, if any."""
     why_not: str = ""
 
 
@@ -72,9 +76,12 @@ def emergence(
         down, up = up, down
     beyond, shortest, farthest = _beyond_half(sign * value, down, up)
     change = _change(values, level)
-    p = wandering_p(value, resamples=resamples, seed=seed)
-    unknown = np.isnan(low).any() or np.isnan(high).any()
-    why = "a step has no interval" if unknown else _why_not(shortest, farthest, p, level)
+    p = chance_p(value, resamples=resamples, seed=seed)
+    why = ""
+    if np.isnan(low).any() or np.isnan(high).any():
+        why = "a step has no interval"
+    elif not (farthest[0] < 0 < shortest[-1]):
+        why = "the first and the last step do not surely differ"
     at = None if why else _crossing(steps, beyond, shortest, farthest, level)
     return Emergence(change, beyond, shortest, farthest, p, at, why)
 
@@ -100,16 +107,6 @@ def _change(values: Sequence[Estimate], level: float) -> Estimate:
     return Estimate(value, low, high, min(first.n, last.n), level, last.unit)
 
 
-def _why_not(low: Floats, high: Floats, p: float, level: float) -> str:
-    if not (high[0] < 0 < low[-1]):
-        return "the first and the last step do not surely differ"
-    if math.isnan(p):
-        return f"fewer than {FEWEST_STEPS} steps cannot tell a change from wandering"
-    if p >= 1 - level:
-        return "the change is no larger than what values wander from step to step"
-    return ""
-
-
 def _crossing(
     steps: Sequence[int], beyond: Floats, low: Floats, high: Floats, level: float
 ) -> Estimate:
@@ -129,14 +126,37 @@ def _first_for_good(true: NDArray[np.bool_]) -> int:
     return int(np.flatnonzero(~true)[-1]) + 1
 
 
-def wandering_p(values: ArrayLike, *, resamples: int = 10_000, seed: int = 0) -> float:
-    """How often values drawn alike at all steps would have as large a t; NaN with too few."""
+def chance_p(values: ArrayLike, *, resamples: int = 10_000, seed: int = 0) -> float:
+    """How often values that wander, or drift, would have as large a t; NaN with too few."""
     x = np.asarray(values, dtype=np.float64)
     if x.size < FEWEST_STEPS or not np.isfinite(x).all():
         return math.nan
     drawn = np.random.default_rng(seed).standard_normal((resamples, x.size))
-    observed = float(_largest_t(x[None])[0])
-    return float((1 + (_largest_t(drawn) >= observed * (1 - 1e-9)).sum()) / (1 + resamples))
+    return max(
+        _share_as_large(_largest_t(drawn), float(_largest_t(x[None])[0])),
+        _share_as_large(_largest_step_t(drawn[:, 1:]), float(_largest_step_t(np.diff(x)[None])[0])),
+    )
+
+
+def _share_as_large(null: Floats, observed: float) -> float:
+    return float((1 + (null >= observed * (1 - 1e-9)).sum()) / (1 + null.size))
+
+
+def _largest_step_t(changes: Floats) -> Floats:
+    """The largest |t| of each row (R, K) of changes: of each against the others, of their mean."""
+    squares, k = changes**2, changes.shape[1]
+    others = (squares.sum(1, keepdims=True) - squares).clip(0) / (k - 1)
+    alone = _ratio(squares, others).max(axis=1)
+    mean = changes.mean(1)
+    steady = _ratio(mean**2, ((changes - mean[:, None]) ** 2).sum(1) / (k - 1) / k)
+    return np.asarray(np.sqrt(np.maximum(alone, steady)))
+
+
+def _ratio(top: Floats, bottom: Floats) -> Floats:
+    """top / bottom, infinite where the bottom is nothing beside the top; 0 / 0 is 0."""
+    without = np.where(top > 0, np.inf, 0.0)
+    found: Floats = np.divide(top, bottom, out=without, where=bottom > 1e-24 * top)
+    return found
 
 
 def _largest_t(x: Floats) -> Floats:
@@ -147,10 +167,8 @@ def _largest_t(x: Floats) -> Floats:
         one, two = first.mean(1, keepdims=True), second.mean(1, keepdims=True)
         spread = ((first - one) ** 2).sum(1) + ((second - two) ** 2).sum(1)
         error = np.sqrt(spread / (x.shape[1] - 2) * (1 / k + 1 / (x.shape[1] - k)))
-        gap = np.abs(one - two)[:, 0]
         # Two levels without any spread are as far apart as can be; one level is no cut.
-        t = np.divide(gap, error, out=np.where(gap > 0, np.inf, 0.0), where=error > 1e-12 * gap)
-        found = np.maximum(found, t)
+        found = np.maximum(found, np.sqrt(_ratio((one - two)[:, 0] ** 2, error**2)))
     return found
 
 
@@ -160,10 +178,4 @@ def _trend_t(x: Floats) -> Floats:
     centred = x - x.mean(1, keepdims=True)
     explained = (centred @ order) ** 2 / (order @ order)
     left = np.maximum((centred**2).sum(1) - explained, 0.0)
-    ratio = np.divide(
-        explained * (x.shape[1] - 2),
-        left,
-        out=np.where(explained > 0, np.inf, 0.0),
-        where=left > 1e-24 * explained,
-    )
-    return np.asarray(np.sqrt(ratio))
+    return np.asarray(np.sqrt(_ratio(explained * (x.shape[1] - 2), left)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -15,7 +16,7 @@ from bertology.results.drawing import Drawing
 from bertology.results.result import Result
 from bertology.results.verdict_view import with_interval
 from bertology.stats import Estimate
-from bertology.stats.emergence import Emergence, emergence
+from bertology.stats.emergence import FEWEST_STEPS, Emergence, emergence
 from bertology.studies.join import Join
 
 if TYPE_CHECKING:
@@ -44,8 +45,13 @@ class TrainingStepsResult(Result):
         told = f"{facts['label']} changes by {shown}"
         if "emerges_at" not in found:
             return f"{told}. It does not emerge: {self.reasons()['emerges_at']}"
-        at = found["emerges_at"]
-        return f"{told}. It emerges between step {at.low:,.0f} and step {at.high:,.0f}"
+        at, p = found["emerges_at"], float(facts["chance_p"])
+        told += f". In this run it emerges between step {at.low:,.0f} and step {at.high:,.0f}"
+        if math.isnan(p):
+            return f"{told}; fewer than {FEWEST_STEPS} steps cannot tell a change from drift"
+        if p >= 1 - float(facts["level"]):
+            return f"{told}; a measure that drifts by chance may change as much (p = {p:.2g})"
+        return f"{told}, by more than chance drift (p = {p:.2g})"
 
     def drawings(self) -> Sequence[Drawing]:
         """The measure over the steps."""
@@ -53,7 +59,7 @@ class TrainingStepsResult(Result):
             "To the right: steps of training, on a logarithmic scale. Upwards: "
             f"{self.facts['label']}, with its interval at each step as a band. The dashed line is "
             "half of the way from the first to the last value; the shaded stretch, if there is "
-            "one, lies between the steps where the measure surely crosses it."
+            "one, lies between the steps where the measure of this run surely crosses it."
         )
         return [Drawing("steps", self._draw, caption)]
 
@@ -65,7 +71,7 @@ class TrainingStepsResult(Result):
             title=f"{self.facts['label']} over training\n{self.about}",
             label=str(self.facts["label"]),
             between=None if at is None else (at.low, at.high),
-            note=f"By the study {self.facts['study']}. Band: its own intervals.",
+            note=f"By the study {self.facts['study']}, of one training run. Band: its intervals.",
         )
 
 
@@ -81,16 +87,18 @@ class TrainingSteps(Join):
     Method: a measure emerges where it crosses half of the way from its first to its last value and
     stays beyond. The interval begins at the last step at which it is surely short of half of the
     way, and ends at the first step from which on it is surely beyond, by the study's own intervals,
-    corrected (Bonferroni) for the steps. The change must also be larger than what values wander
-    from step to step: the largest t of a steady trend and of all cuts of the curve in two is
-    compared with that of values which are drawn alike at all steps.
+    corrected (Bonferroni) for the steps. That is said of this run, and errs only as the measure
+    does. Whether the change is more than chance is told apart from it (`chance_p`): the curve is
+    compared with values that wander (drawn alike at all steps) and with values that drift (changes
+    drawn alike between all steps), by the largest t of an abrupt change and of a steady one.
 
     Limits: one training run; another seed may differ. The interval says between which of the steps
     that were kept, so it is no finer than they are. Values of different steps are taken as
-    independent, which errs on the wide side where they are measured on the same examples. A curve
-    that drifts slowly crosses half of the way too: look at the figure.
+    independent, which errs on the wide side where they are measured on the same examples. With a
+    handful of steps a change that takes two or three of them cannot be told from drift.
     """
 
+    version: ClassVar[int] = 2  # of this run; drift is told apart from it
     result_type: ClassVar[type[Result]] = TrainingStepsResult
     sources: ClassVar[tuple[str, ...]] = ()
     made_by: ClassVar[str] = "`bertology steps MODEL --study STUDY --measure MEASURE` makes it."
@@ -121,7 +129,7 @@ class TrainingSteps(Join):
             facts={
                 "study": results[-1].provenance.study,
                 "label": _label(self.measure, self.at),
-                "wandering_p": found.p,
+                "chance_p": found.p,
             },
         )
 
