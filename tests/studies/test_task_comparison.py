@@ -56,6 +56,7 @@ def ablation(
     columns = {
         "difference": effect,
         "simultaneous_low": effect - reach,
+        "simultaneous_high": effect + reach,
         "p_adjusted": np.where(np.abs(effect) > reach, 1e-4, 1.0),
     }
     return made("head-ablation", task, columns)
@@ -106,13 +107,14 @@ def test_what_was_planted_is_found_and_its_claims_hold() -> None:
     table = result.table("pairs").set_index(["comparison", "first", "second"])
     assert table.loc[("ranking of heads", "a", "b"), "low"] > 0
     assert table.loc[("ranking of heads", "a", "c"), "low"] < 0
-    assert table.loc[("missed heads", "a", "b"), "low"] == 1
-    assert table.loc[("missed heads", "a", "c"), "low"] == 0
+    assert table.loc[("shared loss", "a", "b"), "low"] > 0
+    assert table.loc[("shared loss", "a", "b"), "head"] == "3.4"  # the fortieth
+    assert table.loc[("shared loss", "a", "c"), "low"] <= 0
     assert table.loc[("map types", "a", "b"), "value"] > 0.8
     found = result.evidence()
     assert found["single_text_sep_lead"].value == pytest.approx(0.08)
     assert found["single_text_sep_lead"].low < 0.08 - 0.01 * np.sqrt(2)  # two comparisons
-    judged = {"heads_missed_in_both", "same_types", "single_text_sep_lead"}
+    judged = {"largest_shared_loss", "same_types", "single_text_sep_lead"}
     judged |= {"single_text_sep_lead_beyond_even"}
     assert outcomes(result) == dict.fromkeys(judged, Outcome.HOLDS)
     assert set(found) == {*judged, "shared_ranking"}
@@ -128,14 +130,46 @@ def test_ranking_heads_alike_is_not_missing_the_same_head() -> None:
     both = [ablation(task, seed, shared=0.8) for seed, task in enumerate("ab")]
     result = compared(both, resamples=300)
     assert result.evidence()["shared_ranking"].low > 0
-    assert outcomes(result)["heads_missed_in_both"] is Outcome.INCONCLUSIVE
-    # Where it is sure that neither loses more than the margin, no head can be shared.
+    assert outcomes(result)["largest_shared_loss"] is Outcome.INCONCLUSIVE
+    # Where it is sure that neither loses half a point, nothing that matters can be shared.
     sure = [ablation(task, seed, reach=1.0) for seed, task in enumerate("ab")]
     for one in sure:
-        one.tables["heads"]["difference"] /= 100
-        one.tables["heads"]["simultaneous_low"] = -0.1
+        one.tables["heads"]["difference"] /= 1e4
+        one.tables["heads"]["simultaneous_low"] = -0.004
+        one.tables["heads"]["simultaneous_high"] = 0.004
         one.tables["heads"]["p_adjusted"] = 1.0
-    assert outcomes(compared(sure, resamples=300))["heads_missed_in_both"] is Outcome.FAILS
+    assert outcomes(compared(sure, resamples=300))["largest_shared_loss"] is Outcome.NEGLIGIBLE
+
+
+def test_value_and_bounds_are_of_one_number() -> None:
+    """The number of heads missed in both had a value, a lower and an upper end of three kinds."""
+    one, two = ablation("a", 1, missed=(3, 40)), ablation("b", 2, missed=(3, 40))
+    for result in (one, two):
+        heads = result.tables["heads"]
+        heads.loc[3, "difference"] = -20.0  # a larger loss in both, of which neither is sure
+        heads.loc[3, ["simultaneous_low", "simultaneous_high", "p_adjusted"]] = (-40.0, 1.0, 1.0)
+    row = compared([one, two], resamples=200).table("pairs").set_index("comparison")
+    found = row.loc["shared loss"]
+    losses = [-result.tables["heads"]["difference"] for result in (one, two)]
+    assert found["head"] == "3.4"
+    assert found["value"] == pytest.approx(min(loss[40] for loss in losses))
+    assert 0 < found["low"] <= found["value"]
+    assert found["low"] < found["value"] - 5  # corrected for two tasks beside the heads
+    assert found["high"] == pytest.approx(40)  # the head that is not sure may be the larger one
+    # One task that surely misses a head is not enough.
+    alone = compared([one, ablation("c", 3)], resamples=200).evidence()["largest_shared_loss"]
+    assert alone.low <= 0 < alone.high
+
+
+def test_the_best_pair_of_tasks_is_one_pair() -> None:
+    """Value and bounds came from different pairs of tasks."""
+    tasks = [ablation(t, i, missed=(7,) if t in "ab" else ()) for i, t in enumerate("abcd")]
+    result = compared(tasks, resamples=200)
+    rows = result.table("pairs").query("comparison == 'shared loss'")
+    found = result.evidence()["largest_shared_loss"]
+    here = rows[(rows["value"] == found.value) & (rows["low"] == found.low)]
+    assert list(here["first"] + here["second"]) == ["ab"]
+    assert found.high == rows["high"].max()
 
 
 def test_the_paper_has_no_cola_and_compares_absolute_weights() -> None:

@@ -8,13 +8,16 @@ from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bertology.errors import DataError, ParameterError
 from bertology.report.figures import Dots, interval_dots
+from bertology.results.comparison import extreme
 from bertology.results.drawing import Drawing
 from bertology.results.result import Result
 from bertology.stats import Estimate, rank_correlation
 from bertology.stats.agreement import cohens_kappa
+from bertology.stats.intervals import ONE_SIDE
 from bertology.studies.join import Join
 
 if TYPE_CHECKING:
@@ -23,8 +26,10 @@ if TYPE_CHECKING:
 
 __all__ = ["TaskComparison", "TaskComparisonResult"]
 
+Floats = NDArray[np.float64]
 ABLATION, TYPES, CLASSES = "head-ablation", "map-types", "token-classes"
-_COLUMNS = ["comparison", "first", "second", "value", "low", "high", "n"]
+_COLUMNS = ["comparison", "first", "second", "value", "low", "high", "n", "head"]
+_LOW_HIGH = ("simultaneous_low", "simultaneous_high")
 _WHY_NOT = "not judged: it needs two tasks that are learnt, or one of single texts and a pair's"
 _NOT_IN_THE_PAPER = ("cola",)  # of GLUE's tasks of single texts the paper has SST-2 only
 
@@ -42,16 +47,14 @@ class Comparison(NamedTuple):
     """What its intervals are over."""
 
 
-_MISSED = "missed heads"
-_MORE_EXAMPLES = "more examples of both tasks would narrow it"
 _COMPARISONS = {
-    _MISSED: Comparison(
+    "shared loss": Comparison(
         ABLATION,
-        "heads_missed_in_both",
+        "largest_shared_loss",
         "max",
-        "heads that both tasks miss",
-        "Heads that both tasks miss: the line begins at the number for which that is sure, and "
-        "ends at the number for which it is not excluded.",
+        "score that both tasks lose\nwithout the same head",
+        "What both tasks lose of their score without the same head: the smaller one of the two "
+        "losses, of the head for which it is largest. Above 0 if some head is missed in both.",
         "examples",
     ),
     "ranking of heads": Comparison(
@@ -102,7 +105,8 @@ class TaskComparisonResult(Result):
     """Table `pairs`: a row for each comparison and each two tasks, with how far they agree.
 
     Intervals of one comparison's rows hold for all its pairs of tasks together. They are over heads
-    (ranking, map types) or over examples (missed heads, [SEP]), never over trainings.
+    (ranking, map types) or over examples (shared loss, [SEP]), never over trainings. `head` is the
+    head that a shared loss is of.
     """
 
     def headline(self) -> str:
@@ -144,12 +148,14 @@ class TaskComparison(Join):
 
     They may be of different models of one build: a pre-trained one, fine-tuned for each task.
 
-    Method: of `head-ablation`, the heads that two tasks that were learnt surely both miss, and the
-    rank correlation of the heads' effects, each less its layer's mean; of `map-types`, Cohen's
+    Method: of `head-ablation`, the largest loss that two tasks that were learnt share: the smaller
+    of both losses without one head, of the head for which it is largest (an intersection–union test
+    over the two tasks); and the rank correlation of the heads' effects, each less its layer's mean;
+    of `map-types`, Cohen's
     kappa of the commonest type of each head; of `token-classes`, the weight of [SEP] in a task of
     single texts less that in a task of pairs, as it is (the paper's) and beyond even attention
     (ours). The paper has no CoLA, so it takes no part in the paper's comparison. Intervals are
-    corrected (Bonferroni) for all pairs of tasks of a comparison; heads that are missed, for all
+    corrected (Bonferroni) for all pairs of tasks of a comparison; that of the shared loss, for all
     heads and all tasks.
 
     Limits: intervals are over heads (ranking, map types) or over examples, never over trainings:
@@ -157,7 +163,7 @@ class TaskComparison(Join):
     neighbours depend on each other.
     """
 
-    version: ClassVar[int] = 3  # heads that both miss; [SEP] as in the paper
+    version: ClassVar[int] = 4  # the largest shared loss, one number with bounds of its own
     result_type: ClassVar[type[Result]] = TaskComparisonResult
     sources: ClassVar[tuple[str, ...]] = (ABLATION, TYPES, CLASSES)
     over: ClassVar[str] = "all tasks"
@@ -168,46 +174,39 @@ class TaskComparison(Join):
         import pandas as pd
 
         by_study, rows = _by_study(results, name), list[list[object]]()
+        evidence = dict[str, Estimate]()
         for comparison, about in _COMPARISONS.items():
             pairs = list(_pairs(comparison, by_study.get(about.study, {})))
             tasks = len({_task(side) for pair in pairs for side in pair})
+            known = list[Estimate]()
             for one, other in pairs:
-                if comparison == _MISSED:
-                    found: Estimate | None = self._missed_in_both(one, other, tasks)
+                head, found = "", None
+                if comparison == "shared loss":
+                    found, head = self._shared_loss(one, other, tasks)
                 else:  # Bonferroni
                     strict = 1 - (1 - self.level) / len(pairs)
                     found = self._compare(comparison, one, other, strict)
                 if found is not None:
                     bounds = [found.value, found.low, found.high, found.n]
-                    rows.append([comparison, _task(one), _task(other), *bounds])
+                    rows.append([comparison, _task(one), _task(other), *bounds, head])
+                    known.append(found)
+            if known:
+                picked = _picked(known, about.pick)
+                evidence[about.quantity] = replace(picked, level=self.level, unit=about.unit)
         table = pd.DataFrame(rows, columns=_COLUMNS)
         identities = {s: {t: r.identity for t, r in tasks.items()} for s, tasks in by_study.items()}
         return self.result(
             self.provenance(name, results[0], identities),
             {"pairs": table},
-            evidence=dict(self._evidence(table)),
+            evidence=evidence,
             reasons={"": _WHY_NOT},
             facts={"tasks": len({task for tasks in by_study.values() for task in tasks})},
         )
 
-    def _evidence(self, table: pd.DataFrame) -> Iterator[tuple[str, Estimate]]:
-        """The best pair, or the worst, with bounds good for all pairs."""
-        for name, about in _COMPARISONS.items():
-            rows = table[table["comparison"] == name]
-            if len(rows):
-                value, low, high = (
-                    float(rows[c].agg(about.pick)) for c in ("value", "low", "high")
-                )
-                n = int(rows["n"].min())
-                found = Estimate(value, low, high, n, self.level, about.unit)
-                if name == _MISSED:
-                    found = replace(found, counted=True, remedy=_MORE_EXAMPLES)
-                yield about.quantity, found
-
     def _compare(
         self, comparison: str, one: Result, other: Result, strict: float
     ) -> Estimate | None:
-        """All but the heads that both miss; `strict` is the level of one pair."""
+        """All but the shared loss; `strict` is the level of one pair."""
         if comparison == "ranking of heads":
             sides = [_within_layers(r) for r in (one, other)]
             return rank_correlation(*sides, resamples=self.resamples, level=strict, seed=self.seed)
@@ -215,24 +214,25 @@ class TaskComparison(Join):
             return self._same_types(one, other, strict)
         return _sep_lead(one, other, _SEP_WEIGHTS[comparison], strict)
 
-    def _missed_in_both(self, one: Result, other: Result, tasks: int) -> Estimate:
-        """How many heads both miss: surely (low), and as far as is not excluded (high).
+    def _shared_loss(self, one: Result, other: Result, tasks: int) -> tuple[Estimate, str]:
+        """The largest loss that both have without the same head, and the head.
 
-        A head counts where each task surely misses it. For that to be wrong, one of the tasks must
-        have been wrong about one of its heads: so tests are corrected for heads, which
-        head-ablation did, and for tasks. The same goes for heads that are said not to be missed by
-        more than the margin.
+        Without a head both lose at least the smaller of two losses. It is surely above 0 where both
+        are (an intersection–union test), so tests and lower bounds are corrected for heads, which
+        head-ablation did, and for tasks; value and lower bound are of one head. For the upper bound
+        it is enough that the bound of the truly largest holds, in either task.
         """
-        allowed = (1 - self.level) / tasks
-        sides = [_heads(result) for result in (one, other)]
-        surely = [(h["difference"] < 0) & (h["p_adjusted"] < allowed) for h in sides]
-        margins = [float(result.facts["margin"]) for result in (one, other)]
-        lost = [h["difference"] < -m for h, m in zip(sides, margins, strict=True)]
-        maybe = [_further(h, self.level, tasks) < -m for h, m in zip(sides, margins, strict=True)]
-        low, value, high = (int((a & b).sum()) for a, b in (surely, lost, maybe))
-        value = max(low, value)
+        import pandas as pd
+
+        sides = [_losses(_heads(result), 1 - self.level, tasks) for result in (one, other)]
+        value, low, high = (np.minimum(*pair) for pair in zip(*sides, strict=True))
+        names = dict(zip(("difference", *_LOW_HIGH), (value, low, high), strict=True))
+        tests = [_heads(result)["p_adjusted"].to_numpy(dtype=float) for result in (one, other)]
+        names["p_adjusted"] = np.minimum(np.maximum(*tests) * tasks, 1.0)
         n = min(int(result.facts["examples"]) for result in (one, other))
-        return Estimate(value, low, max(value, high), n, self.level)
+        found = extreme(pd.DataFrame(names), n=n, level=self.level)
+        at = _heads(one).iloc[int(np.flatnonzero((value == found.value) & (low == found.low))[0])]
+        return found, f"{int(at['layer'])}.{int(at['head'])}"
 
     def _same_types(self, one: Result, other: Result, strict: float) -> Estimate | None:
         here, there = ([str(t) for t in _heads(r)["type"]] for r in (one, other))
@@ -240,6 +240,21 @@ class TaskComparison(Join):
         return cohens_kappa(
             here, there, kinds, level=strict, resamples=self.resamples, seed=self.seed
         ).kappa
+
+
+def _picked(known: Sequence[Estimate], pick: str) -> Estimate:
+    """The best pair of tasks (among sure ones, if any is) or the worst, with bounds good for all.
+
+    Value and near bound are of one pair; another may truly be the best, so the far bound is the
+    farthest. If a test decided for the best, the smallest of all p-values does so at other levels.
+    """
+    if pick == "min":
+        worst = min(known, key=lambda e: e.value)
+        return replace(worst, low=min(e.low for e in known))
+    best = max(known, key=lambda e: (e.low > 0, e.value))
+    tests = [e.tested for e in known if e.tested is not None]
+    tested = min(tests, key=lambda test: test[1]) if best.tested is not None else None
+    return replace(best, high=max(e.high for e in known), tested=tested)
 
 
 def _by_study(results: Sequence[Result], name: str) -> dict[str, dict[str, Result]]:
@@ -295,15 +310,22 @@ def _within_layers(result: Result) -> pd.Series[float]:
     return heads["difference"] - heads.groupby("layer")["difference"].transform("mean")
 
 
-def _further(heads: pd.DataFrame, level: float, tasks: int) -> pd.Series[float]:
-    """Lower bounds of the effects, made good for several tasks: farther out as normal ones are."""
+def _losses(heads: pd.DataFrame, error: float, tasks: int) -> tuple[Floats, Floats, Floats]:
+    """What is lost without each head, and bounds; lower ones are made good for several tasks.
+
+    They move out as normal bounds would. Where the exact test of a head says more or less than its
+    bound, the test decides on which side of 0 the bound is.
+    """
     from scipy.special import ndtri
 
-    usual, strict = (
-        float(ndtri(1 - (1 - level) / (2 * len(heads) * times))) for times in (1, tasks)
-    )
-    reach = heads["difference"] - heads["simultaneous_low"]
-    return heads["difference"] - reach * (strict / usual)
+    columns = ("difference", "simultaneous_high", "p_adjusted")
+    change, above, p = (heads[c].to_numpy(dtype=float) for c in columns)
+    below = heads["alone_low" if "alone_low" in heads else "simultaneous_low"]
+    usual, strict = (float(ndtri(1 - error / (2 * len(heads) * times))) for times in (1, tasks))
+    low = -change - (above - change) * (strict / usual)
+    sure = (change < 0) & (p < error / tasks)
+    low = np.where(sure, np.maximum(low, ONE_SIDE), np.minimum(low, 0.0))
+    return -change, low, -below.to_numpy(dtype=float)
 
 
 def _sep_lead(single: Result, paired: Result, quantity: str, strict: float) -> Estimate | None:
