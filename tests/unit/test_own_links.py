@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import bertology as bt
 import planted_links
@@ -19,8 +20,9 @@ from bertology.data.corpus import Corpus, Example, Field
 from bertology.data.words.links import check_relation, links_of
 from bertology.errors import CapabilityError, DataError
 from bertology.model.encoder import Encoder
+from bertology.results.result import Provenance
 from bertology.stats.leading import leading
-from bertology.studies.attention.relation_heads import RelationHeads
+from bertology.studies.attention.relation_heads import RelationHeads, RelationHeadsResult
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "how-to" / "own-relation.md"
@@ -89,6 +91,36 @@ def test_the_head_that_follows_them_is_first_and_surely_so() -> None:
     assert (others < 0.05).all()
     assert "surely more than the next" in result.headline()
     assert "not surely" not in result.headline()
+
+
+@pytest.mark.parametrize(("links", "end"), [([1, 0], "start from"), ([0, 1], "end in")])
+def test_links_of_one_word_are_refused_before_any_work(links: list[int], end: str) -> None:
+    """They ended in a message about shapes of arrays, after the whole run."""
+    examples = [
+        Example(str(i), text, annotations={"words": text.split(), "links": [links]})
+        for i, text in enumerate(["Anna sees it", "Tom sees it", "Paul sees it"])
+    ]
+    corpus = Corpus("one", examples, frozenset({Field.TEXT, Field.WORDS, Field.LINKS}))
+    encoder = Encoder(planted_links.model(planted_links.LINK), planted_links.tokenizer())
+    with pytest.raises(DataError, match=f"(?s){end} the same word, 'sees'.*token-to-token"):
+        RelationHeads(relation="links").check(encoder, corpus)
+
+
+def test_too_few_words_are_named_as_the_reason() -> None:
+    """Six words can never make one of 144 heads sure, whatever heads do."""
+    heads = RelationHeads()._heads(
+        *2 * [np.random.default_rng(0).random((12, 5, 12, 12))],
+        np.array([[f"a{i % 6}", f"b{i}"] for i in range(12)]),
+    )
+    assert not heads["sure"].any()
+    facts = {"level": 0.95}
+    result = RelationHeadsResult(
+        Provenance("relation-heads", 4, {}, {"fingerprint": "m"}, None),
+        {"heads": heads},
+        xr.Dataset(attrs=facts),
+    )
+    assert result._none_is_sure().startswith("none could be (6 different words")
+    assert "takes 13 or more" in result._none_is_sure()
 
 
 def test_the_best_of_equals_is_seldom_surely_better() -> None:

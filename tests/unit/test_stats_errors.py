@@ -13,6 +13,7 @@ from scipy.special import log_ndtr
 from bertology.metrics import METRICS
 from bertology.stats import bounded_mean_bounds
 from bertology.stats.intervals import distinct, evidence_against_zero
+from bertology.stats.least_means import fewest_observations, least_means
 from bertology.stats.multiplicity import max_statistics
 from bertology.stats.paired import influences, simultaneous
 
@@ -120,3 +121,26 @@ def test_simultaneous_intervals_cover_rare_effects(spoilt: float) -> None:
         truth = 0.004 - spoilt
         missed += bool(((strict.low > truth) | (strict.high < truth)).any())
     assert missed / repeats <= allowed(repeats)
+
+
+@pytest.mark.parametrize("words", [5, 30, 60])
+def test_skewed_differences_of_few_words_prove_nothing(words: int) -> None:
+    """Rare losses make the mean look surer than it is: Hall's t gave .36, .14 and .07 here."""
+    rng, margin, repeats, false = np.random.default_rng(words), 0.01, 100, 0
+    for _ in range(repeats):
+        null = margin + 0.1 - 0.1 * rng.exponential(size=(HEADS, words))
+        false += bool((least_means([null], margin=margin).p_adjusted < 0.05).any())
+    assert false / repeats <= 0.05
+
+
+def test_a_few_equal_differences_prove_nothing() -> None:
+    """A mean that did not vary over three words was called known to the last digit."""
+    few = least_means([np.full((HEADS, 3), 0.3)], margin=0.01)
+    assert few.p_adjusted.min() == 1
+    assert few.low[0] < 0.01 < few.high[0]
+    fewest = fewest_observations(HEADS)
+    for words in (fewest - 1, fewest):
+        found = least_means([np.full((HEADS, words), 0.3)], margin=0.01)
+        assert (found.p_adjusted < 0.05).all() == (found.low > 0.01).all() == (words == fewest)
+    many = least_means([np.full((HEADS, 40), 0.3)], margin=0.01)
+    assert many.low[0] == pytest.approx(0.3)

@@ -4,13 +4,19 @@ A head carries a relation if it beats each of several comparisons. That is an in
 test (Berger 1982): each comparison is tested at the full level, and the head passes if all of them
 do, so comparisons cost nothing. Only the number of heads has to be paid for (Holm 1979).
 
-Tests and bounds are Student's over the observations of each comparison, with Hall's correction
-(1992) for skewness where the long tail lies on the side that the mean is to be told from: rare
-large values there, of which few were seen, would else make it look surer than it is. The lower
-bound of the smallest mean is the smallest lower bound, corrected for heads only, as the test is.
-For the upper bound all upper bounds must hold together, so it is corrected for both.
-`benchmarks/relation_error.py` simulates error and power. Nothing that looks at sixty values helps
-against large losses that are so rare that none of them was seen.
+Differences of words are bounded and may be skewed, and to pay for 144 heads takes tails in which
+Student's t is wrong by far. So tests and bounds are those of `intervals.bounded_mean_bounds`:
+which means could values have that differ from the seen ones by so much likelihood, if some lie
+farther out than any seen? How much farther is a guess from the sample: the farthest value seen on
+that side, 1 + 60 / n times as far from the mean. Likelihood is turned into probability by its
+signed root. With fewer than thirty values that is not safe: there it is Chernoff's bound, and
+values may also lie as far beyond the margin as the mean is on this side of it, so that nothing is
+surer than the test of signs. `benchmarks/relation_error.py` simulates error and power, beside
+Student's t, Hall's and others. Nothing that looks at sixty values helps against large losses that
+are so rare that none of them was seen.
+
+The lower bound of the smallest mean is the smallest lower bound, corrected for heads only, as the
+test is. For the upper bound all upper bounds must hold together, so it is corrected for both.
 """
 
 from __future__ import annotations
@@ -20,13 +26,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr, stdtrit
+from scipy.special import ndtr, ndtri
 
 from bertology.errors import DataError
-from bertology.stats.intervals import check_level
+from bertology.stats.intervals import check_level, evidence_against_zero, upper_mean_bound
 from bertology.stats.multiplicity import holm
+from bertology.stats.partial_means import FEW
 
-__all__ = ["LeastMeans", "least_means"]
+__all__ = ["LeastMeans", "fewest_observations", "least_means"]
 
 Floats = NDArray[np.float64]
 
@@ -49,7 +56,8 @@ def least_means(
 ) -> LeastMeans:
     """The smallest mean of each head over `comparisons`, which are (V, n) each; n may differ.
 
-    A mean that does not vary is known exactly, as where two comparisons give the same numbers.
+    Thirty values or more that do not vary have a mean that is known exactly, as where two
+    comparisons give the same numbers.
     """
     check_level(level, "least_means")
     if not comparisons or any(rows.ndim != 2 or rows.shape[1] < 2 for rows in comparisons):
@@ -75,33 +83,36 @@ def least_means(
     )
 
 
+def fewest_observations(heads: int, level: float = 0.95) -> int:
+    """With fewer observations no head can be sure: so many signs may agree by chance."""
+    return int(np.floor(np.log2(2 * heads / (1 - level)))) + 1
+
+
 def _one(rows: Floats, margin: float, below: float, above: float) -> tuple[Floats, ...]:
     """Means of one comparison, bounds with these tails, and one-sided p-values."""
+    mean, reach = rows.mean(axis=1), _reach(rows, margin)
+    # As far on the other side of the margin as a value may lie; no room for any means surely above.
+    room = np.maximum(reach - (mean - margin), 1e-12 * np.maximum(reach, np.abs(mean - margin)))
+    above_it = np.where((mean > margin)[:, None], rows - margin, 0.0)
+    evidence = evidence_against_zero(above_it, None, reach=np.maximum(room, 1e-300))
+    p = np.exp(-evidence) if rows.shape[1] < FEW else ndtr(-np.sqrt(2 * evidence))
+    p = np.where(mean > margin, p, 1.0)
+    return mean, -_upper(-rows, -margin, below), _upper(rows, margin, above), p
+
+
+def _upper(rows: Floats, margin: float, tail: float) -> Floats:
+    """The upper bound of each mean: where the test of `_one` would just not reject."""
+    mean, reach = rows.mean(axis=1), _reach(-rows, -margin)
+    budget = -float(np.log(tail)) if rows.shape[1] < FEW else float(ndtri(tail)) ** 2 / 2
+    lowest = rows.min(axis=1)
+    bound = upper_mean_bound(rows, None, low=lowest, high=mean + reach, budget=budget)
+    return np.maximum(bound, mean)
+
+
+def _reach(rows: Floats, margin: float) -> Floats:
+    """How far below its mean a value of each row may lie, also one that was not seen."""
     n, mean = rows.shape[1], rows.mean(axis=1)
-    spread, skew = _spread(rows)
-    still = spread <= 0
-    away = (mean - margin) / np.where(still, 1.0, spread)
-    t = np.sqrt(n) * (away + skew * away**2 / 3 + skew**2 * away**3 / 27 + skew / (6 * n))
-    p = np.where(still, np.where(mean > margin, 0.0, 1.0), stdtr(n - 1, -t))
-    return mean, _lower(rows, below), -_lower(-rows, above), p
-
-
-def _lower(rows: Floats, tail: float) -> Floats:
-    """The lower bound of each mean: where the test of `_one` would just not reject."""
-    n = rows.shape[1]
-    spread, skew = _spread(rows)
-    wanted = stdtrit(n - 1, 1 - tail) / np.sqrt(n)
-    skewed = skew < -1e-6
-    safe = np.where(skewed, skew, -1.0)
-    corrected = 3 / safe * (np.cbrt(1 + safe * (wanted - safe / (6 * n))) - 1)
-    found: Floats = rows.mean(axis=1) - spread * np.where(skewed, corrected, wanted)
-    return found
-
-
-def _spread(rows: Floats) -> tuple[Floats, Floats]:
-    """Standard deviations (0 for what does not vary but by rounding) and negative skewness."""
-    away = rows - rows.mean(axis=1, keepdims=True)
-    spread = rows.std(axis=1, ddof=1)
-    spread = np.where(spread <= 1e-12 * np.abs(rows).max(axis=1), 0.0, spread)
-    skew = (away**3).mean(axis=1) / np.where(spread > 0, spread, 1.0) ** 3
-    return spread, np.where(spread > 0, np.minimum(skew, 0.0), 0.0)
+    seen = mean - rows.min(axis=1)
+    seen = np.where(seen <= 1e-12 * np.abs(rows).max(axis=1), 0.0, seen)  # rounding
+    reach: Floats = (1 + 2 * FEW / n) * seen
+    return reach if n >= FEW else np.maximum(reach, 2 * np.abs(mean - margin))

@@ -25,7 +25,15 @@ from random import Random
 from bertology.data.words.alignment import Alignment
 from bertology.data.words.link_limits import LinkedSentence
 
-__all__ = ["COMPARISONS", "DIRECTIONS", "LinkedPieces", "Pairs", "comparisons", "pieces_of"]
+__all__ = [
+    "COMPARISONS",
+    "DIRECTIONS",
+    "LinkedPieces",
+    "Pairs",
+    "comparisons",
+    "end_words",
+    "pieces_of",
+]
 
 DIRECTIONS = ("both", "forward", "backward")
 COMPARISONS = ("distance", "key", "query", "place")
@@ -80,14 +88,13 @@ def pieces_of(
     words = alignment.words
     free = frozenset(piece for piece, word in enumerate(words) if word is not None)
     example = sentence.example
-    ends = _spelt(sentence, "source"), _spelt(sentence, "target")
     return LinkedPieces(
         example.id,
         example.given,
         tuple(links),
         free,
         len(words),
-        ends,
+        end_words(sentence),
         direction,
         tuple(tuple(alignment.pieces_of(word)) for word in range(len(alignment))),
         tuple((link.source, link.target) for link in sentence.links),
@@ -130,6 +137,11 @@ def comparisons(
 def _side(words: Sequence[int], alignment: Alignment) -> _Side:
     pieces = [alignment.spelling(word) for word in words]
     return tuple(sorted({p for of_word in pieces for p in of_word})) if all(pieces) else ()
+
+
+def end_words(sentence: LinkedSentence) -> tuple[str, str]:
+    """The words that the links of a sentence start from and end in, in small letters."""
+    return _spelt(sentence, "source"), _spelt(sentence, "target")
 
 
 def _spelt(sentence: LinkedSentence, side: str) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.data.words.link_limits import LinkedSentence, LinkLimits
-from bertology.data.words.link_moves import COMPARISONS, DIRECTIONS
+from bertology.data.words.link_moves import COMPARISONS, DIRECTIONS, end_words
 from bertology.data.words.links import check_relation
 from bertology.data.words.own_links import is_own
 from bertology.errors import DataError
@@ -23,8 +23,9 @@ from bertology.results.measures import Measure, dashed
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, mean_intervals
 from bertology.stats.extremes import Extreme, largest_of, smallest_of
+from bertology.stats.least_means import fewest_observations
 from bertology.studies.designs.blocks import Blocks
-from bertology.studies.designs.link_excess import LinkExcess, accuracy_columns
+from bertology.studies.designs.link_excess import LinkExcess, accuracy_columns, require_words
 from bertology.studies.designs.maps import whole_map
 from bertology.studies.designs.parts import gather, in_order, start_of
 from bertology.studies.designs.tables import head_table
@@ -74,7 +75,22 @@ class RelationHeadsResult(Result):
         return (
             f"{facts['relation']}: {facts['sentences']} sentences; heads above percentile "
             f"{facts['percentile']:g} of the weight: {above}; surely more than "
-            f"{facts['margin']:g} above every comparison: {sure or 'none'}. {self._leader(names)}"
+            f"{facts['margin']:g} above every comparison: {sure or self._none_is_sure()}. "
+            f"{self._leader(names)}"
+        )
+
+    def _none_is_sure(self) -> str:
+        """None, and whether any could have been."""
+        heads = self.tables["heads"]
+        words, fewest = (
+            int(heads["words"].min()),
+            fewest_observations(len(heads), self.facts["level"]),
+        )
+        if words >= fewest:
+            return "none"
+        return (
+            f"none could be ({words} different words at one end of the links; with {len(heads)} "
+            f"heads it takes {fewest} or more)"
         )
 
     def _leader(self, names: pd.Series[str]) -> str:
@@ -196,18 +212,21 @@ class RelationHeads(Blocks):
     links start from and by those they end in: what a head does with one frequent word is no
     relation. `excess` is the smallest of these averages. A head carries the relation if it surely
     exceeds `margin`: all comparisons must, each at the full level (an intersection–union test),
-    with Holm's correction for the number of heads. Intervals are over words. Sentences for which a
-    comparison is impossible are left out of it and counted.
+    with Holm's correction for the number of heads. Intervals are over words; they allow for words
+    that are farther from the mean than any seen. Sentences for which a comparison is impossible
+    are left out of it and counted.
 
     `accuracy` is the share of all links whose other end is the word that the head attends to most,
     and `behind_first_p` tests, link for link, whether the first head is better than this one,
     corrected for their number.
 
     Source: Revealing the Dark Secrets of BERT (EMNLP 2019), section 4.2 and Figure 3. Limits: an
-    excess says that a head tells linked from unlinked words, not that the model uses it.
+    excess says that a head tells linked from unlinked words, not that the model uses it. With few
+    words no head can be sure (fewer than 13 at either end of the links, for 144 heads), and large
+    losses at words so rare that none of them was seen are not allowed for.
     """
 
-    version: ClassVar[int] = 3  # corrected for heads only; one margin
+    version: ClassVar[int] = 4  # bounds of skewed differences that allow for unseen words
     block: ClassVar[int] = 2048  # those within the limits are compared with each other
     needs: ClassVar[Needs] = Needs(
         capabilities=frozenset({"patterns"}), fields=frozenset({"text", "words"}), head="base"
@@ -252,7 +271,7 @@ class RelationHeads(Blocks):
         )
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
-        """The relation must be annotated, and two sentences with it must be within the limits."""
+        """The relation must be annotated, and sentences with different words be in the limits."""
         from bertology.annotated.words import require_offsets
 
         super().check(encoder, corpus)
@@ -268,6 +287,7 @@ class RelationHeads(Blocks):
                 "are needed.",
                 hint="Left after each limit: " + ", ".join(f"{s}: {n}" for s, n in counted) + ".",
             )
+        require_words(np.array([end_words(sentence) for sentence in sentences]))
 
     def texts_read(self, corpus: Corpus) -> Sequence[str | tuple[str, str]]:
         """Those of the sentences within the limits."""
@@ -345,6 +365,7 @@ class RelationHeads(Blocks):
         ]
         left = [*seen["left"].tolist(), *possible.tolist(), n]
         words = seen["words"][compared].astype(str)
+        require_words(words)
         heads = self._heads(weights, weights[compared], words).assign(
             **accuracy_columns(seen["hits"].astype(np.float64), seen["links"], self.level)
         )

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.data.words.link_moves import COMPARISONS
+from bertology.errors import DataError
 from bertology.stats import mean_intervals
 from bertology.stats.leading import leading
 from bertology.stats.least_means import LeastMeans, least_means
@@ -16,7 +17,7 @@ from bertology.stats.least_means import LeastMeans, least_means
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["LinkExcess", "accuracy_columns", "each_word_once"]
+__all__ = ["LinkExcess", "accuracy_columns", "each_word_once", "require_words"]
 
 Floats = NDArray[np.float64]
 Words = NDArray[np.str_]
@@ -54,7 +55,7 @@ class LinkExcess:
         rows = []
         for least in range(first, first + _DISTANCES):
             there = distance >= least
-            if any(np.unique(words[there, end]).size < 2 for end in range(2)):
+            if min(_different(words[there])) < 2:
                 break
             found = self.of(compared[there], words[there])
             best = int(found.value.argmax())
@@ -72,6 +73,24 @@ class LinkExcess:
                 }
             )
         return pd.DataFrame(rows)
+
+
+def _different(words: Words) -> list[int]:
+    """How many different words stand at each end (sentence, 2)."""
+    return [np.unique(side).size for side in words.T]
+
+
+def require_words(words: Words) -> None:
+    """Refuse links that all start from one word, or all end in one: intervals are over words."""
+    for end, different in zip(("start from", "end in"), _different(words), strict=True):
+        if different < 2:
+            raise DataError(
+                f"All links that can be compared {end} the same word, "
+                f"{str(words[0, int(end == 'end in')])!r}. What a head does with one word is no "
+                "relation, so at least 2 different words are needed at each end.",
+                hint="Give sentences in which links have other words too. token-to-token counts "
+                "how many links each head follows, whatever the words are.",
+            )
 
 
 def accuracy_columns(hits: Floats, links: Floats, level: float) -> dict[str, Floats]:
