@@ -131,12 +131,12 @@ def test_ranking_heads_alike_is_not_missing_the_same_head() -> None:
     result = compared(both, resamples=300)
     assert result.evidence()["shared_ranking"].low > 0
     assert outcomes(result)["largest_shared_loss"] is Outcome.INCONCLUSIVE
-    # Where it is sure that neither loses half a point, nothing that matters can be shared.
+    # Where it is sure that neither loses a tenth of a point, nothing that matters can be shared.
     sure = [ablation(task, seed, reach=1.0) for seed, task in enumerate("ab")]
     for one in sure:
-        one.tables["heads"]["difference"] /= 1e4
-        one.tables["heads"]["simultaneous_low"] = -0.004
-        one.tables["heads"]["simultaneous_high"] = 0.004
+        one.tables["heads"]["difference"] /= 1e5
+        one.tables["heads"]["simultaneous_low"] = -0.0009
+        one.tables["heads"]["simultaneous_high"] = 0.0009
         one.tables["heads"]["p_adjusted"] = 1.0
     assert outcomes(compared(sure, resamples=300))["largest_shared_loss"] is Outcome.NEGLIGIBLE
 

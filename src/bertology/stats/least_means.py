@@ -8,11 +8,12 @@ Differences of words are bounded and may be skewed, and to pay for 144 heads tak
 Student's t is wrong by far. So tests and bounds are those of `intervals.bounded_mean_bounds`:
 which means could values have that differ from the seen ones by so much likelihood, if some lie
 farther out than any seen? How much farther is a guess from the sample: the farthest value seen on
-that side, 1 + 60 / n times as far from the mean. Likelihood is turned into probability by its
-signed root. With fewer than thirty values that is not safe: there it is Chernoff's bound, and
-values may also lie as far beyond the margin as the mean is on this side of it, so that nothing is
-surer than the test of signs. `benchmarks/relation_error.py` simulates error and power, beside
-Student's t, Hall's and others. Nothing that looks at sixty values helps against large losses that
+that side, 1 + 30 / n times as far from the mean. Likelihood bounds probability as Chernoff has it,
+which is safe for any number of values and strict for many: from a hundred on its signed root is
+taken as Student's t, with values up to 1 + 60 / n times as far out. With fewer than thirty, values
+may also lie as far beyond the margin as the mean is on this side of it, so that nothing is surer
+than the test of signs. `benchmarks/relation_error.py` simulates error and power, beside Student's
+t, Hall's and others. Nothing that looks at sixty values helps against large losses that
 are so rare that none of them was seen.
 
 The lower bound of the smallest mean is the smallest lower bound, corrected for heads only, as the
@@ -26,7 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
+from scipy.special import stdtr, stdtrit
 
 from bertology.errors import DataError
 from bertology.stats.intervals import check_level, evidence_against_zero, upper_mean_bound
@@ -36,6 +37,8 @@ from bertology.stats.partial_means import FEW
 __all__ = ["LeastMeans", "fewest_observations", "least_means"]
 
 Floats = NDArray[np.float64]
+
+MANY = 100  # values; from here on the signed root of a likelihood is nearly Student's t
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,8 @@ def _one(rows: Floats, margin: float, below: float, above: float) -> tuple[Float
     room = np.maximum(reach - (mean - margin), 1e-12 * np.maximum(reach, np.abs(mean - margin)))
     above_it = np.where((mean > margin)[:, None], rows - margin, 0.0)
     evidence = evidence_against_zero(above_it, None, reach=np.maximum(room, 1e-300))
-    p = np.exp(-evidence) if rows.shape[1] < FEW else ndtr(-np.sqrt(2 * evidence))
+    n = rows.shape[1]
+    p = np.exp(-evidence) if n < MANY else stdtr(n - 1, -np.sqrt(2 * evidence))
     p = np.where(mean > margin, p, 1.0)
     return mean, -_upper(-rows, -margin, below), _upper(rows, margin, above), p
 
@@ -103,7 +107,8 @@ def _one(rows: Floats, margin: float, below: float, above: float) -> tuple[Float
 def _upper(rows: Floats, margin: float, tail: float) -> Floats:
     """The upper bound of each mean: where the test of `_one` would just not reject."""
     mean, reach = rows.mean(axis=1), _reach(-rows, -margin)
-    budget = -float(np.log(tail)) if rows.shape[1] < FEW else float(ndtri(tail)) ** 2 / 2
+    n = rows.shape[1]
+    budget = -float(np.log(tail)) if n < MANY else float(stdtrit(n - 1, tail)) ** 2 / 2
     lowest = rows.min(axis=1)
     bound = upper_mean_bound(rows, None, low=lowest, high=mean + reach, budget=budget)
     return np.maximum(bound, mean)
@@ -114,5 +119,5 @@ def _reach(rows: Floats, margin: float) -> Floats:
     n, mean = rows.shape[1], rows.mean(axis=1)
     seen = mean - rows.min(axis=1)
     seen = np.where(seen <= 1e-12 * np.abs(rows).max(axis=1), 0.0, seen)  # rounding
-    reach: Floats = (1 + 2 * FEW / n) * seen
+    reach: Floats = (1 + (FEW if n < MANY else 2 * FEW) / n) * seen
     return reach if n >= FEW else np.maximum(reach, 2 * np.abs(mean - margin))
