@@ -1,9 +1,11 @@
 """From a finished pre-training run to a model that comes with the package.
 
-Usage: python benchmarks/bundle.py RUN --to FOLDER [--steps 0,100,1000]
+Usage: python benchmarks/bundle.py RUN --to FOLDER [--steps 0,100,1000] [--earlier BUNDLE]
 RUN has model/ and checkpoints/step-*/. FOLDER gets the model in float16, its tokenizer, card,
 record and log, and the chosen steps, compressed. Sizes and errors are printed; what compression
 does to held-out scores is measured by loading FOLDER@STEP.
+With --earlier, RUN went on from the model of that bundle: its steps are kept, and the steps, tokens
+and seconds of RUN are counted on from its last.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import torch
 from bertology.model.loading.names import steps_in
 from bertology.model.loading.steps import restore, save_step
 from bertology.quiet import hush
+from bertology.train.tokenizer_files import save_tokenizer
 
 KEPT = ("README.md", "bertology.json")  # what says where the model comes from
 LOG_LINES = 1000
@@ -30,13 +33,16 @@ def main() -> None:
     arguments.add_argument("run", type=Path)
     arguments.add_argument("--to", type=Path, required=True)
     arguments.add_argument("--steps", help="Comma-separated; all earlier ones when not given.")
+    arguments.add_argument("--earlier", type=Path)
     given = arguments.parse_args()
     chosen = None if given.steps is None else [int(s) for s in given.steps.split(",") if s]
     hush()
-    bundle(given.run, given.to, chosen)
+    bundle(given.run, given.to, chosen, given.earlier)
 
 
-def bundle(run: Path, to: Path, chosen: list[int] | None = None) -> None:
+def bundle(
+    run: Path, to: Path, chosen: list[int] | None = None, earlier: Path | None = None
+) -> None:
     """Write the folder and print what is in it."""
     found = steps_in(run)
     missing = sorted(set(chosen or ()) - set(found))
@@ -47,6 +53,7 @@ def bundle(run: Path, to: Path, chosen: list[int] | None = None) -> None:
     final = read(run / "model")
     write_model(final, run, to)
     write_log(run / "log.jsonl", to / "log.jsonl")
+    before = 0 if earlier is None else count_on(to, earlier)
     last = final.state_dict()
     for step in found if chosen is None else chosen:
         model = read(found[step])
@@ -54,7 +61,7 @@ def bundle(run: Path, to: Path, chosen: list[int] | None = None) -> None:
         if chosen is None and same(weights, last):
             print(f"step {step} is the model itself; left out")
             continue
-        path = save_step(to, model, step)
+        path = save_step(to, model, before + step)
         print(f"step {step:>8}: {size(path)}, {largest_errors(weights, restore(path))}")
     files = [p for p in to.rglob("*") if p.is_file()]
     print(f"{to}: {sum(p.stat().st_size for p in files) / 1e6:.2f} MB in {len(files)} files")
@@ -76,7 +83,7 @@ def write_model(model: Any, run: Path, to: Path) -> None:
         if not tensor.isfinite().all():
             raise SystemExit(f"{name} does not fit into float16.")
     half.save_pretrained(to)
-    transformers.AutoTokenizer.from_pretrained(run / "model").save_pretrained(to)
+    save_tokenizer(transformers.AutoTokenizer.from_pretrained(run / "model"), to)
     for name in KEPT:
         if (run / "model" / name).is_file():
             shutil.copy(run / "model" / name, to / name)
@@ -100,6 +107,24 @@ def write_log(source: Path, to: Path) -> None:
     ]
     to.write_text("\n".join(kept) + "\n", encoding="utf-8")
     print(f"log: {len(kept)} of {len(lines)} lines, {size(to)}")
+
+
+def count_on(to: Path, earlier: Path) -> int:
+    """Put the earlier steps and the earlier log in front; returns the last earlier step."""
+    shutil.copytree(earlier / "steps", to / "steps")
+    first = [json.loads(line) for line in (earlier / "log.jsonl").read_text().splitlines()]
+    last = first[-1]
+    for line in (to / "log.jsonl").read_text().splitlines():
+        entry = json.loads(line)
+        for name in ("step", "tokens", "seconds", "total"):
+            entry[name] += last[name]
+        first.append(entry)
+    (to / "log.jsonl").write_text("".join(json.dumps(e) + "\n" for e in first), encoding="utf-8")
+    file = to / "bertology.json"
+    record = json.loads(file.read_text(encoding="utf-8"))
+    record["step"] += last["step"]  # as the steps beside it are counted
+    file.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    return int(last["step"])
 
 
 def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:

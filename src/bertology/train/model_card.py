@@ -68,7 +68,7 @@ def _summary(record: TrainingRecord) -> Iterator[str]:
     model = record["recipe"]["model"]
     yield (
         f"A BERT of {model['layers']} layers × {model['heads']} heads, {model['hidden']} wide, "
-        f"trained from random weights on {record['tokens_seen']:,} tokens with bertology "
+        f"trained {_beginning(record)} on {record['tokens_seen']:,} tokens with bertology "
         f"{record['versions'].get('bertology', '')}.".replace(" .", ".")
     )
     yield ""
@@ -90,6 +90,13 @@ def _summary(record: TrainingRecord) -> Iterator[str]:
             ("longest input", f"{model['max_length']} tokens"),
         ],
     )
+
+
+def _beginning(record: TrainingRecord) -> str:
+    if (earlier := record.get("earlier")) is None:
+        return "from random weights"
+    seen = earlier.get("tokens_seen")
+    return f"further from {earlier['name']}" + (f", which had seen {seen:,}," if seen else "")
 
 
 def _text(record: TrainingRecord) -> Iterator[str]:

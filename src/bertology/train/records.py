@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any, NotRequired, TypedDict
 
-__all__ = ["BaseModelRecord", "CorpusRecord", "EpochRecord", "TextRecord", "TrainingRecord"]
+__all__ = [
+    "BaseModelRecord",
+    "CorpusRecord",
+    "EarlierTraining",
+    "EpochRecord",
+    "TextRecord",
+    "TrainingRecord",
+]
 
 
 class CorpusRecord(TypedDict):
@@ -44,6 +51,14 @@ class TextRecord(TypedDict):
     sources: list[dict[str, object]]
 
 
+class EarlierTraining(TypedDict):
+    """What the model had seen with which pre-training began; all of it where it was made so, too."""
+
+    name: str
+    steps: NotRequired[int]  # not known of a model that bertology did not make
+    tokens_seen: NotRequired[int]
+
+
 class TrainingRecord(TypedDict, total=False):
     """The record of a model; which keys it has depends on how the model was made."""
 
@@ -79,4 +94,5 @@ class TrainingRecord(TypedDict, total=False):
     processes: int
     step: int
     tokens_seen: int
+    earlier: EarlierTraining  # where it began with a model that was trained before
     seconds: float

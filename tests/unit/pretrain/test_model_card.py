@@ -56,6 +56,15 @@ def test_the_front_matter_is_what_the_hub_reads() -> None:
     assert body.lstrip().startswith("# my-bert\n")
 
 
+def test_a_model_that_was_trained_further_says_what_it_had_seen() -> None:
+    assert "trained from random weights on 125,000 tokens" in model_card(record(), name="a")
+    first = {"name": "first", "steps": 10, "tokens_seen": 80_000}
+    card = model_card(record() | {"earlier": first}, name="a")
+    assert "trained further from first, which had seen 80,000, on 125,000 tokens" in card
+    unknown = model_card(record() | {"earlier": {"name": "theirs"}}, name="a")
+    assert "trained further from theirs on 125,000 tokens" in unknown
+
+
 def test_what_nobody_gave_is_left_out() -> None:
     bare = record()
     bare["made_by"]["text"]["sources"] = []

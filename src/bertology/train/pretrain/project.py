@@ -33,7 +33,7 @@ from bertology.train.pretrain.materials import (
 from bertology.train.pretrain.pairings import find_pairing
 from bertology.train.pretrain.recipe import Recipe
 from bertology.train.pretrain.state import identity, read_numbers
-from bertology.train.records import TrainingRecord
+from bertology.train.records import EarlierTraining, TrainingRecord
 
 if TYPE_CHECKING:
     from bertology.train.pretrain.log import StepReport
@@ -171,12 +171,27 @@ def _identity(training: Pretraining, materials: TrainingMaterials) -> str:
 
 def _origin(recipe: Recipe, training: Pretraining, materials: TrainingMaterials) -> TrainingRecord:
     """The part of the record that the loop does not know."""
-    return {
+    origin: TrainingRecord = {
         "identity": _identity(training, materials),
         "made_by": sections_of(recipe),
         "parameters": _parameters(training, len(materials.shards.labels)),
         "relations": [list(find_pairing(s.objective.pairing).relations) for s in training.stages],
     }
+    if training.start is not None:
+        origin["earlier"] = _earlier(Path(training.start))
+    return origin
+
+
+def _earlier(folder: Path) -> EarlierTraining:
+    """What is known of the model that training begins with."""
+    record = read_record(folder) or {}
+    card = record.get("made_by", {}).get("card", {})
+    found: EarlierTraining = {"name": card.get("name") or folder.name}
+    if "step" in record:
+        before = record.get("earlier", {})
+        found["steps"] = record["step"] + before.get("steps", 0)
+        found["tokens_seen"] = record["tokens_seen"] + before.get("tokens_seen", 0)
+    return found
 
 
 def _with_card(folder: Path, name: str, scores: dict[str, float]) -> TrainingRecord:
