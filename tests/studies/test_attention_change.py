@@ -24,7 +24,9 @@ from bertology.results.claims import Outcome
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.results.store import Store
+from bertology.stats import Estimate
 from bertology.studies.attention.attention_change import AttentionChange
+from bertology.studies.designs.noise import beyond_noise
 from bertology.studies.study import Context
 from result_conformance import ResultConformance
 
@@ -134,6 +136,28 @@ def test_noise_in_place_of_training_bears_out_no_claim() -> None:
         held += any(v.outcome is Outcome.HOLDS for v in result.verdicts())
     assert moved >= 5  # without the control it would have been borne out
     assert held <= 1
+
+
+def test_value_and_bounds_beyond_noise_are_of_the_lesser_number() -> None:
+    """The upper bound was the smaller of two that held one at a time, not together."""
+    change, copies = Estimate(0.10, 0.08, 0.12, 200), np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
+    # Noise that does nothing on average leaves the change itself as the upper bound.
+    little = beyond_noise(change, 0.10, 0.01 * copies)
+    assert little.value == pytest.approx(0.10)
+    assert little.high == pytest.approx(change.at_level(0.975).high)
+    assert little.high > change.high
+    # Where noise does as much, what is left of the change has the spread of copies on both sides.
+    for spread in (0.01, 0.02):
+        found = beyond_noise(change, 0.10, 0.10 + spread * copies)
+        assert found.value == pytest.approx(0, abs=1e-12)
+        assert found.low <= found.value <= found.high
+    rng, below, above, draws = np.random.default_rng(0), 0, 0, 400
+    for _ in range(draws):  # both numbers are 0
+        seen = rng.normal(0, 0.01)
+        one = Estimate(seen, seen - 0.0196, seen + 0.0196, 10_000)
+        found = beyond_noise(one, rng.normal(0, 0.01), rng.normal(0, 0.001, 5))
+        below, above = below + (found.low > 0), above + (found.high < 0)
+    assert max(below, above) <= 0.025 * draws + 3 * np.sqrt(0.025 * 0.975 * draws)
 
 
 def test_without_noise_no_claim_is_judged() -> None:

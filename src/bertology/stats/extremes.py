@@ -9,6 +9,8 @@ value and lower bound can be found in one row of the table.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import NotRequired, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,38 +23,34 @@ Extreme = Callable[..., Estimate | None]
 """One of the two functions below."""
 
 
+class About(TypedDict):
+    """What is known of all rows; `n` may differ by row."""
+
+    n: ArrayLike
+    level: float
+    unit: NotRequired[str]
+
+
 def largest_of(
-    value: ArrayLike,
-    low: ArrayLike,
-    high: ArrayLike,
-    *,
-    n: ArrayLike,
-    level: float,
-    unit: str = "examples",
+    value: ArrayLike, low: ArrayLike, high: ArrayLike, **about: Unpack[About]
 ) -> Estimate | None:
-    """The largest of those that have bounds; None where none has. `n` may differ by row."""
+    """The largest of those that have bounds; None where none has."""
     rows = [np.asarray(side, dtype=np.float64).ravel() for side in (value, low, high)]
     known = np.isfinite(rows[1]) & np.isfinite(rows[2])
     if not known.any():
         return None
     values, lows, highs = (side[known] for side in rows)
-    counts = np.broadcast_to(np.asarray(n), known.shape)[known]
-    at = int(values.argmax())
-    return Estimate(values[at], lows[at], highs.max(), int(counts[at]), level, unit)
+    counts = np.broadcast_to(np.asarray(about["n"]), known.shape)[known]
+    at, unit = int(values.argmax()), about.get("unit", "examples")
+    return Estimate(values[at], lows[at], highs.max(), int(counts[at]), about["level"], unit)
 
 
 def smallest_of(
-    value: ArrayLike,
-    low: ArrayLike,
-    high: ArrayLike,
-    *,
-    n: ArrayLike,
-    level: float,
-    unit: str = "examples",
+    value: ArrayLike, low: ArrayLike, high: ArrayLike, **about: Unpack[About]
 ) -> Estimate | None:
     """The smallest of those that have bounds; None where none has."""
     turned = [np.negative(np.asarray(side, dtype=np.float64)) for side in (value, high, low)]
-    found = largest_of(*turned, n=n, level=level, unit=unit)
+    found = largest_of(turned[0], turned[1], turned[2], **about)
     if found is None:
         return None
-    return Estimate(-found.value, -found.high, -found.low, found.n, level, unit)
+    return replace(found, value=-found.value, low=-found.high, high=-found.low)

@@ -118,7 +118,7 @@ class AttentionChange(NoiseControlled):
     the top; and intervals are over texts: the same training once more may move other heads.
     """
 
-    version: ClassVar[int] = 3  # a noise control; bounds for rare large changes
+    version: ClassVar[int] = 4  # upper bounds beyond noise hold together
     all_heads: ClassVar[bool] = True
     needs: ClassVar[Needs] = MAPS_OF_TEXTS
     help_options: ClassVar[tuple[str, str]] = (

@@ -191,7 +191,7 @@ class TokenClasses(Tagged, NoiseControlled):
     excess of the class those words are in.
     """
 
-    version: ClassVar[int] = 5  # the strongest column of vertical maps; a noise control
+    version: ClassVar[int] = 6  # upper bounds beyond noise hold together
     needs: ClassVar[Needs] = MAPS_OF_TEXTS
     result_type: ClassVar[type[Result]] = TokenClassesResult
     standard: ClassVar[bool] = True

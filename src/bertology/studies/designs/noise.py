@@ -44,19 +44,23 @@ class NoiseControlled(Resampled):
 
 
 def beyond_noise(change: Estimate, trained: float, noisy: ArrayLike) -> Estimate:
-    """The change, or what is left of it beyond noise, whichever is less.
+    """The change, or what is left of it beyond noise, whichever is less: one number.
 
     `change` is over examples. `trained` is the same number for the trained model and `noisy` for
     each noisy copy; both may be scaled alike. A claim needs both: a change that is surely there,
-    and that is surely more than noise makes. The bounds are the smaller ones of the two, so the
-    claim is decided as both are (an intersection–union test). With fewer than two copies, or with
-    copies that do not differ, there is no interval.
+    and that is surely more than noise makes. So the lower bound is the smaller one of the two (an
+    intersection–union test). The upper bound is the smaller one too, for the lesser of two numbers
+    is below both; but then both must hold together, and each is taken at a stricter level. With
+    fewer than two copies, or with copies that do not differ, there is no interval.
     """
     draws = np.asarray(noisy, dtype=np.float64).ravel()
     value = trained - draws.mean() if draws.size else math.nan
     if draws.size < 2 or not np.isfinite(draws).all() or np.ptp(draws) <= 0:
         return Estimate(value, math.nan, math.nan, draws.size, change.level, _COPIES)
-    beyond = _beyond(change, value, draws.std(ddof=1), draws.size)
+    beyond, together = (
+        _beyond(of, value, draws.std(ddof=1), draws.size)
+        for of in (change, change.at_level((1 + change.level) / 2))
+    )
     first, second = sorted((change, beyond), key=lambda e: e.low)
     least = min(first.value, second.value)
     # More of one kind leaves what the other kind, or the spread of noise, does to the bound.
@@ -65,7 +69,7 @@ def beyond_noise(change: Estimate, trained: float, noisy: ArrayLike) -> Estimate
     return Estimate(
         least,
         first.low,
-        min(first.high, second.high),
+        max(least, min(change.at_level(together.level).high, together.high)),
         first.n,
         change.level,
         first.unit,
