@@ -16,17 +16,32 @@ from numpy.typing import NDArray
 from bertology.results.claims import Claim, Outcome, Published, Relation, Rule, Source, Verdict
 from bertology.results.over_tasks import corrected, overall
 from bertology.stats import Estimate, bounded_mean_bounds, mean_interval, percentile_interval
+from bertology.stats.partial_means import partial_means
 
 Floats = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, float, int], Estimate]
 RULE = Rule("gain", Relation.ABOVE, 0.0)
 CLAIM = Claim("a.b", Source("A", "1"), "So.", Published("3"), "some-study", RULE, "Because.")
+SIZES = (30, 50, 100, 200, 400, 800)
 DECIDED = (Outcome.HOLDS, Outcome.FAILS)
 
 
 def student(rng: np.random.Generator, effect: float, n: int) -> Estimate:
     """The mean of normal values; `effect` is in standard deviations."""
     return mean_interval(rng.normal(effect, size=n))
+
+
+def skewed(rng: np.random.Generator, effect: float, n: int) -> Estimate:
+    """The mean of skewed values, by Student's interval."""
+    return mean_interval(rng.exponential(size=n) - 1 + effect)
+
+
+def bounded(rng: np.random.Generator, effect: float, n: int) -> Estimate:
+    """The mean of skewed values, by the bounds that claims about means over examples rest on."""
+    values = rng.exponential(size=n) - 1 + effect
+    found = partial_means(values[None], resamples=200).estimate(0)
+    assert found is not None
+    return found
 
 
 def bootstrap(rng: np.random.Generator, effect: float, n: int) -> Estimate:
@@ -108,6 +123,14 @@ def main() -> None:
             rates = over_tasks(draw, n, effects, repeats)
             shown = " | ".join(f"{rate:.3f}" for rate in rates)
             print(f"| {draw.__name__} | {n} | 8 | {name} | {shown} |", flush=True)
+    print("\n| interval of skewed values | " + " | ".join(f"n = {n}" for n in SIZES) + " |")
+    print("|---|" + "---|" * len(SIZES))
+    for draw in (skewed, bootstrap, bounded):
+        times = repeats if draw is bounded else 5 * repeats
+        false = [over_tasks(draw, n, [0.0] * 8, times)[1] for n in SIZES]
+        print(
+            f"| {draw.__name__} | " + " | ".join(f"{rate:.3f}" for rate in false) + " |", flush=True
+        )
     print("\n| interval | n | true effect | open verdicts | needed (median) | decided then |")
     print("|---|---|---|---|---|---|")
     for draw, n, effect in ((student, 3, 0.5), (student, 100, 0.1), (student, 100, 0.2),

@@ -10,7 +10,7 @@ from scipy.stats import binom, binomtest
 
 from bertology.errors import DataError
 from bertology.metrics import METRICS
-from bertology.results.comparison import extreme, share_of_harmless
+from bertology.results.comparison import beats_constant_answer, extreme, share_of_harmless
 from bertology.stats import paired_bootstrap
 from bertology.stats.answer_flips import flip_tests, mcnemar
 from bertology.stats.multiplicity import fewest_false
@@ -206,3 +206,11 @@ def test_a_balance_tells_how_many_examples_get_worse() -> None:
     assert found.low[0] > 0
     assert found.p_adjusted[0] >= 2 * binom.cdf(5, 35, 0.5)
     assert found.high[2] > 0  # what was not seen in 200 examples may still exist
+
+
+def test_a_few_right_answers_prove_nothing() -> None:
+    """Two of two were "surely" better than a constant answer, and four of four in order."""
+    for n, learnt in ((2, False), (4, False), (8, True)):
+        labels = np.arange(n) % 2
+        assert beats_constant_answer(labels, labels, classes=True) is learnt
+        assert beats_constant_answer(np.arange(n), np.arange(n), classes=False) is learnt

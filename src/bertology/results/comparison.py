@@ -200,7 +200,8 @@ def share_of_harmless(
     )
 
 
-_FEWEST = 3  # examples, for a correlation to be more than a line through two points
+_GATE = 0.95
+_FEWEST = 6  # examples: four or five are in the right order by chance in one of sixteen samples
 
 
 def beats_constant_answer(
@@ -221,7 +222,9 @@ def beats_constant_answer(
     kinds, counts = np.unique(wanted, return_counts=True)
     most_frequent = kinds[counts == counts.max()]  # of several, one drawn at random
     better = (given == wanted) - np.isin(wanted, most_frequent) / len(most_frequent)
-    return bool(mean_interval(better).low > 0)
+    # A few that are all alike have no spread, and no test of signs would call them sure.
+    alike = 2.0 ** (1 - np.count_nonzero(better)) >= 1 - _GATE
+    return bool(better.size > 1 and not alike and mean_interval(better, _GATE).low > 0)
 
 
 def example_losses(logits: NDArray[np.floating], labels: Floats) -> Floats:

@@ -6,7 +6,9 @@ example without the quantity has influence zero. The bounds are those of `stats.
 the mean. They assume a largest possible deviation of one example: the largest that was observed,
 or `reach` if that is larger, made larger still when there are few values (among five values the
 largest possible one was probably not observed). With fewer than thirty values, Student's bounds
-(with Bonferroni's correction for all rows) are computed as well, and the wider ones are given.
+(with Bonferroni's correction for all rows) are computed as well, and the wider ones are given. A
+few values that are all equal have no spread, which tells nothing of how sure their mean is: such
+bounds include 0 unless a test of signs would exclude it.
 
 Where values are rarely large, none of these may have been seen, and bounds from what was seen miss
 too often: with 3 % of large values among 200 examples, some bound of 144 misses in a third of all
@@ -191,6 +193,9 @@ def _students(
 ) -> tuple[Floats, Floats]:
     """Half-widths and p-values by Student and Bonferroni for means of few values; else 0."""
     half = stdtrit(n - 1, 1 - (1 - level) / 2 / n.size) * spread
-    sizes = np.abs(mean) / np.where(spread > 0, spread, 1.0)
-    p = np.where(spread > 0, np.minimum(2 * n.size * stdtr(n - 1, -sizes), 1.0), 0.0)
+    varies = spread > 1e-12 * np.abs(mean)
+    sizes = np.abs(mean) / np.where(varies, spread, 1.0)
+    alike = np.where(mean == 0, 0.0, 2.0 ** (1 - n))  # the smallest that a test of signs can give
+    p = np.minimum(n.size * np.where(varies, 2 * stdtr(n - 1, -sizes), alike), 1.0)
+    half = np.where(varies | (p < 1 - level), half, np.abs(mean))
     return np.where(n < FEW, half, 0.0), np.where(n < FEW, p, 0.0)
