@@ -160,11 +160,11 @@ def sets_told(result: Result, sets: Mapping[str, str]) -> Iterator[str]:
     """What disabling several heads at once does; `sets`: the words for each set by its name."""
     from bertology.results.number_text import interval_text
 
-    table = result.tables["sets"].set_index("set")
+    table = result.tables["sets"].set_index("set").to_dict("index")
     metric = result.arrays.attrs["metric"]
     for name, words in sets.items():
-        row = table.loc[name]
-        low, high = (100 * float(row[f"simultaneous_{end}"]) for end in ("low", "high"))
+        row = table[name]
+        low, high = (100 * row[f"simultaneous_{end}"] for end in ("low", "high"))
         surely = "surely changes" if row["sure"] else "does not surely change"
         yield (
             f"Disabling {words} {surely} the {metric}: {100 * row['difference']:+.0f} points "
