@@ -72,6 +72,26 @@ def test_candidates_that_look_otherwise_make_it_fail() -> None:
     assert outcome(joined(links(), types(share=0.52))) is Outcome.INCONCLUSIVE
 
 
+def test_most_of_a_few_candidates_may_be_diagonal_by_chance() -> None:
+    """With types of heads shuffled the claim held in one case of three where one was candidate."""
+    size, held = LAYERS * HEADS, 0
+    rng = np.random.default_rng(0)
+    for draw in range(100):
+        diagonal = np.isin(np.arange(size), rng.choice(size, 6, replace=False))
+        found = np.isin(np.arange(size), rng.choice(size, 1 + draw % 8, replace=False))
+        held += outcome(joined(links(found), types(diagonal))) is Outcome.HOLDS
+    assert held <= 5
+    one = np.arange(size) == 0
+    result = joined(links(one), types(np.arange(size) < 6))
+    (verdict,) = [v for v in result.verdicts() if v.estimate]
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert verdict.estimate is not None
+    assert verdict.estimate.value == 1
+    assert verdict.estimate.at_level(0.99).low <= 0.5
+    assert "chance" in verdict.measured
+    assert "examples would settle it" not in verdict.measured
+
+
 @pytest.mark.parametrize("share", [0.4, 0.57, 0.6])
 def test_texts_and_not_heads_settle_it(share: float) -> None:
     """Whether heads are diagonal is told by their maps, so by texts: with so many it is decided."""

@@ -28,6 +28,10 @@ LINKS, TYPES = "token-to-token", "map-types"
 DIAGONAL = tuple(name for name in MAP_TYPES if "diagonal" in name)
 NEAR = 0.75  # of what the best fixed offset finds: as token-to-token has it
 _NO_LINKS = "not judged: no links between words were looked at"
+_CHANCE = (
+    "of so few candidates as many may be diagonal by chance: more texts would not settle it, but "
+    "other models may"
+)
 _NO_CANDIDATE = "not judged: no head surely comes near the best fixed offset"
 
 
@@ -85,14 +89,16 @@ class LinkCandidates(Join):
     linked words that the best fixed offset finds. It is diagonal if more than half of its maps are,
     alone or with vertical lines. The quantity is the share of candidates that are: its interval
     counts those for which it is sure, and those for which it is not excluded, by bounds over
-    examples that hold for all heads together.
+    examples that hold for all heads together. Of a few candidates most may be diagonal by chance.
+    So the lower bound exceeds a half only where as many diagonal ones would rarely be among as many
+    heads drawn at random (Fisher's exact test).
 
     Source: Revealing the Dark Secrets of BERT (EMNLP 2019), section 4.5. Limits: map types are a
     network's, whose mistakes are not part of the interval. A model most of whose heads are diagonal
     has diagonal candidates too: `diagonal_others` says how many of the other heads are.
     """
 
-    version: ClassVar[int] = 2  # the interval is over texts, and knows how many would settle it
+    version: ClassVar[int] = 3  # most of a few candidates may be diagonal by chance
     result_type: ClassVar[type[Result]] = LinkCandidatesResult
     sources: ClassVar[tuple[str, ...]] = (LINKS, TYPES)
     lacking: ClassVar[str] = "it needs token-to-token and map-types on the same sentences"
@@ -160,7 +166,19 @@ class LinkCandidates(Join):
                     needed, p = self._told(share, n, in_all, most=most)
                     # The heads are all there are: what the bounds are over is texts.
                     found = Estimate(value, low, high, n, self.level, needed=needed)
-                    yield quantity, replace(found, tested=(0.5, p), counted=True)
+                    found = replace(found, tested=(0.5, p), counted=True)
+                    if most and quantity.endswith("_candidates_diagonal"):
+                        found = self._beyond_chance(found, _by_chance(rows))
+                    yield quantity, found
+
+    def _beyond_chance(self, found: Estimate, p: float) -> Estimate:
+        """Most are diagonal only where that is told by texts and is no chance: both tests must."""
+        assert found.tested is not None
+        if p < 1 - self.level:
+            return replace(found, tested=(0.5, max(p, found.tested[1])))
+        # No test of texts is kept, since more texts would not make it surer.
+        low = min(found.low, 0.5)
+        return replace(found, low=low, needed=None, tested=None, remedy=_CHANCE)
 
     def _told(
         self, share: np.ndarray, n: int, in_all: int, *, most: bool
@@ -176,3 +194,16 @@ class LinkCandidates(Join):
         p = min(1.0, 2 * in_all * float(np.exp(-n * enough)))
         budget = float(np.log(2 * in_all / (1 - self.level)))
         return (int(np.ceil(budget / enough)) if enough > 1e-9 else None), p
+
+
+def _by_chance(rows: pd.DataFrame) -> float:
+    """The p-value, two-sided as all are, of as many diagonal heads among as many drawn at random.
+
+    `rows` are all heads of one relation.
+    """
+    from scipy.stats import hypergeom  # here, because it is slow to import
+
+    diagonal, candidate = rows["diagonal"] > 0.5, rows["candidate"].astype(bool)
+    both = int((diagonal & candidate).sum())
+    tail = hypergeom.sf(both - 1, len(rows), int(diagonal.sum()), int(candidate.sum()))
+    return min(1.0, 2 * float(tail))
