@@ -12,6 +12,7 @@ import pytest
 import xarray as xr
 
 from bertology.errors import DataError, ParameterError
+from bertology.results.claims import Outcome
 from bertology.results.result import Provenance, Result
 from bertology.results.store import Store
 from bertology.stats.contrasts import group_contrast
@@ -33,17 +34,25 @@ def made(study: str, columns: dict[str, Any], **facts: Any) -> Result:
     return Result(provenance, {"heads": table}, xr.Dataset(attrs=facts))
 
 
-def ablation(effect: Any = NOISE, *, informed: int = 1, reach: float = 0.005) -> Result:
-    effect = np.asarray(effect)
+def ablation(
+    effect: Any = NOISE, *, informed: int = 1, reach: float = 0.005, worse: Any = NOISE
+) -> Result:
+    """`worse`: the net share of examples whose loss rises."""
+    effect, worse = np.asarray(effect), np.asarray(worse)
     columns = {
         "difference": effect,
         "simultaneous_low": effect - reach,
         "simultaneous_high": effect + reach,
         "p_adjusted": np.where(np.abs(effect) > reach, 0.01, 1.0),
+        "loss_balance": worse,
+        "loss_balance_low": worse - reach,
+        "loss_balance_high": worse + reach,
+        "loss_p_adjusted": np.where(np.abs(worse) > reach, 0.01, 1.0),
     }
     result = made("head-ablation", columns, informed=informed, examples=500)
     error = np.diag(np.full(len(effect), (reach / 4) ** 2))
-    result.arrays["effect_covariance"] = (("of_head", "with_head"), error)
+    for name in ("effect_covariance", "loss_covariance"):
+        result.arrays[name] = (("of_head", "with_head"), error)
     return result
 
 
@@ -142,6 +151,48 @@ def test_what_one_example_does_to_many_heads_is_no_evidence_from_many_heads() ->
     assert tested > 15  # so the simulation would have caught it
 
 
+def test_the_loss_is_judged_beside_the_score() -> None:
+    """Answers become less probable, and none flips: groups were tested by the score only."""
+    profile = profile_of([ablation(worse=NOISE + 0.1 * MISSED), relations(), types()])
+    found, evidence = groups(profile), profile.evidence()
+    assert not evidence["relation_heads_effect"].excludes(0)
+    assert evidence["relation_heads_share_worse"].low > 0.03
+    assert evidence["heterogeneous_heads_share_worse"].low > 0
+    assert evidence["largest_share_worse_of_relation_heads"].low > 0.09
+    assert found.loc["relation heads", "loss_p_adjusted"] < 0.05 < found["p_adjusted"].min()
+    assert found.loc["vertical", "loss_contrast"] < 0
+    assert len(profile.plot("groups").axes) >= 2
+    outcomes = {v.claim.id.partition(".")[2]: v.outcome for v in profile.verdicts()}
+    assert outcomes["heterogeneous-heads-raise-the-loss-more"] is Outcome.HOLDS
+    assert outcomes["relation-heads-leave-the-loss"] is Outcome.FAILS
+    assert outcomes["relation-heads-raise-the-loss-like-others"] is Outcome.FAILS
+    assert outcomes["heterogeneous-heads-matter-more"] is Outcome.INCONCLUSIVE
+
+
+ALL, NONE = np.ones(LAYERS * HEADS, bool), np.zeros(LAYERS * HEADS, bool)
+
+
+@pytest.mark.parametrize(
+    ("others", "quantity", "why"),
+    [
+        ([], "relation_heads_effect", "no result of relation-heads"),
+        ([], "heterogeneous_heads_share_worse", "no result of map-types"),
+        ([types()], "largest_loss_of_relation_heads", "no result of relation-heads"),
+        ([relations(NONE)], "relation_heads_effect", "no head is surely a relation head"),
+        ([relations(ALL)], "relation_heads_share_worse", "all heads are relation heads"),
+        ([relations()], "heterogeneous_heads_effect", "no result of map-types"),
+        ([relations(), types(NONE)], "heterogeneous_heads_effect", "no head has mostly"),
+    ],
+)
+def test_each_quantity_has_its_own_reason(others: list[Result], quantity: str, why: str) -> None:
+    """Without relation-heads it was said that no head attends along frames, of map types too."""
+    profile = profile_of([ablation(), *others])
+    assert quantity not in profile.evidence()
+    assert profile.reasons()[quantity].startswith("not judged: ")
+    assert why in profile.reasons()[quantity]
+    assert not set(profile.reasons()) & set(profile.evidence())
+
+
 def test_an_old_ablation_cannot_be_compared_by_groups() -> None:
     old = ablation()
     del old.arrays["effect_covariance"]
@@ -161,8 +212,10 @@ def test_heads_of_another_relation_decide_no_claim_about_frames() -> None:
     other = relations()
     other.arrays.attrs["relation"] = "nsubj"
     profile = profile_of([ablation(), other, types()])
-    assert set(profile.evidence()) == {"heterogeneous_heads_effect"}
-    assert "nsubj" in profile.reasons()[""]
+    judged = {"heterogeneous_heads_effect", "heterogeneous_heads_share_worse"}
+    assert set(profile.evidence()) == judged
+    assert "are of nsubj" in profile.reasons()["relation_heads_effect"]
+    assert "are of nsubj" in profile.reasons()["largest_loss_of_relation_heads"]
 
 
 def test_an_uninformed_model_judges_no_claim() -> None:

@@ -58,8 +58,8 @@ _FIRST_ORDER = (
 class HeadAblationResult(SweepResult):
     """Scores with heads disabled, against the intact model, paired over examples.
 
-    Tables: `heads`, `layers`, `sets` (those that were asked for). Array `effect_covariance`: how
-    the effects of heads vary together over examples.
+    Tables: `heads`, `layers`, `sets` (those that were asked for). Arrays `effect_covariance`
+    and `loss_covariance`: how the effects of heads vary together over examples.
     """
 
     place: ClassVar[int] = 3
@@ -193,7 +193,7 @@ class HeadAblation(HeadSweep):
     other; claims are judged only where the intact model beats a constant answer.
     """
 
-    version: ClassVar[int] = 6  # exact tests of flips; the loss has bounds and tests too
+    version: ClassVar[int] = 7  # keeps how the losses of heads vary together
     result_type: ClassVar[type[Result]] = HeadAblationResult
 
     heads: bool = parameter(True, "Disable each head in turn.")
@@ -268,7 +268,7 @@ class HeadAblation(HeadSweep):
             evidence=self._evidence(answers, tables) if answers.informed else {},
             reasons=answers.reasons,
             facts=self.facts(answers),
-            arrays=effect_covariance(answers) if "heads" in named else None,
+            arrays=effect_covariance(answers, self.loss_margin) if "heads" in named else None,
         )
 
     def _evidence(
@@ -308,18 +308,26 @@ class HeadAblation(HeadSweep):
         return Estimate(float(of_examples.mean()), float(low[0]), float(high[0]), n, self.level)
 
 
-def effect_covariance(answers: Answers) -> xr.Dataset:
+def effect_covariance(answers: Answers, loss_margin: float) -> xr.Dataset:
     """How the effects of heads vary together over examples; rows and columns as in table `heads`.
 
-    Whatever compares groups of heads needs it: what one example does to many heads at once is no
-    evidence from many heads.
+    Of the score, and of the balance of losses. Whatever compares groups of heads needs it: what one
+    example does to many heads at once is no evidence from many heads.
     """
     import xarray as xr
 
-    rows = answers.of_variants(answers.rows_of("heads"))
-    psi, _ = influences(answers.metric, answers.intact(), rows)  # (heads, N)
-    found = np.atleast_2d(np.cov(psi)) / psi.shape[1]
-    return xr.Dataset({"effect_covariance": (("of_head", "with_head"), found)})
+    rows = answers.rows_of("heads")
+    psi, _ = influences(answers.metric, answers.intact(), answers.of_variants(rows))  # (heads, N)
+    over_examples = {
+        "effect_covariance": psi,
+        "loss_covariance": answers.loss_signs(rows, loss_margin),
+    }
+    return xr.Dataset(
+        {
+            name: (("of_head", "with_head"), np.atleast_2d(np.cov(values)) / values.shape[1])
+            for name, values in over_examples.items()
+        }
+    )
 
 
 def _parse_set(text: str) -> Heads:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,7 @@ __all__ = ["HeadProfile", "HeadProfileResult"]
 ABLATION, RELATIONS, TYPES = "head-ablation", "relation-heads", "map-types"
 FRAMES = "frame"  # the relation that the paper looks for heads of
 RELATION_GROUP, HETEROGENEOUS = "relation heads", "heterogeneous"
+_KINDS = {RELATION_GROUP: "relation_heads", HETEROGENEOUS: "heterogeneous_heads"}
 # What is taken of each study: its column, and the name it has here.
 _COLUMNS: Mapping[str, Mapping[str, str]] = {
     ABLATION: {
@@ -35,6 +37,10 @@ _COLUMNS: Mapping[str, Mapping[str, str]] = {
         "simultaneous_low": "effect_low",
         "simultaneous_high": "effect_high",
         "p_adjusted": "effect_p",
+        "loss_balance": "share_worse",
+        "loss_balance_low": "share_worse_low",
+        "loss_balance_high": "share_worse_high",
+        "loss_p_adjusted": "share_worse_p",
     },
     RELATIONS: {"weight": "relation_weight", "excess": "relation_excess"},
     TYPES: {"type": "map_type"},
@@ -48,13 +54,42 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 
+class Effect(NamedTuple):
+    """What the task loses without a head, in one of two ways."""
+
+    column: str
+    """Of the table of heads."""
+    covariance: str
+    """The array of head-ablation that says how it varies over examples."""
+    prefix: str
+    """Of the columns of groups."""
+    label: str
+
+
+_EFFECTS = (
+    Effect(
+        "effect",
+        "effect_covariance",
+        "",
+        "change of the score without a head,\nless that of the others, in points",
+    ),
+    Effect(
+        "share_worse",
+        "loss_covariance",
+        "loss_",
+        "net share of examples whose loss rises,\nless that of the others, in %",
+    ),
+)
+
+
 class HeadProfileResult(Result):
     """One row per head in `heads`; `groups` tests whether some heads matter more than the rest.
 
-    `effect` is the change of the score without the head. A group's `contrast` is the mean effect
-    of its heads less that of the others; its interval and p-value allow for other examples and for
-    other heads. `crosstab` has the means by map type; `sources` says where each study's row is
-    from.
+    `effect` is the change of the score without the head, `share_worse` the share of examples whose
+    loss rises less the share whose loss falls. A group's `contrast` is the mean effect of its heads
+    less that of the others, `loss_contrast` the same of `share_worse`; intervals and p-values
+    allow for other examples and for other heads. `crosstab` has the means by map type; `sources`
+    says where each study's row is from.
     """
 
     def measures(self) -> Sequence[Measure]:
@@ -93,10 +128,11 @@ class HeadProfileResult(Result):
                 Drawing(
                     "groups",
                     self._draw_groups,
-                    "One row for each group of heads, its size in brackets. To the right: the mean "
+                    "One row for each group of heads, its size in brackets. Left panel: the mean "
                     "change of the score, in points, when a head of the group is disabled, less "
-                    "that of all other heads, with its interval. A group whose interval lies left "
-                    "of 0 is missed more than the rest.",
+                    "that of all other heads, with its interval; left of 0, the group is missed "
+                    "more than the rest. Right panel: the same of the share of examples whose "
+                    "loss rises less the share whose loss falls; there, right of 0.",
                 )
             )
         if {"effect", "relation_excess"} <= set(self.tables["heads"].columns):
@@ -114,14 +150,17 @@ class HeadProfileResult(Result):
 
     def _draw_groups(self) -> Figure:
         groups = self.tables["groups"]
-        values, low, high = (100 * groups[c].to_numpy() for c in ("contrast", "low", "high"))
         names = [f"{g} ({n})" for g, n in zip(groups["group"], groups["heads"], strict=True)]
-        label = "effect of disabling a head, less that of the others, in points"
+        panels = []
+        for _, _, prefix, label in _EFFECTS:
+            columns = (f"{prefix}{c}" for c in ("contrast", "low", "high"))
+            panels.append(Dots(label, *(100 * groups[c].to_numpy() for c in columns)))
         return interval_dots(
-            [Dots(label, values, low, high)],
+            panels,
             names,
             title=f"Which heads does the task miss?\n{self.about}",
-            note="Below 0: missed more than other heads. In brackets: how many heads.",
+            note="Missed more than other heads: left of 0 by the score, right of 0 by the loss. "
+            "In brackets: how many heads.",
         )
 
     def _draw_relations(self) -> Figure:
@@ -144,16 +183,17 @@ class HeadProfile(Join):
     and heads are disabled in a fine-tuned one. Any of the studies may be left out.
 
     Method: one row for each head. The mean effect of disabling a head of a group (relation heads,
-    heads of a map type) less that of all others. Interval and p-value allow for two sources of
-    error: other examples, over which the effects of heads vary together, and other heads, by
-    giving the group's name to as many heads at random. P-values are corrected for the number of
-    groups (Holm).
+    heads of a map type) less that of all others: on the score, and on the loss, as the share of
+    examples whose loss rises less the share whose loss falls. Interval and p-value allow for two
+    sources of error: other examples, over which the effects of heads vary together, and other
+    heads, by giving the group's name to as many heads at random. P-values are corrected for the
+    number of groups (Holm).
 
     Limits: the intervals of groups are not corrected for their number. Heads of one layer may have
     like effects whatever their type is: a group that sits in few layers may differ for that reason.
     """
 
-    version: ClassVar[int] = 3  # contrasts of groups allow for other examples too
+    version: ClassVar[int] = 4  # the loss beside the score; a reason for each quantity
     result_type: ClassVar[type[Result]] = HeadProfileResult
     sources: ClassVar[tuple[str, ...]] = tuple(_COLUMNS)
 
@@ -175,12 +215,11 @@ class HeadProfile(Join):
             facts |= {k: ablation.facts[k] for k in ("informed", "examples")}
         if RELATIONS in by_study:
             facts["relation"] = by_study[RELATIONS].facts.get("relation", FRAMES)
-        why = _why_not(facts, heads)
         return self.result(
             self.provenance(name, ablation or results[0], identities),
             tables,
             evidence=dict(self._evidence(facts, heads, groups)) if facts.get("informed") else {},
-            reasons={"": why} if why else {},
+            reasons={quantity: f"not judged: {why}" for quantity, why in _reasons(facts, heads)},
             facts=facts,
         )
 
@@ -189,20 +228,21 @@ class HeadProfile(Join):
     ) -> Iterator[tuple[str, Estimate]]:
         """What claims about two studies at once are judged on."""
         # The claims are about frames; a result about another relation says nothing of them.
-        frames = facts.get("relation", FRAMES) == FRAMES
+        frames, n = facts.get("relation", FRAMES) == FRAMES, int(str(facts["examples"]))
         judged = (RELATION_GROUP, HETEROGENEOUS) if frames else (HETEROGENEOUS,)
         for row in [] if groups is None else groups.to_dict("records"):
             if row["group"] in judged:
-                kind = str(row["group"]).replace(" heads", "").replace(" ", "_")
-                bounds = (row["contrast"], row["low"], row["high"])
-                n = int(str(facts["examples"]))
-                yield f"{kind}_heads_effect", Estimate(*bounds, n=n, level=self.level)
+                for kind in _EFFECTS:
+                    bounds = (row[f"{kind.prefix}{c}"] for c in ("contrast", "low", "high"))
+                    found = Estimate(*bounds, n=n, level=self.level)
+                    yield f"{_KINDS[str(row['group'])]}_{kind.column}", found
         if frames and "relation_head" in heads and heads["relation_head"].any():
-            new = {"effect": "difference", "effect_low": "simultaneous_low"}
-            new["effect_high"] = "simultaneous_high"
-            rows = heads[heads["relation_head"]].rename(columns=new)
-            loss = extreme(rows, n=int(str(facts["examples"])), level=self.level, largest=False)
-            yield "largest_loss_of_relation_heads", loss
+            # Under the names that head-ablation has for them.
+            back = {new: old for old, new in _COLUMNS[ABLATION].items()}
+            rows = heads[heads["relation_head"]].rename(columns=back)
+            of_rows = partial(extreme, rows, n=n, level=self.level)
+            yield "largest_loss_of_relation_heads", of_rows(largest=False)
+            yield "largest_share_worse_of_relation_heads", of_rows(loss=True)
 
     def _groups(self, heads: pd.DataFrame, ablation: Result | None) -> pd.DataFrame | None:
         """Whether relation heads, and heads of each map type, have another effect than the rest."""
@@ -217,29 +257,37 @@ class HeadProfile(Join):
         groups = {name: g for name, g in groups.items() if 0 < g.sum() < len(heads)}
         if ablation is None or not groups:
             return None
-        effect, rows = heads["effect"].to_numpy(dtype=float), []
-        covariance, n = _covariance(ablation), int(ablation.facts["examples"])
-        for name, group in groups.items():
-            found, p = group_contrast(
+        table = pd.DataFrame(
+            {"group": list(groups), "heads": [int(group.sum()) for group in groups.values()]}
+        )
+        n = int(ablation.facts["examples"])
+        for column, covariance, prefix, _ in _EFFECTS:
+            effect, together = (
+                heads[column].to_numpy(dtype=float),
+                _covariance(ablation, covariance),
+            )
+            contrast = partial(
+                group_contrast,
                 effect,
-                group,
-                covariance,
+                covariance=together,
                 n=n,
                 resamples=self.resamples,
                 level=self.level,
                 seed=self.seed,
             )
-            bounds = [found.value, found.low, found.high, p]
-            rows.append([name, int(group.sum()), float(effect[group].mean()), *bounds])
-        columns = ["group", "heads", "effect", "contrast", "low", "high", "p"]
-        table = pd.DataFrame(rows, columns=columns)
-        table["p_adjusted"] = holm(table["p"].to_numpy(dtype=float))
+            found = [contrast(group) for group in groups.values()]
+            table[column] = [float(effect[group].mean()) for group in groups.values()]
+            table[f"{prefix}contrast"] = [one.value for one, _ in found]
+            table[f"{prefix}low"] = [one.low for one, _ in found]
+            table[f"{prefix}high"] = [one.high for one, _ in found]
+            table[f"{prefix}p"] = [p for _, p in found]
+            table[f"{prefix}p_adjusted"] = holm([p for _, p in found])
         return table
 
 
-def _covariance(ablation: Result) -> Floats:
+def _covariance(ablation: Result, name: str) -> Floats:
     """How the effects of heads vary together over examples, in the order of layers and heads."""
-    if "effect_covariance" not in ablation.arrays:
+    if name not in ablation.arrays:
         raise DataError(
             f"The result {ablation.identity} of {ABLATION!r} does not say how effects of heads "
             "vary together.",
@@ -247,22 +295,47 @@ def _covariance(ablation: Result) -> Floats:
         )
     heads = ablation.tables["heads"]
     order = np.lexsort((heads["head"], heads["layer"]))
-    found = ablation.arrays["effect_covariance"].to_numpy().astype(float)
+    found = ablation.arrays[name].to_numpy().astype(float)
     return np.asarray(found[np.ix_(order, order)])
 
 
-def _why_not(facts: Mapping[str, object], heads: pd.DataFrame) -> str:
-    """Claims need a model that has learned its task, and the ablation of its heads."""
+def _reasons(facts: Mapping[str, object], heads: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    """Why a quantity has no estimate, quantity by quantity; "" is for all of them."""
     if "informed" not in facts:
-        return "not judged: no result of head-ablation is among those combined"
+        yield "", "no result of head-ablation is among those combined"
+        return
     if not facts["informed"]:
-        return "not judged: the intact model does not surely beat a constant answer"
+        yield "", "the intact model does not surely beat a constant answer, so no head can matter"
+        return
+    chosen = heads["relation_head"].to_numpy(bool) if "relation_head" in heads else None
     relation = facts.get("relation", FRAMES)
-    if relation != FRAMES:
-        return f"not judged: the relation heads are of {relation}, and not of {FRAMES}"
-    if "relation_head" not in heads or not heads["relation_head"].any():
-        return f"not judged: no head with the highest weights surely attends along {relation}"
-    return ""
+    none = (
+        f"no head is surely a relation head: above the percentile of weights along {relation} "
+        "links, and surely giving them more attention than other pairs"
+    )
+    why = ""
+    if chosen is None:
+        why = "no result of relation-heads is among those combined"
+    elif relation != FRAMES:
+        why = f"the relation heads are of {relation}; the claims are about {FRAMES}"
+    elif not chosen.any():
+        why = none
+    if why:
+        yield from ((f"largest_{of}_of_relation_heads", why) for of in ("loss", "share_worse"))
+    if not why and chosen is not None and chosen.all():
+        why = "all heads are relation heads, and there are no others to compare them with"
+    if why:
+        yield from ((f"{_KINDS[RELATION_GROUP]}_{e.column}", why) for e in _EFFECTS)
+    why = ""
+    if "map_type" not in heads:
+        why = "no result of map-types is among those combined"
+    else:
+        share = float((heads["map_type"] == HETEROGENEOUS).mean())
+        if share in (0, 1):
+            some = "no head has" if share == 0 else "all heads have"
+            why = f"{some} mostly {HETEROGENEOUS} maps, so there are no two groups to compare"
+    if why:
+        yield from ((f"{_KINDS[HETEROGENEOUS]}_{e.column}", why) for e in _EFFECTS)
 
 
 def _joined(by_study: Mapping[str, Result]) -> pd.DataFrame:
@@ -300,7 +373,7 @@ def _crosstab(heads: pd.DataFrame) -> pd.DataFrame:
 
     by_type = heads.groupby("map_type", sort=True)
     table = pd.DataFrame({"heads": by_type.size()})
-    for column in ("effect", "relation_excess", "cosine_with_before"):
+    for column in ("effect", "share_worse", "relation_excess", "cosine_with_before"):
         if column in heads:
             table[f"mean_{column}"] = by_type[column].mean()
     if "relation_head" in heads:
