@@ -111,7 +111,8 @@ def _upper(rows: Floats, margin: float, tail: float) -> Floats:
     budget = -float(np.log(tail)) if n < MANY else float(stdtrit(n - 1, tail)) ** 2 / 2
     lowest = rows.min(axis=1)
     bound = upper_mean_bound(rows, None, low=lowest, high=mean + reach, budget=budget)
-    return np.maximum(bound, mean)
+    found: Floats = np.maximum(bound, mean)
+    return found
 
 
 def _reach(rows: Floats, margin: float) -> Floats:

@@ -233,8 +233,10 @@ class HeadProfile(Join):
         for row in [] if groups is None else groups.to_dict("records"):
             if row["group"] in judged:
                 for kind in _EFFECTS:
-                    bounds = (row[f"{kind.prefix}{c}"] for c in ("contrast", "low", "high"))
-                    found = Estimate(*bounds, n=n, level=self.level)
+                    value, low, high = (
+                        float(row[f"{kind.prefix}{c}"]) for c in ("contrast", "low", "high")
+                    )
+                    found = Estimate(value, low, high, n, self.level)
                     yield f"{_KINDS[str(row['group'])]}_{kind.column}", found
         if frames and "relation_head" in heads and heads["relation_head"].any():
             # Under the names that head-ablation has for them.
