@@ -251,7 +251,7 @@ def layer_profile(bands: Sequence[Band], *, title: str, label: str) -> Figure:
         axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
         ticks(axes.xaxis, place.size)
         add_title(figure, title)
-        add_note(figure, "Layers are numbered from 0. Bands: intervals over examples.", 90)
+        add_note(figure, "Layers are numbered from 0. Bands: intervals over examples.")
     return figure
 
 
@@ -342,7 +342,7 @@ def type_bars(
         axes.spines[["left", "bottom"]].set_visible(False)
         type_legend(axes, types)
         add_title(figure, title)
-        add_note(figure, note, 105)
+        add_note(figure, note)
     return figure
 
 

@@ -116,7 +116,7 @@ def head_grids(
                 ticks(axis, count, 16 if alone else 6)
         colour_bar(figure, spots, mesh, label, shrink=0.86 if rows == 1 else 0.5)
         add_title(figure, title, 62 if alone else 46 * columns)
-        add_note(figure, f"{CONVENTION} {note}".strip(), 90 if alone else 52 * columns)
+        add_note(figure, f"{CONVENTION} {note}".strip())
     return figure
 
 
@@ -135,7 +135,7 @@ def row_grid(
         ticks(axes.xaxis, grid.shape[1])
         colour_bar(figure, [axes], mesh, label)
         add_title(figure, title, 84)
-        add_note(figure, f"{CONVENTION} Grey: not measured.", 84)
+        add_note(figure, f"{CONVENTION} Grey: not measured.")
     return figure
 
 
@@ -162,7 +162,7 @@ def type_grid(
             ticks(axis, count, count)
         type_legend(axes, types)
         add_title(figure, title, 105)
-        add_note(figure, note, 105)
+        add_note(figure, note)
     return figure
 
 

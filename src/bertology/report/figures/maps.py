@@ -85,7 +85,7 @@ def link_map(
             axes.add_patch(frame)
         colour_bar(figure, [axes], shown, "attention weight", shrink=0.8)
         add_title(figure, title)
-        add_note(figure, f"Framed: linked pairs. {note}".strip(), 70)
+        add_note(figure, f"Framed: linked pairs. {note}".strip())
     return figure
 
 
@@ -125,7 +125,7 @@ def example_sheet(rows: Mapping[str, Sequence[TitledMap]], *, title: str, note: 
                 empty.axis("off")
             line[0].set_ylabel(name, fontweight="bold", fontsize=10, labelpad=8)
         add_title(figure, title)
-        add_note(figure, told, int(16 * figure.get_figwidth()))
+        add_note(figure, told)
     return figure
 
 

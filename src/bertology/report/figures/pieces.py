@@ -34,6 +34,8 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+_NOTE_SIZE = 7.5  # points
+_LETTERS_PER_INCH = 16.5  # of that size, on average, with some room
 CONVENTION = "Layers and heads are numbered from 0."
 
 
@@ -51,10 +53,11 @@ def add_title(figure: Figure, text: str, width: int = 200) -> None:
     figure.suptitle(_wrapped(text, width), x=0.01, ha="left")
 
 
-def add_note(figure: Figure, text: str, width: int = 100) -> None:
-    """A small line below the axes."""
+def add_note(figure: Figure, text: str) -> None:
+    """Small lines below the axes, as long as the figure is wide."""
     if text:
-        figure.supxlabel(fill(text, width), fontsize=7.5, color=GREY, x=0.01, ha="left")
+        told = fill(text, int(_LETTERS_PER_INCH * figure.get_figwidth()))
+        figure.supxlabel(told, fontsize=_NOTE_SIZE, color=GREY, x=0.01, ha="left")
 
 
 def ticks(axis: Axis, count: int, most: int = 16) -> None:
