@@ -28,9 +28,9 @@ def main() -> None:
         title="How bertology-mini learnt",
         xlabel="tokens seen (millions)",
         ylabel="loss of masked tokens (nats)",
-        note="The plateau near 6.3 lasts for about 1,600 updates (100 M tokens). Two parts, each with a "
-        "warm-up and a decay of the rate. Bumps: rows of 512 tokens. End of the first part: rows of 64; "
-        "held-out rows have 128.",
+        note="The plateau near 6.3 lasts for about 1,600 updates (100 M tokens). Two parts, each "
+        "with a warm-up and a decay of the rate. Bumps: rows of 512 tokens. End of the first part: "
+        "rows of 64; held-out rows have 128.",
     )
     figure.savefig(sys.argv[1], dpi=160)
 

@@ -52,7 +52,7 @@ class TextRecord(TypedDict):
 
 
 class EarlierTraining(TypedDict):
-    """What the model had seen with which pre-training began; all of it where it was made so, too."""
+    """What the model that pre-training began with had seen, in all trainings before."""
 
     name: str
     steps: NotRequired[int]  # not known of a model that bertology did not make
