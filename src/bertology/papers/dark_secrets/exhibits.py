@@ -111,8 +111,8 @@ def type_table(results: ResultsByData) -> TextTable:
     return TextTable(
         ("data", *columns, "examples"),
         tuple(rows),
-        note="Per cent of all maps, with 95 % intervals over examples (Student's) in brackets. "
-        "Claims are judged on wider intervals, which are valid for any bounded values.",
+        note="Per cent of all maps, corrected for the mistakes of the network that names them. In "
+        "brackets: 95 % intervals over examples and over the labelled maps that tell its mistakes.",
     )
 
 
