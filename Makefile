@@ -9,7 +9,7 @@ WORKERS ?= 2
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
 ARGS ?=
 # What runs on any machine; sweep_gpu.py and mrpc_model.py are run by hand, with arguments.
-BENCH ?= $(addprefix benchmarks/,help_time.py claim_error.py pruned_speed.py streaming.py sweep_cpu.py)
+BENCH ?= $(addprefix benchmarks/,help_time.py pruned_speed.py streaming.py sweep_cpu.py)
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-all lint format docs pictures bench clean

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import numpy as np
 import xarray as xr
@@ -42,12 +42,24 @@ Plant = Callable[[np.ndarray, np.ndarray, np.random.Generator], None]
 
 
 class Sweep:
-    """Log-odds of the right answer (variant, example), the intact model first."""
+    """Log-odds of the right answer (variant, example), the intact model first.
 
-    def __init__(self, seed: int, examples: int, *, known: bool = True) -> None:
-        self.rng = np.random.default_rng(seed)
-        self.middle = self.rng.normal(2.6 if known else 0.0, 1.9, examples)
-        self.labels = self.rng.integers(0, 2, examples)
+    `middle` 2.6 makes nine answers in ten right, 0 half of them. `positive` is the share of
+    examples of the second class.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        examples: int,
+        *,
+        middle: float = 2.6,
+        metric: str = "accuracy",
+        positive: float = 0.5,
+    ) -> None:
+        self.rng, self.metric = np.random.default_rng(seed), metric
+        self.middle = self.rng.normal(middle, 1.9, examples)
+        self.labels = (self.rng.random(examples) < positive).astype(int)
         self.intact = self._drawn()
 
     def _drawn(self) -> np.ndarray:
@@ -74,15 +86,22 @@ class Sweep:
                 "table": ("variant", ["", *tables]),
                 "example": range(self.labels.size),
             },
-            attrs={"kind": "classification", "metric": "accuracy"},
+            attrs={"kind": "classification", "metric": self.metric},
         )
 
 
-def ablated(sweep: Sweep, plant: Plant | None) -> Result:
+def ablated(
+    sweep: Sweep,
+    plant: Plant | None,
+    *,
+    planted: Collection[int] = (PLANTED,),
+    task: str = "simulated",
+) -> Result:
+    """The heads in `planted` have the effect, and one layer."""
     heads = [sweep.without(SHARES["head"][h % 3]) for h in range(LAYERS * HEADS)]
     layers = [sweep.without(SHARES["layer"][0]) for _ in range(LAYERS)]
     if plant is not None:
-        for odds in (heads[PLANTED], layers[PLANTED]):
+        for odds in (*(heads[at] for at in planted), layers[PLANTED]):
             plant(odds, sweep.intact, sweep.rng)
     names = [f"{i}.{h}" for i in range(LAYERS) for h in range(HEADS)]
     names += [f"{i}.*" for i in range(LAYERS)]
@@ -90,7 +109,11 @@ def ablated(sweep: Sweep, plant: Plant | None) -> Result:
     part = sweep.part([*heads, *layers], names, tables)
     study = HeadAblation(resamples=400, first_order=False)
     about = Provenance(
-        "head-ablation", 1, study.parameters, {"name": "simulated", "fingerprint": "0"}
+        "head-ablation",
+        1,
+        study.parameters,
+        {"name": "simulated", "fingerprint": "0"},
+        {"name": task, "fingerprint": task},
     )
     return study.conclude({f"examples-0-{sweep.labels.size}": part}, about)
 
@@ -132,12 +155,12 @@ def doubt(odds: np.ndarray, intact: np.ndarray, rng: np.random.Generator) -> Non
     odds -= 0.1
 
 
-SCENES: dict[str, tuple[Plant | None, bool]] = {
-    "nothing": (None, True),
-    "one answer in 40 turns wrong": (turn_wrong, True),
-    "one answer in 40 turns right": (turn_right, True),
-    "odds fall by 0.1": (doubt, True),
-    "labels at random": (None, False),
+SCENES: dict[str, tuple[Plant | None, float]] = {
+    "nothing": (None, 2.6),
+    "one answer in 40 turns wrong": (turn_wrong, 2.6),
+    "one answer in 40 turns right": (turn_right, 2.6),
+    "odds fall by 0.1": (doubt, 2.6),
+    "labels at random": (None, 0.0),
 }
 
 
@@ -146,10 +169,10 @@ def verdicts(
 ) -> Iterator[tuple[str, str, Counter[str]]]:
     """By scene and claim: how often it came out how."""
     for scene in scenes:
-        plant, known = SCENES[scene]
+        plant, middle = SCENES[scene]
         found: dict[str, Counter[str]] = {}
         for seed in range(repeats):
-            sweep = Sweep(seed, examples, known=known)
+            sweep = Sweep(seed, examples, middle=middle)
             for result in (ablated(sweep, plant), with_sets(sweep, plant)):
                 for verdict in result.verdicts():
                     name = verdict.claim.id.partition(".")[2]

@@ -59,14 +59,15 @@ def checked(table: np.ndarray, precision: float | None, chance: np.random.Genera
 
 def named_by(
     truth: np.ndarray, table: np.ndarray, examples: int, chance: np.random.Generator
-) -> tuple[np.ndarray, float]:
-    """(examples, types): shares of names over the heads; and the true share that is asked for."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """(examples, types): shares of names over the heads; and (types,): their true shares."""
     heads = chance.choice(COUNT, HEADS, p=truth)
     others = chance.choice(COUNT, (examples, HEADS), p=truth)
     types = np.where(chance.random((examples, HEADS)) < CONSTANT, heads, others)
     names = (chance.random((examples, HEADS, 1)) > table.cumsum(-1)[types]).sum(-1)
     named = np.stack([(names.clip(max=COUNT - 1) == t).mean(1) for t in range(COUNT)], 1)
-    return named, CONSTANT * float((heads == MIXED).mean()) + (1 - CONSTANT) * truth[MIXED]
+    own = np.array([(heads == t).mean() for t in range(COUNT)])
+    return named, CONSTANT * own + (1 - CONSTANT) * truth
 
 
 def main() -> None:
@@ -92,13 +93,13 @@ def _row(name: str, truth: np.ndarray, about: tuple, examples: int, repeats: int
     for i in range(repeats):
         mistakes = checked(table, precision, chance)
         own = rows(table, precision, chance)
-        named, target = named_by(truth, own, examples, chance)
+        named, true = named_by(truth, own, examples, chance)
         found = NamedShares(named, mistakes).of(MIXED)
         low, high = bounded_mean_bounds(
             named[:, MIXED][None], None, low=0.0, high=1.0, budget=float(np.log(40))
         )
         for at, (a, b) in enumerate(((found.low, found.high), (low[0], high[0]))):
-            hits[i, at], widths[i, at] = a <= target <= b, b - a
+            hits[i, at], widths[i, at] = a <= true[MIXED] <= b, b - a
     shown = "the same on all models" if precision is None else f"vary, precision {precision:.0f}"
     rates = [
         f"{100 * h:.0f} % | {w:.2f}" for h, w in zip(hits.mean(0), widths.mean(0), strict=True)

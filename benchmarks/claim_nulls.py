@@ -1,0 +1,115 @@
+"""False verdicts of every claim: worlds in which it is known what must not be said.
+
+Each null draws one world from a seed and lets the study or join judge it (`nulls/`): random models,
+permuted links and labels, weight noise in the place of fine-tuning, shuffled layers, heads and map
+types, answers and scores that change without getting better. Where a claim only describes a model,
+no world makes it false; there the border of its rule is moved to the truth, and both verdicts are
+counted: that is how often its interval misses. Every repetition is one line of the file, so that
+the command can be stopped and goes on where it was.
+
+    python benchmarks/claim_nulls.py [--repetitions 100] [--only CLAIM] [--file claim_nulls.jsonl]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import nulls.models
+import nulls.simulated
+from machine import describe
+from nulls import Null
+from scipy.stats import beta
+
+from bertology.results.known_claims import load_claims
+
+NULLS = (*nulls.models.NULLS, *nulls.simulated.NULLS)
+ALLOWED = 0.05
+UNJUDGED = "not-applicable"
+
+
+def read(path: Path) -> dict[tuple[str, int], dict[str, str]]:
+    """What is there already, by null and seed."""
+    rows = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    found = [json.loads(row) for row in rows]
+    return {(row["null"], row["seed"]): row["outcomes"] for row in found}
+
+
+def run(chosen: list[Null], repetitions: int, path: Path) -> None:
+    """Draw what is missing."""
+    done = read(path)
+    with path.open("a", encoding="utf-8") as file:
+        for null in chosen:
+            begun, drawn = time.perf_counter(), 0
+            for seed in range(repetitions):
+                if (null.name, seed) in done:
+                    continue
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    outcomes = dict(null.draw(seed))
+                row = {"null": null.name, "seed": seed, "outcomes": outcomes}
+                print(json.dumps(row, ensure_ascii=False), file=file, flush=True)
+                drawn += 1
+            if drawn:
+                each = (time.perf_counter() - begun) / drawn
+                print(f"{null.name}: {drawn} drawn, {each:.2f} s each", flush=True)
+
+
+def bounds(false: int, judged: int) -> tuple[float, float]:
+    """Clopper and Pearson's: each end errs in 5 %."""
+    low = float(beta.ppf(0.05, false, judged - false + 1)) if false else 0.0
+    high = float(beta.ppf(0.95, false + 1, judged - false)) if false < judged else 1.0
+    return low, high
+
+
+def table(chosen: list[Null], claims: list[str], path: Path) -> Iterator[str]:
+    """A row for each claim and null."""
+    yield "| claim | null | repetitions | judged | false verdicts | upper 95 % bound |"
+    yield "|---|---|---|---|---|---|"
+    found = read(path)
+    for claim in claims:
+        of_claim = [null for null in chosen if claim in null.false]
+        if not of_claim:
+            yield f"| {claim} | none is known | | | | |"
+        for null in of_claim:
+            counts = Counter(
+                o.get(claim, UNJUDGED) for (n, _), o in found.items() if n == null.name
+            )
+            repetitions = counts.total()
+            judged = repetitions - counts[UNJUDGED]
+            false = sum(counts[outcome] for outcome in null.false[claim])
+            told = "/".join(sorted(null.false[claim]))
+            # A world that was not judged has no false verdict either: all repetitions count.
+            low, high = bounds(false, repetitions)
+            rate = f"{false} ({told})" if false else "0"
+            sure = " **above 0.05**" if low > ALLOWED else ""
+            name = null.name.partition(" (")[0]  # in brackets: which claims it is drawn for
+            yield f"| {claim} | {name} | {repetitions} | {judged} | {rate} | {high:.3f}{sure} |"
+
+
+def main() -> None:
+    """Draw, then print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repetitions", type=int, default=100)
+    parser.add_argument("--only", help="a claim, with or without its paper")
+    parser.add_argument("--file", type=Path, default=Path("claim_nulls.jsonl"))
+    asked = parser.parse_args()
+    claims = [claim.id.partition(".")[2] for claim in load_claims()]
+    if asked.only:
+        wanted = asked.only.rpartition(".")[2]
+        claims = [claim for claim in claims if claim == wanted]
+        if not claims:
+            parser.error(f"there is no claim {asked.only!r}; see: bertology claims")
+    chosen = [null for null in NULLS if set(null.false) & set(claims)]
+    print(describe())
+    run(chosen, asked.repetitions, asked.file)
+    print(*table(chosen, claims, asked.file), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
