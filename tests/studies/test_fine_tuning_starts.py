@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from scipy.stats import binom
+from transformers.models.bert.modeling_bert import BertEncoder
 
 import bertology as bt
 import planted
@@ -23,10 +24,12 @@ from bertology.errors import (
     ParameterError,
 )
 from bertology.model.encoder import Encoder
+from bertology.model.shape import Shape
 from bertology.results.claims import Claim, Outcome, Published, Relation, Rule, Source
 from bertology.results.known_claims import judge
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
+from bertology.studies.designs.trials import split_part
 from bertology.studies.study import Context
 from bertology.studies.training.fine_tuning_starts import (
     COMPARED_STARTS,
@@ -34,6 +37,9 @@ from bertology.studies.training.fine_tuning_starts import (
     FineTuningStartsResult,
     _judged,
 )
+from bertology.train.finetune import FinetuneSettings
+from bertology.train.starts import find_start
+from bertology.train.tuning import TuningJob, tune
 from result_conformance import ResultConformance
 
 CLAIMS = {
@@ -46,21 +52,34 @@ CLAIMS = {
 def made_up(
     scores: dict[str, float], *, seeds: int = 4, noise: float = 0.01, draw: int = 0, task: str = "t"
 ) -> Result:
-    """The result of measurements that are made up: a start's score, the seed's luck, noise."""
+    """Measurements that are made up: a start's score, the luck of seed or classifier, noise."""
     rng = np.random.default_rng(draw)
-    study = FineTuningStarts(seeds=seeds)
+    study, luck = FineTuningStarts(seeds=seeds), rng.normal(0, 0.02, seeds)
     parts = {}
-    for seed in range(seeds):
-        luck = rng.normal(0, 0.05)  # of the seed, which pairing takes out
-        for name in COMPARED_STARTS:
-            values = scores[name] + luck + rng.normal(0, noise, 2)
-            facts = {
-                "task": task, "train_size": 9, "train_fingerprint": "x", "truncated": 0,
-                "truncated_validation": 0, "constant_f1": 0.4, "constant_accuracy": 0.5,
-            }  # fmt: skip
-            numbers = {"f1": values[0], "accuracy": values[1], "learning_rate": 1e-3}
-            parts[f"{name}-seed-{seed}"] = xr.Dataset(numbers, attrs=facts)
+    for part in study.parts(Shape(1, 1, 1, 1, 1), planted.corpus(2)):
+        name, seed = split_part(part)
+        # Of random classifiers, or of the seed, which pairing takes out.
+        chance = rng.normal(0, 0.1, study.classifiers) if name == "frozen" else luck[seed]
+        values = scores[name] + chance + rng.normal(0, noise, (2, np.size(chance)))
+        facts = {
+            "task": task, "train_size": 9, "train_fingerprint": "x", "truncated": 0,
+            "truncated_validation": 0, "constant_f1": 0.4, "constant_accuracy": 0.5,
+        }  # fmt: skip
+        parts[part] = by_run({"f1": values[0], "accuracy": values[1]}, seed, facts)
     return study.conclude(parts, provenance())
+
+
+def by_run(scores: dict[str, Any], seed: int, facts: dict[str, Any]) -> xr.Dataset:
+    """One part of the study: one run, or several classifiers."""
+    found = {name: np.ravel(of) for name, of in scores.items()} | {
+        "learning_rate": np.array([1e-3])
+    }
+    drawn = len(next(iter(found.values())))
+    if drawn == 1:
+        return xr.Dataset({name: float(of[0]) for name, of in found.items()}, attrs=facts)
+    del found["learning_rate"]
+    seeds = {"seed": range(seed, seed + drawn)}
+    return xr.Dataset({n: ("seed", of) for n, of in found.items()}, seeds, facts)
 
 
 def provenance() -> Provenance:
@@ -119,17 +138,18 @@ def test_a_claim_about_two_tasks_is_not_judged_on_others() -> None:
 
 
 def correlations(scores: dict[str, list[float]]) -> Result:
-    """A regression, scored by its correlation, with one score for each seed."""
+    """A regression, scored by its correlation: a score for each seed, or for each classifier."""
     facts = {
         "task": "sts-b", "train_size": 9, "train_fingerprint": "x", "truncated": 0,
         "truncated_validation": 0, "constant_pearson": 0.0,
     }  # fmt: skip
-    seeds = len(next(iter(scores.values())))
+    trained = {name: of for name, of in scores.items() if name != "frozen"}
     parts = {
-        f"{name}-seed-{seed}": xr.Dataset({"pearson": r, "learning_rate": 1e-3}, attrs=facts)
-        for name, found in scores.items()
+        f"{name}-seed-{seed}": by_run({"pearson": r}, seed, facts)
+        for name, found in trained.items()
         for seed, r in enumerate(found)
-    }
+    } | {"frozen-seed-1000": by_run({"pearson": scores["frozen"]}, 1000, facts)}
+    seeds = len(next(iter(trained.values())))
     return FineTuningStarts(seeds=seeds, starts=tuple(scores)).conclude(parts, provenance())
 
 
@@ -174,7 +194,8 @@ def test_table_and_claims_treat_signs_alike() -> None:
 def test_two_starts_that_know_nothing_are_not_told_apart_by_signs() -> None:
     rng, worse = np.random.default_rng(0), 0
     for _ in range(30):
-        noise = {name: rng.normal(0, 0.03, 5).tolist() for name in ("random", "frozen")}
+        drawn = {"random": 5, "frozen": 20}
+        noise = {name: rng.normal(0, 0.03, n).tolist() for name, n in drawn.items()}
         worse += outcomes(correlations(noise))["random_worse"] is Outcome.HOLDS
     assert worse <= binom.ppf(0.999, 30, 0.025)
 
@@ -193,6 +214,59 @@ def test_noise_is_not_taken_for_an_effect() -> None:
         found = outcomes(made_up(edge, noise=0.03, draw=draw))
         held += list(found.values()).count(Outcome.HOLDS)
     assert held <= binom.ppf(0.999, 2 * draws, 0.025)
+
+
+def test_many_random_classifiers_decide_what_three_could_not() -> None:
+    """A random head scores 32 or 68 on MRPC, as its draw has it; three of them told nothing."""
+    facts = {
+        "task": "mrpc", "train_size": 9, "train_fingerprint": "x", "truncated": 0,
+        "truncated_validation": 0, "constant_accuracy": 0.68,
+    }  # fmt: skip
+    parts = {
+        f"pretrained-seed-{k}": by_run({"accuracy": score}, k, facts)
+        for k, score in enumerate((0.80, 0.81, 0.79))
+    }
+    luck = np.random.default_rng(0).permutation(np.repeat([0.32, 0.68], 10))
+    seen = {}
+    for drawn in (3, 20):
+        study = FineTuningStarts(starts=("pretrained", "frozen"), classifiers=drawn)
+        heads = {"frozen-seed-1000": by_run({"accuracy": luck[:drawn]}, 1000, facts)}
+        seen[drawn] = study.conclude(parts | heads, provenance())
+    assert outcomes(seen[3])["fine_tuned_over_frozen"] is Outcome.INCONCLUSIVE
+    assert outcomes(seen[20])["fine_tuned_over_frozen"] is Outcome.HOLDS
+    found = seen[20].evidence()["fine_tuned_over_frozen"]
+    assert (found.n, found.unit) == (20, "random classifiers")
+    assert found.value == pytest.approx(0.30)
+    row = seen[20].table().set_index("start").loc["pretrained"]
+    assert row["over_frozen_low"] == pytest.approx(found.low)
+    assert seen[20].table().set_index("start").loc["frozen", "seeds"] == 20
+    assert "20 random classifiers" in seen[20].headline()
+
+
+def test_random_classifiers_are_those_of_single_runs_and_read_the_texts_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus, given = load_corpus(str(written(tmp_path / "task"))), knowing()
+    study, calls = FineTuningStarts(classifiers=4), 0
+    forward = BertEncoder.forward
+
+    def counted(self: Any, *args: Any, **more: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return forward(self, *args, **more)
+
+    monkeypatch.setattr(BertEncoder, "forward", counted)
+    [part] = [p for p in study.parts(given.shape, corpus) if p.startswith("frozen-seed")]
+    found = study.measure(given, corpus, part, Context())
+    together, calls = calls, 0
+    settings = FinetuneSettings(seed=1002)
+    job = TuningJob(given, study.load_train(corpus), corpus, find_start("frozen"), settings)
+    _, alone = tune(job)
+    assert calls == together
+    assert float(found["accuracy"].sel(seed=1002)) == alone.scores["accuracy"]
+    assert len(set(found["accuracy"].to_numpy().tolist())) > 1
+    monkeypatch.undo()
+    assert "forward" not in vars(given.base)
 
 
 def test_one_seed_decides_nothing() -> None:
@@ -248,12 +322,14 @@ def test_planted_knowledge_is_worth_what_it_is(tmp_path: Path) -> None:
     )
     assert isinstance(result, FineTuningStartsResult)
     runs = result.tables["runs"]
-    scores = runs.pivot(index="seed", columns="start", values="accuracy")
+    scores = {name: of.set_index("seed")["accuracy"] for name, of in runs.groupby("start")}
     assert set(scores) == set(COMPARED_STARTS)
     assert scores["pretrained"].min() > 0.95
     assert scores["frozen-features"].min() > 0.95
     assert scores["random"].max() < 0.75
-    assert runs["learning_rate"].unique() == pytest.approx([1e-3])
+    assert runs["learning_rate"].dropna().unique() == pytest.approx([1e-3])
+    assert len(runs[runs["start"] == "frozen"]) == 20
+    assert "20 random classifiers" in result.headline()
     assert "160 examples, 2 epochs" in result.headline()
     study = FineTuningStarts(epochs=2, batch_size=16, learning_rate=1e-3, seeds=2)
     part = study.measure(knowing(), corpus, "random-seed-1", Context())

@@ -24,7 +24,7 @@ from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import prune_heads
 from bertology.train.finetune import FinetuneSettings, Step
 from bertology.train.starts import STARTS, begin, default_rate, find_start
-from bertology.train.tuning import TuningJob, check_apart, make_tuned, tune
+from bertology.train.tuning import TuningJob, check_apart, make_tuned, score_heads, tune
 
 WORDS = ("cat", "dog", "owl", "fox", "hen", "elk")
 YES_NO = Task("has-cat", "classification", ("no", "yes"), ("accuracy", "f1"))
@@ -108,6 +108,19 @@ def _body(given: Encoder, model: Any) -> dict[str, Any]:
     """Without a pooler, which some classifiers do not have."""
     there = model.base_model.state_dict()
     return {n: w for n, w in given.base.state_dict().items() if n in there}
+
+
+@pytest.mark.parametrize("head", ["base", "mlm"])
+@pytest.mark.parametrize("kind", [k for k in tiny.ROWS if k not in ("gpt2", "t5", "xlnet")])
+def test_heads_scored_together_score_as_each_alone(kind: str, head: str) -> None:
+    """The encoder reads the texts once for all; what comes after it differs between families."""
+    given, data = encoder(kind, head), corpus(40, 70, LENGTH)
+    together, _ = score_heads(given, data, seeds=(1, 2, 3), max_length=None)
+    for seed, found in zip((1, 2, 3), together, strict=True):
+        settings = replace(FAST, seed=seed)
+        alone = TuningJob(given, corpus(0, 40, LENGTH), data, STARTS["frozen"], settings)
+        assert found == pytest.approx(tune(alone)[1].scores, abs=1e-6)
+    assert together[0] != together[1]
 
 
 def test_a_pooler_that_was_never_pre_trained_belongs_to_the_head() -> None:

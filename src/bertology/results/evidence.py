@@ -24,7 +24,7 @@ ALL_OTHERS = ""
 
 _VARIABLE = "evidence"
 _BOUNDS = ("value", "low", "high", "n", "level")
-_MORE = ("needed", "tested", "lasting", "counted", "remedy")  # what few estimates have
+_MORE = ("needed", "tested", "lasting", "counted", "remedy", "freedom")  # what few estimates have
 
 
 def evidence_array(

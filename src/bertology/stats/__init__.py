@@ -16,7 +16,7 @@ from bertology.stats.intervals import (
 )
 from bertology.stats.multiplicity import holm
 from bertology.stats.paired import PairedEffects, bootstrap_weights, paired_bootstrap
-from bertology.stats.repeated import adjusted, paired_p, repeated
+from bertology.stats.repeated import adjusted, paired_p, repeated, unpaired, unpaired_p
 
 __all__ = [
     "Estimate",
@@ -32,4 +32,6 @@ __all__ = [
     "percentile_interval",
     "rank_correlation",
     "repeated",
+    "unpaired",
+    "unpaired_p",
 ]

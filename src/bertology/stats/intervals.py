@@ -62,6 +62,8 @@ class Estimate:
     """Whether the bounds count what is sure and what is not excluded: they follow no law."""
     remedy: str = ""
     """What would settle an open question where no number of `unit` would."""
+    freedom: float | None = None
+    """Degrees of freedom of Student's quantiles; None: n - 1."""
 
     def __post_init__(self) -> None:
         # NumPy scalars would not survive a round trip through JSON.
@@ -73,6 +75,8 @@ class Estimate:
         if self.tested is not None:
             value, p = self.tested
             object.__setattr__(self, "tested", (float(value), float(p)))
+        if self.freedom is not None:
+            object.__setattr__(self, "freedom", float(self.freedom))
 
     def counting(self, unit: str) -> Estimate:
         """The same number, with the name of what `n` counts."""
@@ -87,25 +91,32 @@ class Estimate:
         p-value falls as exp(-n) does.
         """
         quantile = (1 + self.level) / 2
-        fewer, more = (stdtrit(max(m - 1, 1), quantile) for m in (self.n, n))
+        fewer, more = (stdtrit(self._freedom_at(m), quantile) for m in (self.n, n))
         shrunk = (more / fewer) ** 2 * self.n / n
         stays = 1.0 if self.counted else self.lasting**2
         found = self._scaled((stays + (1 - stays) * shrunk) ** 0.5)
         tested = self.tested and (self.tested[0], self.tested[1] ** (n / self.n))
-        return replace(found, n=n, tested=tested)._agreeing()
+        freedom = self.freedom and self._freedom_at(n)
+        return replace(found, n=n, tested=tested, freedom=freedom)._agreeing()
 
     def at_level(self, level: float) -> Estimate:
-        """The interval at another level, as Student's would change with n - 1 degrees of freedom.
+        """The interval at another level, as Student's would change with its degrees of freedom.
 
         Exact for Student's intervals, and close for all that are nearly normal; with few
         observations it errs to the wide side. Where a test decided on which side of a value the
         truth lies, its p-value decides at the new level too.
         """
         check_level(level, "at_level")
-        old, new = (stdtrit(max(self.n - 1, 1), (1 + at) / 2) for at in (self.level, level))
+        freedom = self._freedom_at(self.n)
+        old, new = (stdtrit(freedom, (1 + at) / 2) for at in (self.level, level))
         more = math.log((1 - level) / 2) / math.log((1 - self.level) / 2)  # Chernoff's law
         needed = None if self.needed is None else math.ceil(self.needed * more)
         return replace(self._scaled(new / old), level=level, needed=needed)._agreeing()
+
+    def _freedom_at(self, n: int) -> float:
+        """Degrees of freedom with `n` observations; they grow as observations do."""
+        known = n - 1 if self.freedom is None else self.freedom * n / self.n
+        return max(known, 1.0)
 
     def _agreeing(self) -> Estimate:
         """The bound next to the tested value on the side on which the test puts it."""

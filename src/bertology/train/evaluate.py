@@ -3,37 +3,94 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.func import functional_call
 
 from bertology.data.corpus import Corpus, Task
 from bertology.metrics import find_metric
 from bertology.train.encoded import Encoded, task_of
 from bertology.train.protocols import Classifier
 
-__all__ = ["baseline", "predict", "scores"]
+__all__ = ["baseline", "predict", "predict_under", "scores"]
 
 _TOKENS_PER_BATCH = 4096
 
 
 def predict(model: Classifier, encoded: Encoded, task: Task) -> NDArray[np.float64]:
     """The model's prediction for each example, in their order: class ids, or numbers."""
-    found = np.zeros(len(encoded))
+    [found] = predict_under(model, [{}], encoded, task)
+    return np.asarray(found)
+
+
+def predict_under(
+    model: Classifier, heads: Sequence[Mapping[str, Tensor]], encoded: Encoded, task: Task
+) -> NDArray[np.float64]:
+    """(heads, examples): predictions under each head, which are weights by their names.
+
+    What no head changes is computed once for all of them. Every such weight must come before those
+    of the heads, as an encoder does.
+    """
+    assert isinstance(model, nn.Module)
+    found = np.zeros((len(heads), len(encoded)))
     was_training = model.training
     model.eval()
     try:
         with torch.no_grad():
             for chosen in encoded.in_order_of_length(_TOKENS_PER_BATCH):
                 inputs, _ = encoded.batch(chosen, model.device)
-                logits = model(**inputs).logits  # (B, classes), or (B, 1) for regression
-                said = logits[:, 0] if task.kind == "regression" else logits.argmax(-1)
-                found[chosen] = said.float().cpu().numpy()
+                with _computed_once(model, heads[0]):
+                    for head, row in zip(heads, found, strict=True):
+                        # (B, classes), or (B, 1) for regression
+                        logits = functional_call(model, dict(head), kwargs=inputs).logits
+                        said = logits[:, 0] if task.kind == "regression" else logits.argmax(-1)
+                        row[chosen] = said.float().cpu().numpy()
     finally:
         model.train(was_training)
     return found
+
+
+@contextmanager
+def _computed_once(model: nn.Module, changed: Mapping[str, Tensor]) -> Iterator[None]:
+    """Modules that hold weights, and none of the `changed` ones, keep their first answer."""
+    kept = list(_largest_without(model, changed)) if changed else []
+    for module in kept:
+        module.forward = _Once(module.forward)
+    try:
+        yield
+    finally:
+        for module in kept:
+            del module.forward
+
+
+class _Once:
+    """A call whose first answer is given again, whatever is asked."""
+
+    def __init__(self, call: Callable[..., Any]) -> None:
+        self._call, self._answer = call, None
+
+    def __call__(self, *given: Any, **more: Any) -> Any:
+        if self._answer is None:
+            self._answer = self._call(*given, **more)
+        return self._answer
+
+
+def _largest_without(
+    module: nn.Module, changed: Collection[str], at: str = ""
+) -> Iterator[nn.Module]:
+    """The largest modules that have weights of their own or below, but none of the `changed`."""
+    for name, child in module.named_children():
+        here = f"{at}{name}."
+        if any(weight.startswith(here) for weight in changed):
+            yield from _largest_without(child, changed, here)
+        elif any(True for _ in child.parameters()):
+            yield child
 
 
 def scores(

@@ -8,10 +8,11 @@ encoder was fine-tuned with before is left out.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from bertology.data.corpus import Task
 from bertology.errors import CapabilityError, UnknownNameError
@@ -19,7 +20,7 @@ from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import load_pruned
 from bertology.train.protocols import Classifier, Model
 
-__all__ = ["STARTS", "Start", "begin", "default_rate", "find_start"]
+__all__ = ["STARTS", "Start", "begin", "default_rate", "draw_heads", "find_start"]
 
 # The least width, and the learning rate from there on. At 3e-4 a model of width 384 loses what it
 # had learnt on some tasks (CoLA, all seeds), at 1e-4 on none; width 192 learns too little at 1e-4.
@@ -77,6 +78,18 @@ def begin(encoder: Encoder, task: Task, start: Start, *, seed: int) -> Classifie
         for name, weight in model.named_parameters():
             weight.requires_grad_(name in head)
     return model.to(encoder.device).eval()
+
+
+def draw_heads(
+    encoder: Encoder, task: Task, *, seeds: Sequence[int]
+) -> tuple[Classifier, list[dict[str, Tensor]]]:
+    """The classifier that `begin` gives without training, and its new weights for each seed."""
+    model, new = _classifier_over(encoder, task)
+    weights, heads = dict(model.named_parameters()), []
+    for seed in seeds:
+        _draw(model, new, seed=seed)
+        heads.append({name: weights[name].detach().clone().to(encoder.device) for name in new})
+    return model.to(encoder.device).eval(), heads
 
 
 def _classifier_over(encoder: Encoder, task: Task) -> tuple[Classifier, list[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -16,7 +16,7 @@ from bertology.errors import DataError, ModelError, StoreError
 from bertology.model.encoder import Encoder
 from bertology.train.checkpoint import check_folder, read_record, record_of, save_checkpoint
 from bertology.train.encoded import encode, task_of
-from bertology.train.evaluate import baseline, predict, scores
+from bertology.train.evaluate import baseline, predict, predict_under, scores
 from bertology.train.finetune import (
     FinetuneSettings,
     check_fit,
@@ -29,10 +29,10 @@ from bertology.train.memory import Memory
 from bertology.train.protocols import Classifier
 from bertology.train.recorded import gains_by_recording
 from bertology.train.records import TrainingRecord
-from bertology.train.starts import Start, begin
+from bertology.train.starts import Start, begin, draw_heads
 from bertology.train.tuned_card import tuned_card
 
-__all__ = ["TuningJob", "check_apart", "make_tuned", "tune"]
+__all__ = ["TuningJob", "check_apart", "make_tuned", "score_heads", "tune"]
 
 _UNFINISHED = "-unfinished"
 
@@ -91,6 +91,22 @@ def tune(
     )
     model.requires_grad_(True)
     return model, history
+
+
+def score_heads(
+    encoder: Encoder, validation: Corpus, *, seeds: Sequence[int], max_length: int | None
+) -> tuple[list[dict[str, float]], int]:
+    """Scores without fine-tuning under one random head for each seed, and how many texts were cut.
+
+    Each is what `tune` gives for the frozen start; but the encoder reads the texts once for all.
+    """
+    task = task_of(validation)
+    model, heads = draw_heads(encoder, task, seeds=seeds)
+    check_fit(model, task, validation)
+    limit = row_limit(model, encoder.tokenizer, max_length)
+    unseen = encode(validation, encoder.tokenizer, limit)
+    said = predict_under(model, heads, unseen, task)
+    return [scores(row, unseen.targets, task) for row in said], unseen.truncated
 
 
 def _scored_as_is(model: Classifier, job: TuningJob) -> History:

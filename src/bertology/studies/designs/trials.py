@@ -1,4 +1,8 @@
-"""Models trained by variant and seed: means over seeds, and differences paired by seed."""
+"""Models trained by variant and seed: means over seeds, and differences paired by seed.
+
+A variant may have draws of its own instead (a part with the dimension `seed`), which are not those
+of the others. It is then compared with them without pairs, by an interval for unequal spreads.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from bertology.errors import InterruptedRunError
 from bertology.parameters import parameter
 from bertology.report.figures import Dots, interval_dots
 from bertology.results.result import Result
-from bertology.stats import Estimate, adjusted, paired_p, repeated
+from bertology.stats import Estimate, adjusted, paired_p, repeated, unpaired, unpaired_p
 from bertology.studies.study import Context, Study
 
 if TYPE_CHECKING:
@@ -55,9 +59,11 @@ class Runs:
     """Attributes of the parts, as the first one has them."""
     limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Where the values of a measure lie: no interval goes beyond."""
+    units: Mapping[str, str] = field(default_factory=dict)
+    """What is drawn for a variant, where it is not the seeds of the others."""
 
     def by_seed(self, measure: str) -> pd.DataFrame:
-        """Seeds × variants."""
+        """Seeds × variants; NaN where a variant has other seeds."""
         return self.table.pivot(index="seed", columns=self.variant, values=measure)
 
     def over_seeds(
@@ -72,16 +78,35 @@ class Runs:
     def contrasts(
         self, measure: str, pairs: Mapping[str, tuple[str, str]], *, ending: str = ""
     ) -> dict[str, Estimate | None]:
-        """How much higher one variant is than another, paired by seed; None if not measured.
+        """How much higher one variant is than another; None if not measured.
 
         `pairs` are of variants, by quantity; `ending` is added to the names of the quantities.
         """
-        scores, within = self.by_seed(measure), self.differences_within(measure)
         found = dict[str, Estimate | None]()
         for quantity, (one, other) in pairs.items():
-            paired = scores.get(one, math.nan) - scores.get(other, math.nan)
-            found[f"{quantity}{ending}"] = self.over_seeds(paired, within)
+            compared, _ = self._difference(measure, one, other)
+            found[f"{quantity}{ending}"] = None if math.isnan(compared.value) else compared
         return found
+
+    def _of(self, measure: str, variant: str) -> pd.Series[float]:
+        """The values of a variant, by seed."""
+        rows = self.table[self.table[self.variant] == variant]
+        return rows.set_index("seed")[measure]
+
+    def _difference(self, measure: str, one: str, other: str) -> tuple[Estimate, float]:
+        """How much higher one variant is than another, and the p-value of a test.
+
+        Paired where both have the same seeds; else there are no pairs.
+        """
+        x, y = self._of(measure, one), self._of(measure, other)
+        within = self.differences_within(measure)
+        if not len(x) or not len(y):
+            return repeated([], self.level), math.nan
+        if x.index.equals(y.index):
+            return repeated(x - y, self.level, within=within), paired_p(x - y)
+        units = self.units.get(one, "seeds"), self.units.get(other, "seeds")
+        found = unpaired(x, y, self.level, within=within, units=units)
+        return found, unpaired_p(x, y)
 
     def differences_within(self, measure: str) -> tuple[float, float]:
         """Where differences of two values of a measure lie."""
@@ -93,8 +118,7 @@ class Runs:
 
         Runs that agree to the last digit have no interval, and their mean must beat it.
         """
-        scores = self.by_seed(measure)
-        found = self.over_seeds(scores[variant]) if variant in scores else None
+        found = self.over_seeds(self._of(measure, variant))
         if found is None or math.isnan(baseline):
             return True
         return baseline < (found.value if math.isnan(found.low) else found.low)
@@ -111,33 +135,24 @@ class Runs:
 
         blocks = []
         for measure in measures:
-            scores = self.by_seed(measure)
             rows = [
-                {self.variant: name, called: measure}
-                | self._row(scores[name], scores, measure, references)
+                {self.variant: name, called: measure} | self._row(name, measure, references)
                 for name in dict.fromkeys(self.table[self.variant])
             ]
             tested = {f"{r.p}_adjusted": adjusted([row[r.p] for row in rows]) for r in references}
             blocks.append(pd.DataFrame(rows).assign(**tested))
         return {f"{self.variant}s": pd.concat(blocks, ignore_index=True), "runs": self.table}
 
-    def _row(
-        self,
-        own: pd.Series[float],
-        scores: pd.DataFrame,
-        measure: str,
-        references: Sequence[Reference],
-    ) -> dict[str, float]:
-        within = self.differences_within(measure)
+    def _row(self, name: str, measure: str, references: Sequence[Reference]) -> dict[str, float]:
+        own = self._of(measure, name)
         mean = repeated(own, self.level, within=self.limits.get(measure, _ANYWHERE))
         bounds = {"low": mean.low, "high": mean.high, "seeds": mean.n}
         row = {"mean": mean.value, "median": float(own.median()), **bounds}
         for variant, difference, p in references:
-            paired = own - scores.get(variant, math.nan)
-            compared = repeated(paired, self.level, within=within)
+            compared, tested = self._difference(measure, name, variant)
             row[difference] = compared.value
             row[f"{difference}_low"], row[f"{difference}_high"] = compared.low, compared.high
-            row[p] = paired_p(paired)
+            row[p] = tested
         return row
 
 
@@ -152,12 +167,14 @@ class TrialsResult(Result):
         reference: str | None = None,
         names: Mapping[str, str] | None = None,
         constants: Mapping[str, float] | None = None,
+        also: str = "",
     ) -> Figure:
         """A dot with its interval for each variant, in one panel for each measure.
 
         `labels` says what the measures are called: losses are drawn as they are, all others are
         fractions and drawn times 100. A line goes through the `reference`. `names` are titles of
-        variants; `constants` are what a constant answer scores, which is drawn last.
+        variants; `constants` are what a constant answer scores, which is drawn last. `also` is
+        what else means are over.
         """
         table, panels = self.table(), []
         variant, measure = table.columns[:2]
@@ -173,9 +190,10 @@ class TrialsResult(Result):
             rows if constants is None else [*rows, _CONSTANT],
             title=title,
             reference=reference,
-            note=f"Means over {int(self.facts['seeds'])} seeds with "
+            note=f"Means over {int(self.facts['seeds'])} seeds{also} with "
             f"{100 * float(self.facts['level']):.0f} % Student intervals (hollow: none). "
-            "Claims rest on differences paired by seed, which are surer than these.",
+            f"Claims rest on differences{'' if also else ' paired by seed'}, which are surer than "
+            "these.",
         )
 
 
@@ -225,8 +243,10 @@ class Trials(Study):
         rows = []
         for part, found in measured.items():
             variant, seed = split_part(part)
-            numbers = {str(n): float(v) for n, v in found.data_vars.items() if not v.dims}
-            rows.append({self.column: variant, "seed": seed} | numbers)
+            for at in found["seed"].to_numpy().tolist() if "seed" in found.dims else (seed,):
+                run = found.sel(seed=at) if "seed" in found.dims else found
+                numbers = {str(n): float(v) for n, v in run.data_vars.items() if not v.dims}
+                rows.append({self.column: variant, "seed": at} | numbers)
         first = next(iter(measured.values()))
         return Runs(pd.DataFrame(rows), self.column, self.level, first.attrs)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,7 +13,14 @@ from bertology.metrics import find_metric
 from bertology.parameters import parameter
 from bertology.results.drawing import Drawing
 from bertology.results.result import Provenance, Result
-from bertology.studies.designs.trials import Reach, Reference, Runs, Trials, TrialsResult
+from bertology.studies.designs.trials import (
+    Reach,
+    Reference,
+    Runs,
+    Trials,
+    TrialsResult,
+    split_part,
+)
 from bertology.studies.study import Needs
 
 if TYPE_CHECKING:
@@ -21,6 +29,9 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
+    from bertology.train.finetune import FinetuneSettings
+    from bertology.train.starts import Start
+    from bertology.train.tuning import TuningJob
 
 __all__ = ["FineTuningStarts", "FineTuningStartsResult"]
 
@@ -45,16 +56,27 @@ _REFERENCES = (
     Reference("frozen", "over_frozen", "over_frozen_p"),
 )
 _BARS = 100  # steps of the progress bar for one run
+_FROZEN = "frozen"
+# Random classifiers have seeds of their own: they share no weights with any run that is trained.
+_FIRST_CLASSIFIER = 1000
 
 
 class FineTuningStartsResult(TrialsResult):
     """Scores by start and seed (table `runs`), and their means (table `starts`).
 
     `starts` has one row for each start and metric, as the paper's Table 1: mean, median and
-    Student's interval over seeds, and the differences to the random start and to the model that
-    was not fine-tuned, paired by seed; `p_adjusted` is corrected (Holm) for all starts. There, as
-    in claims, correlations count by their size; `runs` has them with their signs.
+    Student's interval over `seeds`, and the differences to the random start, paired by seed, and
+    to the model that was not fine-tuned, without pairs; `p_adjusted` is corrected (Holm) for all.
+    For the model that was not fine-tuned, `seeds` are its random classifiers. Correlations count
+    by their size there, as in claims; `runs` has them with their signs.
     """
+
+    @property
+    def _also(self) -> str:
+        """How many random classifiers the model that was not fine-tuned was scored under."""
+        table = self.tables["starts"]
+        drawn = table.loc[table["start"] == _FROZEN, "seeds"]
+        return f" ({int(drawn.max())} random classifiers, not fine-tuned)" if len(drawn) else ""
 
     @property
     def _constants(self) -> dict[str, float]:
@@ -68,7 +90,7 @@ class FineTuningStartsResult(TrialsResult):
         constant = ", ".join(f"{metric} {score:.4g}" for metric, score in self._constants.items())
         return (
             f"{facts['task']}: {facts['train_size']} examples, {facts['epochs']} epochs, "
-            f"{facts['seeds']} seeds; always the same answer: {constant}"
+            f"{facts['seeds']} seeds{self._also}; always the same answer: {constant}"
         )
 
     def drawings(self) -> Sequence[Drawing]:
@@ -79,11 +101,13 @@ class FineTuningStartsResult(TrialsResult):
             {metric: f"{metric} (points)" for metric in self._constants},
             names=TITLES,
             constants=self._constants,
+            also=self._also,
         )
         caption = (
             "One row for each way to begin, and one for always giving the same answer; one panel "
-            "for each score of the task, in points. Dots are means over seeds with their "
-            "intervals. How far the fine-tuned model lies right of the others is what pre-training "
+            "for each score of the task, in points. Dots are means over seeds, or over "
+            "random classifiers for the model that was not fine-tuned, with their intervals. "
+            "How far the fine-tuned model lies right of the others is what pre-training "
             "and fine-tuning are worth."
         )
         if any(find_metric(metric).lowest < 0 for metric in self._constants):
@@ -99,26 +123,33 @@ class FineTuningStarts(Trials):
     corpus that is given, the validation split, with the task's own metrics; once for each start and
     seed. `pretrained` begins with the encoder's weights, `random` with all weights drawn from the
     normal distribution (the spread of the model's config). `frozen` is not fine-tuned at all: the
-    encoder under a head drawn at random, which is what the paper calls pre-trained BERT.
+    encoder under a head drawn at random, which is what the paper calls pre-trained BERT. As random
+    heads score very differently and cost no training, it is scored under many (`classifiers`).
     `frozen-features` is ours: the encoder stays as it is and the head is trained. A seed decides
-    new weights, the order of examples and dropout; starts of one seed share them, and differences
-    are paired by seed. Claims rest on accuracy (correlation for regressions and CoLA). A random
-    head, and a start that learnt nothing, give a correlation its sign by chance; so its size
-    counts, of all starts alike, in the table of means and in claims.
+    new weights, the order of examples and dropout; trained starts of one seed share them, and are
+    compared by seed. With `frozen` they share nothing, and an interval for two groups with
+    unequal spreads (Cochran and Cox's) compares them.
+
+    Claims rest on accuracy (correlation for regressions and CoLA). A random head, and a start that
+    learnt nothing, give a correlation its sign by chance; so its size counts, of all starts alike,
+    in the table of means and in claims.
 
     Source: Revealing the Dark Secrets of BERT (EMNLP 2019), section 4.3 and Table 1. Limits:
-    intervals are of other seeds on the same validation data, not of other data. A score without
-    fine-tuning is that of a random head and says little about what the encoder knows; that is what
-    `frozen-features` is for. All starts have the same epochs and, but for the lone head, the same
-    learning rate; a random start may want more of both.
+    intervals are of other seeds and heads on the same validation data, not of other data. A score
+    without fine-tuning is that of a random head and says little about what the encoder knows; that
+    is what `frozen-features` is for. All starts have the same epochs and, but for the lone head,
+    the same learning rate; a random start may want more of both.
     """
 
-    version: ClassVar[int] = 6  # correlations of all starts without their sign, also in the table
+    version: ClassVar[int] = 7  # many random classifiers without fine-tuning
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "label"}), task=True)
     result_type: ClassVar[type[Result]] = FineTuningStartsResult
     column: ClassVar[str] = "start"
 
     starts: tuple[str, ...] = parameter(COMPARED_STARTS, "Starts to compare.")
+    classifiers: int = parameter(
+        20, "Random classifiers over the model that is not fine-tuned; they cost little.", minimum=2
+    )
     epochs: int = parameter(3, "Passes over the training data.", minimum=1)
     batch_size: int = parameter(32, "Examples in one update.", minimum=1)
     learning_rate: float | None = parameter(
@@ -145,6 +176,13 @@ class FineTuningStarts(Trials):
     def variants(self) -> Sequence[str]:
         """The starts."""
         return self.starts
+
+    def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
+        """One run each, but all random classifiers together: the encoder reads the texts once."""
+        together = f"{_FROZEN}-seed-{_FIRST_CLASSIFIER}"
+        named = super().parts(shape, corpus)
+        alone = (together if split_part(part)[0] == _FROZEN else part for part in named)
+        return list(dict.fromkeys(alone))
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
         """There must be other data to learn from, and they must have the same task."""
@@ -187,43 +225,72 @@ class FineTuningStarts(Trials):
     def trial(
         self, encoder: Encoder, corpus: Corpus, *, variant: str, seed: int, reach: Reach
     ) -> xr.Dataset:
-        """Train one model, or none, and score it."""
+        """Train one model and score it, or none and score it under all random classifiers."""
+        from bertology.train.evaluate import baseline
+        from bertology.train.starts import find_start
+        from bertology.train.tuning import TuningJob
+
+        train = self.load_train(corpus)
+        if variant == _FROZEN:
+            found = self._without_training(encoder, corpus, first=seed)
+        else:
+            start = find_start(variant)
+            settings = self._settings(start, encoder.shape.hidden, seed)
+            found = self._with_training(TuningJob(encoder, train, corpus, start, settings), reach)
+        reach(_BARS)
+        return found.assign_attrs(
+            task=corpus.task.name if corpus.task else corpus.name,
+            train_size=len(train),
+            train_fingerprint=train.fingerprint,
+            **{f"constant_{m}": score for m, score in baseline(train, corpus).items()},
+        )
+
+    def _without_training(self, encoder: Encoder, corpus: Corpus, *, first: int) -> xr.Dataset:
+        """Scores by classifier, which is told by its seed."""
         import xarray as xr
 
-        from bertology.train.evaluate import baseline
-        from bertology.train.finetune import FinetuneSettings
-        from bertology.train.starts import default_rate, find_start
-        from bertology.train.tuning import TuningJob, tune
+        from bertology.train.tuning import score_heads
 
-        start, rate = find_start(variant), self.learning_rate
+        seeds = list(range(first, first + self.classifiers))
+        by_seed, cut = score_heads(encoder, corpus, seeds=seeds, max_length=self.max_length)
+        return xr.Dataset(
+            {name: ("seed", [scores[name] for scores in by_seed]) for name in by_seed[0]},
+            coords={"seed": seeds},
+            attrs={"truncated": 0, "truncated_validation": cut},
+        ).assign(learning_rate=math.nan)
+
+    def _with_training(self, job: TuningJob, reach: Reach) -> xr.Dataset:
+        """The scores of one model."""
+        import xarray as xr
+
+        from bertology.train.tuning import tune
+
+        _, history = tune(job, progress=lambda step: reach(_BARS * step.done // step.total))
+        return xr.Dataset(
+            {**history.scores, "learning_rate": job.settings.learning_rate},
+            attrs={
+                "truncated": history.truncated,
+                "truncated_validation": history.truncated_validation,
+            },
+        )
+
+    def _settings(self, start: Start, hidden: int, seed: int) -> FinetuneSettings:
+        from bertology.train.finetune import FinetuneSettings
+        from bertology.train.starts import default_rate
+
+        rate = self.learning_rate
         if rate is None or start.learns == "head":
-            rate = default_rate(start, encoder.shape.hidden)
-        settings = FinetuneSettings(
+            rate = default_rate(start, hidden)
+        return FinetuneSettings(
             epochs=self.epochs,
             batch_size=self.batch_size,
             learning_rate=rate,
             seed=seed,
             max_length=self.max_length,
         )
-        train = self.load_train(corpus)
-        _, history = tune(
-            TuningJob(encoder, train, corpus, start, settings),
-            progress=lambda step: reach(_BARS * step.done // step.total),
-        )
-        reach(_BARS)
-        numbers = {**history.scores, "learning_rate": rate}
-        facts = {
-            "task": corpus.task.name if corpus.task else corpus.name,
-            "train_size": len(train),
-            "train_fingerprint": train.fingerprint,
-            "truncated": history.truncated,
-            "truncated_validation": history.truncated_validation,
-            **{f"constant_{m}": score for m, score in baseline(train, corpus).items()},
-        }
-        return xr.Dataset(numbers, attrs=facts)
 
     def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
-        """The paper's Table 1, with intervals over seeds, and differences between two starts.
+        """The paper's Table 1, with intervals, and differences between two starts.
 
         Claims rest on accuracy, as the paper's average of 35.9 points does, or on the first metric
         of tasks that have none or are scored by Matthews' correlation.
@@ -249,6 +316,7 @@ class FineTuningStarts(Trials):
                 "truncated": max(int(known["truncated"]) for known in facts),
                 "epochs": self.epochs,
                 "seeds": self.seeds,
+                "classifiers": self.classifiers,
             },
         )
 
@@ -259,7 +327,7 @@ def _without_signs(runs: Runs, metrics: Sequence[str]) -> Runs:
     for name in metrics:
         if find_metric(name).lowest < 0:
             table[name], limits[name] = table[name].abs(), (0.0, limits[name][1])
-    return replace(runs, table=table, limits=limits)
+    return replace(runs, table=table, limits=limits, units={_FROZEN: "random classifiers"})
 
 
 def _judged(metrics: Sequence[str]) -> str:
