@@ -126,6 +126,22 @@ def test_relation_heads_that_nobody_misses_are_said_to_be_harmless() -> None:
     assert not evidence["relation_heads_effect"].high < 0
 
 
+def test_each_relation_head_alone_must_cost_less() -> None:
+    """The upper bounds were corrected for all 144 heads, of which nobody had picked any."""
+    swept = ablation()
+    heads = swept.tables["heads"]
+    for end, sign in (("low", -1), ("high", 1)):
+        heads[f"simultaneous_{end}"] = heads["difference"] + sign * 0.02
+        heads[f"alone_{end}"] = heads["difference"] + sign * 0.008
+        heads[f"loss_balance_{end}"] = heads["loss_balance"] + sign * 0.05
+        heads[f"loss_alone_{end}"] = heads["loss_balance"] + sign * 0.02
+    evidence = profile_of([swept, relations(), types()]).evidence()
+    loss = -heads["difference"].to_numpy()[MISSED.astype(bool)].min()
+    assert evidence["largest_loss_of_relation_heads"].high == pytest.approx(loss + 0.008)
+    assert evidence["largest_loss_of_relation_heads"].low < loss - 0.015
+    assert evidence["largest_share_worse_of_relation_heads"].high < 0.03
+
+
 def test_what_one_example_does_to_many_heads_is_no_evidence_from_many_heads() -> None:
     """Each example moves all heads of a layer alike, up or down by chance: no head has an effect.
 

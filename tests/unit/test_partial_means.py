@@ -126,3 +126,31 @@ def test_bounds_end_where_means_must_lie() -> None:
         assert (low >= 0).all()
         assert (high <= 1).all()
     assert kept.value.tolist() == free.value.tolist()
+
+
+@pytest.mark.parametrize("support", [None, (-1.0, 1.0)])
+def test_the_smallest_of_many_is_shown_to_be_above_without_correction(
+    support: tuple[float, float] | None,
+) -> None:
+    """Each alone must be above: no correction is due, and one of them at 0 is enough to forbid it.
+
+    One true mean is 0 and nineteen are far above; "all are above 0" is then false.
+    """
+    rng, false = np.random.default_rng(0), 0
+    for seed in range(100):
+        rows = np.clip(rng.normal(0, 0.2, (20, 100)) + 0.3 * (np.arange(20) > 0)[:, None], -1, 1)
+        found = partial_means(rows, support=support, resamples=100, seed=seed)
+        least, most = found.smallest(), found.largest()
+        assert least is not None
+        assert most is not None
+        assert least.low == found.alone_low.min() > found.simultaneous_low.min()
+        assert most.high == found.alone_high.max() < found.simultaneous_high.max()
+        assert least.high == found.simultaneous_high[found.value.argmin()]
+        false += least.low > 0
+    assert false <= 100 * 0.025 + 3 * np.sqrt(100 * 0.025)
+    # Twenty means of which each is above, but none surely so after a correction for twenty.
+    rows = np.tile(np.concatenate([np.full(64, 0.2), np.full(36, -0.2)]), (20, 1))
+    found = partial_means(rng.permuted(rows, axis=1), support=(-0.25, 0.25), resamples=500)
+    least = found.smallest()
+    assert least is not None
+    assert found.simultaneous_low.max() < 0 < least.low

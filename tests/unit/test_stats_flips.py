@@ -6,15 +6,16 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy.stats import binom, binomtest
+from scipy.stats import binom, binomtest, multinomial
 
 from bertology.errors import DataError
 from bertology.metrics import METRICS
 from bertology.results.comparison import beats_constant_answer, extreme, share_of_harmless
-from bertology.stats import paired_bootstrap
+from bertology.stats import Estimate, paired_bootstrap
 from bertology.stats.answer_flips import flip_tests, mcnemar
 from bertology.stats.multiplicity import fewest_false
 from bertology.stats.paired import balances
+from bertology.stats.small_losses import small_loss_p
 
 
 def test_one_mcnemar_test_is_scipys() -> None:
@@ -161,26 +162,30 @@ def test_how_many_are_false_is_found_by_closed_testing() -> None:
     assert fewest_false(np.full(144, 0.051), 0.05) == 0
 
 
+def harmless(psi: np.ndarray, level: float = 0.95, *, flips: bool = True) -> Estimate:
+    return share_of_harmless(psi, np.ones(len(psi)), 0.01, level, flips=flips)
+
+
 def test_harmless_heads_can_be_shown_with_400_examples() -> None:
     """With bounds that name each head, 870 would be needed."""
     still = np.zeros((144, 400))
-    assert share_of_harmless(still, np.ones(144), 0.01).low == 1
-    few = share_of_harmless(still[:, :300], np.ones(144), 0.01)
+    assert harmless(still).low == 1
+    few = harmless(still[:, :300])
     assert few.low == 0
     assert few.needed is not None
     assert 360 < few.needed < 380
     assert few.counted
     # Tested as it is counted: just sure enough with so many, at this level and at others.
     for level in (0.9, 0.95, 0.99):
-        enough = share_of_harmless(still[:, :300], np.ones(144), 0.01, level).needed or 0
+        enough = harmless(still[:, :300], level).needed or 0
         sure, almost = (
-            share_of_harmless(np.zeros((144, n)), np.ones(144), 0.01).at_level(level)
-            for n in (enough + 8, enough - 8)
+            harmless(np.zeros((144, n))).at_level(level)
+            for n in (int(1.06 * enough), int(0.94 * enough))
         )
         assert (sure.low > 0.5, almost.low > 0.5) == (True, False)
     half = np.zeros((144, 600))
     half[:72, :60] = -1
-    found = share_of_harmless(half, np.ones(144), 0.01)
+    found = harmless(half)
     assert 0.4 < found.low <= found.value == found.high == 0.5
 
 
@@ -192,8 +197,67 @@ def test_heads_at_the_margin_are_not_called_harmless() -> None:
         worse = np.where(rng.random(500) < 0.5, shared, own) < 0.015
         better = own > 1 - 0.005
         psi = better.astype(float) - worse
-        false += share_of_harmless(psi, np.ones(40), 0.01).low > 0
+        false += harmless(psi).low > 0
     assert false <= 60 * 0.025 + 3 * np.sqrt(60 * 0.025)
+
+
+def test_half_of_the_heads_are_not_most_of_them() -> None:
+    """One half surely gains and the other half, all on the same examples, loses the margin."""
+    false, rng = 0, np.random.default_rng(1)
+    for _ in range(100):
+        psi = np.zeros((40, 1000))
+        psi[:20, rng.random(1000) < 0.04] = 1
+        lot = rng.random(1000)
+        psi[20:, lot < 0.02], psi[20:, lot > 0.99] = -1, 1
+        false += harmless(psi).low > 0.5
+    assert false <= 100 * 0.025 + 3 * np.sqrt(100 * 0.025)
+
+
+def test_exact_tests_count_more_heads_than_bounds_do() -> None:
+    """Heads that flip ten answers of a thousand each way: Chernoff's bounds told nothing."""
+    psi = np.zeros((144, 1000))
+    psi[:, :20] = np.tile([1, -1], 10)
+    before, now = harmless(psi, flips=False), harmless(psi)
+    assert (before.low, now.low) == (0, 1)
+    assert now.tested is not None
+    assert now.tested[1] < 0.05
+    # Open yet with half as many, and then about so many are told to settle it.
+    half = harmless(psi[:, 10:510])
+    assert half.low < 0.5
+    assert half.needed is not None
+    assert 800 < half.needed < 1100
+
+
+def test_harmful_heads_are_counted_too() -> None:
+    psi = np.zeros((40, 500))
+    psi[:30, :30] = -1
+    found = harmless(psi)
+    assert found.value == 0.25
+    assert found.high == 0.25
+
+
+@pytest.mark.parametrize("loss", [0.01, -0.01])
+def test_small_losses_are_tested_exactly(loss: float) -> None:
+    """All samples of forty answers are gone through: no false alarm is more frequent than said."""
+    n = 40
+    worse, better = (side.ravel() for side in np.indices((n + 1, n + 1)))
+    worse, better = (side[worse + better <= n] for side in (worse, better))
+    p = small_loss_p(worse, better, n, 5 * loss)
+    for share in (max(0.0, -5 * loss), 0.06, 0.1, 0.3):
+        chance = multinomial.pmf(
+            np.stack([worse, better, n - worse - better], axis=1),
+            n,
+            [share + 5 * loss, share, 1 - 2 * share - 5 * loss],
+        )
+        for error in (0.01, 0.05, 0.2):
+            assert chance[p <= error].sum() <= error * 1.005
+    assert (small_loss_p(np.array([5]), np.array([0]), n, 0.01) == 1).all()
+
+
+def test_a_loss_of_which_nothing_was_seen() -> None:
+    still = np.array([0])
+    assert small_loss_p(still, still, 400, 0.01)[0] == pytest.approx(0.99**400, abs=2e-5)
+    assert small_loss_p(still, still, 400, 0.0)[0] == 1
 
 
 def test_a_balance_tells_how_many_examples_get_worse() -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr, ndtri
 
 from bertology.stats import Estimate, PairedEffects, mean_interval, rank_correlation
 from bertology.stats.intervals import distinct, evidence_against_zero
 from bertology.stats.multiplicity import fewest_false
+from bertology.stats.small_losses import small_loss_p
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -158,11 +161,12 @@ def extreme(
 
 
 def share_of_harmless(
-    influence: Floats, reach: Floats, margin: float, level: float = 0.95
+    influence: Floats, reach: Floats, margin: float, level: float = 0.95, *, flips: bool
 ) -> Estimate:
     """The share of variants whose loss of score is smaller than `margin`.
 
-    `influence` (V, N) and `reach` (V,) are those of `stats.paired.influences`. At least so many are
+    `influence` (V, N) and `reach` (V,) are those of `stats.paired.influences`; `flips`: these are
+    answers that turn right or wrong, for which exact tests are known. At least so many variants are
     harmless, at most so many, by closed tests: to count them takes less than to name them. `needed`
     is about how many examples would tell whether these are most, and `tested` the p-value of that.
     """
@@ -171,12 +175,22 @@ def share_of_harmless(
     # The unseen examples that would contradict lie at the far end of what one example can do.
     worst = np.where(means > 0, np.maximum(reach - margin, 1e-12), reach + margin)
     evidence = evidence_against_zero(*distinct(shifted), reach=worst)
+    p = np.exp(-evidence)
+    if flips:
+        worse, better = ((np.rint(influence) == way).sum(axis=1) for way in (-1, 1))
+        p = np.where(
+            means > 0,
+            small_loss_p(worse, better, n, margin),
+            small_loss_p(better, worse, n, -margin),
+        )
+    root, score = np.sqrt(2 * evidence), -ndtri(np.minimum(p, 1 - 1e-12))
 
     def shares(times: float, error: float) -> tuple[float, float]:
         """At least, and at most; were there so many times as many examples like these."""
-        p = np.exp(-times * evidence)
+        # The root of the likelihood grows as that of n, and what a test lacks of it shrinks so.
+        expected = ndtr((root - score) / times**0.5 - root * times**0.5)
         harmless, harmful = (
-            fewest_false(np.where(side, p, 1.0), error / 2) / len(p)
+            fewest_false(np.where(side, expected, 1.0), error / 2) / len(p)
             for side in (means > 0, means <= 0)
         )
         return harmless, 1 - harmful
@@ -185,10 +199,11 @@ def share_of_harmless(
         low, high = shares(times, error)
         return low > _MOST or high < _MOST
 
-    error = 1 - level
-    times = next((t for t in np.geomspace(1, 1000, 300) if most_are_told(t, error)), None)
-    needed = None if times is None else int(np.ceil(n * times))
-    least = next((e for e in np.geomspace(1e-6, 1, 300) if most_are_told(1, e)), 1.0)
+    error, more, errors = 1 - level, np.geomspace(1, 1000, 300), np.geomspace(1e-6, 1, 300)
+    at = bisect_left(more, True, key=lambda times: most_are_told(times, error))
+    needed = int(np.ceil(n * more[at])) if at < more.size else None
+    at = bisect_left(errors, True, key=lambda chance: most_are_told(1, chance))
+    least = float(errors[min(at, errors.size - 1)])
     return Estimate(
         float((means > 0).mean()),
         *shares(1, error),

@@ -1,9 +1,11 @@
 """The best or the worst of many estimates, as one estimate that is fit to be printed.
 
-Rows come with bounds that hold for all of them together. The value and the near bound are those of
-one row, the one that did best; the far bound is the farthest of all, since another row than the
-one that did best here may truly be the best. So [low, high] covers the best of the true values, and
-value and lower bound can be found in one row of the table.
+The value and the near bound are those of one row, the one that did best; the far bound is the
+farthest of all, since another row than the one that did best here may truly be the best. So
+[low, high] covers the best of the true values, and value and lower bound can be found in one row of
+the table. Near bounds must hold for all rows together, since the row was picked. Far bounds need
+not: it is enough that the bound of the truly best row holds, whichever it is. So "the largest is
+below x" is shown where every row alone is surely below x (an intersection–union test, Berger 1982).
 """
 
 from __future__ import annotations

@@ -38,9 +38,11 @@ def holm(p: ArrayLike) -> Floats:
 def fewest_false(p: ArrayLike, error: float) -> int:
     """How many of the tested hypotheses are false at least, but for a chance of `error`.
 
-    By closed testing with Simes' test (Hommel; Goeman and Solari): the largest set of hypotheses
-    that could all be true is looked for. It needs p-values that do not depend on each other, or go
-    up and down together as those of heads over the same examples do.
+    By closed testing with Simes' test (Hommel; Goeman and Solari), so a test of every partial
+    conjunction (Benjamini and Heller): the largest set of hypotheses that could all be true is
+    looked for. It needs p-values that do not depend on each other, or go up and down together as
+    those of heads over the same examples do. Rüger's combination (twice the median, say) needs
+    neither and never finds more; `benchmarks/harmless_heads.py` compares them.
     """
     values = np.sort(_checked(p))
     for size in range(values.size, 0, -1):

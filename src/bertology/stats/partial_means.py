@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -52,6 +53,8 @@ class PartialMeans:
     high: Floats
     simultaneous_low: Floats
     simultaneous_high: Floats
+    alone_low: Floats  # bounds of the same kind for one mean that was not picked
+    alone_high: Floats
     p_adjusted: Floats  # against a mean of 0
     n: NDArray[np.int64]
     level: float
@@ -61,20 +64,26 @@ class PartialMeans:
 
         None where it rests on fewer than two examples.
         """
-        return self.smallest(np.arange(self.value.size) == at)
+        only = np.arange(self.value.size) == at
+        return self._extreme(smallest_of, only, self.simultaneous_low, self.simultaneous_high)
 
     def smallest(self, among: NDArray[np.bool_] | None = None) -> Estimate | None:
-        """The smallest of those that have an interval; see `stats.extremes`."""
-        return self._extreme(smallest_of, among)
+        """The smallest of those that have an interval; see `stats.extremes`.
+
+        From below no correction is due: it is enough that the bound of the truly smallest holds.
+        """
+        return self._extreme(smallest_of, among, self.alone_low, self.simultaneous_high)
 
     def largest(self, among: NDArray[np.bool_] | None = None) -> Estimate | None:
-        """The largest of those that have an interval."""
-        return self._extreme(largest_of, among)
+        """The largest of those that have an interval; from above no correction is due."""
+        return self._extreme(largest_of, among, self.simultaneous_low, self.alone_high)
 
-    def _extreme(self, of: Extreme, among: NDArray[np.bool_] | None) -> Estimate | None:
+    def _extreme(
+        self, of: Extreme, among: NDArray[np.bool_] | None, low: Floats, high: Floats
+    ) -> Estimate | None:
         some = slice(None) if among is None else among
-        sides = (self.value, self.simultaneous_low, self.simultaneous_high)
-        return of(*(side[some] for side in sides), n=self.n[some], level=self.level)
+        sides = (side[some] for side in (self.value, low, high))
+        return of(*sides, n=self.n[some], level=self.level)
 
 
 def partial_means(
@@ -103,25 +112,36 @@ def partial_means(
     half = stdtrit(np.maximum(n - 1, 1), (1 + level) / 2) * spread
     known = n > 1
     low, high = (np.where(known, mean + sign * half, np.nan) for sign in (-1, 1))
-    all_low, all_high, p = (np.full(mean.size, np.nan) for _ in range(3))
+    all_low, all_high, one_low, one_high, p = (np.full(mean.size, np.nan) for _ in range(5))
     if known.any():
         influences = RowBlocks(lambda: (_influence(block)[0] for block in blocks))
         null = max_statistics(influences, resamples=resamples, seed=seed)
         critical = float(np.quantile(null.max(axis=1), level))
-        budget = -float(log_ndtr(-critical))  # as `stats.paired.simultaneous` spends it
+        # As `stats.paired.simultaneous` spends them, for all rows and for one.
+        together, alone = -float(log_ndtr(-critical)), math.log(2 / (1 - level))
+        against_all = np.zeros(int(known.sum()))
         if support is None:
-            below, above = _bounds(influences, most[known], budget)
-            strict, against_all = _students(mean[known], spread[known], n[known], level)
-            below, above = np.minimum(below, -strict), np.maximum(above, strict)
-            all_low[known], all_high[known] = mean[known] + below, mean[known] + above
+            few = mean[known], spread[known], n[known], level
+            for lower, upper, budget, of in (
+                (one_low, one_high, alone, 1),
+                (all_low, all_high, together, int(known.sum())),
+            ):
+                below, above = _bounds(influences, most[known], budget)
+                strict, against_all = _students(*few, of)
+                lower[known] = mean[known] + np.minimum(below, -strict)
+                upper[known] = mean[known] + np.maximum(above, strict)
         else:
-            against_all = np.zeros(int(known.sum()))
-            ends = [_supported(block, support, budget) for block in blocks]
-            all_low[known], all_high[known], against[known] = np.concatenate(ends, axis=1)
+            ends = [_supported(block, support, (together, alone)) for block in blocks]
+            filled = (all_low, all_high, one_low, one_high, against)
+            for row, found in zip(filled, np.concatenate(ends, axis=1), strict=True):
+                row[known] = found
         stepped = step_down(np.maximum(-ndtri_exp(-against[known]), 0.0), null)
         p[known] = np.maximum(stepped, against_all)
-    low, high, all_low, all_high = (np.clip(b, *within) for b in (low, high, all_low, all_high))
-    return PartialMeans(mean, low, high, all_low, all_high, p, n.astype(np.int64), level)
+    low, high, all_low, all_high, one_low, one_high = (
+        np.clip(b, *within) for b in (low, high, all_low, all_high, one_low, one_high)
+    )
+    sides = (low, high, all_low, all_high, one_low, one_high)
+    return PartialMeans(mean, *sides, p, n.astype(np.int64), level)
 
 
 def _checked(values: ArrayLike) -> NDArray[np.generic]:
@@ -175,27 +195,28 @@ def _bounds(influences: Iterable[Floats], most: Floats, budget: float) -> tuple[
 
 
 def _supported(
-    block: NDArray[np.generic], support: tuple[float, float], budget: float
+    block: NDArray[np.generic], support: tuple[float, float], budgets: tuple[float, ...]
 ) -> NDArray[np.float64]:
-    """Bounds and evidence against 0 (3, rows) of values that must lie within `support`."""
+    """Both bounds for each budget, and evidence against 0, of values within `support`."""
     x = np.asarray(block, dtype=np.float64)
     there = np.isfinite(x)
     known = there.sum(axis=1) > 1
     values, counts = np.where(there, x, support[0])[known], there[known].astype(np.float64)
-    low, high = bounded_mean_bounds(values, counts, low=support[0], high=support[1], budget=budget)
+    of = partial(bounded_mean_bounds, values, counts, low=support[0], high=support[1])
+    bounds = [side for budget in budgets for side in of(budget=budget)]
     reach = np.full(len(values), max(map(abs, support)))
     against = evidence_against_zero(np.where(counts > 0, values, 0.0), counts, reach=reach)
-    return np.stack([low, high, against])
+    return np.stack([*bounds, against])
 
 
 def _students(
-    mean: Floats, spread: Floats, n: NDArray[np.int64], level: float
+    mean: Floats, spread: Floats, n: NDArray[np.int64], level: float, rows: int
 ) -> tuple[Floats, Floats]:
-    """Half-widths and p-values by Student and Bonferroni for means of few values; else 0."""
-    half = stdtrit(n - 1, 1 - (1 - level) / 2 / n.size) * spread
+    """Half-widths and p-values by Student for means of few values, for `rows` together; else 0."""
+    half = stdtrit(n - 1, 1 - (1 - level) / 2 / rows) * spread
     varies = spread > 1e-12 * np.abs(mean)
     sizes = np.abs(mean) / np.where(varies, spread, 1.0)
     alike = np.where(mean == 0, 0.0, 2.0 ** (1 - n))  # the smallest that a test of signs can give
-    p = np.minimum(n.size * np.where(varies, 2 * stdtr(n - 1, -sizes), alike), 1.0)
+    p = np.minimum(rows * np.where(varies, 2 * stdtr(n - 1, -sizes), alike), 1.0)
     half = np.where(varies | (p < 1 - level), half, np.abs(mean))
     return np.where(n < FEW, half, 0.0), np.where(n < FEW, p, 0.0)

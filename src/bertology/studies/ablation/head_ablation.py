@@ -193,7 +193,7 @@ class HeadAblation(HeadSweep):
     other; claims are judged only where the intact model beats a constant answer.
     """
 
-    version: ClassVar[int] = 7  # keeps how the losses of heads vary together
+    version: ClassVar[int] = 8  # harmless heads are counted by exact tests of flips
     result_type: ClassVar[type[Result]] = HeadAblationResult
 
     heads: bool = parameter(True, "Disable each head in turn.")
@@ -286,7 +286,7 @@ class HeadAblation(HeadSweep):
             heads, rows = tables["heads"], answers.of_variants(answers.rows_of("heads"))
             psi, reach = influences(answers.metric, answers.intact(), rows)
             found["share_of_harmless_heads"] = share_of_harmless(
-                psi, reach, self.margin, self.level
+                psi, reach, self.margin, self.level, flips=answers.metric.counts_right
             )
             found["mean_head_gain"] = self._mean_gain(psi.mean(axis=0), float(reach.max()))
             if "first_order" in heads and len(heads) > 2:

@@ -118,7 +118,7 @@ class AttentionChange(NoiseControlled):
     the top; and intervals are over texts: the same training once more may move other heads.
     """
 
-    version: ClassVar[int] = 4  # upper bounds beyond noise hold together
+    version: ClassVar[int] = 5  # the smallest lead has a lower bound without correction
     all_heads: ClassVar[bool] = True
     needs: ClassVar[Needs] = MAPS_OF_TEXTS
     help_options: ClassVar[tuple[str, str]] = (
@@ -245,7 +245,8 @@ class AttentionChange(NoiseControlled):
         """What the last two layers changed beyond the others, and beyond what noise does.
 
         `change` is (examples, layers), `noise` (copies, layers). Against the largest other layer,
-        the bounds hold for all comparisons together.
+        the lower bound is the lowest of all comparisons' own, since all must be led
+        (an intersection–union test); the upper one is corrected for their number.
         """
         if change.shape[1] <= LAST:
             return {}

@@ -72,7 +72,8 @@ _NO_CANDIDATE = "not judged: too few such links, or no head surely comes near th
 class TokenToTokenResult(Result):
     """How often each head's most attended word is the linked one, and what [CLS] attends to.
 
-    Table `links`: a row for each relation and head; `offsets`: the fixed offsets they are set
+    Table `links`: a row for each relation and head, with bounds for all of them together and
+    `alone_high`, what this head at most gains, alone; `offsets`: the fixed offsets they are set
     against; `first`: the weight that [CLS] gives to each class of tokens, by head: to the token
     that gets most (`weight`) and to all of them (`total`).
     """
@@ -210,7 +211,7 @@ class TokenToToken(Tagged):
     subjects need annotated syntax; without it, only [CLS] is looked at by default.
     """
 
-    version: ClassVar[int] = 4  # claims say themselves which tasks they are about
+    version: ClassVar[int] = 5  # no correction where all of many must lie on one side
     needs: ClassVar[Needs] = MAPS_OF_TEXTS
     result_type: ClassVar[type[Result]] = TokenToTokenResult
 
@@ -343,12 +344,14 @@ class TokenToToken(Tagged):
 
         share = means(hits, 0.0)
         excess = means(lambda r: hits(r) - base[:, r])
+        selectivity = means(lambda r: hits(r) - elsewhere(r))
         among_all = means(lambda r: special(r) - base[:, r])
         columns = {
             "n": excess.n,
             **with_bounds("share", share, p=False),
             **with_bounds("excess", excess),
-            **with_bounds("selectivity", means(lambda r: hits(r) - elsewhere(r))),
+            **with_bounds("selectivity", selectivity),
+            "alone_high": np.minimum(excess.alone_high, selectivity.alone_high),
             "share_with_special": among_all.value + (share.value - excess.value),
             **with_bounds("excess_with_special", among_all, p=False),
         }
@@ -400,12 +403,13 @@ def _first(sums: Floats, totals: Floats, counts: Floats) -> pd.DataFrame:
 def _followed(links: pd.DataFrame, level: float) -> dict[str, Estimate | None]:
     """Of each relation, the best head's gain over the offset and over itself from elsewhere.
 
-    Whichever is less. As a candidate's only where some head does follow the links.
+    Whichever is less. As a candidate's only where some head does follow the links. From above the
+    largest gain is bounded by the heads' own bounds: that of the truly best must hold, no other.
     """
     found: dict[str, Estimate | None] = {}
     for relation, rows in links[links["excess_low"].notna()].groupby("relation", sort=False):
-        gains = (rows[[f"excess{b}", f"selectivity{b}"]].min(axis=1) for b in ("", "_low", "_high"))
-        best = largest_of(*gains, n=rows["n"], level=level)
+        value, low = (rows[[f"excess{b}", f"selectivity{b}"]].min(axis=1) for b in ("", "_low"))
+        best = largest_of(value, low, rows["alone_high"], n=rows["n"], level=level)
         name = str(relation).replace("-", "_").replace(":", "_")
         found[f"{name}_excess"] = best
         # Where no head surely comes near the offset, there is no candidate to speak of.

@@ -36,10 +36,14 @@ _COLUMNS: Mapping[str, Mapping[str, str]] = {
         "difference": "effect",
         "simultaneous_low": "effect_low",
         "simultaneous_high": "effect_high",
+        "alone_low": "effect_alone_low",
+        "alone_high": "effect_alone_high",
         "p_adjusted": "effect_p",
         "loss_balance": "share_worse",
         "loss_balance_low": "share_worse_low",
         "loss_balance_high": "share_worse_high",
+        "loss_alone_low": "share_worse_alone_low",
+        "loss_alone_high": "share_worse_alone_high",
         "loss_p_adjusted": "share_worse_p",
     },
     RELATIONS: {"weight": "relation_weight", "excess": "relation_excess"},
@@ -193,7 +197,7 @@ class HeadProfile(Join):
     like effects whatever their type is: a group that sits in few layers may differ for that reason.
     """
 
-    version: ClassVar[int] = 4  # the loss beside the score; a reason for each quantity
+    version: ClassVar[int] = 5  # relation heads' own upper bounds, without correction
     result_type: ClassVar[type[Result]] = HeadProfileResult
     sources: ClassVar[tuple[str, ...]] = tuple(_COLUMNS)
 
@@ -239,7 +243,8 @@ class HeadProfile(Join):
                     found = Estimate(value, low, high, n, self.level)
                     yield f"{_KINDS[str(row['group'])]}_{kind.column}", found
         if frames and "relation_head" in heads and heads["relation_head"].any():
-            # Under the names that head-ablation has for them.
+            # Under the names that head-ablation has for them. Another study chose the heads, so the
+            # largest loss is bounded from above by their own bounds, with no correction.
             back = {new: old for old, new in _COLUMNS[ABLATION].items()}
             rows = heads[heads["relation_head"]].rename(columns=back)
             of_rows = partial(extreme, rows, n=n, level=self.level)
