@@ -23,7 +23,7 @@ __all__ = ["small_loss_p"]
 Floats = NDArray[np.float64]
 
 _LEFT_OUT = 1e-5  # the chance that the true share of flips is not among those looked at
-_SHARES = 32  # shares of flips that are looked at
+_SHARES = 20  # shares of flips that are looked at, and again about the worst of them
 _FAR = 7.0  # standard deviations; what lies farther out is added as if it spoke against us
 _HALVINGS = 34
 
@@ -51,20 +51,30 @@ def _p(worse: int, better: int, n: int, loss: float) -> float:
     highest = betaincinv(better + 1, n - better, 1 - tail) if better < n else 1.0
     highest = min(highest, max((1 - loss) / 2, 0.0), 1.0)
     lowest = min(max(lowest, fewest), highest)
-    # Even on the scale of roots, on which the chance changes evenly.
-    shares = np.linspace(np.sqrt(lowest), np.sqrt(max(highest, lowest)), _SHARES) ** 2
     spread = _FAR * np.sqrt(n * highest) + _FAR
     first, last = max(0, int(n * lowest - spread)), min(n, int(n * highest + spread))
     turned_right = np.arange(first, last + 1)
     most = _most_wrong(turned_right, n, loss, seen)
+    # Even on the scale of roots, on which the chance changes evenly; then about the worst of these.
+    roots = np.linspace(np.sqrt(lowest), np.sqrt(highest), _SHARES)
+    chances = _as_clear(roots**2, turned_right, most, n, loss)
+    at = int(chances.argmax())
+    near = np.linspace(roots[max(at - 1, 0)], roots[min(at + 1, _SHARES - 1)], _SHARES)
+    worst = max(chances.max(), _as_clear(near**2, turned_right, most, n, loss).max())
+    return float(min(1.0, worst + _LEFT_OUT))
+
+
+def _as_clear(
+    shares: Floats, better: NDArray[np.int64], most: NDArray[np.int64], n: int, loss: float
+) -> Floats:
+    """The chance of at most so many answers turned wrong, if these shares turn right."""
     q = shares[:, None]
-    chance = bdtr(turned_right, n, q) - np.where(
-        turned_right > 0, bdtr(np.maximum(turned_right - 1, 0), n, q), 0.0
-    )
+    chance = bdtr(better, n, q) - np.where(better > 0, bdtr(np.maximum(better - 1, 0), n, q), 0.0)
     wrong = np.clip((shares + loss) / np.maximum(1 - shares, 1e-300), 0.0, 1.0)[:, None]
-    as_clear = np.where(most >= 0, bdtr(np.maximum(most, 0), n - turned_right, wrong), 0.0)
-    outside = bdtrc(last, n, shares) + (bdtr(first - 1, n, shares) if first else 0.0)
-    return float(min(1.0, ((chance * as_clear).sum(axis=1) + outside).max() + _LEFT_OUT))
+    below = np.where(most >= 0, bdtr(np.maximum(most, 0), n - better, wrong), 0.0)
+    outside = bdtrc(better[-1], n, shares) + (bdtr(better[0] - 1, n, shares) if better[0] else 0.0)
+    found: Floats = (chance * below).sum(axis=1) + outside
+    return found
 
 
 def _most_wrong(better: NDArray[np.int64], n: int, loss: float, seen: float) -> NDArray[np.int64]:
