@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 import transformers as hf
+import xarray as xr
 
 import bertology as bt
 import planted
@@ -83,6 +84,50 @@ def test_exactly_the_sets_with_the_planted_head_are_missed() -> None:
     assert evidence["largest_loss_of_several_heads"].value > 0.1
     assert not evidence["largest_loss_of_several_heads"].high < 0.01
     assert not evidence["best_set_gain"].low > 0
+
+
+def test_each_size_alone_must_cost_less() -> None:
+    """From above the largest loss is bounded without a correction for how many sizes are tried."""
+    result = disable(encoder(planted.model()), sizes=(2, 3, 4), sets=8)
+    sizes, loss = result.table("sizes"), result.evidence()["largest_loss_of_several_heads"]
+    assert loss.high == pytest.approx(-sizes["alone_low"].min())
+    assert loss.high < -sizes["simultaneous_low"].min()
+    worst = sizes["difference"].argmin()
+    assert loss.low == pytest.approx(-sizes["simultaneous_high"][worst])
+
+
+def test_sizes_that_lose_the_margin_are_not_said_to_lose_less() -> None:
+    """All sizes truly lose one point, on examples that they share: "less" would be false."""
+    false, rng = 0, np.random.default_rng(0)
+    study = HeadSets(resamples=100, sizes=(2, 4, 8), sets=6)
+    for _ in range(40):
+        n, sizes = 600, np.repeat([2, 4, 8], 6)
+        lot, own = rng.random(n), rng.random((sizes.size, n))
+        intact = lot < 0.9
+        # One in a hundred turns wrong without any set; others turn wrong and right as often.
+        right = np.where(lot < 0.01, False, intact ^ (own < np.where(intact, 0.05 / 9, 0.05)))
+        labels = rng.integers(0, 2, n)
+        given = np.where(np.concatenate([intact[None], right]), labels, 1 - labels)
+        logits = 4 * np.eye(2)[given]
+        part = xr.Dataset(
+            {
+                "logits": (("variant", "example", "output"), logits.astype(np.float32)),
+                "label": ("example", labels.astype(float)),
+            },
+            coords={
+                "variant": ["intact", *(f"{s}-{i}" for i, s in enumerate(sizes))],
+                "table": ("variant", ["", *["sets"] * sizes.size]),
+                "size": ("variant", [0, *sizes]),
+                "example": range(n),
+            },
+            attrs={"kind": "classification", "metric": "accuracy", "heads_of_a_layer": 12,
+                   "heads_in_all": 144},
+        )  # fmt: skip
+        model = {"name": "simulated", "fingerprint": "1"}
+        about = Provenance("head-sets", 1, study.parameters, model)
+        found = study.conclude({f"examples-0-{n}": part}, about)
+        false += found.evidence()["largest_loss_of_several_heads"].high < 0.01
+    assert false <= 40 * 0.025 + 3
 
 
 def test_a_set_that_frees_the_model_of_a_spoiler_gains() -> None:
