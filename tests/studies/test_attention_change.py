@@ -24,9 +24,10 @@ from bertology.results.claims import Outcome
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.results.store import Store
-from bertology.stats import Estimate
+from bertology.stats import Estimate, mean_interval
 from bertology.studies.attention.attention_change import AttentionChange
 from bertology.studies.designs.noise import beyond_noise
+from bertology.studies.designs.parts import start_of
 from bertology.studies.study import Context
 from result_conformance import ResultConformance
 
@@ -158,6 +159,62 @@ def test_value_and_bounds_beyond_noise_are_of_the_lesser_number() -> None:
         found = beyond_noise(one, rng.normal(0, 0.01), rng.normal(0, 0.001, 5))
         below, above = below + (found.low > 0), above + (found.high < 0)
     assert max(below, above) <= 0.025 * draws + 3 * np.sqrt(0.025 * 0.975 * draws)
+
+
+def test_more_copies_decide_where_five_could_not() -> None:
+    """Copies differ, not examples: five of all left open what twenty of a quarter each tell."""
+    rng, held = np.random.default_rng(0), {5: 0, 20: 0}
+    repeats, error = 300, dict.fromkeys(held, 0)
+    for copies, more in [(c, m) for c in held for m in (0.0, 4.0)]:
+        for _ in range(repeats):
+            moved = 20 + rng.normal(size=(copies + 1, 1)) + rng.normal(0, 1, (copies + 1, 100))
+            size = 100 * 5 // copies
+            read = [rng.permutation(100)[:size] for _ in range(copies)]
+            trained = moved[0] + more
+            pairs = [(trained[r].mean(), moved[1 + i, r].mean()) for i, r in enumerate(read)]
+            found = beyond_noise(mean_interval(trained), *np.transpose(pairs))
+            sure = found.at_level(1 - 0.05 / 7).low > 0
+            if more:
+                held[copies] += sure
+            else:
+                error[copies] += found.low > 0 or found.high < 0
+    assert held[20] > 1.5 * held[5]
+    assert max(error.values()) <= 0.05 * repeats + 3 * np.sqrt(0.05 * 0.95 * repeats)
+
+
+def test_each_copy_reads_the_same_examples_whatever_the_blocks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one, before, corpus = encoder(tiny.model("bert")), "before", planted.corpus(40)
+    study = AttentionChange(before=before)
+    found = []
+    for block in (128, 7):
+        monkeypatch.setattr(AttentionChange, "block", block)
+        parts = study.parts(one.shape, corpus)
+        read = [study.read_by_copies(part, corpus) for part in parts]
+        found.append(
+            [
+                np.concatenate([at[copy] + start_of(p) for p, at in zip(parts, read, strict=True)])
+                for copy in range(study.noise)
+            ]
+        )
+    assert [len(copy) for copy in found[0]] == [10] * 20  # five times all examples
+    for whole, pieces in zip(*found, strict=True):
+        np.testing.assert_array_equal(whole, pieces)
+    assert not np.array_equal(found[0][0], found[0][1])
+    few = AttentionChange(before=before, noise=5)
+    assert all(len(copy) == 7 for copy in few.read_by_copies(parts[0], corpus))
+    assert AttentionChange(before=before, noise=0).read_by_copies(parts[0], corpus) == []
+
+
+def test_copies_are_compared_with_training_on_the_same_examples() -> None:
+    model = tiny.model("bert")
+    result = compare(encoder(with_other_queries(model, 1, [2])), encoder(model), noise=8)
+    noise, layers = result.table("noise"), result.table("layers").set_index("layer")["change"]
+    assert len(noise) == 8 * 3
+    trained = noise.groupby("layer")["trained"].agg(["mean", "std"])
+    assert trained["mean"].to_numpy() == pytest.approx(layers.to_numpy(), rel=0.1)
+    assert trained["std"].iloc[2] > 0  # of other examples
 
 
 def test_without_noise_no_claim_is_judged() -> None:

@@ -19,8 +19,10 @@ from bertology.errors import CapabilityError, ParameterError
 from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import prune_heads
 from bertology.results.claims import Outcome
+from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.studies.attention.token_classes import TokenClasses, TokenClassesResult, _largest
+from bertology.studies.study import Context
 from result_conformance import ResultConformance
 
 
@@ -131,11 +133,15 @@ def test_parts_and_batches_change_no_number(encoder: Encoder) -> None:
 
 
 def test_the_change_from_another_model(encoder: Encoder) -> None:
-    before = Encoder(planted.model(planted.SEPARATOR), planted.tokenizer(), name="before")
+    start = planted.model(planted.SEPARATOR)
+    before = Encoder(start, planted.tokenizer(), name="before")
+    with torch.no_grad():  # half of it does nearly the same, and noise of that size much less
+        for weights, old in zip(encoder.model.parameters(), start.parameters(), strict=True):
+            weights.add_(old).div_(2)
     result = planted.ask(TokenClasses(other="before"), encoder, planted.corpus(40), other=before)
     found = result.evidence()["noun_change"]
     assert found.low > 0.05  # beyond what noise on the same weights does
-    assert found.unit == "noisy copies"
+    assert (found.n, found.unit) == (20, "noisy copies")
     table = result.table()
     moved = table[(table["change_p"] < 0.05) & (table["change"].abs() > 1e-4)]
     assert set(zip(moved["layer"], moved["head"], strict=True)) == {planted.NOUNS}
@@ -176,6 +182,24 @@ def test_noise_in_place_of_training_raises_no_class() -> None:
         held += any(v.outcome is Outcome.HOLDS for v in claims)
     assert alone >= 4  # without the control it would have been borne out
     assert held <= 1
+
+
+def test_copies_that_read_no_text_with_a_class_do_not_count(encoder: Encoder) -> None:
+    """Each of 20 copies reads two of eight texts."""
+    before = Encoder(planted.model(planted.SEPARATOR), planted.tokenizer(), name="before")
+    study, corpus = TokenClasses(other="before", resamples=100), planted.corpus(8)
+    context = Context(others={"other": before})
+    parts = {
+        p: study.measure(encoder, corpus, p, context) for p in study.parts(encoder.shape, corpus)
+    }
+    [part] = parts.values()
+    texts = part["read"].sel({"class": "noun"}).to_numpy()
+    assert texts.max() == 2
+    part["read"][:5] = 0
+    found = study.conclude(
+        parts, Provenance("token-classes", 1, {}, {"name": "m", "fingerprint": "f"})
+    )
+    assert 2 <= found.evidence()["noun_change"].n <= 15
 
 
 def test_without_noise_changes_are_shown_and_not_judged(encoder: Encoder) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -88,6 +88,14 @@ class ClassifiedBatch(WordBatch):
     """A batch with the classes of its tokens, in the order of TokenClass."""
 
     groups: Groups
+
+    def only(self, chosen: Collection[int]) -> ClassifiedBatch:
+        """Those of its examples whose indices are chosen, padded as before."""
+        wanted = set(chosen)
+        rows = [row for row, i in enumerate(self.batch.indices) if i in wanted]
+        return ClassifiedBatch(
+            self.batch.only(rows), [self.examples[row] for row in rows], self.groups.only(rows)
+        )
 
 
 def classified_batches(

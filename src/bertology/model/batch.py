@@ -62,6 +62,13 @@ class Batch:
         )
         return [list(convert(row[m].tolist())) for row, m in zip(ids, self.real.cpu(), strict=True)]
 
+    def only(self, rows: Sequence[int]) -> Batch:
+        """Some of the examples, padded as before."""
+        inputs = {name: tensor[list(rows)] for name, tensor in self.inputs.items()}
+        known = None if self.encodings is None else [self.encodings[row] for row in rows]
+        indices = [self.indices[row] for row in rows]
+        return Batch(inputs, indices, self.tokenizer, encodings=known)
+
     def to(self, device: torch.device | str) -> Batch:
         """The same batch on another device."""
         moved = {k: v.to(device) for k, v in self.inputs.items()}

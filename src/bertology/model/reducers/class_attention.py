@@ -43,6 +43,11 @@ class Groups:
     places: Tensor
     words: Tensor
 
+    def only(self, rows: Sequence[int]) -> Groups:
+        """The same for some rows of the batch."""
+        at = list(rows)
+        return Groups(self.masks[at], self.places[at], self.words[at])
+
     @classmethod
     def over(
         cls,

@@ -47,7 +47,8 @@ class AttentionChangeResult(Result):
 
     Tables `heads` and `layers`: `cosine` of the maps, `change` (1 - cosine) and `divergence`
     (Jensen-Shannon, nats), each with its interval over examples; simultaneous bounds of `change`
-    hold for all rows together. Table `noise`: the change of each layer in noisy copies.
+    hold for all rows together. Table `noise`: the change of each layer in noisy copies, and what
+    training changed (`trained`) in the same examples.
     """
 
     strongest: ClassVar[Mapping[str, str]] = {"heads": "change"}
@@ -108,9 +109,10 @@ class AttentionChange(NoiseControlled):
 
     Any change of the weights moves attention, and higher layers more. So `noise` copies of the
     model before are measured too, with random changes as large as those of the training, spread
-    evenly over all weights; the table `noise` gives the profile of their layers. A claim must hold
-    beyond that profile, scaled to the same mean change. Claims are judged only where the two
-    models are related: where heads of the same number are surely more alike than a head and the
+    evenly over all weights; the table `noise` gives the profile of their layers. Copies differ more
+    than examples do, so each reads a random part of these. A claim must hold beyond the profile of
+    a copy, scaled to the same mean change in the same examples. Claims are judged only where the
+    two models are related: where heads of the same number are surely more alike than a head and the
     other model's next one.
 
     Source: Revealing the Dark Secrets of BERT (EMNLP 2019), section 4.3, Figure 5. Limits: a layer
@@ -118,7 +120,7 @@ class AttentionChange(NoiseControlled):
     the top; and intervals are over texts: the same training once more may move other heads.
     """
 
-    version: ClassVar[int] = 5  # the smallest lead has a lower bound without correction
+    version: ClassVar[int] = 6  # more noisy copies, of fewer examples each
     all_heads: ClassVar[bool] = True
     needs: ClassVar[Needs] = MAPS_OF_TEXTS
     help_options: ClassVar[tuple[str, str]] = (
@@ -159,21 +161,32 @@ class AttentionChange(NoiseControlled):
         return xr.Dataset(
             {n: (dims, m.numpy()) for n, m in zip(_COMPARED, compared, strict=True)},
             coords={"example": np.arange(start, start + len(texts))},
-        ).assign(noise=(("example", "copy", "layer"), self._noise(encoder, texts, context)))
+        ).assign(
+            noise=(
+                ("example", "copy", "layer"),
+                self._noise(encoder, texts, self.read_by_copies(part, corpus), context),
+            )
+        )
 
     def _noise(
-        self, encoder: Encoder, texts: Sequence[Text], context: Context
+        self,
+        encoder: Encoder,
+        texts: Sequence[Text],
+        read: Sequence[NDArray[np.int64]],
+        context: Context,
     ) -> NDArray[np.float32]:
-        """(example, copy, layer): how far noisy copies move, mean over heads."""
+        """(example, copy, layer): how far copies move, mean over heads; NaN where none was read."""
         from bertology.model.reducers.map_comparison import compare_maps
         from bertology.model.weight_noise import noisy_copies
 
         before = context.others["before"]
-        found = np.zeros((len(texts), self.noise, encoder.shape.layers), np.float32)
+        found = np.full((len(texts), self.noise, encoder.shape.layers), np.nan, np.float32)
         copies = noisy_copies(before, encoder, draws=self.noise, seed=self.seed, even=True)
         for at, noisy in enumerate(copies):
-            moved = compare_maps(noisy, before, texts, tokens_per_batch=context.batch_tokens)
-            found[:, at] = moved.cosine_distance.mean(-1).numpy()
+            chosen = [texts[i] for i in read[at]]
+            if chosen:
+                moved = compare_maps(noisy, before, chosen, tokens_per_batch=context.batch_tokens)
+                found[read[at], at] = moved.cosine_distance.mean(-1).numpy()
         return found
 
     def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
@@ -185,7 +198,9 @@ class AttentionChange(NoiseControlled):
             concatenate={n: partial(_by_layer, name=n) for n in ("change", "divergence")},
             add={
                 "nearer": _nearer,
-                "noise": lambda part: part["noise"].sum("example", dtype=float),  # (copy, layer)
+                "noise": lambda part: np.nansum(part["noise"], axis=0, dtype=float),
+                "matched": _matched,
+                "read": lambda part: np.isfinite(part["noise"][:, :, 0]).sum("example"),
             },
             spool=("change", "divergence"),
         )
@@ -204,10 +219,12 @@ class AttentionChange(NoiseControlled):
                 }
             ),
         }
-        noise = seen["noise"] / examples
+        # (copy, layer), both over the examples that the copy read
+        noise, matched = (seen[name] / seen["read"][:, None] for name in ("noise", "matched"))
         if self.noise:
             tables["noise"] = labelled_table(
-                {"copy": range(self.noise), "layer": range(layers)}, {"change": noise}
+                {"copy": range(self.noise), "layer": range(layers)},
+                {"change": noise, "trained": matched},
             )
         # Over heads and not examples: unrelated models are as (un)like on every example.
         nearer = np.ravel(seen["nearer"] / examples)
@@ -218,7 +235,7 @@ class AttentionChange(NoiseControlled):
         return self.result(
             provenance,
             tables,
-            evidence={} if why else self._last_layers(seen["change"], noise),
+            evidence={} if why else self._last_layers(seen["change"], noise, matched),
             reasons={"": why} if why else {},
             facts={"examples": examples, "related": int(related)},
         )
@@ -241,19 +258,22 @@ class AttentionChange(NoiseControlled):
             "divergence_high": apart.high,
         }
 
-    def _last_layers(self, change: Floats, noise: Floats) -> dict[str, Estimate | None]:
+    def _last_layers(
+        self, change: Floats, noise: Floats, matched: Floats
+    ) -> dict[str, Estimate | None]:
         """What the last two layers changed beyond the others, and beyond what noise does.
 
-        `change` is (examples, layers), `noise` (copies, layers). Against the largest other layer,
-        the lower bound is the lowest of all comparisons' own, since all must be led
-        (an intersection–union test); the upper one is corrected for their number.
+        `change` is (examples, layers); `noise` and, in the same examples, `matched` are (copies,
+        layers). Against the largest other layer, the lower bound is the lowest of all comparisons'
+        own, since all must be led (an intersection–union test); the upper one is corrected for
+        their number.
         """
         if change.shape[1] <= LAST:
             return {}
-        change = change.clip(0, 1)  # rounding
-        profile = change.mean(axis=0)
+        change, matched = change.clip(0, 1), matched.clip(0, 1)  # rounding
         # As large as the training's change over all layers: where it went is the question.
-        scaled = noise * (profile.mean() / np.maximum(noise.mean(axis=1, keepdims=True), 1e-30))
+        size, moved = (profile.mean(axis=1, keepdims=True) for profile in (matched, noise))
+        scaled = noise * (size / np.maximum(moved, 1e-30))
         found = dict[str, Estimate | None]()
         for name, contrasts in (
             ("last_two_over_mean", _over_mean),
@@ -263,8 +283,8 @@ class AttentionChange(NoiseControlled):
             rows = contrasts(change)  # (comparisons, examples)
             over = self.means(rows, support=(-1, 1)).smallest()
             if over is not None:
-                trained, noisy = (contrasts(p).min(axis=0) for p in (profile[None], scaled))
-                found[name] = beyond_noise(over, float(trained[0]), noisy)
+                trained, noisy = (contrasts(p).min(axis=0) for p in (matched, scaled))
+                found[name] = beyond_noise(over, trained, noisy)
         return found
 
 
@@ -290,6 +310,13 @@ def _each_over_each(change: Floats) -> Floats:
 def _by_layer(part: xr.Dataset, name: str) -> Floats:
     """(example, layer), mean over heads."""
     found: Floats = part[name].to_numpy().astype(float).mean(2)
+    return found
+
+
+def _matched(part: xr.Dataset) -> Floats:
+    """(copy, layer): sums of the change by training over the examples that the copy read."""
+    change, read = _by_layer(part, "change"), np.isfinite(part["noise"].to_numpy()[:, :, 0])
+    found: Floats = read.T.astype(float) @ change
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -49,6 +50,7 @@ _SITES = "layer.*.head.*.pattern"
 VERTICAL = 1 / 3  # of all attention of a map: if one token gets so much, the map is vertical
 _OFTEN = 0.05  # of a head's maps: if fewer are vertical, the head tells nothing about stripes
 _FEW_STRIPES = "not judged: no head often has a vertical map"
+_NOISE = ("noise", "matched", "read")
 _TRENDS = (
     (TokenClass.CLS, 1, "cls_early_minus_late"),
     (TokenClass.SEP, -1, "sep_late_minus_early"),
@@ -184,14 +186,15 @@ class TokenClasses(Tagged, NoiseControlled):
     excess, of the change and behind claims hold for all heads and classes together. A map counts
     as vertical if one token gets a third of all attention in it; which tokens these are is told
     with an interval over heads. Against another model, claims about a change must beat `noise`
-    copies of it, whose weight matrices are moved at random as far as they were moved.
+    copies of it, whose weight matrices are moved at random as far as they were moved. Copies differ
+    more than examples do, so each reads a random part of these, on which the two are compared.
 
     Source: Revealing the Dark Secrets of BERT (EMNLP 2019), section 4.4. Limits: attention to a
     token is not yet use of what it carries; heads that prefer frequent words show as an
     excess of the class those words are in.
     """
 
-    version: ClassVar[int] = 6  # upper bounds beyond noise hold together
+    version: ClassVar[int] = 7  # more noisy copies, of fewer examples each
     needs: ClassVar[Needs] = MAPS_OF_TEXTS
     result_type: ClassVar[type[Result]] = TokenClassesResult
     standard: ClassVar[bool] = True
@@ -247,22 +250,33 @@ class TokenClasses(Tagged, NoiseControlled):
             attrs={"first": start_of(part), "tagger": who},
         )
         if other and self.noise:
-            moved = self._noise(encoder, other, kept, before)
-            data["noise"] = (("copy", *dims[1:]), moved)
+            chosen = self.read_by_copies(part, corpus)
+            data["noise"] = (("copy", *dims[1:]), self._noise(encoder, other, kept, before, chosen))
+            # What training changed in the examples that each copy read, and how many have a class.
+            moved = [score[rows] - before[rows] for rows in chosen]
+            data["matched"] = (("copy", *dims[1:]), [_summed(change) for change in moved])
+            texts = [np.isfinite(change).any(axis=(2, 3)).sum(axis=0) for change in moved]
+            data["read"] = (("copy", "class"), texts)
         return data
 
     def _noise(
-        self, encoder: Encoder, other: Encoder, kept: Sequence[ClassifiedBatch], before: Changes
+        self,
+        encoder: Encoder,
+        other: Encoder,
+        kept: Sequence[ClassifiedBatch],
+        before: Changes,
+        read: Sequence[NDArray[np.int64]],
     ) -> Floats:
-        """(copy, class, layer, head): sums over examples of the change in noisy copies."""
+        """(copy, class, layer, head): sums of the change in noisy copies, over what each read."""
         from bertology.model.weight_noise import noisy_copies
 
         found = np.zeros((self.noise, *before.shape[1:]))
         copies = noisy_copies(other, encoder, draws=self.noise, seed=self.seed)
         for copy, noisy in enumerate(copies):
-            for read in kept:
-                changed = _scores(noisy, read) - before[list(read.batch.indices)]
-                found[copy] += np.nansum(changed, axis=0, dtype=np.float64)
+            for whole in kept:
+                some = whole.only(read[copy])
+                if len(some.batch):
+                    found[copy] += _summed(_scores(noisy, some) - before[list(some.batch.indices)])
         return found
 
     def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
@@ -285,7 +299,7 @@ class TokenClasses(Tagged, NoiseControlled):
                 "stripes": lambda part: [
                     (part["stripe"] == at).sum("example") for at in range(len(PARTS))
                 ],
-                **({"noise": lambda part: part["noise"]} if _has_noise(measured) else {}),
+                **({name: itemgetter(name) for name in _NOISE} if _has_noise(measured) else {}),
             },
             spool=("score", "expected", "before"),
         )
@@ -377,8 +391,12 @@ class TokenClasses(Tagged, NoiseControlled):
             rows, at = table[table["class"] == kind], KINDS.index(kind)
             largest = _largest(rows, "change", self.level)
             if largest is not None:
-                noisy = seen["noise"][:, at].max(axis=(1, 2)) / seen["texts"][at]
-                found[f"{kind}_change"] = beyond_noise(largest, largest.value, noisy)
+                there = seen["read"][:, at] > 0  # copies that read texts with the class
+                trained, noisy = (
+                    seen[name][there, at].max(axis=(1, 2)) / seen["read"][there, at]
+                    for name in ("matched", "noise")
+                )
+                found[f"{kind}_change"] = beyond_noise(largest, trained, noisy)
         return found
 
     def _stripes(self, counts: Floats, examples: int) -> Estimate | None:
@@ -405,6 +423,12 @@ def _scores(encoder: Encoder, read: ClassifiedBatch) -> Changes:
     found = ClassAttention(read.groups, words=(), signs=())
     encoder.run(read.batch, reduce={_SITES: found})
     return found.value()[0]
+
+
+def _summed(change: Changes) -> Floats:
+    """(class, layer, head): the sum over the examples that have the class."""
+    found: Floats = np.nansum(change, axis=0, dtype=np.float64)
+    return found
 
 
 def _has_noise(measured: Mapping[str, xr.Dataset]) -> bool:

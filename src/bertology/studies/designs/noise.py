@@ -5,26 +5,35 @@ A study of two models, one trained from the other, measures noisy copies of the 
 training were nothing but noise, the trained model would be one more draw of it. So the interval
 of "trained less noise" is the one that predicts a further draw (Student's, √(1 + 1/draws) times
 the spread of draws): noise in the place of training lies outside of it as rarely as `level` says.
+
+Copies differ more than examples do, and with few of them the interval is wide. So there are many,
+and each reads some of the examples only, drawn at random; it is compared with the trained model on
+the same ones.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri, stdtrit
 
 from bertology.parameters import parameter
 from bertology.stats import Estimate
-from bertology.studies.designs.blocks import Resampled
+from bertology.studies.designs.blocks import Resampled, start_of
+
+if TYPE_CHECKING:
+    from bertology.data.corpus import Corpus
 
 __all__ = ["NO_NOISE", "NoiseControlled", "beyond_noise"]
 
 NO_NOISE = "not judged: noise 0 leaves out the noisy copies that a change by training must beat"
 
 _COPIES = "noisy copies"
+_PASSES = 5  # over all examples, by all copies together
 _NOISE_VARIES = (
     "noise of this size varies as much by itself: neither more examples nor more copies would "
     "settle it, but another training may"
@@ -35,26 +44,43 @@ _NOISE_VARIES = (
 class NoiseControlled(Resampled):
     """Sets what training changed against what noise of the same size changes."""
 
+    block_on_gpu: ClassVar[int | None] = 512  # noise is drawn anew for each block
+
     noise: int = parameter(
-        5,
-        "Copies of the earlier model with weight noise as large as the change; 0: none.",
+        20,
+        "Copies of the earlier model with weight noise as large as the change; 0: none. Up to 5 "
+        "read all examples, more of them a random part each: in all five times the examples.",
         minimum=0,
         maximum=100,
     )
 
+    def read_by_copies(self, part: str, corpus: Corpus) -> list[NDArray[np.int64]]:
+        """Which examples of a part each copy reads, in their order.
 
-def beyond_noise(change: Estimate, trained: float, noisy: ArrayLike) -> Estimate:
+        A copy reads as many of all, and the same ones whatever the blocks are.
+        """
+        n, first, last = len(self.shown(corpus)), start_of(part), int(part.split("-")[2])
+        size = math.ceil(n * min(1.0, _PASSES / max(self.noise, 1)))
+        found = []
+        for copy in range(self.noise):
+            chosen = np.random.default_rng((self.seed, copy)).permutation(n)[:size]
+            found.append(np.sort(chosen[(chosen >= first) & (chosen < last)]) - first)
+        return found
+
+
+def beyond_noise(change: Estimate, trained: ArrayLike, noisy: ArrayLike) -> Estimate:
     """The change, or what is left of it beyond noise, whichever is less: one number.
 
-    `change` is over examples. `trained` is the same number for the trained model and `noisy` for
-    each noisy copy; both may be scaled alike. A claim needs both: a change that is surely there,
-    and that is surely more than noise makes. So the lower bound is the smaller one of the two (an
-    intersection–union test). The upper bound is the smaller one too, for the lesser of two numbers
-    is below both; but then both must hold together, and each is taken at a stricter level. With
-    fewer than two copies, or with copies that do not differ, there is no interval.
+    `change` is over all examples. `noisy` is the same number for each noisy copy, and `trained`
+    for the trained model on the copy's examples; both may be scaled alike. A claim needs both: a
+    change that is surely there, and that is surely more than noise makes. So the lower bound is the
+    smaller one of the two (an intersection–union test). The upper bound is the smaller one too, for
+    the lesser of two numbers is below both; but then both must hold together, and each is taken at
+    a stricter level. With fewer than two copies, or with copies that do not differ, there is no
+    interval.
     """
-    draws = np.asarray(noisy, dtype=np.float64).ravel()
-    value = trained - draws.mean() if draws.size else math.nan
+    draws = np.ravel(np.asarray(trained, np.float64) - np.asarray(noisy, np.float64))
+    value = draws.mean() if draws.size else math.nan
     if draws.size < 2 or not np.isfinite(draws).all() or np.ptp(draws) <= 0:
         return Estimate(value, math.nan, math.nan, draws.size, change.level, _COPIES)
     beyond, together = (
