@@ -121,7 +121,7 @@ def results() -> list[Toy]:
     """The model's own, two tasks of it (one recorded as such, one compared), another model."""
     origin = {"name": "toy", "fingerprint": MODEL["fingerprint"], "task": "task-a"}
     tuned_a = {"name": TUNED_A, "fingerprint": "bbbb", "tuned_from": origin}
-    tuned_b = {"name": TUNED_B, "fingerprint": "cccc"}
+    tuned_b = {"name": TUNED_B, "fingerprint": "cccc", "head": "classification"}
     command = "bertology run toy-study --model /far/away/toy --store /far/away/results"
     return [
         make(MODEL, command=command),

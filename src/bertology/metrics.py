@@ -47,6 +47,11 @@ class Metric:
         return self.lowest, 1.0
 
     @property
+    def in_hundred(self) -> str:
+        """`accuracy (%)`: what a hundred times the score is called; a correlation is no share."""
+        return f"{self.name} ({'× 100' if self.lowest < 0 else '%'})"
+
+    @property
     def differences_within(self) -> tuple[float, float]:
         """Where differences of two scores lie."""
         return self.lowest - 1, 1 - self.lowest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import tiny
 from bertology.cli.finetune import _is_at_chance
 from bertology.cli.main import app
 from bertology.model.encoder import Encoder
+from bertology.results.store import Store
 from bertology.train.history import Step
 
 WORDS = ("cat", "dog", "owl", "fox", "hen", "elk")
@@ -186,6 +188,26 @@ def test_what_is_wrong_is_said(
     assert code == 2, said
     assert message in said
     assert not (tmp_path / "out").exists()
+
+
+def test_the_next_command_reads_the_same_data(model: Path, task: Path, tmp_path: Path) -> None:
+    """It had lost the columns, and ended with: no column has one of the usual names of a text."""
+    code, said = call(
+        model, task / "train.csv", "--validation", task / "validation.csv", "--epochs", 40,
+        "--columns", "text=sentence,label=gold", "--labels", "cat=has a cat,other=none",
+        "--to", tmp_path / "out", "--rate", 0.01, "--device", "cpu",
+    )  # fmt: skip
+    assert code == 0, said
+    (line,) = [w for w in said.splitlines() if w.startswith("  bertology run")]
+    words = shlex.split(line)
+    assert words[words.index("--columns") + 1] == "text=sentence,label=gold"
+    assert words[words.index("--labels") + 1] == "cat=has a cat,other=none"
+    done = CliRunner().invoke(app, [*words[1:], "--store", str(tmp_path / "r")])
+    assert done.exit_code == 0, done.output
+    assert "Labels (data = model, by name): cat = has a cat, other = none" in done.output
+    assert "was fine-tuned for" not in done.output
+    result = Store(str(tmp_path / "r")).load(Store(str(tmp_path / "r")).list()[0])
+    assert result.about == "start fine-tuned on task (seed 0), over task"
 
 
 def test_a_column_of_another_kind_is_another_task(model: Path, task: Path, tmp_path: Path) -> None:

@@ -56,6 +56,10 @@ def test_before_and_after_fine_tuning_and_two_models(toy_store: Store, tmp_path:
     toy_store.save(make(again, "task-a"))
     assert call(*given, "task-a")[0] == 0  # two models learnt it
     assert "toy and toy fine-tuned on task-a" in page.read_text(encoding="utf-8")
+    code, said = call(*given, "mrpc")  # a task, and no model's name
+    assert code == 2
+    assert "bertology finetune toy mrpc" in said
+    assert "--model mrpc" not in said
     code, said = call(*given, "nobody")
     assert code == 2
     assert "has no results of 'nobody'" in said
@@ -82,6 +86,10 @@ def test_what_cannot_be_done_is_said_with_what_can(toy_store: Store, tmp_path: P
     code, said = call("toy", "--store", toy_store.url, "--task", "task-z")
     assert code == 2
     assert "Did you mean 'task-" in said
+    assert "bertology finetune" not in said
+    code, said = call("toy", "--store", toy_store.url, "--task", "mrpc")
+    assert code == 2
+    assert "bertology finetune toy mrpc" in said
     blocked = tmp_path / "file"
     blocked.write_text("")
     code, said = call("toy", "--store", toy_store.url, "--to", blocked / "page.html")

@@ -277,7 +277,7 @@ def test_one_seed_decides_nothing() -> None:
 
 def test_the_figure_shows_every_metric_and_the_constant_answer() -> None:
     figure = made_up(AS_PUBLISHED).plot()
-    assert [a.get_xlabel() for a in figure.axes] == ["f1 (points)", "accuracy (points)"]
+    assert [a.get_xlabel() for a in figure.axes] == ["f1 (%)", "accuracy (%)"]
     named = [t.get_text() for t in figure.axes[0].get_yticklabels()]
     assert len(named) == 5
     assert named[-1] == "always the same answer"

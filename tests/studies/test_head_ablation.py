@@ -14,6 +14,7 @@ import bertology as bt
 import planted
 import planted_links
 import tiny
+from bertology.cli.results import show_result
 from bertology.errors import CapabilityError, ParameterError, UnknownNameError
 from bertology.model.encoder import Encoder
 from bertology.model.interventions import MeanHead, UniformAttention, ZeroHead
@@ -236,6 +237,84 @@ def test_classes_are_matched_by_name(tmp_path: Path) -> None:
     np.testing.assert_allclose(
         result.table("heads")["first_order"], straight["first_order"], atol=1e-5
     )
+
+
+def test_layers_are_drawn_with_paired_intervals_and_sure_ones_filled(tmp_path: Path) -> None:
+    result = ablate(encoder(), tmp_path)
+    table = result.table("layers")
+    axes = result.plot("layers").axes[0]
+    (lines,) = axes.collections
+    drawn = np.array([[y for _, y in path.vertices] for path in lines.get_paths()])
+    wanted = 100 * table[["simultaneous_low", "simultaneous_high"]].to_numpy()
+    np.testing.assert_allclose(drawn, wanted)
+    white = [patch.get_facecolor()[:3] == (1, 1, 1) for patch in axes.patches]
+    assert white == [not s for s in table["sure"]] == [False, True]
+    assert axes.get_ylabel() == "points of accuracy"  # a change; a score is in %
+
+
+@pytest.mark.parametrize("width", [72, 80, 100])
+def test_corrected_columns_are_never_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    result = ablate(encoder(), tmp_path)
+    show_result(result, rows=2)
+    said = capsys.readouterr().out
+    heads = said[said.index("heads (8 rows") : said.index("layers (2 rows")]
+    for column in ("difference", "sure", "loss_balance", "loss_sure"):
+        assert column in heads.partition("──")[0].split(), heads
+    assert "score" in heads.partition("and the columns")[2]
+    best = result.shown("heads").iloc[0]
+    assert f"{best['difference_low']:.3g}" in heads  # the interval for all heads together
+
+
+def named_model(folder: Path) -> Path:
+    """The planted model as a folder, with names for its classes."""
+    model = planted.model()
+    model.config.id2label, model.config.label2id = (
+        {0: "negative", 1: "positive"},
+        {"negative": 0, "positive": 1},
+    )
+    model.save_pretrained(folder / "model")
+    planted.tokenizer().save_pretrained(folder / "model")
+    return folder / "model"
+
+
+def own_file(folder: Path, good: str = "good", bad: str = "poor") -> Path:
+    """The planted corpus as a CSV whose labels have other names than the model's."""
+    rows = [f'"{e.text}",{good if e.label else bad}' for e in planted.corpus(120)]
+    (folder / "own.csv").write_text("\n".join(["text,label", *rows]))
+    return folder / "own.csv"
+
+
+def test_labels_of_a_file_are_not_scored_upside_down(tmp_path: Path) -> None:
+    """`good` and `poor` came as 0 and 1, as `negative` and `positive` do: accuracy 0 for 1."""
+    asked: dict[str, Any] = {
+        "store": str(tmp_path / "r"), "progress": False, "resamples": 100, "layers": False,
+    }  # fmt: skip
+    model, data = str(named_model(tmp_path)), str(own_file(tmp_path))
+    with pytest.raises(CapabilityError, match="Which label is which") as refused:
+        bt.run("head-ablation", model, task=data, **asked)
+    assert "--labels good=positive,poor=negative" in str(refused.value.hint)
+    right = {"good": "positive", "poor": "negative"}
+    result = bt.run("head-ablation", model, task=data, labels=right, **asked)
+    assert result.facts["intact"] == 1.0
+    assert "by name): good = positive, poor = negative" in result.summary()
+    turned = {"good": "negative", "poor": "positive"}
+    wrong = bt.run("head-ablation", model, task=data, labels=turned, workers=2, **asked)
+    assert wrong.facts["intact"] == 0.0
+    assert wrong.identity != result.identity
+    assert "surely worse than always giving the same answer" in wrong.summary()
+    assert "surely worse" not in result.summary()
+
+
+def test_labels_of_a_loaded_corpus_get_other_names(tmp_path: Path) -> None:
+    corpus = bt.load_corpus(own_file(tmp_path), labels={"good": "positive"})
+    assert corpus.task is not None
+    assert corpus.task.labels == ("positive", "poor")
+    assert bt.load_corpus(**corpus.origin).fingerprint == corpus.fingerprint
+    with pytest.raises(UnknownNameError, match="label of own"):
+        corpus.relabelled({"god": "x"})
 
 
 def test_says_why_nothing_was_judged(tmp_path: Path) -> None:

@@ -182,4 +182,5 @@ def test_a_stored_result_draws_its_figure(tmp_path: Path) -> None:
     assert again.equals(result)
     assert "up to 0 heads" in again.headline()
     axes = again.plot("sizes").axes[0]
+    assert axes.get_ylabel() == "accuracy (%)"
     assert [t.get_text() for t in axes.get_xticklabels()] == ["1", "4"]

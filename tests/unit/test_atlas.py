@@ -73,7 +73,31 @@ def test_a_task_leaves_out_what_belongs_to_others(toy_store: Store) -> None:
     assert {e.data for e in found.entries} == {"plain", "task-a"}
     with pytest.raises(UnknownNameError, match="task-a") as error:
         gather(toy_store, "toy", "task-z")
-    assert "bertology finetune toy task-z" in str(error.value)
+    assert "bertology finetune" not in str(error.value)  # nobody knows such a task
+
+
+def test_texts_that_were_looked_at_are_not_what_a_model_learnt(toy_store: Store) -> None:
+    """As of a model whose record does not say it, compared with the model before over a corpus."""
+    tuned = {"name": "/far/away/demo/model", "fingerprint": "9999"}
+    toy_store.save(toy.make(tuned, "grammar", others={"before": toy.MODEL}))
+    assert "fine-tuned on an unknown task (demo/model), over grammar" in {
+        e.label for e in gather(toy_store, "toy").entries
+    }
+    toy_store.save(toy.make({**tuned, "fingerprint": "98", "head": "classification"}, "task-d"))
+    labels = {e.label for e in gather(toy_store, "toy").entries}
+    assert {"fine-tuned on task-d", "fine-tuned on task-d, over grammar"} < labels
+
+
+def test_a_model_that_is_known_by_its_children_alone(toy_store: Store) -> None:
+    origin = {"name": "elder", "fingerprint": "eeee", "task": "task-e"}
+    child = {"name": "/far/away/elder-tuned", "fingerprint": "e1e1", "tuned_from": origin}
+    toy_store.save(toy.make(child, "task-e"))
+    found = gather(toy_store, "elder")
+    assert (found.name, found.tasks, found.grid) == ("elder", ("task-e",), (2, 3))
+    assert [e.label for e in found.entries] == ["fine-tuned on task-e"]
+    assert found.model["fingerprint"] == "eeee"
+    with pytest.raises(ResultNotFoundError, match="Did you mean 'elder'"):
+        gather(toy_store, "eldr")
 
 
 def test_a_folder_names_a_model_and_a_short_name_must_be_unique(toy_store: Store) -> None:
@@ -128,7 +152,7 @@ def test_a_folder_taught_again_belongs_to_what_it_was_made_from_last(toy_store: 
 
 
 def test_weights_that_do_not_say_where_they_are_from_go_with_their_folder(toy_store: Store) -> None:
-    with_head = {"name": toy.TUNED_B, "fingerprint": "c1c1", "head": "classification"}
+    with_head = {"name": toy.TUNED_B, "fingerprint": "c1c1", "head": "mlm"}
     toy_store.save(toy.make(with_head, "task-b"))
 
     def tuned() -> set[str]:
@@ -180,7 +204,7 @@ def test_results_that_look_alike_are_told_apart_by_what_differs(toy_store: Store
 def test_names_are_short() -> None:
     assert short_name("/a/b/c") == "c"
     assert short_name("user/model") == "user/model"
-    assert short_name("runs/x/model") == "model"
+    assert short_name("runs/x/model") == "x/model"  # "model" alone says nothing
     for given, told in (("/", "/"), ("user/model", "user/model"), ("~/m/", "./m")):
         assert portable_name(given) == told
 
@@ -308,12 +332,19 @@ def test_a_chart_of_nothing_begins_at_nothing() -> None:
 def test_values_and_their_bounds_are_one_cell() -> None:
     ends = {"low": [1.0], "high": [3.0], "simultaneous_low": [0.0], "simultaneous_high": [4.0]}
     table = pd.DataFrame({"n": [5], "mean": [2.0], "median": [2.5], **ends, "p": [0.5]})
-    columns, rows = with_intervals(table)
-    assert columns == ["n", "mean", "median", "simultaneous_interval", "p"]
-    assert rows == [[5, "2 [1, 3]", 2.5, "[0, 4]", 0.5]]
-    wider = table.assign(mean_low=1.5, mean_high=2.5)
+    columns, rows = with_intervals(table)  # bounds for all rows in place of those for one
+    assert columns == ["n", "mean", "median", "p"]
+    assert rows == [[5, "2 [0, 4]", 2.5, 0.5]]
+    alone = table.drop(columns=["simultaneous_low", "simultaneous_high"])
+    assert with_intervals(alone)[1] == [[5, "2 [1, 3]", 2.5, 0.5]]
+    wider = alone.assign(mean_low=1.5, mean_high=2.5)
     columns, rows = with_intervals(wider)
     assert (columns[3], rows[0][1], rows[0][3]) == ("interval", "2 [1.5, 2.5]", "[1, 3]")
+    moved = pd.DataFrame({"cosine": [0.5], "change": [2.0], **ends}).drop(columns=["low", "high"])
+    assert with_intervals(moved) == (["cosine", "change"], [[0.5, "2 [0, 4]"]])
+    of_class = {f"weight{end}": [float(i)] for i, end in enumerate(
+        ("", "_low", "_high", "_simultaneous_low", "_simultaneous_high"))}  # fmt: skip
+    assert with_intervals(pd.DataFrame(of_class)) == (["weight"], [["0 [3, 4]"]])
 
 
 def test_counts_and_texts_are_said_as_people_say_them() -> None:

@@ -193,7 +193,7 @@ def small() -> Small:
 
 
 def test_export_writes_all_formats(tmp_path: Path) -> None:
-    paths = export(small(), tmp_path / "new" / "folder", FORMATS)
+    paths = export(small(), tmp_path / "new" / "folder", FORMATS, prefix="")
     assert sorted(p.name for p in paths) == [
         "effects.csv", "effects.parquet", "effects.tex", "grid.pdf", "grid.png", "grid.svg",
         "named.csv", "named.parquet", "named.tex",
@@ -206,6 +206,23 @@ def test_export_writes_all_formats(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(
         pd.read_parquet(folder / "named.parquet"), small().tables["named"]
     )
+
+
+def test_export_overwrites_nothing_of_another_result(tmp_path: Path) -> None:
+    """Two studies have a table `heads`; their files lay on top of each other."""
+    first, second = small(), small()
+    second.provenance = Provenance("t", 1, {}, {"name": "m", "fingerprint": "f"})
+    names = [p.name for r in (first, second) for p in export(r, tmp_path, ("csv",))]
+    assert names[0] == f"s-{first.identity[:8]}-effects.csv"
+    assert len(set(names)) == len(list(tmp_path.iterdir())) == 4
+    export(first, tmp_path, ("csv",))  # the same once more changes nothing
+    (tmp_path / names[0]).write_text("mine")
+    with pytest.raises(StoreError, match="is there already, and holds something else") as refused:
+        export(first, tmp_path, ("csv",))
+    assert "--force" in str(refused.value.hint)
+    assert (tmp_path / names[0]).read_text() == "mine"
+    export(first, tmp_path, ("csv",), force=True)
+    assert (tmp_path / names[0]).read_text() != "mine"
 
 
 def test_export_refuses_before_writing(tmp_path: Path) -> None:

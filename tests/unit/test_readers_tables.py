@@ -204,3 +204,22 @@ def test_metrics_of_all_tasks_exist() -> None:
 
 def test_every_reader_can_be_loaded() -> None:
     assert all(callable(READERS.get(name)) for name in READERS)
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "split"),
+    [
+        ("reviews/test.csv", "reviews", "test"),
+        ("reviews/reviews_train.csv", "reviews", "train"),
+        ("reviews/films-dev.csv", "films", "validation"),
+        ("reviews/held-out.csv", "held-out", None),
+        ("reviews/latest.csv", "latest", None),
+    ],
+)
+def test_data_are_not_called_by_their_split(
+    tmp_path: Path, file: str, name: str, split: str | None
+) -> None:
+    (tmp_path / "reviews").mkdir()
+    (tmp_path / file).write_text("text,label\na,x\nb,y\n")
+    corpus = load_corpus(tmp_path / file)
+    assert (corpus.name, corpus.split) == (name, split)

@@ -335,3 +335,22 @@ def test_tables_are_shown_with_the_strongest_rows_first() -> None:
     assert result.shown("effects")["difference"].tolist() == [-0.4, 0.2, 0.1, 0.0]
     assert result.shown("layers").equals(layers)  # profiles keep their order
     assert result.table("heads") is heads
+
+
+@pytest.mark.parametrize(
+    ("model", "about"),
+    [
+        ({"name": "bertology-mini"}, "bertology-mini on reviews (test)"),
+        (
+            {"name": "/far/out/reviews-pretrained/seed-0"},
+            "reviews-pretrained/seed-0 on reviews (test)",
+        ),
+        (
+            {"name": "out/seed-0", "tuned_from": {"name": "a/mini", "task": "films"}},
+            "mini fine-tuned on films (seed 0), over reviews (test)",
+        ),
+    ],
+)
+def test_titles_name_models_by_what_they_are(model: dict[str, Any], about: str) -> None:
+    corpus = {"name": "reviews", "split": "test", "fingerprint": "c"}
+    assert Provenance("s", 1, {}, {**model, "fingerprint": "f"}, corpus).about == about

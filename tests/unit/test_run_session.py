@@ -325,7 +325,7 @@ def test_a_head_with_other_labels_is_refused(world: ToyWorld, store: Store, diar
     model.config.num_labels = 3
     three = bt.Encoder(model, tiny.tokenizer(WORDS), head="classification")
     with pytest.raises(CapabilityError, match=r"has 2 labels; the model .* gives 3"):
-        bt.run("toy-lengths", three, task=corpus, store=store)
+        bt.run("head-ablation", three, task=corpus, store=store)
 
 
 def test_what_lives_in_memory_stays_in_this_process(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
@@ -21,6 +22,7 @@ __all__ = [
     "warn",
 ]
 
+_SPACE = 3  # characters between two columns
 _WIDTH_OF_PIPES = 140  # where there is no terminal; rich's 80 columns are too few for tables
 
 
@@ -33,7 +35,8 @@ def _console(*, stderr: bool = False) -> Console:
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
-    return Console(stderr=stderr, width=None if stream.isatty() else _WIDTH_OF_PIPES)
+    told = stream.isatty() or "COLUMNS" in os.environ
+    return Console(stderr=stderr, width=None if told else _WIDTH_OF_PIPES)
 
 
 def say(text: str = "", *, style: str | None = None) -> None:
@@ -89,14 +92,24 @@ def show_table(
     console.print(table)
 
 
-def columns_that_fit(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> int:
-    """How many columns, from the left, fit into the terminal."""
-    room, used = _console().width, 0
-    for i, name in enumerate(columns):
-        used += 3 + max([len(name), *(len(text_of(row[i])) for row in rows)])
-        if used > room:
-            return max(i, 1)
-    return len(columns)
+def columns_that_fit(
+    columns: Sequence[str], rows: Sequence[Sequence[object]], ranks: Sequence[int]
+) -> list[int]:
+    """The numbers of the columns that fit into the terminal.
+
+    Those of the highest rank are left out first, from the right; those of rank 0 never are.
+    """
+    widths = [
+        _SPACE + max([len(name), *(len(text_of(row[i])) for row in rows)])
+        for i, name in enumerate(columns)
+    ]
+    kept, room = list(range(len(columns))), _console().width + 1
+    for rank in sorted({r for r in ranks if r}, reverse=True):
+        for i in reversed([i for i in kept if ranks[i] == rank]):
+            if sum(widths[k] for k in kept) <= room:
+                return kept
+            kept.remove(i)
+    return kept
 
 
 def _is_number(value: object) -> bool:

@@ -13,8 +13,8 @@ import typer
 
 from bertology.cli.command import Command, command_line
 from bertology.cli.console import say, show_table, warn
-from bertology.cli.option_groups import MODEL_HELP, LoadingOptions, SourceOptions
-from bertology.cli.typer_options import argument, columns_of
+from bertology.cli.option_groups import MODEL_HELP, LoadingOptions, SourceOptions, data_words
+from bertology.cli.typer_options import argument
 from bertology.errors import InterruptedRunError, ParameterError
 from bertology.parameters import flag, parameter
 
@@ -170,11 +170,9 @@ def _job(options: FinetuneOptions) -> TuningJob:
 def _corpora(options: FinetuneOptions) -> tuple[Corpus, Corpus]:
     from bertology.run.api import resolve_corpus
 
-    columns = columns_of(options.columns, of="finetune")
+    reading = options.reading("finetune")
     train, validation = (
-        resolve_corpus(
-            name, must_have_task=True, split=split, limit=limit, root=options.root, **columns
-        )
+        resolve_corpus(name, must_have_task=True, split=split, limit=limit, **reading)
         for name, split, limit in (
             (options.task, options.train_split, options.limit),
             (options.validation or options.task, options.split, options.validation_limit),
@@ -261,11 +259,7 @@ def _show(records: Sequence[TrainingRecord], place: Path) -> None:
     folder = place / f"seed-{records[0]['settings']['seed']}"
     say(f"Models: {place}/seed-*" if len(records) > 1 else f"The model: {folder}")
     origin = records[0]["validation"]["origin"]
-    given = {"model": folder, "task": origin.get("name_or_path", records[0]["task"])}
-    if origin.get("split") not in (None, "validation"):
-        given["split"] = origin["split"]
-    if origin.get("root"):
-        given["root"] = origin["root"]
+    data = data_words(origin) or f"--task {records[0]['task']}"
     if _is_at_chance(records):
         warn(
             "The model has not learnt the task: its scores are not clearly better than always "
@@ -274,8 +268,7 @@ def _show(records: Sequence[TrainingRecord], place: Path) -> None:
         say("Next: train it again with more --epochs, another --rate or more data.")
         return
     say("Next:")
-    words = " ".join(f"--{name} {shlex.quote(str(value))}" for name, value in given.items())
-    say(f"  bertology run head-ablation {words}")
+    say(f"  bertology run head-ablation --model {shlex.quote(str(folder))} {data}")
 
 
 def _is_at_chance(records: Sequence[TrainingRecord]) -> bool:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from bertology.cli.typer_options import pairs_of
 from bertology.model.loading.names import DEFAULT_MODEL
 from bertology.parameters import flag, parameter
 
@@ -21,6 +24,7 @@ __all__ = [
     "RootOptions",
     "SourceOptions",
     "StoreOptions",
+    "data_words",
 ]
 
 MODEL_HELP = "A bundled model, a folder or a Hugging Face id."
@@ -80,6 +84,38 @@ class SourceOptions(RootOptions):
     columns: tuple[str, ...] = parameter(
         (), "For your own file: which column holds which field, as text=sentence,label=gold."
     )
+    labels: tuple[str, ...] = parameter(
+        (), "What the model calls the labels of the data, as good=positive,poor=negative."
+    )
+
+    def reading(self, command: str) -> dict[str, Any]:
+        """How data are read, as `load_corpus` takes it; `command` is named in errors."""
+        found: dict[str, Any] = pairs_of(self.columns, "--columns", command, "label=gold")
+        if names := pairs_of(self.labels, "--labels", command, "good=positive"):
+            found["labels"] = names
+        return {"root": self.root, **found}
+
+
+def data_words(origin: Mapping[str, object], option: str = "--task") -> str:
+    """The options of a command that reads the same data again, from a corpus's `origin`.
+
+    All of them, so that a proposed command does what it says; empty where nothing is known.
+    """
+    rest = {name: value for name, value in origin.items() if value is not None}
+    if "name_or_path" not in rest:
+        return ""
+    said = {option: rest.pop("name_or_path")}
+    labels = rest.pop("labels", None)
+    rest.pop("seed", None)  # commands draw by the same one
+    for name, usual in (("split", "validation"), ("limit", None), ("root", None)):
+        value = rest.pop(name, None)
+        if value not in (None, usual):
+            said[f"--{name}"] = value
+    if rest:
+        said["--columns"] = ",".join(f"{name}={value}" for name, value in rest.items())
+    if isinstance(labels, Mapping):
+        said["--labels"] = ",".join(f"{name}={value}" for name, value in labels.items())
+    return " ".join(f"{name} {shlex.quote(str(value))}" for name, value in said.items())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from bertology.cli.command import Command, command_line
 from bertology.cli.console import say, warn
 from bertology.cli.option_groups import DeviceOptions, StoreOptions
 from bertology.cli.typer_options import argument
-from bertology.errors import CapabilityError, StoreError
+from bertology.errors import CapabilityError, ResultNotFoundError, StoreError
 from bertology.parameters import flag, parameter
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def report(options: ReportOptions) -> None:
     store, model, task = Store(options.store), options.model, options.task
     if options.measure:
         _measure(model, store, options.device)
-    subject = gather(store, model, task)
+    subject = gather(store, model, task, to_learn=_to_learn)
     compared = None
     if options.compare is not None:
         compared = _compared(store, subject, model, task, options.compare)
@@ -139,7 +139,7 @@ def _compared(
 
     whole = gather(store, model)
     if not any(is_task(title, other) for title in whole.tasks):
-        found = gather(store, other)
+        found = _other(store, other, model)
         if found.name == subject.name:
             found = replace(found, name="/".join(Path(other).parts[-2:]))
         return two_models(subject, found)
@@ -147,6 +147,34 @@ def _compared(
     first = tuple(e for e in subject.entries if is_task(e.task, task or ""))
     second = tuple(e for e in whole.entries if is_task(e.task, other))
     return Side(before, first), Side(f"{whole.name} fine-tuned on {other}", second)
+
+
+def _other(store: Store, other: str, model: str) -> Subject:
+    """Another model; where it is none, but a task, the command that teaches MODEL the task."""
+    from bertology.report.atlas.gathering import gather
+
+    try:
+        return gather(store, other)
+    except ResultNotFoundError as error:
+        hint = _to_learn(model, other)
+        if hint is None:
+            raise
+        problem = f"No model fine-tuned from {model!r} on {other!r} has results in {store.url!r}."
+        raise ResultNotFoundError(problem, hint=hint) from error
+
+
+def _to_learn(model: str, wanted: str) -> str | None:
+    """The command that fine-tunes a model on what is asked for, if it is a task that is known."""
+    from bertology.data import catalog
+    from bertology.errors import UnknownNameError
+
+    try:
+        entry = catalog.get(wanted)
+    except UnknownNameError:
+        return None
+    if entry.task is None:
+        return None
+    return f"Fine-tune it with: bertology finetune {shlex.quote(model)} {shlex.quote(wanted)}"
 
 
 def _measure(model: str, store: Store, device: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from bertology.cli.console import columns_that_fit, say, show_table
 from bertology.cli.option_groups import StoreOptions
 from bertology.cli.typer_options import argument, required
 from bertology.errors import UnknownNameError
-from bertology.parameters import parameter
+from bertology.parameters import flag, parameter
 
 if TYPE_CHECKING:
     from bertology.results.result import Result
@@ -54,6 +55,7 @@ class ExportOptions(StoreOptions):
     to: Path = required(
         "The folder for the files. It is made if it does not exist.", metavar="FOLDER"
     )
+    force: bool = flag("Replace files of the same names that hold something else.")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -128,7 +130,7 @@ def export(options: ExportOptions) -> None:
         if name not in FORMATS:
             raise UnknownNameError("--format", name, [*FORMATS, "all"])
     result, _ = _load(options.store, options.identity)
-    written = write(result, options.to, formats)
+    written = write(result, options.to, formats, force=options.force)
     if not written:
         say(f"{result.provenance.study} has nothing to export as {options.format}.")
     for path in written:
@@ -167,7 +169,9 @@ def show_result(result: Result, *, rows: int = _ROWS) -> None:
     say(f"{p.study} of {p.model.get('name')}{over}", style="bold")
     settings = ", ".join(f"{k} = {v}" for k, v in p.parameters.items() if v not in (None, []))
     say(f"{settings or 'no parameters'}; {p.duration:.1f} s; {p.created}; {result.identity}")
-    for note in p.text_notes():
+    if p.labels_note:
+        say(p.labels_note)
+    for note in result.notes():
         # On standard output, so that it stays with the result in a file.
         say(note, style="yellow")
     if result.headline():
@@ -192,8 +196,13 @@ def show_result(result: Result, *, rows: int = _ROWS) -> None:
         )
 
 
+def _measured(cells: Sequence[object]) -> bool:
+    """Whether a column holds measured numbers, alone or with their intervals."""
+    return any(isinstance(c, float) or (isinstance(c, str) and c.endswith("]")) for c in cells)
+
+
 def _show_table(result: Result, name: str, rows: int) -> None:
-    from bertology.report.intervals import with_intervals
+    from bertology.report.intervals import needed_columns, with_intervals
 
     table, order = result.shown(name), result.order_of(name)
     shown = table.head(rows)
@@ -202,15 +211,20 @@ def _show_table(result: Result, name: str, rows: int) -> None:
         shown = shown.reset_index()
     columns, cells = with_intervals(shown)
     cells = [[_cut(cell) for cell in row] for row in cells]
-    fitting = columns_that_fit(columns, cells)
+    ranks = needed_columns(shown)
+    first = next((i for i, row in enumerate(zip(*cells, strict=True)) if _measured(row)), 0)
+    # What stands before the first number are names too.
+    needed = [0 if i <= first else ranks[name] for i, name in enumerate(columns)]
+    fitting = columns_that_fit(columns, cells, needed)
+    left = [name for i, name in enumerate(columns) if i not in fitting]
     show_table(
-        columns[:fitting],
-        [row[:fitting] for row in cells],
+        [columns[i] for i in fitting],
+        [[row[i] for i in fitting] for row in cells],
         title=f"{name} ({len(table)} rows{order and f', {order}'}; layers and heads count from 0)",
     )
     more = len(table) - rows
     left_out = [f"{more} more row{'' if more == 1 else 's'}"] if more > 0 else []
-    if fitting < len(columns):
-        left_out.append(f"the columns {', '.join(columns[fitting:])}")
+    if left:
+        left_out.append(f"the column{'s' * (len(left) > 1)} {', '.join(left)}")
     if left_out:
         say(f"… {' and '.join(left_out)}: see all with bertology export --format csv")

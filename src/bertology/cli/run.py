@@ -13,7 +13,6 @@ from typer.core import TyperCommand, TyperGroup
 from bertology.cli.command import Command, command_line
 from bertology.cli.console import examples, say, warn
 from bertology.cli.option_groups import EngineOptions, LoadingOptions, SourceOptions, StoreOptions
-from bertology.cli.typer_options import columns_of
 from bertology.errors import ParameterError
 from bertology.parameters import flag, parameter
 
@@ -187,8 +186,7 @@ def _load_corpus(options: RunOptions) -> Corpus | None:
         must_have_task=options.task is not None,
         split=options.split,
         limit=options.limit,
-        root=options.root,
-        **columns_of(options.columns, of="run"),
+        **options.reading("run"),
     )
 
 

@@ -17,7 +17,7 @@ from bertology.cli.option_groups import (
     SourceOptions,
     StoreOptions,
 )
-from bertology.cli.typer_options import argument, columns_of, required
+from bertology.cli.typer_options import argument, required
 from bertology.errors import ParameterError, UnknownNameError
 from bertology.parameters import flag, parameter
 
@@ -135,6 +135,5 @@ def _corpus(options: StepsOptions) -> Corpus | None:
         must_have_task=options.task is not None,
         split=options.split,
         limit=options.limit,
-        root=options.root,
-        **columns_of(options.columns, of="steps"),
+        **options.reading("steps"),
     )

@@ -18,7 +18,7 @@ from bertology.errors import ParameterError
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["argument", "columns_of", "given_values", "options_of", "required"]
+__all__ = ["argument", "given_values", "options_of", "pairs_of", "required"]
 
 _SCALARS = (int, float, str)
 _KNOWN_TO_TYPER = (bool, int, float, str, Path)
@@ -57,14 +57,14 @@ def given_values(kind: type[DataclassInstance], options: Mapping[str, object]) -
     return given
 
 
-def columns_of(pairs: Iterable[str], *, of: str) -> dict[str, str]:
-    """Which column holds which field, from `--columns` of the command called `of`."""
+def pairs_of(given: Iterable[str], option: str, command: str, example: str) -> dict[str, str]:
+    """Names and values from an option such as `--columns text=sentence,label=gold`."""
     found = {}
-    for pair in pairs:
-        name, equals, column = pair.partition("=")
-        if not (name and equals and column):
-            raise ParameterError("--columns", of, "be pairs such as label=gold", pair)
-        found[name] = column
+    for pair in given:
+        name, equals, value = (part.strip() for part in pair.partition("="))
+        if not (name and equals and value):
+            raise ParameterError(option, command, f"be pairs such as {example}", pair)
+        found[name] = value
     return found
 
 

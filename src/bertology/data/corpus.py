@@ -11,7 +11,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any, overload
 
-from bertology.errors import CapabilityError, DataError
+from bertology.errors import CapabilityError, DataError, ParameterError, UnknownNameError
 
 __all__ = ["Corpus", "Example", "Field", "Task"]
 
@@ -88,6 +88,19 @@ class Task:
     labels: tuple[str, ...] = ()  # class names in the order of their ids; empty for regression
     metrics: tuple[str, ...] = ("accuracy",)  # names from bertology.metrics, the main one first
     pair: bool = False
+    # Whether the labels' order has a meaning; false where it is only that of the alphabet. Not a
+    # part of a corpus's fingerprint: it changes no number.
+    ordered: bool = field(default=True, repr=False, compare=False)
+
+    def renamed(self, names: Mapping[str, str]) -> Task:
+        """The same task with other names for some of its labels."""
+        for label in names:
+            if label not in self.labels:
+                raise UnknownNameError(f"label of {self.name}", label, self.labels)
+        labels = tuple(names.get(label, label) for label in self.labels)
+        if len(set(labels)) < len(labels):
+            raise ParameterError("labels", self.name, "give each label another name", dict(names))
+        return replace(self, labels=labels)
 
 
 @dataclass(frozen=True)
@@ -153,6 +166,13 @@ class Corpus(Sequence[Example]):
             raise CapabilityError(
                 f"Corpus {self.name!r} lacks {', '.join(missing)}.", hint=f"It has: {have}."
             )
+
+    def relabelled(self, names: Mapping[str, str]) -> Corpus:
+        """The same examples with other names for the labels, such as those a model has."""
+        if self.task is None or not self.task.labels:
+            raise CapabilityError(f"Corpus {self.name!r} has no classes to give other names to.")
+        origin = {**self.origin, "labels": dict(names)} if self.origin else {}
+        return replace(self, task=self.task.renamed(names), origin=origin)
 
     def take(self, n: int | None, *, seed: int = 0) -> Corpus:
         """`n` examples drawn at random without replacement, in their original order.

@@ -13,7 +13,7 @@ from bertology.data import catalog
 from bertology.data.catalog import CatalogEntry
 from bertology.data.corpus import Corpus, Field
 from bertology.data.readers import READERS, Request
-from bertology.data.readers.layout import EXTENSIONS, choose
+from bertology.data.readers.layout import EXTENSIONS, choose, named_after
 from bertology.data.readers.request import OPTIONS, MissingSplitError
 from bertology.data.tasks import get_task
 from bertology.errors import CapabilityError, DataError, ParameterError, UnknownNameError
@@ -55,13 +55,19 @@ def load_corpus(
     `root`: the folder with the files of catalogue entries (default: $BERTOLOGY_DATA, else the
     cache folder of the platform).
     `columns`: which column holds a field (`text="sentence1"`, `label="gold"`, …); further
-    `task`, `labels` (class names in order), `reader`, `only` (one group), `header`, `config`, …;
-    for the grammar's corpora: its switches.
+    `task`, `labels` (class names in order, or a mapping of labels to the names that a model has
+    for them), `reader`, `only` (one group), `header`, `config`, …; for the grammar's corpora: its
+    switches.
     """
     source = str(name_or_path)
     if limit is not None and (isinstance(limit, bool) or limit < 1):
         raise ParameterError("limit", "load_corpus", "be at least 1", limit)
     given = {k: v for k, v in columns.items() if v is not None}
+    renamed = given.get("labels")
+    if isinstance(renamed, Mapping):
+        rest = {k: v for k, v in columns.items() if k != "labels"}
+        whole = load_corpus(source, split=split, limit=limit, seed=seed, root=root, **rest)
+        return whole.relabelled({str(k): str(v) for k, v in renamed.items()})
     only = given.pop("only", None)
     origin: dict[str, object] = {"name_or_path": source, "split": split, **columns}
     entry = _entry_of(source)
@@ -178,10 +184,9 @@ def _load_path(source: str, split: str, given: Mapping[str, object]) -> tuple[Co
         return READERS.get("hub")(name, _request(name, split, given)), source
     asked = given.get("reader")
     reader, found = choose(path, split, None if asked is None else str(asked))
-    # Only the layout of a folder says which split a file is; a single file has none.
-    request = _request(path.stem if path.is_file() else path.name, split, given)
-    if path.is_file():
-        request = replace(request, split=None)
+    # A single file is no other split than its own name says.
+    name, own = named_after(path) if path.is_file() else (path.name, split)
+    request = _request(name, own, given)
     return READERS.get(reader)(found, request), str(path.resolve())
 
 

@@ -24,6 +24,7 @@ from bertology.model.families import Capability, Family, family_of
 from bertology.model.hooks.instrument import Instrument, Reducer, swapped_weights, switched_configs
 from bertology.model.hooks.walking import every_module, submodule
 from bertology.model.interventions import Intervention, WeightEdit
+from bertology.model.label_match import LabelMatch, match_labels
 from bertology.model.loading.fingerprint import fingerprint_of, state_of
 from bertology.model.loading.models import find_device, load_model
 from bertology.model.loading.names import DEFAULT_MODEL
@@ -246,18 +247,11 @@ class Encoder:
             limits.append(self.tokenizer.model_max_length)
         return min(limits) if limits else None
 
-    def class_order(self, labels: Sequence[str]) -> list[int]:
-        """Which of the head's outputs stands for each of a task's classes.
-
-        By name, where the config names its classes as the task does; by number otherwise.
-        """
+    def match_labels(self, labels: Sequence[str], *, ordered: bool = True) -> LabelMatch:
+        """Which of the head's outputs stands for each label; see `model.label_match`."""
+        named = {int(i): name for i, name in (getattr(self.config, "id2label", None) or {}).items()}
         outputs = int(self.config.num_labels)
-        named = getattr(self.config, "id2label", None) or {}
-        given = {_plain(name): int(i) for i, name in named.items()}
-        wanted = [_plain(name) for name in labels]
-        if len(wanted) == outputs and set(wanted) == set(given):
-            return [given[name] for name in wanted]
-        return list(range(outputs))
+        return match_labels(named, outputs, labels, ordered=ordered, model=self.name)
 
     # Where its parts are -----------------------------------------------------------------------
 
@@ -444,7 +438,3 @@ class Encoder:
         finally:
             for module in training:
                 module.training = True
-
-
-def _plain(name: object) -> str:
-    return str(name).lower().replace("_", "-").replace(" ", "-")

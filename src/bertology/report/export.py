@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bertology.errors import UnknownNameError
+from bertology.errors import StoreError, UnknownNameError
 from bertology.report.latex import as_latex
 from bertology.results.files import LocalFiles
 from bertology.results.formats import table_to_bytes
@@ -42,20 +42,34 @@ FORMATS = (*_TABLES, *FIGURE_FORMATS)
 
 
 def export(
-    result: Result, folder: str | os.PathLike[str], formats: Sequence[str] = ("csv", "svg")
+    result: Result,
+    folder: str | os.PathLike[str],
+    formats: Sequence[str] = ("csv", "svg"),
+    *,
+    prefix: str | None = None,
+    force: bool = False,
 ) -> list[Path]:
     """Write every table and every figure of `result` to `folder` in each of `formats`.
 
     Tables go to csv, tex (LaTeX) and parquet, figures to svg, png and pdf. Gives the files written.
+    Their names begin with study and identity, or with `prefix`. A file that is there and holds
+    something else is replaced only with `force`.
     """
     for name in formats:
         if name not in FORMATS:
             raise UnknownNameError("export format", name, FORMATS)
     target = LocalFiles(os.fspath(folder), os.fspath(folder))
+    begin = f"{result.provenance.study}-{result.identity[:8]}-" if prefix is None else prefix
     written = []
     for name, data in _contents(result, formats):
-        target.write(name, data)
-        written.append(Path(folder) / name)
+        path = Path(folder) / f"{begin}{name}"
+        if not force and path.is_file() and path.read_bytes() != data:
+            raise StoreError(
+                f"{path} is there already, and holds something else.",
+                hint="Choose another folder, or replace it with --force (in Python: force=True).",
+            )
+        target.write(path.name, data)
+        written.append(path)
     return written
 
 

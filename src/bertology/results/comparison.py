@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EFFECTS_ORDER",
+    "against_constant_answer",
     "beats_constant_answer",
     "effects_shown",
     "effects_table",
@@ -227,19 +228,30 @@ def beats_constant_answer(
     For numbers: whether they surely rank the examples better than chance; and so for two classes
     scored by Matthews' correlation, by which every constant answer is worth 0.
     """
+    return against_constant_answer(predictions, labels, classes=classes, metric=metric) > 0
+
+
+def against_constant_answer(
+    predictions: ArrayLike, labels: ArrayLike, *, classes: bool, metric: str = "accuracy"
+) -> int:
+    """1 if predictions surely beat a constant answer, -1 if they are surely worse, else 0."""
     given, wanted = np.asarray(predictions), np.asarray(labels)
     correlated = metric == "matthews" and len(np.unique(wanted)) == 2
     if correlated or not classes:
-        if len(given) < _FEWEST:
-            return False
-        constant = np.ptp(given) == 0 or np.ptp(wanted) == 0
-        return not constant and rank_correlation(given, wanted).low > 0
+        if len(given) < _FEWEST or np.ptp(given) == 0 or np.ptp(wanted) == 0:
+            return 0
+        return _side(rank_correlation(given, wanted))
     kinds, counts = np.unique(wanted, return_counts=True)
     most_frequent = kinds[counts == counts.max()]  # of several, one drawn at random
     better = (given == wanted) - np.isin(wanted, most_frequent) / len(most_frequent)
     # A few that are all alike have no spread, and no test of signs would call them sure.
     alike = 2.0 ** (1 - np.count_nonzero(better)) >= 1 - _GATE
-    return bool(better.size > 1 and not alike and mean_interval(better, _GATE).low > 0)
+    return 0 if better.size < 2 or alike else _side(mean_interval(better, _GATE))
+
+
+def _side(found: Estimate) -> int:
+    """On which side of 0 an interval lies; 0 where it holds it."""
+    return int(found.low > 0) - int(found.high < 0)
 
 
 def example_losses(logits: NDArray[np.floating], labels: Floats) -> Floats:

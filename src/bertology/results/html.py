@@ -36,7 +36,8 @@ def _heading(result: Result) -> str:
     model = escape(str(p.model.get("name", "")))
     over = "" if p.corpus is None else f" over <b>{escape(str(p.corpus.get('name', '')))}</b>"
     parameters = escape(", ".join(f"{k}={v}" for k, v in p.parameters.items()))
-    note = "".join(f"<br>{escape(one)}" for one in p.text_notes())
+    told = [*([p.labels_note] if p.labels_note else []), *result.notes()]
+    note = "".join(f"<br>{escape(one)}" for one in told)
     return (
         f"<p><b>{escape(p.study)}</b> of <b>{model}</b>{over} "
         f"<code>{escape(result.identity)}</code><br><small>{parameters}</small>{note}</p>"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
@@ -21,11 +22,14 @@ __all__ = [
     "identity_of",
     "library_versions",
     "short",
+    "short_model",
 ]
 
 IDENTITY_LENGTH = 16
 MANY_UNKNOWN = 0.03  # the share of unknown pieces above which a result carries a warning
 
+# A folder's name that says nothing without that of the folder above.
+_NO_NAME = re.compile(r"model|best|final|last|((seed|step|epoch|run|checkpoint)[-_]?\d*)")
 _LIBRARIES = ("bertology", "torch", "transformers", "numpy", "scipy", "pandas", "xarray")
 
 
@@ -67,6 +71,16 @@ def short(name: str) -> str:
     return name.rstrip("/").rsplit("/", 1)[-1]
 
 
+def short_model(name: str) -> str:
+    """A model's name without the folders it lies in; with one where the last says nothing.
+
+    `results/mrpc-pretrained/seed-0` is `mrpc-pretrained/seed-0`.
+    """
+    parts = [part for part in name.rstrip("/").split("/") if part]
+    named_by_last = len(parts) < 2 or not _NO_NAME.fullmatch(parts[-1])
+    return "/".join(parts[-1:] if named_by_last else parts[-2:]) or name
+
+
 def library_versions() -> dict[str, str]:
     """Versions of Python and of the libraries that numbers depend on, without importing them."""
     found = {"python": python_version()}
@@ -95,7 +109,8 @@ class Provenance:
     study_version: int
     parameters: dict[str, object]
     model: dict[str, Any]  # name, fingerprint, family, shape, head
-    corpus: dict[str, Any] | None = None  # name, fingerprint, size, split, drawn_from
+    corpus: dict[str, Any] | None = None
+    """Name, fingerprint, size, split, drawn_from; `labels`: how they match those of the model."""
     others: dict[str, Any] = field(default_factory=dict)
     """Further models, by the parameter that names each; described as `model` is."""
     ingredients: dict[str, str] = field(default_factory=dict)
@@ -145,8 +160,13 @@ class Provenance:
 
     @property
     def model_name(self) -> str:
-        """The model's name without the folders it lies in."""
-        return short(str(self.model.get("name")))
+        """The model in words: `bertology-mini fine-tuned on mrpc (seed 0)`, or its short name."""
+        name, origin = str(self.model.get("name")), self.model.get("tuned_from") or {}
+        if not (origin.get("name") and origin.get("task")):
+            return short_model(name)
+        seed = re.fullmatch(r"seed[-_]?(\d+)", short(name))
+        of = f" (seed {seed[1]})" if seed else ""
+        return f"{short_model(str(origin['name']))} fine-tuned on {origin['task']}{of}"
 
     @property
     def corpus_name(self) -> str:
@@ -156,13 +176,27 @@ class Provenance:
     @property
     def about(self) -> str:
         """`bertology-mini on grammar`, for titles."""
-        return f"{self.model_name} on {self.corpus_name}" if self.corpus else self.model_name
+        if self.corpus is None:
+            return self.model_name
+        split = self.corpus.get("split")
+        data = self.corpus_name + (f" ({split})" if split not in (None, "validation") else "")
+        tuned = " fine-tuned on " in self.model_name
+        return f"{self.model_name}{', over' if tuned else ' on'} {data}"
 
     @property
     def drawn_note(self) -> str:
         """`drawn at random from 1,725`, where the corpus has more examples than were used."""
         there = (self.corpus or {}).get("drawn_from")
         return "" if there is None else f"drawn at random from {there:,}"
+
+    @property
+    def labels_note(self) -> str:
+        """`Labels (data = model, by name): good = positive, …`; empty where there are none."""
+        found = (self.corpus or {}).get("labels")
+        if not found:
+            return ""
+        told = ", ".join(f"{label} = {name}" for label, name in found["pairs"])
+        return f"Labels (data = model, by {found['by']}): {told}"
 
     def cut_note(self, model: str | None = None) -> str:
         """A sentence for the reader where texts were cut, else nothing.

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Ranking", "ranking_of", "strongest_first"]
+__all__ = ["NAMES", "Ranking", "ranking_of", "strongest_first"]
 
 Ranking = str
 """A column, largest values first; `|column|`: the largest sizes first, whatever their sign."""
 
 _USUAL = "difference"  # what ablations tell of a head, or of a set of heads
 _OF_HEADS = ("head", "heads")
-_NAMES = ("relation", "class", "layer", "head", "heads", "set", "n")
+NAMES = ("relation", "class", "layer", "head", "heads", "set", "n")
+"""Columns that say what a row is about."""
 
 
 def ranking_of(table: pd.DataFrame, given: Ranking | None) -> Ranking | None:
@@ -40,6 +41,6 @@ def strongest_first(table: pd.DataFrame, ranking: Ranking) -> pd.DataFrame:
     columns = [str(name) for name in table.columns]
     own = [f"{column}_low", f"{column}_high"]
     bounds = own if own[0] in columns else ["simultaneous_low", "simultaneous_high"]
-    first = [n for n in columns if n in _NAMES]
+    first = [n for n in columns if n in NAMES]
     first += [n for n in (column, *bounds) if n in columns]
     return table.iloc[order.to_numpy()][first + [n for n in columns if n not in first]]

@@ -62,6 +62,13 @@ class Result:
         """The figures, the main one first."""
         return ()
 
+    def notes(self, model: str | None = None) -> list[str]:
+        """What the reader must be warned of; mostly empty.
+
+        `model` stands for the model's name, which may be a folder that does not belong on a page.
+        """
+        return self.provenance.text_notes(model)
+
     def headline(self) -> str:
         """The one line a reader needs to understand the tables; empty where there is none."""
         return ""
@@ -140,7 +147,8 @@ class Result:
         p = self.provenance
         over = "" if p.corpus is None else f" over {p.corpus.get('name')}"
         lines = [f"{p.study} of {p.model.get('name')}{over}  [{self.identity}]"]
-        lines += [f"  {line}" for line in (*p.text_notes(), self.headline()) if line]
+        told = (p.labels_note, *self.notes(), self.headline())
+        lines += [f"  {line}" for line in told if line]
         for name, table in self.tables.items():
             lines.append(f"  table {name}: {len(table)} rows × {len(table.columns)} columns")
         if self.figures():

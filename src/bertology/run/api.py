@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
@@ -39,6 +39,7 @@ def run(
     *,
     task: str | Corpus | None = None,
     corpus: str | Corpus | None = None,
+    labels: Mapping[str, str] | None = None,
     store: Store | str | None = None,
     engine: str | Engine = "local",
     workers: int = 1,
@@ -54,6 +55,8 @@ def run(
             by default the bundled `bertology-mini`.
         task: The name of a corpus with a task (`"mrpc"`), or the corpus itself.
         corpus: The same for a corpus that needs no task. Give at most one of the two.
+        labels: What the model calls the labels of the data, where the two differ:
+            `{"good": "positive", "poor": "negative"}`. The result says how they were matched.
         store: A store or its URL; by default the folder `results`.
         engine: `"local"`, `"ray"`, or your own engine.
         workers: Worker processes; with 1, this process does the work. Each worker holds the model.
@@ -74,7 +77,9 @@ def run(
     if task is not None and corpus is not None:
         raise ParameterError("corpus", "run", "be left out when 'task' is given", corpus)
     data = task if corpus is None else corpus
-    chosen = None if data is None else resolve_corpus(data, must_have_task=task is not None)
+    chosen = None
+    if data is not None:
+        chosen = resolve_corpus(data, must_have_task=task is not None, labels=labels)
     session = make_session(store, engine=engine, workers=workers, force=force, progress=progress)
     model = ModelSource(encoder) if isinstance(encoder, str) else encoder
     return run_study(name, made, session, model=model, corpus=chosen, others=others)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bertology.data.corpus import Corpus
-from bertology.errors import CapabilityError, ParameterError
+from bertology.errors import CapabilityError, ParameterError, UnknownNameError
 from bertology.model.loading.names import DEFAULT_MODEL
 from bertology.run.model_description import describe_model
 from bertology.run.others import resolve_others
+from bertology.run.requirements import label_match
 from bertology.studies.study import Study
 
 if TYPE_CHECKING:
@@ -57,8 +58,17 @@ class ModelSource:
         )
 
 
-def resolve_corpus(given: str | Corpus, *, must_have_task: bool, **options: Any) -> Corpus:
-    """The corpus itself; one that is named is loaded with `options` of `load_corpus`."""
+def resolve_corpus(
+    given: str | Corpus,
+    *,
+    must_have_task: bool,
+    labels: Mapping[str, str] | None = None,
+    **options: Any,
+) -> Corpus:
+    """The corpus itself; one that is named is loaded with `options` of `load_corpus`.
+
+    `labels` are other names for its labels, such as those that the model has for them.
+    """
     if isinstance(given, str):
         from bertology.data.loading import load_corpus
 
@@ -77,7 +87,7 @@ def resolve_corpus(given: str | Corpus, *, must_have_task: bool, **options: Any)
             "A study that needs no labels takes it as corpus= (--corpus). See which corpora have "
             "a task with: bertology datasets",
         )
-    return given
+    return given.relabelled(labels) if labels else given
 
 
 def notes_on(study: Study, encoder: Encoder, corpus: Corpus | None) -> Iterator[str]:
@@ -87,5 +97,24 @@ def notes_on(study: Study, encoder: Encoder, corpus: Corpus | None) -> Iterator[
         yield f"The {head} head has random weights: its scores are at chance level."
     origin = describe_model(encoder).get("tuned_from")
     learned = origin.get("task") if isinstance(origin, dict) else None
-    if study.needs.task and corpus is not None and learned not in (None, corpus.name):
+    if not study.needs.task or corpus is None or learned in (None, corpus.name):
+        return
+    # The names of two files do not say whether they are of one task; their labels do.
+    if _is_listed(str(learned)) or not _same_labels(study, encoder, corpus):
         yield f"This model was fine-tuned for {learned}, not for {corpus.name}."
+
+
+def _same_labels(study: Study, encoder: Encoder, corpus: Corpus) -> bool:
+    match = label_match(study, encoder, corpus)
+    return match is not None and match["by"] == "name"
+
+
+def _is_listed(name: str) -> bool:
+    """Whether the catalogue has data of that name."""
+    from bertology.data import catalog
+
+    try:
+        catalog.get(name)
+    except UnknownNameError:
+        return False
+    return True

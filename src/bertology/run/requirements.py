@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from bertology.errors import CapabilityError
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus, Task
     from bertology.model.encoder import Encoder
 
-__all__ = ["check_corpus", "check_model", "check_needs"]
+__all__ = ["check_corpus", "check_model", "check_needs", "label_match"]
 
 _LABELLED_HEADS = {"classification", "token-classification"}
 
@@ -22,8 +23,9 @@ def check_needs(name: str, study: Study, encoder: Encoder, corpus: Corpus | None
     check_corpus(name, study, corpus)
     if corpus is not None:
         encoder.require_tokenizer()
-    if corpus is not None and corpus.task is not None and encoder.head in _LABELLED_HEADS:
+    if study.needs.head in _LABELLED_HEADS and corpus is not None and corpus.task is not None:
         _check_labels(encoder, corpus.task)
+        label_match(study, encoder, corpus)
     study.check(encoder, corpus)
 
 
@@ -76,6 +78,22 @@ def check_corpus(name: str, study: Study, corpus: Corpus | None) -> None:
             f"{corpus.name!r} lacks.",
             hint=f"It has: {have}. See the fields of other corpora with: bertology datasets",
         )
+
+
+def label_match(study: Study, encoder: Encoder, corpus: Corpus | None) -> dict[str, object] | None:
+    """How the corpus's labels are matched with the model's; None where none are needed.
+
+    Refuses, with the option that says it, labels of which it is not clear what they are.
+    """
+    if study.needs.head != "classification" or corpus is None or corpus.task is None:
+        return None
+    found = encoder.match_labels(corpus.task.labels, ordered=corpus.task.ordered)
+    if not found.by:
+        return None
+    renamed = corpus.origin.get("labels")  # the reader knows the names that the file has
+    own = {new: old for old, new in renamed.items()} if isinstance(renamed, Mapping) else {}
+    pairs = [(own.get(label, label), name) for label, name in found.pairs]
+    return {"by": found.by, "pairs": pairs}
 
 
 def _check_labels(encoder: Encoder, task: Task) -> None:

@@ -21,7 +21,7 @@ from bertology.run.model_description import describe_model
 from bertology.run.others import check_others, resolve_others
 from bertology.run.plan import Job, ModelReference, Resources, StoreReference, target_of
 from bertology.run.progress import NoProgress, Progress
-from bertology.run.requirements import check_needs
+from bertology.run.requirements import check_needs, label_match
 from bertology.run.stored_parts import DoneElsewhereError, StoredParts
 from bertology.run.text_counts import text_counts
 from bertology.studies.study import Context, Study
@@ -100,6 +100,10 @@ class Session:
         if result.provenance.unknown is None:  # a result from before pieces were counted
             counts = text_counts(study, inputs.encoder, inputs.corpus)
             result.provenance = replace(result.provenance, **counts)
+        kept, now = result.provenance.corpus or {}, provenance.corpus or {}
+        if "labels" in now and "labels" not in kept:  # from before labels were kept
+            corpus = {**kept, "labels": now["labels"]}
+            result.provenance = replace(result.provenance, corpus=corpus)
         return result
 
     def _begin(self, provenance: Provenance) -> None:
@@ -132,6 +136,8 @@ class Session:
             }
             if corpus.drawn_from is not None:
                 shown["drawn_from"] = corpus.drawn_from
+            if (labels := label_match(study, inputs.encoder, corpus)) is not None:
+                shown["labels"] = labels
         return Provenance(
             study=name,
             study_version=study.version,

@@ -52,7 +52,7 @@ def find_made(folder: str | Path, plan: FinetunePlan, validation: Corpus) -> Tra
         return None  # what cannot be read cannot be reused
     if record is None or record.get("lesson") != asdict(plan):
         return None
-    if record["validation"]["fingerprint"] != validation.fingerprint:
+    if record["validation"]["fingerprint"] != validation.fingerprint or "base" not in record:
         return None
     # A name stays the same when the model behind it changes.
     same = record["start"] == plan.starting_encoder(validation).fingerprint
@@ -68,8 +68,9 @@ def make(
 ) -> TrainingRecord:
     """Fine-tune by the plan, save the model to `folder`, and return its record.
 
-    The record of `save_checkpoint` has three more entries here: `lesson`, the plan; `start`, the
-    fingerprint of the model before; and `baseline`, the scores of always giving the same answer.
+    The record of `save_checkpoint` has more entries here: `lesson`, the plan; `start`, the
+    fingerprint of the model before, with its new head; `base`, its name and its fingerprint without
+    a head; and `baseline`, the scores of always giving the same answer.
     """
     check_folder(folder)
     train = plan.train()
@@ -87,6 +88,10 @@ def make(
     record |= {
         "lesson": asdict(plan),
         "start": start,
+        "base": {
+            "name": plan.start,
+            "fingerprint": Encoder.load(plan.start, device="cpu").fingerprint,
+        },
         "baseline": baseline(train, validation),
     }
     save_checkpoint(folder, encoder.model, encoder.tokenizer, record=record)

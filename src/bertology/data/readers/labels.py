@@ -67,14 +67,15 @@ def infer_task(name: str, values: Iterable[object], *, pair: bool, where: str) -
             labels = [str(i) for i in range(whole[0], whole[-1] + 1)]
         else:
             labels = [str(i) for i in whole]
+        ordered = True
     else:
-        labels = sorted(texts)
+        labels, ordered = sorted(texts), texts <= {"false", "true"}
     if len(labels) > _MOST_CLASSES:
         raise DataError(
             f"{where}: the label column has {len(labels)} different values, e.g. {labels[0]!r}.",
             hint="These are too many for classes; name another column with label=….",
         )
-    return Task(name, "classification", tuple(labels), ("accuracy",), pair)
+    return Task(name, "classification", tuple(labels), ("accuracy",), pair, ordered)
 
 
 def _plain(raw: object) -> str:

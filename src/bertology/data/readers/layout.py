@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from bertology.data.readers import READERS, glue, hub
 from bertology.errors import DataError
 
-__all__ = ["EXTENSIONS", "choose"]
+__all__ = ["EXTENSIONS", "choose", "named_after"]
 
 EXTENSIONS = {
     ".conllu": "conllu", ".csv": "csv", ".tsv": "csv", ".json": "jsonl", ".jsonl": "jsonl",
@@ -49,15 +50,27 @@ def _by_extension(path: Path) -> str:
     )
 
 
+def named_after(file: Path) -> tuple[str, str | None]:
+    """The name of the data in a file, and which split they are, if the file's name says it.
+
+    `reviews/test.csv` and `reviews-test.csv` are the split test of `reviews`.
+    """
+    pieces = re.split(r"[-_.]", file.stem)
+    last = pieces[-1].lower()
+    split = next((n for n, spellings in _SPLIT_NAMES.items() if last in spellings), None)
+    if split is None:
+        return file.stem, None
+    rest = file.stem[: -len(last)].rstrip("-_.")
+    return rest or file.absolute().parent.name or file.stem, split
+
+
 def _split_file(folder: Path, split: str) -> tuple[str, Path]:
     """`dev.jsonl`, `validation.csv`, `en_ewt-ud-dev.conllu` …: one file per split."""
     files = sorted(f for f in folder.iterdir() if f.suffix.lower() in EXTENSIONS)
     by_split: dict[str, list[Path]] = {}
     for file in files:
-        last = file.stem.lower().replace("_", "-").replace(".", "-").split("-")[-1]
-        for name, spellings in _SPLIT_NAMES.items():
-            if last in spellings:
-                by_split.setdefault(name, []).append(file)
+        if name := named_after(file)[1]:
+            by_split.setdefault(name, []).append(file)
     wanted = next((n for n, spellings in _SPLIT_NAMES.items() if split in spellings), split)
     if not by_split:
         raise _no_layout(folder, files)

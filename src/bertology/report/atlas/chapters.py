@@ -77,7 +77,7 @@ def _entry(entry: Entry, about: About, *, opened: bool) -> Html:
             "" if n is None else f" · {n} examples {result.provenance.drawn_note}".rstrip(),
         )
     ]
-    told = (result.headline(), *result.provenance.text_notes("the model"))
+    told = (result.headline(), result.provenance.labels_note, *result.notes("the model"))
     pieces += [element("p", line) for line in told if line]
     pieces.append(element("div", *_figures(entry), kind="figures"))
     pieces += [

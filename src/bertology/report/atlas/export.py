@@ -33,7 +33,7 @@ def export_atlas(
     written: list[Path] = []
     for entry in subject.entries:
         place = Path(folder) / _folder(entry)
-        written += export(entry.result, place, _FORMATS)
+        written += export(entry.result, place, _FORMATS, prefix="", force=True)
         for measure in of_heads(entry.result.measures(), subject.grid):
             if not measure.kinds:  # kinds have a figure of their own study
                 written += _grid(entry, measure, place / "grids")

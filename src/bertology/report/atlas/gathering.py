@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from bertology.errors import ResultNotFoundError, UnknownNameError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Subject", "TaskModel", "gather", "is_task"]
 
 _SHORTEST = 6  # characters of a fingerprint that are taken for one
+_CLASSIFIERS = ("classification", "token-classification")
 Provenances = Sequence["Provenance"]
 
 
@@ -47,27 +49,34 @@ class Subject:
         return int(shape.get("layers") or 0), int(shape.get("heads") or 0)
 
 
-def gather(store: Store, model: str, task: str | None = None) -> Subject:
+def gather(
+    store: Store,
+    model: str,
+    task: str | None = None,
+    *,
+    to_learn: Callable[[str, str], str | None] = lambda model, task: None,
+) -> Subject:
     """The results of `model` (a name, a folder or a fingerprint), and of what was made from it.
 
     `task` leaves out what belongs to other tasks. Of results that differ in the version of their
-    study alone, the newest counts.
+    study alone, the newest counts. `to_learn` gives the hint for a task that no model has learnt.
     """
     listed = _newest(store.list())
     meant, named = _meant(store, listed, model)
     same_name = [p for p in listed if _name(p) in meant]
     prints = named or _current(same_name)
     own = [p for p in listed if p.model["fingerprint"] in prints]
-    tasks = _tasks(listed, own)
-    kept = tasks if task is None else _chosen(tasks, task, model)
+    origins = [o for o in map(_origin, listed) if o.get("name") in meant]
+    tasks = _tasks(listed, own, origins)
+    kept = tasks if task is None else _chosen(tasks, task, model, to_learn(model, task))
     if task is not None:
         others = {t.title for t in tasks} - {t.title for t in kept}
         own = [p for p in own if (p.corpus or {}).get("name") not in others]
     groups = [("", own), *((t.title, t.provenances) for t in kept)]
     loaded = [(title, [store.load(p) for p in group]) for title, group in groups]
     return Subject(
-        name=short_name(_name(same_name[0])),
-        model=_described(own or same_name),
+        name=short_name(_name(same_name[0]) if same_name else min(meant)),
+        model=_described(own or same_name) or _described_before(origins[0], kept),
         entries=entries_of(loaded),
         tasks=tuple(t.title for t in kept),
         left_out=_left_out(same_name, prints),
@@ -80,12 +89,16 @@ def _name(provenance: Provenance) -> str:
 
 def _meant(store: Store, listed: Provenances, asked: str) -> tuple[set[str], set[str]]:
     """The full names that `asked` stands for; with the fingerprints, if it is one."""
-    names = sorted({_name(p) for p in listed})
+    # A model may be known only as the one that others were fine-tuned from.
+    before = {str(_origin(p).get("name") or "") for p in listed} - {""}
+    names = sorted({*map(_name, listed), *before})
     place = os.path.abspath(os.path.expanduser(asked))
     exact = {n for n in names if n == asked or os.path.abspath(os.path.expanduser(n)) == place}
     if exact:
         return exact, set()
+    in_folders = {n for n in names if short_name(n) != n}
     short = {n for n in names if short_name(n) == asked}
+    short |= {n for n in in_folders if os.path.basename(n.rstrip("/")) == asked}
     places = {_place(n) for n in short}
     if len(places) > 1:
         raise ResultNotFoundError(
@@ -103,9 +116,12 @@ def _meant(store: Store, listed: Provenances, asked: str) -> tuple[set[str], set
 def _nothing(store: Store, asked: str, names: Sequence[str]) -> ResultNotFoundError:
     there = f"It has results of: {', '.join(names)}." if names else "It is empty."
     where = "" if store.url == "results" else f" --store {store.url}"
+    near = get_close_matches(asked, names, n=1)
     return ResultNotFoundError(
         f"The store {store.url!r} has no results of {asked!r}. {there}",
-        hint="Fill it with one of:\n"
+        hint=f"Did you mean {near[0]!r}?"
+        if near
+        else "Fill it with one of:\n"
         f"  bertology report {asked} --measure{where}\n"
         f"  bertology verify {asked} --store {store.url}\n"
         f"  bertology run attention-maps --model {asked} --corpus grammar{where}",
@@ -141,9 +157,16 @@ def _left_out(same_name: Provenances, prints: set[str]) -> int:
     return sum(p.model.get("head") in heads for p in others)
 
 
-def _tasks(listed: Provenances, own: Provenances) -> list[TaskModel]:
+def _origin(provenance: Provenance) -> dict[str, Any]:
+    """The model before fine-tuning, where the result knows it."""
+    return provenance.model.get("tuned_from") or {}
+
+
+def _tasks(
+    listed: Provenances, own: Provenances, origins: Sequence[dict[str, Any]]
+) -> list[TaskModel]:
     """Models made from this one, as their folder's record says or as a study compared them."""
-    made = _made_from(listed, own)
+    made = _made_from(listed, own, origins)
     prints = {p.model["fingerprint"] for p in made}
     children: dict[str, tuple[Provenance, ...]] = {}
     titles: dict[str, str] = {}
@@ -153,7 +176,7 @@ def _tasks(listed: Provenances, own: Provenances) -> list[TaskModel]:
         if kept:
             name = min(places)
             children[name] = tuple(p for p in of_it if p.model["fingerprint"] in kept)
-            titles[name] = _task_of(next(p for p in made if _place(_name(p)) in places))
+            titles[name] = _task_of(children[name], name)
     return [TaskModel(_apart(titles, n), n, group) for n, group in sorted(children.items())]
 
 
@@ -192,13 +215,17 @@ def _before(provenance: Provenance) -> dict[str, Any]:
     return provenance.others.get("before") or {}
 
 
-def _made_from(listed: Provenances, own: Provenances) -> list[Provenance]:
+def _made_from(
+    listed: Provenances, own: Provenances, origins: Sequence[dict[str, Any]]
+) -> list[Provenance]:
     """Results whose weights are known to come from the model at hand; newest first."""
     prints, names = {p.model["fingerprint"] for p in own}, {_name(p) for p in own}
+    if not own:  # the newest weights that bore the name
+        prints, names = {o["fingerprint"] for o in origins[:1]}, set()
     base_seen = any(p.model.get("head") == "base" for p in own)
     found = []
     for p in listed:
-        origin = p.model.get("tuned_from") or {}
+        origin = _origin(p)
         made = origin.get("fingerprint") in prints or _before(p).get("fingerprint") in prints
         made = made or (not base_seen and origin.get("name") in names)
         if made and p.model["fingerprint"] not in prints:
@@ -206,9 +233,19 @@ def _made_from(listed: Provenances, own: Provenances) -> list[Provenance]:
     return found
 
 
-def _task_of(provenance: Provenance) -> str:
-    origin, corpus = provenance.model.get("tuned_from") or {}, provenance.corpus or {}
-    return str(origin.get("task") or corpus.get("name") or short_name(_name(provenance)))
+def _task_of(group: Provenances, name: str) -> str:
+    """What a model learnt: as it was recorded, else what its classifier was scored on.
+
+    Texts that its attention was looked at over do not say it.
+    """
+    told = [str(task) for p in group if (task := _origin(p).get("task"))]
+    scored = [p.corpus_name for p in group if p.model.get("head") in _CLASSIFIERS]
+    known = [task for task in (*told, *scored) if task]
+    return known[0] if known else f"an unknown task ({_folder(name)})"
+
+
+def _folder(name: str) -> str:
+    return "/".join(os.path.normpath(name).split(os.sep)[-2:])
 
 
 def _apart(titles: dict[str, str], name: str) -> str:
@@ -217,8 +254,7 @@ def _apart(titles: dict[str, str], name: str) -> str:
     alike = [n for n, t in titles.items() if t == title]
     if len(alike) == 1:
         return title
-    folders = os.path.normpath(name).split(os.sep)
-    return f"{title} ({'/'.join(folders[-2:])})"
+    return f"{title} ({_folder(name)})"
 
 
 def is_task(title: str, wanted: str) -> bool:
@@ -226,16 +262,12 @@ def is_task(title: str, wanted: str) -> bool:
     return title == wanted or title.startswith(f"{wanted} (")
 
 
-def _chosen(tasks: Sequence[TaskModel], wanted: str, model: str) -> list[TaskModel]:
+def _chosen(
+    tasks: Sequence[TaskModel], wanted: str, model: str, hint: str | None
+) -> list[TaskModel]:
     chosen = [t for t in tasks if is_task(t.title, wanted)]
     if not chosen:
-        known = [t.title for t in tasks]
-        raise UnknownNameError(
-            f"task of {model}",
-            wanted,
-            known,
-            hint=f"Fine-tune it with: bertology finetune {model} {wanted}",
-        )
+        raise UnknownNameError(f"task of {model}", wanted, [t.title for t in tasks], hint=hint)
     return chosen
 
 
@@ -247,3 +279,13 @@ def _described(own: Provenances) -> dict[str, Any]:
         for name, value in p.model.items():
             facts.setdefault(name, value)
     return facts
+
+
+def _described_before(origin: dict[str, Any], tasks: Sequence[TaskModel]) -> dict[str, Any]:
+    """The same of a model that has no result of its own: what fine-tuning did not change."""
+    group = [p.model for t in tasks for p in t.provenances]
+    found = {"name": origin.get("name"), "fingerprint": origin.get("fingerprint")}
+    for name in ("family", "shape"):
+        if group and name in group[0]:
+            found[name] = group[0][name]
+    return found

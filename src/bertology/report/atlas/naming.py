@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bertology.results.provenance import short_model
 from bertology.results.result import Result
 
 __all__ = [
@@ -108,7 +109,7 @@ def counted(n: int, thing: str) -> str:
 def short_name(model: str) -> str:
     """A model's name without the folders it lies in; a hub id stays whole."""
     path = model.startswith(("/", ".", "~")) or model.count("/") > 1
-    return Path(model.rstrip("/")).name if path else model
+    return short_model(model) if path else model
 
 
 def portable_name(path: str) -> str:

@@ -39,6 +39,9 @@ __all__ = [
 
 _COLOURS = (ACCENT, POSITIVE, NEGATIVE, GREY)
 _STYLES = ("-", "-", "--", ":")
+_SURE_BARS = (
+    "Lines: intervals of the change, for all bars together. Filled bars differ surely from 0."
+)
 
 
 def layer_bars(
@@ -68,10 +71,10 @@ def layer_bars(
         figure, axes = new_figure(max(4.0, 0.36 * count + 1.6), 3.1)
         axes.grid(axis="y")
         colours = [POSITIVE if v >= start else NEGATIVE for v in value]
-        drawn = axes.bar(place, value - start, bottom=start, width=0.68, color=colours, alpha=0.55)
+        drawn = axes.bar(place, value - start, bottom=start, width=0.68, color=colours, alpha=0.75)
         sure = np.ones(count, dtype=bool) if filled is None else np.asarray(filled, dtype=bool)
         for at in np.flatnonzero(~sure):
-            drawn.patches[at].set(facecolor="white", edgecolor=colours[at])
+            drawn.patches[at].set(facecolor="white", edgecolor=colours[at], alpha=1)
         axes.vlines(place, bounds[0], bounds[1], color=INK, linewidth=1.2)
         axes.plot(place, value, "o", color=INK, markersize=3.5)
         axes.axhline(start, color=GREY if baseline is None else ACCENT, linewidth=1.4, zorder=2.5)
@@ -88,7 +91,7 @@ def layer_bars(
             axes.set_xticks(place, names, rotation=0 if _short(names) else 40)
         _fit(axes, np.concatenate([value, *bounds, [start]]))
         told = ["Layers are numbered from 0."] if names is None else []
-        told += [] if filled is None else ["Filled: surely different from 0, after correction."]
+        told += [] if filled is None else [_SURE_BARS]
         add_note(figure, " ".join(told))
     return figure
 

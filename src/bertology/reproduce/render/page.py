@@ -224,7 +224,7 @@ def _text_notes(report: ReproductionReport) -> list[str]:
     """Texts that were too long for the model or not known to it, and the steps that read them."""
     steps: dict[str, list[str]] = {}
     for key, result in report.done.results.items():
-        for note in result.provenance.text_notes("the model"):
+        for note in result.notes("the model"):
             steps.setdefault(note, []).append(key)
     return [f"{', '.join(keys)}: {note}" for note, keys in steps.items()]
 

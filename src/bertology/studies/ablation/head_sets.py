@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.errors import ParameterError
+from bertology.metrics import find_metric
 from bertology.parameters import parameter
 from bertology.report.figures import Draws, dose_curve
 from bertology.results.comparison import extreme
@@ -61,9 +62,9 @@ class HeadSetsResult(SweepResult):
         """The score against the number of heads that are disabled."""
         caption = (
             "To the right: how many heads are disabled at once, doubling from mark to mark. "
-            f"Upwards: the {self.facts['metric']} of the task in points. Small grey dots are "
-            "single random sets, large dots their mean with its interval; as long as they stay at "
-            "the line of the intact model, so many heads are not missed."
+            f"Upwards: {find_metric(self.facts['metric']).in_hundred} of the task. Small grey dots "
+            "are single random sets, large dots their mean with its interval; as long as they stay "
+            "at the line of the intact model, so many heads are not missed."
         )
         return [Drawing("sizes", self._draw, caption)]
 
@@ -87,7 +88,7 @@ class HeadSetsResult(SweepResult):
             draws,
             title=f"Disabling random sets of heads\n{self.about}",
             xlabel=f"heads disabled at once (of {facts['heads_in_all']})",
-            ylabel=f"{facts['metric']} in points",
+            ylabel=find_metric(facts["metric"]).in_hundred,
             lines=lines,
             note="Small dots: one set each. Large dots: their mean; its line is the interval of "
             "the change from intact, over examples and sets, for all sizes together.",

@@ -16,7 +16,7 @@ from bertology.parameters import parameter
 from bertology.report import drawings
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
-from bertology.results.provenance import short
+from bertology.results.provenance import short_model
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, mean_interval
 from bertology.stats.row_blocks import RowBlocks
@@ -93,7 +93,7 @@ class AttentionChangeResult(Result):
 
     @property
     def _before(self) -> str:
-        return short(str(self.provenance.others["before"]["name"]))
+        return short_model(str(self.provenance.others["before"]["name"]))
 
 
 @dataclass(frozen=True)

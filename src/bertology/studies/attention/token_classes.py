@@ -16,7 +16,7 @@ from bertology.parameters import parameter
 from bertology.report import drawings
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
-from bertology.results.provenance import short
+from bertology.results.provenance import short_model
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, bounded_mean_bounds, mean_interval, mean_intervals
 from bertology.stats.contrasts import difference_of_halves, ratio_of_largest, ratio_of_means
@@ -128,7 +128,7 @@ class TokenClassesResult(Result):
     def _words(self, column: str, of: str) -> Iterator[str]:
         """Title and reading of what a column says of some tokens."""
         other = self.provenance.others.get("other", {}).get("name", "the other model")
-        return (text.format(of, short(str(other))) for text in _MEASURED[column])
+        return (text.format(of, short_model(str(other))) for text in _MEASURED[column])
 
     def _of_layers(self, part: str) -> Measure:
         table = self.tables["layers"]

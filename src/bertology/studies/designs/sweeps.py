@@ -15,7 +15,7 @@ from bertology.metrics import Metric, find_metric
 from bertology.parameters import parameter
 from bertology.results.comparison import (
     EFFECTS_ORDER,
-    beats_constant_answer,
+    against_constant_answer,
     effects_shown,
     effects_table,
     example_losses,
@@ -50,6 +50,10 @@ __all__ = [
 
 INTACT = "intact"
 NOT_INFORMED = "not judged: the intact model does not surely beat a constant answer"
+BELOW_CONSTANT = (
+    "The intact model is surely worse than always giving the same answer: look whether each label "
+    "of the data is matched with the right one of the model (--labels says it)."
+)
 Floats = NDArray[np.float64]
 Heads = tuple[tuple[int, int], ...]
 _TOGETHER = 1 << 16  # answers of several variants that are scored at once
@@ -114,11 +118,16 @@ class Answers:
         return find_metric(self.facts["metric"])
 
     @cached_property
-    def informed(self) -> bool:
-        """Whether the intact model surely beats a constant answer."""
-        return beats_constant_answer(
+    def against_constant(self) -> int:
+        """1 if the intact model surely beats a constant answer, -1 if it is surely worse."""
+        return against_constant_answer(
             self.answers[0], self.labels, classes=self.classes, metric=self.facts["metric"]
         )
+
+    @property
+    def informed(self) -> bool:
+        """Whether the intact model surely beats a constant answer."""
+        return self.against_constant > 0
 
     @property
     def reasons(self) -> dict[str, str]:
@@ -168,6 +177,13 @@ class Answers:
 
 class SweepResult(Result):
     """What all results of sweeps share: tables of effects are shown with the surest rows first."""
+
+    def notes(self, model: str | None = None) -> list[str]:
+        """Also a warning where the score is surely below that of a constant answer."""
+        found = super().notes(model)
+        if self.facts.get("below_constant"):
+            found.append(BELOW_CONSTANT)
+        return found
 
     def shown(self, name: str | None = None) -> pd.DataFrame:
         """The table called `name`, or the main one, as it is read."""
@@ -305,12 +321,15 @@ class HeadSweep(Blocks):
             "intact": float(intact),
             "intact_loss": float(answers.losses[0].mean(dtype=np.float64)),
             "informed": int(answers.informed),
+            "below_constant": int(answers.against_constant < 0),
         }
 
 
 def class_order(encoder: Encoder, task: Task | None) -> list[int]:
     """Which output of the model is which class of the task."""
-    return list(encoder.class_order(() if task is None else task.labels))
+    if task is None:
+        return list(range(encoder.config.num_labels))
+    return list(encoder.match_labels(task.labels, ordered=task.ordered).order)
 
 
 def _answers_by_example(part: xr.Dataset) -> NDArray[np.generic]:

@@ -98,14 +98,14 @@ class FineTuningStartsResult(TrialsResult):
         draw = partial(
             self.dots,
             f"What pre-training and fine-tuning are worth\n{self.about}",
-            {metric: f"{metric} (points)" for metric in self._constants},
+            {metric: find_metric(metric).in_hundred for metric in self._constants},
             names=TITLES,
             constants=self._constants,
             also=self._also,
         )
         caption = (
             "One row for each way to begin, and one for always giving the same answer; one panel "
-            "for each score of the task, in points. Dots are means over seeds, or over "
+            "for each score of the task, times a hundred. Dots are means over seeds, or over "
             "random classifiers for the model that was not fine-tuned, with their intervals. "
             "How far the fine-tuned model lies right of the others is what pre-training "
             "and fine-tuning are worth."
