@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from bertology.results.result import Result as Result
     from bertology.results.store import Store as Store
     from bertology.run.api import run as run
+    from bertology.run.scoring import score as score
     from bertology.studies import STUDIES as STUDIES
     from bertology.studies.study import Study as Study
 
@@ -86,6 +87,7 @@ _HOMES = {
     "prune_heads": "bertology.model.loading.pruning",
     "pseudo_log_likelihood": "bertology.model.masked_lm.scoring",
     "run": "bertology.run.api",
+    "score": "bertology.run.scoring",
     "steps": "bertology.model.loading.names",
     **dict.fromkeys(_INTERVENTIONS, "bertology.model.interventions"),
 }

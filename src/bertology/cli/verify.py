@@ -12,6 +12,7 @@ import typer
 
 from bertology.cli.command import Command, command_line
 from bertology.cli.console import say, show_table, warn
+from bertology.cli.files import check_file, write_file
 from bertology.cli.option_groups import MODEL_HELP
 from bertology.cli.plans import (
     PlanOptions,
@@ -24,7 +25,7 @@ from bertology.cli.plans import (
     show_plan,
 )
 from bertology.cli.typer_options import argument
-from bertology.errors import BertologyError, ParameterError, StoreError
+from bertology.errors import BertologyError, ParameterError
 from bertology.parameters import parameter
 
 if TYPE_CHECKING:
@@ -260,12 +261,7 @@ def _rows(found: Verification, judged: JudgedClaim, model: str) -> Iterator[tupl
 def _check_files(options: VerifyOptions) -> None:
     """Refuse a file that cannot be written, before hours of work and not after."""
     for name in ("json", "csv"):
-        given = getattr(options, name)
-        if given is not None and (Path(given).is_dir() or not Path(given).parent.is_dir()):
-            raise StoreError(
-                f"{given} cannot be written: it is a folder, or its folder does not exist.",
-                hint=f"Give a file in an existing folder with --{name}.",
-            )
+        check_file(getattr(options, name), f"--{name}")
 
 
 def _told(model: str, encoder: Encoder, fine_tuned: FineTunedModel | None) -> dict[str, object]:
@@ -287,11 +283,4 @@ def _write(found: Verification, options: VerifyOptions, model: dict[str, object]
     if options.csv is not None:
         texts[options.csv] = as_csv(found)
     for name, text in texts.items():
-        path = Path(name)
-        part = path.with_name(f".{path.name}.part")
-        try:
-            part.write_text(text, encoding="utf-8")
-            part.replace(path)  # whole or not at all
-        except OSError as error:
-            raise StoreError(f"{path} cannot be written: {error.strerror or error}.") from error
-        say(f"Written: {path}")
+        write_file(name, text)

@@ -1,0 +1,46 @@
+"""`bertology.score`: any model on any task, in one call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bertology.data.corpus import Corpus
+from bertology.quiet import hush
+from bertology.run.loading import ModelSource, resolve_corpus
+
+if TYPE_CHECKING:
+    from bertology.model.encoder import Encoder
+    from bertology.train.score import Score
+
+__all__ = ["score"]
+
+
+def score(
+    model: Encoder | ModelSource | str,
+    task: Corpus | str,
+    *,
+    batch_tokens: int = 4096,
+    **reading: Any,
+) -> Score:
+    """Score a classifier on a task: every metric with its interval, and its speed.
+
+    Args:
+        model: A loaded encoder, or a name or folder; also one that was pruned.
+        task: A corpus with a task: its name, a path, a hub id, or the corpus itself.
+        batch_tokens: Tokens in one batch.
+        **reading: How data that are named are read, as `load_corpus` takes it: `split`, `limit`,
+            `root`, columns.
+
+    Returns:
+        A `Score`; print it, or ask for its `table()`.
+
+    Example:
+        >>> print(bt.score("my-model", "mrpc", limit=200))  # doctest: +SKIP
+    """
+    hush()
+    from bertology.train.score import score_model
+
+    corpus = resolve_corpus(task, must_have_task=True, **reading)
+    source = ModelSource(model) if isinstance(model, str) else model
+    encoder = source.load("classification") if isinstance(source, ModelSource) else source
+    return score_model(encoder, corpus, batch_tokens=batch_tokens)

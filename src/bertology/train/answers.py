@@ -1,0 +1,79 @@
+"""What a classifier answers on a task, whatever order its outputs have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from bertology.data.corpus import Corpus, Task
+from bertology.errors import CapabilityError
+from bertology.metrics import Metric, find_metric
+from bertology.train.encoded import Encoded, encode, task_of
+
+if TYPE_CHECKING:
+    from bertology.model.encoder import Encoder
+    from bertology.model.label_match import LabelMatch
+
+__all__ = ["Answers", "answer", "encode_for", "match_of"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """A prediction for each example of a task: a class, or a number in regression."""
+
+    predictions: Floats  # (N,)
+    labels: Floats  # (N,)
+    task: Task
+
+    @property
+    def metric(self) -> Metric:
+        """The task's main metric."""
+        return find_metric(self.task.metrics[0])
+
+    @property
+    def score(self) -> float:
+        """The main metric over all examples."""
+        return self.metric.score(self.predictions, self.labels)
+
+    def statistics(self, metric: Metric) -> Floats:
+        """(N, K), as the metric wants them."""
+        return metric.statistics(self.predictions, self.labels)
+
+
+def encode_for(encoder: Encoder, corpus: Corpus) -> Encoded:
+    """The corpus in this model's tokens; refuses a model that answers another kind of question."""
+    encoder.require_tokenizer()
+    task = task_of(corpus)
+    wanted = 1 if task.kind == "regression" else len(task.labels)
+    given = int(encoder.config.num_labels)
+    if given != wanted:
+        raise CapabilityError(
+            f"{encoder.name!r} has {given} outputs; {task.name!r} needs {wanted}.",
+            hint="Fine-tune a model on this task first: bertology finetune MODEL TASK.",
+        )
+    match_of(encoder, task)
+    return encode(corpus, encoder.tokenizer, encoder.max_length)
+
+
+def match_of(encoder: Encoder, task: Task) -> LabelMatch:
+    """Which output of the model stands for which label; refused where that is not clear."""
+    return encoder.match_labels(task.labels, ordered=task.ordered)
+
+
+def answer(encoder: Encoder, encoded: Encoded, task: Task, *, batch_tokens: int = 4096) -> Answers:
+    """The answers of the model as it is: nothing is recorded or changed."""
+    order = torch.tensor(match_of(encoder, task).order)
+    found = np.zeros(len(encoded))
+    with encoder.turn(), torch.no_grad():
+        for chosen in encoded.in_order_of_length(batch_tokens):
+            inputs, _ = encoded.batch(chosen, encoder.device)
+            logits = encoder.model(**inputs).logits.float().cpu()[:, order]  # (B, classes)
+            said = logits[:, 0] if task.kind == "regression" else logits.argmax(-1)
+            found[chosen] = said.numpy()
+    return Answers(found, np.asarray(encoded.targets, dtype=np.float64), task)

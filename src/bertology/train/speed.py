@@ -1,0 +1,89 @@
+"""How fast models answer, measured side by side."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bertology.model.encoder import Encoder
+    from bertology.train.encoded import Encoded
+
+__all__ = ["Speed", "measure_speeds"]
+
+_BATCHES = 16  # timed in one round; taken evenly from the longest texts to the shortest
+_ROUNDS = 3
+
+
+@dataclass(frozen=True)
+class Speed:
+    """What a model gets through in a second; tokens are those of texts, without padding."""
+
+    examples_per_second: float
+    tokens_per_second: float
+    device: str
+    threads: int
+
+    def __str__(self) -> str:
+        where = f"{self.device}, {self.threads} threads" if self.device == "cpu" else self.device
+        return (
+            f"{self.examples_per_second:,.0f} examples and {self.tokens_per_second:,.0f} tokens a "
+            f"second ({where})"
+        )
+
+
+def measure_speeds(
+    encoders: Sequence[Encoder], encoded: Encoded, *, batch_tokens: int = 4096
+) -> list[Speed]:
+    """The speed of each model on the same texts: the median of a few rounds, after one unmeasured.
+
+    The models take turns at every batch, so that a machine that slows down slows all of them.
+    Reading and cutting texts into tokens is not counted.
+    """
+    batches = list(encoded.in_order_of_length(batch_tokens))
+    batches = batches[:: -(-len(batches) // _BATCHES)]
+    spent: list[list[float]] = [[] for _ in encoders]
+    for number in range(_ROUNDS + 1):
+        sums = [0.0 for _ in encoders]
+        for chosen in batches:
+            for at, encoder in enumerate(encoders):
+                inputs, _ = encoded.batch(chosen, encoder.device)
+                sums[at] += _seconds(encoder, inputs)
+        if number:  # the first round warms up
+            for own, seconds in zip(spent, sums, strict=True):
+                own.append(seconds)
+    lengths = encoded.lengths
+    examples = sum(len(chosen) for chosen in batches)
+    tokens = sum(lengths[i] for chosen in batches for i in chosen)
+    return [
+        Speed(
+            examples / median(own),
+            tokens / median(own),
+            _device(encoder.device),
+            torch.get_num_threads(),
+        )
+        for own, encoder in zip(spent, encoders, strict=True)
+    ]
+
+
+def _seconds(encoder: Encoder, inputs: dict[str, Tensor]) -> float:
+    on_gpu = encoder.device.type == "cuda"
+    with encoder.turn(), torch.no_grad():
+        if on_gpu:
+            torch.cuda.synchronize(encoder.device)
+        started = time.perf_counter()
+        encoder.model(**inputs)
+        if on_gpu:
+            torch.cuda.synchronize(encoder.device)
+        return time.perf_counter() - started
+
+
+def _device(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
