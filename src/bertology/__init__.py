@@ -47,9 +47,11 @@ if TYPE_CHECKING:
     from bertology.run.api import run as run
     from bertology.run.scoring import score as score
     from bertology.studies import STUDIES as STUDIES
+    from bertology.studies import table as _table
     from bertology.studies.study import Study as Study
 
     load = Encoder.load
+    studies = _table
 
 __version__ = "0.1.0"
 
@@ -89,6 +91,7 @@ _HOMES = {
     "run": "bertology.run.api",
     "score": "bertology.run.scoring",
     "steps": "bertology.model.loading.names",
+    "studies": "bertology.studies",
     **dict.fromkeys(_INTERVENTIONS, "bertology.model.interventions"),
 }
 
@@ -107,10 +110,12 @@ def __getattr__(name: str) -> object:
     if name in ("Result", "Store"):
         import_module("bertology.studies")  # or stored results would be read as plain ones
     module = import_module(_HOMES[name])
+    if name == "studies":
+        return module  # which can be called
     if name == "load":
         return module.Encoder.load
     return getattr(module, name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

@@ -21,17 +21,9 @@ def add_to(app: typer.Typer) -> None:
 
 def list_studies() -> None:
     """List the studies by topic: the question of each, and what it needs."""
-    from bertology.cli.run import summary_line
-    from bertology.studies import STUDIES, topic_of
+    from bertology.studies import table
 
-    by_topic: dict[str, list[tuple[str, str, str]]] = {}
-    for name in STUDIES.names():
-        kind = STUDIES.get(name)
-        needs = [f"head {kind.needs.head}"] if kind.needs.head != "base" else []
-        needs += ["a task"] if kind.needs.task else []
-        needs += sorted(kind.needs.fields)
-        row = (name, summary_line(kind), ", ".join(needs))
-        by_topic.setdefault(topic_of(kind), []).append(row)
-    for topic, rows in by_topic.items():
-        show_table(("study", "question", "needs"), rows, title=topic)
+    for topic, rows in table().groupby("topic", sort=False):
+        shown = [(name, row.question, row.needs) for name, row in rows.iterrows()]
+        show_table(("study", "question", "needs"), shown, title=str(topic))
     say("More about one of them: bertology run STUDY --help")

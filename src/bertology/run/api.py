@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bertology.data.corpus import Corpus
 from bertology.errors import ParameterError, UnknownNameError
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ENGINES", "ModelSource", "make_session", "resolve_corpus", "run", "run_study"]
 
-_CORPUS_OPTIONS = ("limit", "split", "root", "columns")  # options of the command line
+_CORPUS_OPTIONS = ("columns",)  # options of the command line that are not those of `run`
 
 ENGINES = ("local", "ray")
 
@@ -40,6 +40,9 @@ def run(
     task: str | Corpus | None = None,
     corpus: str | Corpus | None = None,
     labels: Mapping[str, str] | None = None,
+    limit: int | None = None,
+    split: str | None = None,
+    root: str | None = None,
     store: Store | str | None = None,
     engine: str | Engine = "local",
     workers: int = 1,
@@ -57,11 +60,14 @@ def run(
         corpus: The same for a corpus that needs no task. Give at most one of the two.
         labels: What the model calls the labels of the data, where the two differ:
             `{"good": "positive", "poor": "negative"}`. The result says how they were matched.
+        limit: So many examples, drawn at random; all if not given.
+        split: The part of a named corpus, such as `"test"`.
+        root: The folder with downloaded corpora.
         store: A store or its URL; by default the folder `results`.
         engine: `"local"`, `"ray"`, or your own engine.
         workers: Worker processes; with 1, this process does the work. Each worker holds the model.
         force: Compute again, even if the result is in the store.
-        progress: Show a progress bar; by default only on a terminal.
+        progress: Show a progress bar; by default on a terminal and in a notebook.
         **parameters: The study's own parameters. For one that names another model you may also
             give an encoder.
 
@@ -77,12 +83,26 @@ def run(
     if task is not None and corpus is not None:
         raise ParameterError("corpus", "run", "be left out when 'task' is given", corpus)
     data = task if corpus is None else corpus
+    asked = {"limit": limit, "split": split, "root": root, "labels": labels}
     chosen = None
     if data is not None:
-        chosen = resolve_corpus(data, must_have_task=task is not None, labels=labels)
+        chosen = _chosen(
+            data, task is not None, **{k: v for k, v in asked.items() if v is not None}
+        )
     session = make_session(store, engine=engine, workers=workers, force=force, progress=progress)
     model = ModelSource(encoder) if isinstance(encoder, str) else encoder
     return run_study(name, made, session, model=model, corpus=chosen, others=others)
+
+
+def _chosen(data: str | Corpus, needs_task: bool, **asked: Any) -> Corpus:
+    """The corpus of a call; one that is loaded already can only be drawn from."""
+    if isinstance(data, Corpus):
+        for name in ("split", "root"):
+            if name in asked:
+                must = "be left out where the corpus is loaded already"
+                raise ParameterError(name, "run", must, asked[name])
+        data = data.take(asked.pop("limit")) if "limit" in asked else data
+    return resolve_corpus(data, must_have_task=needs_task, **asked)
 
 
 def run_study(

@@ -1,11 +1,15 @@
-"""The progress bar of a run, on standard error."""
+"""The progress bar of a run: on a terminal on standard error, in a notebook below the cell."""
 
 from __future__ import annotations
 
 import sys
+import time
+from html import escape
 from typing import Protocol
 
-__all__ = ["NoProgress", "Progress", "ProgressBar", "choose_progress"]
+__all__ = ["NoProgress", "NotebookBar", "Progress", "ProgressBar", "choose_progress"]
+
+_REFRESH = 0.2  # seconds between two pictures of a notebook's bar
 
 
 class Progress(Protocol):
@@ -74,10 +78,71 @@ class ProgressBar:
         self._bar.stop()
 
 
+class NotebookBar:
+    """The same below a cell of a notebook; plain HTML, so that no extension is needed."""
+
+    def __init__(self) -> None:
+        self._title, self._total, self._done = "", 0, 0
+        self._began = self._drawn = 0.0
+        self._shown: _DisplayHandle | None = None
+
+    def start(self, title: str, total: int) -> None:
+        """Show the bar."""
+        from IPython.display import HTML, display
+
+        self._title, self._total, self._done = title, total, 0
+        self._began = self._drawn = time.monotonic()
+        self._shown = display(HTML(self._drawing()), display_id=True)
+
+    def advance(self, steps: int) -> None:
+        """Move the bar, unless that was done a moment ago."""
+        self._done += steps
+        if time.monotonic() - self._drawn >= _REFRESH:
+            self._draw(self._drawing())
+
+    def stop(self) -> None:
+        """Remove the bar."""
+        self._draw("")
+        self._shown = None
+
+    def _draw(self, text: str) -> None:
+        from IPython.display import HTML
+
+        self._drawn = time.monotonic()
+        if self._shown is not None:
+            self._shown.update(HTML(text))
+
+    def _drawing(self) -> str:
+        told = f"{self._done:,} of {self._total:,}"
+        if self._done > 0:
+            each = (time.monotonic() - self._began) / self._done
+            told += f", {each * (self._total - self._done):.0f} s left"
+        bar = f'<progress max="{max(self._total, 1)}" value="{max(self._done, 0)}"></progress>'
+        return f"{escape(self._title)} {bar} {told}"
+
+
+class _DisplayHandle(Protocol):
+    """What IPython gives back for something that can be drawn again."""
+
+    def update(self, thing: object) -> None:
+        """Draw `thing` in its place."""
+
+
+def in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook."""
+    if "ipykernel" not in sys.modules:
+        return False
+    from IPython import get_ipython
+
+    return getattr(get_ipython(), "kernel", None) is not None
+
+
 def choose_progress(shown: bool | Progress | None) -> Progress:
-    """A bar on a terminal only (`None`), always (`True`), never (`False`), or the given object."""
+    """A bar on a terminal and in a notebook (`None`), always, never, or the given one."""
+    if not isinstance(shown, bool) and shown is not None:
+        return shown
+    if shown is not False and in_notebook():
+        return NotebookBar()
     if shown is None:
         shown = sys.stderr is not None and sys.stderr.isatty()
-    if isinstance(shown, bool):
-        return ProgressBar() if shown else NoProgress()
-    return shown
+    return ProgressBar() if shown else NoProgress()

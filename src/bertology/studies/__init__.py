@@ -6,16 +6,23 @@ combined from the results of studies; `designs/` holds the shapes of experiments
 
 from __future__ import annotations
 
+import inspect
 import pkgutil
+import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from bertology.registry import Registry
 from bertology.results.result import Result, find_kinds_with
 from bertology.studies.join import Join
 from bertology.studies.study import Question, Study
 
-__all__ = ["JOINS", "STUDIES", "find_question", "topic_of", "topics"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["JOINS", "STUDIES", "find_question", "needs_of", "table", "topic_of", "topics"]
 
 
 def topics() -> dict[str, str]:
@@ -57,6 +64,35 @@ STUDIES: Registry[type[Study]] = Registry(
 JOINS: Registry[type[Join]] = Registry(
     "join", group="bertology.joins", builtin=lambda: dict(_modules_of("joins"))
 )
+
+
+def needs_of(kind: type[Study]) -> str:
+    """What a study needs of model and corpus, in a few words."""
+    needs = [f"head {kind.needs.head}"] if kind.needs.head != "base" else []
+    needs += ["a task"] if kind.needs.task else []
+    return ", ".join([*needs, *sorted(kind.needs.fields)])
+
+
+def table() -> pd.DataFrame:
+    """The studies: name, question, what each needs, and its topic."""
+    import pandas as pd
+
+    kinds = {name: STUDIES.get(name) for name in STUDIES.names()}
+    rows = [
+        (name, (inspect.getdoc(kind) or "").partition("\n")[0], needs_of(kind), topic_of(kind))
+        for name, kind in kinds.items()
+    ]
+    return pd.DataFrame(rows, columns=["study", "question", "needs", "topic"]).set_index("study")
+
+
+class _CallableModule(ModuleType):
+    """`bt.studies()` is the table, although Python also puts this package under that name."""
+
+    def __call__(self) -> pd.DataFrame:
+        return table()
+
+
+sys.modules[__name__].__class__ = _CallableModule
 
 
 def find_question(name: str) -> type[Question]:
