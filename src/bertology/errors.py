@@ -11,7 +11,7 @@
     │   └── SchemaVersionError
     ├── JobError                      work that failed after all retries
     ├── MissingExtraError             an optional dependency is not installed
-    └── InterruptedRunError           Ctrl-C; finished parts are kept (exit 130)
+    └── InterruptedRunError           Ctrl-C or TERM; finished parts are kept (exit 130)
 
 A message says what was given, what would be right, the nearest valid names, and the one
 command that mends it. The command line prints it without a traceback.

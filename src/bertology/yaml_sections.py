@@ -29,6 +29,9 @@ __all__ = ["Section", "parse_list", "parse_section"]
 
 T = TypeVar("T")
 _NULL = "tag:yaml.org,2002:null"
+_DEEPEST = 50  # values inside each other
+_MOST_VALUES = 200_000  # of a file, an alias counted as what it stands for
+_LARGEST = 10**300
 _MUST = {
     bool: "be true or false",
     int: "be a whole number",
@@ -64,7 +67,29 @@ def _compose(text: str, label: str) -> yaml.Node | None:
         root: yaml.Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
         raise DataError(f"{label} is not valid YAML: {' '.join(str(error).split())}.") from error
+    except (RecursionError, ValueError):  # the latter for \Uffffffff, which is no character
+        raise DataError(f"{label} is nested too deep, or holds what is no character.") from None
+    if root is not None:
+        _check_nodes(root, label)
     return root
+
+
+def _check_nodes(root: yaml.Node, label: str) -> None:
+    """Refuse what cannot be held: values inside themselves, aliases of aliases of aliases, and
+    halves of characters."""
+    waiting, seen = [(root, 0)], 0
+    while waiting:
+        node, depth = waiting.pop()
+        seen += 1
+        if depth > _DEEPEST or seen > _MOST_VALUES:
+            raise _error(label, node, "the values are nested too deep, or repeat each other")
+        if isinstance(node.value, str):
+            if any("\ud800" <= c <= "\udfff" for c in node.value):
+                raise _error(label, node, "the text holds half a character")
+            continue
+        for inner in node.value:
+            inside = inner if isinstance(inner, tuple) else (inner,)
+            waiting += [(one, depth + 1) for one in inside]
 
 
 def _error(label: str, node: yaml.Node, problem: str, *, hint: str | None = None) -> DataError:
@@ -242,7 +267,7 @@ class Section:
 
     def _value(self, node: yaml.Node, kind: Any, path: str) -> Any:
         if kind is object or kind is Any:
-            return _plain(node)
+            return self._plain(node)
         if is_dataclass(kind) and isinstance(kind, type):
             return Section(node, self.label, path).make(kind)
         origin = get_origin(kind)
@@ -257,6 +282,16 @@ class Section:
         if isinstance(kind, type) and issubclass(kind, StrEnum):
             return self._choice(node, kind, path)
         return self._scalar(node, kind, path)
+
+    def _plain(self, node: yaml.Node) -> Any:
+        import yaml
+
+        try:
+            return yaml.SafeLoader("").construct_object(node, deep=True)
+        except (yaml.YAMLError, ValueError, KeyError, TypeError, AttributeError):
+            # Dates that do not exist, numbers of 5,000 digits, tags that say another type.
+            hint = "Write it in quotes if it is text."
+            raise _error(self.label, node, "this value cannot be read", hint=hint) from None
 
     def _items(self, node: yaml.Node, kinds: tuple[object, ...], path: str) -> tuple[object, ...]:
         import yaml
@@ -280,16 +315,18 @@ class Section:
     def _scalar(self, node: yaml.Node, kind: type[Any], path: str) -> Any:
         import yaml
 
-        value = found = _plain(node)
+        value = found = self._plain(node)
         unquoted = isinstance(node, yaml.ScalarNode) and node.style is None
         if kind in (int, float) and isinstance(value, str) and unquoted:
             found = _number(value)
         if kind is int and isinstance(found, float) and found.is_integer():
             found = int(found)
         if kind is float and isinstance(found, int) and not isinstance(found, bool):
-            found = float(found)
+            found = float(found) if abs(found) < _LARGEST else math.inf
         if type(found) is not kind or (kind is float and not math.isfinite(found)):
-            raise _error(self.label, node, f"{path!r} must {_MUST[kind]}. Got {value!r} instead")
+            raise _error(
+                self.label, node, f"{path!r} must {_MUST[kind]}. Got {value!r:.60} instead"
+            )
         return found
 
 
@@ -298,12 +335,6 @@ def _types(kind: type[Any], names: Iterable[str]) -> dict[str, Any]:
     written = {f.name: f.type for f in fields(kind) if f.name in set(names)}
     some = SimpleNamespace(__annotations__=written)
     return get_type_hints(some, globalns=vars(sys.modules[kind.__module__]))
-
-
-def _plain(node: yaml.Node) -> Any:
-    import yaml
-
-    return yaml.SafeLoader("").construct_object(node, deep=True)
 
 
 def _number(text: str) -> float | str:

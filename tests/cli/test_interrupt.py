@@ -1,4 +1,5 @@
-"""Ctrl-C for real: SIGINT to the whole foreground, as a terminal sends it."""
+"""Ctrl-C for real: SIGINT to the whole foreground, as a terminal sends it; and TERM to the one
+process that a batch system knows."""
 
 from __future__ import annotations
 
@@ -22,8 +23,11 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> ToyWorld:
     return ToyWorld(tmp_path_factory.mktemp("world"))
 
 
-def test_ctrl_c_leaves_a_state_that_the_said_command_resumes(
-    world: ToyWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "stop", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
+def test_stopping_leaves_a_state_that_the_said_command_resumes(
+    stop: signal.Signals, world: ToyWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site = make_metadata(tmp_path / "site")
     diary = Diary(tmp_path / "diary")
@@ -47,7 +51,10 @@ def test_ctrl_c_leaves_a_state_that_the_said_command_resumes(
         preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
     diary.wait_for("part-2", seconds=120)
-    os.killpg(running.pid, signal.SIGINT)
+    if stop is signal.SIGINT:
+        os.killpg(running.pid, stop)
+    else:
+        running.terminate()
     _, errors = running.communicate(timeout=60)
     assert running.returncode == 130, errors
     # Quiet: what happened and what to do, no noise of the libraries below, no bar.

@@ -22,6 +22,8 @@ FOUNDATION = {
     "metrics",
     "bundled",
     "parameters",
+    "plain_files",
+    "drafts",
     "yaml_sections",
 }
 _BEFORE: list[set[str]] = [
@@ -53,6 +55,8 @@ MAY_IMPORT |= {
     "registry": {"errors"},
     "yaml_sections": {"errors"},
     "metrics": {"errors"},
+    "plain_files": {"errors"},
+    "drafts": set(),
     "parameters": {"errors"},
     "stats": {"errors", "metrics"},
 }

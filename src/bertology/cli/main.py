@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shlex
+import signal
 import sys
 import traceback
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -144,7 +146,14 @@ def _unexpected(error: Exception) -> typer.Exit:
 
 def main() -> None:
     """Run the command line; the entry point of the console script."""
+    signal.signal(signal.SIGTERM, _stop)
     app(prog_name="bertology")
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    """TERM, which batch systems send when the time is up, saves what Ctrl-C saves."""
+    signal.signal(number, signal.SIG_DFL)  # a second one ends the process at once
+    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -12,6 +11,8 @@ import typer
 from bertology.cli.command import Command
 from bertology.cli.console import say, show_table
 from bertology.cli.typer_options import argument
+from bertology.errors import ModelError
+from bertology.plain_files import read_json
 
 __all__ = ["add_to"]
 
@@ -53,7 +54,12 @@ def _shown(folder: Path) -> tuple[str, str, str, str]:
     from bertology.model.families import family_of
     from bertology.model.loading.names import steps_in
 
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config = read_json(folder / "config.json", error=ModelError)
+    if not isinstance(config, dict) or not isinstance(config.get("model_type"), str):
+        raise ModelError(
+            f"{folder / 'config.json'} does not say which family the model is of.",
+            hint='Add a line such as "model_type": "bert" to it.',
+        )
     family = family_of(config["model_type"])
     stack = family.stacks[family.main_stack]
     # Families have different names for the same number; one that is missing is not guessed.
@@ -65,11 +71,14 @@ def _shown(folder: Path) -> tuple[str, str, str, str]:
 
 def _parameters(folder: Path) -> str:
     """The number of weights, read from the headers of the files."""
-    from safetensors import safe_open
+    from safetensors import SafetensorError, safe_open
 
     count = 0
     for path in sorted(folder.glob("model*.safetensors")):
-        with safe_open(path, framework="numpy") as file:
-            names = list(file.keys())
-            count += sum(prod(file.get_slice(name).get_shape()) for name in names)
+        try:
+            with safe_open(path, framework="numpy") as file:
+                names = list(file.keys())
+                count += sum(prod(file.get_slice(name).get_shape()) for name in names)
+        except (OSError, SafetensorError) as error:
+            raise ModelError(f"The weights {path} are corrupt: {error}.") from error
     return f"{count:,}" if count else "?"

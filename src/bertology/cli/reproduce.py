@@ -150,5 +150,5 @@ def _command_before(to: Path) -> str | None:
     """The command that made the page in this folder, if there is a page."""
     try:
         return str(json.loads((to / "summary.json").read_text(encoding="utf-8"))["command"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, RecursionError, KeyError, TypeError):
         return None

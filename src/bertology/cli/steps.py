@@ -116,7 +116,7 @@ def _study(options: StepsOptions) -> Study:
             raise UnknownNameError(f"parameter of {options.study!r}", name, known, hint=hint)
         try:
             given[name] = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             given[name] = text
     return kind(**given)
 

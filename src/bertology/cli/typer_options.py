@@ -161,7 +161,7 @@ def _parser(annotation: object) -> Callable[[object], object]:
             if isinstance(item, type) and item in _SCALARS:
                 return tuple(item(p) for p in pieces)
             return tuple(tuple(int(n) for n in p.split(".")) for p in pieces)
-        except ValueError:
+        except (ValueError, RecursionError):
             expected = _metavar(annotation)
             raise typer.BadParameter(f"{text!r} is not of the form {expected}.") from None
 

@@ -17,6 +17,7 @@ from bertology.data.readers.layout import EXTENSIONS, choose, named_after
 from bertology.data.readers.request import OPTIONS, MissingSplitError
 from bertology.data.tasks import get_task
 from bertology.errors import CapabilityError, DataError, ParameterError, UnknownNameError
+from bertology.plain_files import local_path, read_bytes, read_utf8
 
 __all__ = ["Description", "data_root", "describe", "load_corpus", "load_split"]
 
@@ -77,11 +78,11 @@ def load_corpus(
         return corpus if only is None else _of_group(corpus, str(only))
     _check_arguments(given)
     if entry is not None:
-        base = Path(root) if root is not None else _own_root(source)
+        base = _own_root(source) if root is None else local_path(root)
         corpus = _load_entry(entry, split, base, given)
         origin |= {"root": str(base.resolve()), "split": corpus.split or split}
         if source.endswith((".yaml", ".yml")):
-            origin["name_or_path"] = str(Path(source).resolve())
+            origin["name_or_path"] = str(local_path(source).resolve())
     else:
         corpus, origin["name_or_path"] = _load_path(source, split, given)
     if only is not None:
@@ -109,7 +110,7 @@ def describe(name: str, *, root: str | Path | None = None) -> Description:
     entry = catalog.get(name)
     if entry.reader == _GRAMMAR:
         return Description(entry, None, True, entry.get)
-    base = Path(root) if root is not None else data_root()
+    base = data_root() if root is None else local_path(root)
     folder = _folder(entry, base)
     return Description(entry, folder, folder.is_dir(), entry.get.replace("{folder}", str(folder)))
 
@@ -117,7 +118,7 @@ def describe(name: str, *, root: str | Path | None = None) -> Description:
 def data_root() -> Path:
     """The folder of datasets: $BERTOLOGY_DATA, else the platform's cache folder."""
     if given := os.environ.get("BERTOLOGY_DATA"):
-        return Path(given).expanduser()
+        return local_path(given)
     home = Path.home()
     if sys.platform == "win32":
         cache = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
@@ -130,9 +131,9 @@ def data_root() -> Path:
 
 def _entry_of(source: str) -> CatalogEntry | None:
     """The catalogue's entry for `source`, or None when it is a path or a hub id."""
-    path = Path(source)
-    if path.suffix in (".yaml", ".yml") and path.is_file():
-        return catalog.read_entry(path.read_text(encoding="utf-8"), where=source)
+    path = local_path(source)
+    if path.suffix in (".yaml", ".yml") and path.exists():
+        return catalog.read_entry(read_utf8(path), where=source)
     try:
         return catalog.get(source)
     except UnknownNameError:
@@ -143,7 +144,7 @@ def _entry_of(source: str) -> CatalogEntry | None:
 
 def _own_root(source: str) -> Path:
     # An entry given as a file finds its data beside itself.
-    return Path(source).parent if source.endswith((".yaml", ".yml")) else data_root()
+    return local_path(source).parent if source.endswith((".yaml", ".yml")) else data_root()
 
 
 def _is_hub_id(source: str) -> bool:
@@ -178,7 +179,7 @@ def _request(name: str, split: str | None, given: Mapping[str, object]) -> Reque
 
 
 def _load_path(source: str, split: str, given: Mapping[str, object]) -> tuple[Corpus, str]:
-    path = Path(source).expanduser()
+    path = local_path(source)
     if not path.exists() and _is_hub_id(source):
         name = source.removeprefix("hub:")
         return READERS.get("hub")(name, _request(name, split, given)), source
@@ -251,7 +252,7 @@ def _files(entry: CatalogEntry, folder: Path, split: str) -> list[Path]:
 def _verify(file: Path, wanted: str, entry: CatalogEntry) -> None:
     if not file.is_file():
         raise _missing(entry, file.parent, f"{file} is not there")
-    found = sha256(file.read_bytes()).hexdigest()
+    found = sha256(read_bytes(file)).hexdigest()
     if found != wanted:
         raise DataError(
             f"{file} is not the file that {entry.name!r} means: its SHA-256 is {found[:12]}…, "

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bertology.errors import DataError, ParameterError
+from bertology.errors import DataError, ModelError, ParameterError
 from bertology.model.protocols import Tokenizer
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ __all__ = ["Batch", "PieceCounts", "Text", "Tokenized", "by_length", "count_piec
 
 Text = str | tuple[str, str]
 
+_BEGINNING = 10_000  # characters; only of longer texts is the end left out
+_MOST_CHARACTERS = 1_000_000  # of a text for a model without a limit
 _COUNTED = 1024  # texts that are tokenized together when tokens are counted
 
 
@@ -88,9 +90,19 @@ class Tokenized:
     def lengths(self) -> list[int]:
         return [len(ids) for ids in self.rows["input_ids"]]
 
+    @property
+    def largest(self) -> int:
+        """The largest number of a piece."""
+        return max((max(ids) for ids in self.rows["input_ids"] if ids), default=0)
+
     def batch(self, chosen: Sequence[int], device: torch.device | str) -> Batch:
         """Some of the texts, padded to the longest of them."""
         rows = {name: [values[i] for i in chosen] for name, values in self.rows.items()}
+        if self.tokenizer.pad_token_id is None and len({len(ids) for ids in rows["input_ids"]}) > 1:
+            raise ModelError(
+                "The tokenizer has no token to pad texts of different lengths with.",
+                hint="Give it one, tokenizer.pad_token = …, and save it beside the model.",
+            )
         padded = self.tokenizer.pad(rows, return_tensors="pt")
         inputs = {name: value.to(device) for name, value in padded.items()}
         known = None if self.encodings is None else [self.encodings[i] for i in chosen]
@@ -135,17 +147,56 @@ def tokenize(
     if any((s is not None) != pair for s in seconds):
         raise DataError("Single texts and pairs of texts cannot share a batch.")
     given = [firsts, [s for s in seconds if s is not None]] if pair else [firsts]
+    whole, given = given, [shortened(tokenizer, column, limit) for column in given]
+    left_out = set[int]().union(*map(_changed, whole, given))
     rows = tokenizer(*given, padding=False, truncation=False, verbose=False)
-    long = [i for i, ids in enumerate(rows["input_ids"]) if limit and len(ids) > limit]
+    lengths = [len(ids) for ids in rows["input_ids"]]
+    long = [i for i, n in enumerate(lengths) if i in left_out or (limit and n > limit)]
     if long and too_long == "error":
-        longest = max(len(rows["input_ids"][i]) for i in long)
+        longest = max(lengths[i] for i in long)
+        more = " or more" if long[0] in left_out else ""
         raise DataError(
-            f"Text {long[0]} is too long: {longest} tokens, and {name!r} takes {limit}.",
+            f"Text {long[0]} is too long: {longest} tokens{more}, and {name!r} takes {limit}.",
             hint="Shorten it, or pass too_long='truncate'.",
         )
     if long:
         rows = tokenizer(*given, padding=False, truncation="longest_first", max_length=limit)
     return Tokenized(dict(rows), frozenset(long), getattr(rows, "encodings", None), tokenizer)
+
+
+def shortened(tokenizer: Tokenizer, texts: list[str], limit: int | None) -> list[str]:
+    """Texts without an end that the model never sees, so that nobody waits for 10 MB of it.
+
+    A beginning is enough if it has twice as many tokens as are read: cutting a word in two changes
+    the pieces at the end only. After a million characters it is enough in any case: what spells
+    fewer tokens than that is no text. Without a limit nothing can be left out.
+    """
+    if limit is None or tokenizer.truncation_side != "right":
+        huge = next((text for text in texts if len(text) > _MOST_CHARACTERS), None)
+        if huge is not None:
+            raise DataError(
+                f"A text has {len(huge):,} characters, and the model has no limit to cut it at.",
+                hint=f"Divide it: at most {_MOST_CHARACTERS:,} characters.",
+            )
+        return texts
+    kept, enough = list(texts), max(_BEGINNING, 16 * limit)
+    most = max(_MOST_CHARACTERS, enough)
+    long = [i for i, text in enumerate(texts) if len(text) > enough]
+    while long and enough < most:
+        starts = [texts[i][:enough] for i in long]
+        rows = tokenizer(starts, padding=False, truncation=False, verbose=False)["input_ids"]
+        done = {i: s for i, s, ids in zip(long, starts, rows, strict=True) if len(ids) > 2 * limit}
+        for i, start in done.items():
+            kept[i] = start
+        enough *= 4
+        long = [i for i in long if i not in done and len(texts[i]) > enough]
+    for i in long:
+        kept[i] = texts[i][:most]
+    return kept
+
+
+def _changed(before: Sequence[str], after: Sequence[str]) -> set[int]:
+    return {i for i, (a, b) in enumerate(zip(before, after, strict=True)) if len(a) != len(b)}
 
 
 @dataclass
@@ -159,7 +210,10 @@ class PieceCounts:
 
 
 def count_pieces(tokenizer: Tokenizer, texts: Sequence[Text], limit: int | None) -> PieceCounts:
-    """Count the pieces of texts or pairs of texts, and those of more than `limit` tokens."""
+    """Count the pieces of texts or pairs of texts, and those of more than `limit` tokens.
+
+    Of texts that are far longer than the limit, only the beginning is counted (`shortened`).
+    """
     special = set(tokenizer.all_special_ids)
     unknown = tokenizer.unk_token_id
     if unknown is not None and unknown in _ends(tokenizer):
@@ -171,11 +225,13 @@ def count_pieces(tokenizer: Tokenizer, texts: Sequence[Text], limit: int | None)
     pairs = [text for text in texts if not isinstance(text, str)]
     for rows in (single, pairs):
         for start in range(0, len(rows), _COUNTED):
-            columns = [list(c) for c in zip(*rows[start : start + _COUNTED], strict=True)]
+            whole = [list(c) for c in zip(*rows[start : start + _COUNTED], strict=True)]
+            columns = [shortened(tokenizer, column, limit) for column in whole]
+            left_out = set[int]().union(*map(_changed, whole, columns))
             tokens = tokenizer(*columns, padding=False, truncation=False, verbose=False)
-            for ids in tokens["input_ids"]:
+            for i, ids in enumerate(tokens["input_ids"]):
                 unknowns = 0 if unknown is None else ids.count(unknown)
-                found.longer += limit is not None and len(ids) > limit
+                found.longer += i in left_out or (limit is not None and len(ids) > limit)
                 found.unknown += unknowns
                 found.pieces += unknowns + sum(i not in special for i in ids)
     return found

@@ -13,18 +13,14 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
-from bertology.errors import (
-    CapabilityError,
-    ModelError,
-    ParameterError,
-    UnknownNameError,
-)
+from bertology.errors import CapabilityError, ModelError, ParameterError, UnknownNameError
 from bertology.model.batch import Batch, Text, Tokenized, by_length, tokenize
 from bertology.model.families import Capability, Family, family_of
 from bertology.model.hooks.instrument import Instrument, Reducer, swapped_weights, switched_configs
 from bertology.model.hooks.walking import every_module, submodule
 from bertology.model.interventions import Intervention, WeightEdit
 from bertology.model.label_match import LabelMatch, match_labels
+from bertology.model.loading.config_checks import check_pieces
 from bertology.model.loading.fingerprint import fingerprint_of, state_of
 from bertology.model.loading.models import find_device, load_model
 from bertology.model.loading.names import DEFAULT_MODEL
@@ -332,9 +328,11 @@ class Encoder:
     def tokenize(self, texts: Sequence[Text], *, too_long: str = "truncate") -> Tokenized:
         """Texts in tokens, cut as in all batches, but not padded."""
         self.require_tokenizer()
-        return tokenize(
+        found = tokenize(
             self.tokenizer, list(texts), limit=self.max_length, too_long=too_long, name=self.name
         )
+        check_pieces(self.name, found.largest, self.model)
+        return found
 
     # Running -------------------------------------------------------------------------------------
 

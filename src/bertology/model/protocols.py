@@ -26,6 +26,11 @@ class Tokenizer(Protocol):
         ...
 
     @property
+    def pad_token_id(self) -> int | None:
+        """The token that fills rows up; None where there is none."""
+        ...
+
+    @property
     def all_special_ids(self) -> list[int]:
         """The ids of all special tokens."""
         ...
@@ -90,6 +95,10 @@ class PretrainedModel(Protocol):
     @property
     def base_model_prefix(self) -> str:
         """How the names of the weights begin that are not of the head."""
+        ...
+
+    def get_input_embeddings(self) -> torch.nn.Embedding:
+        """The table of embeddings, a row for each piece of the vocabulary."""
         ...
 
     def state_dict(self) -> Mapping[str, Tensor]:

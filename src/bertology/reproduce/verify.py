@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bertology.errors import ModelError, ParameterError, UnknownNameError
+from bertology.plain_files import local_path
 from bertology.reproduce import PAPERS
 from bertology.reproduce.data_at_hand import BUNDLED_TASKS, find_tasks
 from bertology.reproduce.execute import PlanResults
@@ -99,15 +100,16 @@ def find_fine_tuned(model: str) -> FineTunedModel | None:
     """What the record of a fine-tuned model says; None for any other model."""
     from bertology.train.checkpoint import read_record
 
-    folder = Path(model).expanduser()
+    folder = local_path(model)
     try:
         record = read_record(folder) or {}
     except ModelError:
         return None  # a record that cannot be read is no reason to refuse the model
-    base, train = record.get("base"), record.get("train", {})
+    base, train = record.get("base"), record.get("train")
     if record.get("start") != "pretrained" or not isinstance(base, dict):
         return None
-    task = train.get("origin", {}).get("name_or_path") or record.get("task")
+    origin = train.get("origin") if train else None
+    task = (origin or {}).get("name_or_path") or record.get("task")
     return FineTunedModel(folder, str(task), str(base.get("name")), str(base.get("fingerprint")))
 
 

@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Protocol
 from uuid import uuid4
 
+from bertology.drafts import locked, remove_abandoned
 from bertology.errors import StoreError
+from bertology.plain_files import local_path
 
 __all__ = ["Files", "LocalFiles", "open_files"]
 
@@ -40,7 +42,8 @@ def open_files(url: str, options: Mapping[str, object]) -> Files:
     from fsspec.implementations.local import LocalFileSystem
 
     try:
-        system, root = url_to_fs(os.path.expanduser(url), **options)
+        place = url if "://" in url else str(local_path(url, error=StoreError))
+        system, root = url_to_fs(place, **options)
     except (ImportError, ValueError) as error:
         raise StoreError(
             f"The store {url!r} cannot be opened: {error}.",
@@ -151,11 +154,15 @@ class LocalFiles(Files):
 
     def __init__(self, url: str, root: str) -> None:
         self.url, self.root = url, root.rstrip("/")
+        self._swept: set[Path] = set()
 
     def read(self, path: str) -> bytes:
         """Read the whole file."""
         with self._as_store_error("read", path):
-            return Path(self._full(path)).read_bytes()
+            place = Path(self._full(path))
+            if place.exists() and not place.is_file():
+                raise IsADirectoryError(errno.EISDIR, "not a file", str(place))  # or a pipe
+            return place.read_bytes()
 
     def write(self, path: str, data: bytes) -> None:
         """Write a temporary file in the same folder, then move it into place."""
@@ -208,12 +215,15 @@ class LocalFiles(Files):
         """A temporary file with `data` in the same folder, removed afterwards in any case."""
         target = Path(self._full(path))
         target.parent.mkdir(parents=True, exist_ok=True)
+        if target.parent not in self._swept:
+            self._swept.add(target.parent)
+            remove_abandoned(target.parent, f".*{_TEMPORARY}")  # of processes that were killed
         temporary = target.with_name(f".{target.name}.{uuid4().hex}{_TEMPORARY}")
         try:
-            with open(temporary, "wb") as file:
+            with open(temporary, "wb") as file, locked(temporary):
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())  # otherwise a crash may leave an empty file
-            yield str(temporary)
+                yield str(temporary)
         finally:
             temporary.unlink(missing_ok=True)

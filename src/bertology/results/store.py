@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from bertology.errors import (
     ParameterError,
     ResultNotFoundError,
-    SchemaVersionError,
     StoreError,
 )
 from bertology.results.files import Files, open_files
@@ -36,20 +35,25 @@ from bertology.results.formats import (
 )
 from bertology.results.provenance import IDENTITY_LENGTH, Provenance
 from bertology.results.result import Result, kind_of
+from bertology.results.stored_record import (
+    SAFE_NAME,
+    SCHEMA_VERSION,
+    damaged,
+    read_provenance,
+    read_stored,
+)
 
 if TYPE_CHECKING:
+    import pandas as pd
     import xarray as xr
 
 __all__ = ["SCHEMA_VERSION", "Store"]
-
-SCHEMA_VERSION = 1
 
 T = TypeVar("T")
 Provenances = list[Provenance]  # inside the class `list` is the method
 Names = list[str]
 
 _log = logging.getLogger(__name__)
-_SAFE = re.compile(r"\w[\w.-]*", re.ASCII)
 _IDENTITY = re.compile(f"[0-9a-f]{{{IDENTITY_LENGTH}}}")
 _UNFINISHED = "unfinished"
 
@@ -117,15 +121,10 @@ class Store:
         """The result, as `result_type`, or as the class that its study declares."""
         folder = self._find(of)
         record = self._record(folder)
-        provenance = _provenance(record, folder)
+        provenance = read_provenance(record, f"{folder}/result.json")
         kind = result_type or kind_of(provenance.study)
-        try:
-            entries = {entry["name"]: entry for entry in record["tables"]}
-            arrays = record["arrays"]
-        except (KeyError, TypeError) as error:
-            raise _damaged(f"{folder}/result.json", f"{error} is missing") from error
-        tables = {n: self._get(folder, e, table_from_bytes) for n, e in entries.items()}
-        return kind(provenance, tables, self._get(folder, arrays, arrays_from_bytes))
+        tables = {e["name"]: self._table(folder, e) for e in record["tables"]}
+        return kind(provenance, tables, self._arrays(folder, record["arrays"]))
 
     def has(self, of: Provenance | str) -> bool:
         """Whether there is a finished result with exactly this identity."""
@@ -140,7 +139,7 @@ class Store:
         found = []
         for folder in self._folders(study):
             try:
-                found.append(_provenance(self._record(folder), folder))
+                found.append(read_provenance(self._record(folder), f"{folder}/result.json"))
             except ResultNotFoundError:
                 continue  # work under way
             except StoreError as error:
@@ -188,7 +187,7 @@ class Store:
     def _studies(self) -> Names:
         names = self._files.names()
         # A study's name has no dot; the name of a stray file has one.
-        return [n for n in names if _SAFE.fullmatch(n) and "." not in n and n != _UNFINISHED]
+        return [n for n in names if SAFE_NAME.fullmatch(n) and "." not in n and n != _UNFINISHED]
 
     def _folders(self, study: str | None = None) -> Names:
         return [
@@ -221,22 +220,10 @@ class Store:
     def _record(self, folder: str) -> dict[str, Any]:
         path = f"{folder}/result.json"
         try:
-            record = json.loads(self._files.read(path))
+            data = self._files.read(path)
         except FileNotFoundError:
             raise ResultNotFoundError(f"There is no finished result at {folder}.") from None
-        except ValueError as error:
-            raise _damaged(path, f"not valid JSON: {error}") from error
-        version = record.get("schema_version") if isinstance(record, dict) else None
-        if version != SCHEMA_VERSION:
-            newer = isinstance(version, int) and version > SCHEMA_VERSION
-            raise SchemaVersionError(
-                f"{self.url.rstrip('/')}/{path} has schema version {version!r}; this release of "
-                f"bertology reads {SCHEMA_VERSION}.",
-                hint="Update with: pip install -U bertology"
-                if newer
-                else "Run the study again to write the new version; the old folder is not changed.",
-            )
-        return dict(record)
+        return read_stored(data, path, self.url)
 
     def _put(
         self, folder: str, name: str, encode: Callable[[T], bytes], thing: T
@@ -255,12 +242,26 @@ class Store:
         try:
             data = self._files.read(path)
         except FileNotFoundError:
-            raise _damaged(path, "the file is missing") from None
+            raise damaged(path, "the file is missing") from None
         if len(data) != entry.get("bytes"):
-            raise _damaged(path, f"{entry.get('bytes')} bytes were written, {len(data)} are there")
+            raise damaged(path, f"{entry.get('bytes')} bytes were written, {len(data)} are there")
         if hashlib.sha256(data).hexdigest() != entry.get("sha256"):
-            raise _damaged(path, "its contents are not what was written")
+            raise damaged(path, "its contents are not what was written")
         return _decoded(path, decode, data)
+
+    def _table(self, folder: str, entry: Mapping[str, Any]) -> pd.DataFrame:
+        table = self._get(folder, entry, table_from_bytes)
+        there = [str(column) for column in table.columns]
+        if there != entry.get("columns", there):
+            raise damaged(f"{folder}/{entry['file']}", "it has other columns than were written")
+        return table
+
+    def _arrays(self, folder: str, entry: Mapping[str, Any]) -> xr.Dataset:
+        arrays = self._get(folder, entry, arrays_from_bytes)
+        there = {str(name) for name in arrays.data_vars}
+        if there != set(entry.get("variables", there)):
+            raise damaged(f"{folder}/{entry['file']}", "it has other arrays than were written")
+        return arrays
 
     def _draw(self, result: Result, folder: str) -> None:
         try:
@@ -306,18 +307,11 @@ def _folder_of(provenance: Provenance) -> str:
 
 def _checked(kind: str, name: str) -> str:
     """Names become file names; none may point outside the store."""
-    if not _SAFE.fullmatch(name):
+    if not SAFE_NAME.fullmatch(name):
         raise ParameterError(
             kind, "the store", "be letters, digits, '_', '-' and '.' ('.' and '-' not first)", name
         )
     return name
-
-
-def _provenance(record: Mapping[str, Any], folder: str) -> Provenance:
-    try:
-        return Provenance.from_json(record["provenance"])
-    except (KeyError, TypeError, AttributeError, ParameterError) as error:
-        raise _damaged(f"{folder}/result.json", f"its provenance is incomplete: {error}") from error
 
 
 def _encoded(path: str, encode: Callable[[T], bytes], thing: T) -> bytes:
@@ -332,12 +326,4 @@ def _decoded(path: str, decode: Callable[[bytes], T], data: bytes) -> T:
     try:
         return decode(data)
     except Exception as error:
-        raise _damaged(path, f"{type(error).__name__}: {error}") from error
-
-
-def _damaged(path: str, why: str) -> StoreError:
-    return StoreError(
-        f"{path} is damaged: {why}.",
-        hint="Run the study again with the same parameters and --force to write it again; "
-        "other results are not touched.",
-    )
+        raise damaged(path, f"{type(error).__name__}: {error}") from error

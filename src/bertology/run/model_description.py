@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bertology.errors import ModelError
+from bertology.plain_files import local_path
 
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
@@ -33,7 +33,7 @@ def _tuned_from(name: str) -> dict[str, object] | None:
     from bertology.train.checkpoint import read_record
 
     try:
-        record = read_record(Path(name).expanduser()) or {}
+        record = read_record(local_path(name, error=ModelError)) or {}
     except ModelError:
         return None  # a damaged record is no reason to refuse the model
     base = record.get("base")

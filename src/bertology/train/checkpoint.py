@@ -10,9 +10,10 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
+from bertology.drafts import draft_folder
 from bertology.errors import ModelError, StoreError
+from bertology.plain_files import read_json
 from bertology.results.provenance import library_versions
 from bertology.train.tokenizer_files import save_tokenizer
 
@@ -27,6 +28,7 @@ __all__ = ["CARD", "RECORD", "check_folder", "read_record", "record_of", "save_c
 RECORD = "bertology.json"
 CARD = "README.md"
 _SCHEMA = 1
+_PARTS = ("base", "train", "validation", "settings", "scores", "versions")  # mappings
 
 
 def record_of(
@@ -96,23 +98,20 @@ def save_checkpoint(
     """
     place = check_folder(folder)
     # Beside its place, so that moving it there is one step on one disk.
-    draft = place.with_name(f".{place.name}.{uuid4().hex[:8]}")
     try:
-        draft.mkdir(parents=True)
-        model.save_pretrained(draft)
-        save_tokenizer(tokenizer, draft)
-        text = json.dumps(record, indent=2, ensure_ascii=False, default=str)
-        (draft / RECORD).write_text(text + "\n", encoding="utf-8")
-        if card is not None:
-            (draft / CARD).write_text(card, encoding="utf-8")
-        _replace(draft, place)
+        with draft_folder(place) as draft:
+            model.save_pretrained(draft)
+            save_tokenizer(tokenizer, draft)
+            text = json.dumps(record, indent=2, ensure_ascii=False, default=str)
+            (draft / RECORD).write_text(text + "\n", encoding="utf-8")
+            if card is not None:
+                (draft / CARD).write_text(card, encoding="utf-8")
+            _replace(draft, place)
     except OSError as error:
         raise StoreError(
             f"The model cannot be written to {place}: {error.strerror or error}.",
             hint="Choose a folder you may write to, on a disk with space.",
         ) from error
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
     return place
 
 
@@ -133,17 +132,21 @@ def _replace(draft: Path, place: Path) -> None:
 def read_record(folder: str | Path) -> TrainingRecord | None:
     """The record of a model that bertology made; None where there is no such model."""
     path = Path(folder) / RECORD
-    try:
-        record: TrainingRecord = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
+    if not path.exists():
         return None
-    except (OSError, ValueError) as error:
-        raise ModelError(
-            f"{path} cannot be read: {error}.", hint="Move that folder away and train again."
-        ) from error
+    try:
+        record: TrainingRecord = read_json(path, error=ModelError)
+    except ModelError as error:
+        raise ModelError(error.problem, hint="Move that folder away and train again.") from None
     if not isinstance(record, dict) or record.get("schema") != _SCHEMA:
         raise ModelError(
             f"{path} is not of schema {_SCHEMA}, which this version reads.",
             hint="Move that folder away and train again.",
         )
+    for name in _PARTS:
+        if not isinstance(record.get(name, {}), dict | None):
+            raise ModelError(
+                f"{path} is damaged: its field {name!r} is no mapping.",
+                hint="Move that folder away and train again.",
+            )
     return record

@@ -13,6 +13,16 @@ from bertology.train.vocabulary import wordpieces
 __all__ = ["Architecture", "fresh_bert", "fresh_model", "fresh_tokenizer"]
 
 
+# Sizes beyond these are slips of the pen; a million layers would be built one after another.
+_MOST = {
+    "layers": 1000,
+    "heads": 10_000,
+    "hidden": 1_000_000,
+    "vocab_size": 10_000_000,
+    "max_length": 1_000_000,
+}
+
+
 @dataclass(frozen=True)
 class Architecture:
     """How large a fresh BERT is."""
@@ -29,9 +39,10 @@ class Architecture:
     output_spread: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("layers", "heads", "hidden", "vocab_size", "max_length"):
-            if getattr(self, name) < 1:
-                raise ParameterError(name, "Architecture", "be at least 1", getattr(self, name))
+        for name, most in _MOST.items():
+            if not 1 <= getattr(self, name) <= most:
+                must = f"be at least 1 and at most {most:,}"
+                raise ParameterError(name, "Architecture", must, getattr(self, name))
         if self.hidden % self.heads:
             raise ParameterError(
                 "hidden", "Architecture", f"be a multiple of heads ({self.heads})", self.hidden

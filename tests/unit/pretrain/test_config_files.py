@@ -173,7 +173,7 @@ def test_paths_lead_to_the_same_files_from_another_folder(tmp_path: Path) -> Non
 def test_a_recipe_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="There is no recipe"):
         read_recipe(tmp_path / "none.yaml")
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(DataError, match="is a folder"):
         read_recipe(tmp_path)
 
 

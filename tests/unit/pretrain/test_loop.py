@@ -165,10 +165,11 @@ def test_another_recipe_is_refused_in_the_same_folder(tmp_path, shards, tokenize
         pretrain(other, shards, tokenizer, folder=tmp_path / "run", device="cpu")
 
 
-def test_ctrl_c_saves_and_says_so(tmp_path, shards, tokenizer):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_term_save_and_say_so(number, tmp_path, shards, tokenizer):
     def interrupt(report):
         if report.step == 3:
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(number)
 
     with pytest.raises(InterruptedRunError, match=r"step \d+ of 12; everything is saved"):
         pretrain(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
@@ -99,6 +100,7 @@ def test_what_a_killed_run_left_half_written_goes(tmp_path):
     for name in (".state.0123abcd", ".state.old"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "state.safetensors").write_bytes(b"half")
+        os.utime(tmp_path / name, (0, 0))
     assert state.read(folder) is None
     state.write(folder, snapshot(1))
     assert [p.name for p in tmp_path.iterdir()] == ["state"]

@@ -24,7 +24,11 @@ def entries() -> dict[str, CatalogEntry]:
     for folder in [files(__name__), *_brought()]:
         for file in sorted(folder.iterdir(), key=lambda f: f.name):
             if file.name.endswith((".yaml", ".yml")):
-                entry = read_entry(file.read_text(encoding="utf-8"), where=str(file))
+                try:
+                    text = file.read_text(encoding="utf-8")
+                except UnicodeDecodeError:
+                    raise DataError(f"The catalogue entry {file} is not UTF-8.") from None
+                entry = read_entry(text, where=str(file))
                 found.setdefault(entry.name, entry)
     return dict(sorted(found.items()))
 

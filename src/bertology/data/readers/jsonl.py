@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from bertology.data.readers.files import numbered_lines, read_text
 from bertology.data.readers.request import Request
 from bertology.data.readers.table import Row, build
 from bertology.errors import DataError
+from bertology.plain_files import parse_json
 
 __all__ = ["objects", "read", "whole"]
 
@@ -27,23 +27,24 @@ def objects(path: Path) -> list[Row]:
     rows = []
     for number, line in numbered_lines(read_text(path)):
         if line.strip():
-            rows.append(Row(number, _object(_parse(line, path, number), path, number)))
+            found = parse_json(line, label=path.name, first_line=number)
+            rows.append(Row(number, _object(found, path, number)))
     return rows
 
 
 def whole(path: Path) -> Any:
     """The JSON document in a file."""
-    return _parse(read_text(path), path, 1)
+    return parse_json(read_text(path), label=path.name)
 
 
 def _document(path: Path) -> list[Row]:
     text = read_text(path)
     try:
-        content = json.loads(text)
-    except json.JSONDecodeError:
+        content = parse_json(text, label=path.name)
+    except DataError:
         if text.lstrip().startswith("{") and "\n{" in text.strip():
             return objects(path)  # JSON Lines in a file called .json
-        content = _parse(text, path, 1)
+        raise
     if isinstance(content, list):
         return [Row(i, _object(item, path, i)) for i, item in enumerate(content, start=1)]
     if isinstance(content, dict) and all(isinstance(v, dict) for v in content.values()):
@@ -52,16 +53,6 @@ def _document(path: Path) -> list[Row]:
         f"{path.name} is JSON, but does not hold examples.",
         hint="Give a list of objects, a mapping of ids to objects, or an object per line (.jsonl).",
     )
-
-
-def _parse(text: str, path: Path, first_line: int) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        line = first_line + error.lineno - 1
-        raise DataError(
-            f"{path.name}, line {line}: not JSON ({error.msg}, column {error.colno})."
-        ) from None
 
 
 def _object(value: object, path: Path, line: int) -> dict[str, object]:

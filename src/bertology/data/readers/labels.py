@@ -32,13 +32,13 @@ def parse_label(raw: object, task: Task, where: str) -> int | float:
         return task.labels.index(text)
     if is_missing(raw):
         raise DataError(
-            f"{where}: the label is missing ({raw!r}).",
+            f"{where}: the label is missing ({raw!r:.60}).",
             hint="Fill it in, or delete the row.",
         )
     if task.kind == "regression":
         score = _number(text)
         if score is None or not math.isfinite(score):
-            raise DataError(f"{where}: the score {raw!r} is not a number.")
+            raise DataError(f"{where}: the score {raw!r:.60} is not a number.")
         return score
     number = _number(text)
     if number is not None and number.is_integer() and 0 <= number < len(task.labels):
@@ -47,7 +47,7 @@ def parse_label(raw: object, task: Task, where: str) -> int | float:
     guess = f" Did you mean {near[0]!r}?" if near else ""
     classes = ", ".join(f"{i} {name}" for i, name in enumerate(task.labels))
     raise DataError(
-        f"{where}: the label {raw!r} is outside the classes of {task.name!r}.",
+        f"{where}: the label {raw!r:.60} is outside the classes of {task.name!r}.",
         hint=f"Its classes: {classes}.{guess}",
     )
 

@@ -35,6 +35,9 @@ def _templates(path: Path, request: Request) -> dict[str, str]:
     if "templates" not in request.options:
         return {}
     rows = objects((path.parent / str(request.options["templates"])).resolve())
+    for row in rows:
+        if not all(isinstance(row.values.get(n), str) for n in ("relation", "template")):
+            raise DataError(f"The templates, line {row.line}: 'relation' or 'template' is missing.")
     return {row.values["relation"]: row.values["template"] for row in rows}
 
 
@@ -42,8 +45,8 @@ def _fact(index: int, row: Row, templates: dict[str, str], path: Path) -> Exampl
     at, fact = f"{path.name}, line {row.line}", row.values
     relation = str(fact.get("predicate_id") or fact.get("pred") or path.stem)
     answer = fact.get("obj_label")
-    if not answer:
-        raise DataError(f"{at}: the fact has no 'obj_label'.")
+    if not isinstance(answer, str) or not answer:
+        raise DataError(f"{at}: the fact has no 'obj_label' that is text.")
     annotations: dict[str, object] = {"answer": [answer], "group": relation.rsplit("/", 1)[-1]}
     if subject := fact.get("sub_label"):
         annotations["entity"] = subject
@@ -60,4 +63,6 @@ def _cloze(fact: Mapping[str, Any], template: str | None, at: str) -> str:
     sentences = fact.get("masked_sentences")
     if not sentences:
         raise DataError(f"{at}: the fact has no 'masked_sentences', and its relation no template.")
+    if not isinstance(sentences, list) or not all(isinstance(s, str) for s in sentences):
+        raise DataError(f"{at}: 'masked_sentences' must be a list of text, not {sentences!r:.60}.")
     return " ".join(sentences)

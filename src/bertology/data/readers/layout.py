@@ -25,6 +25,8 @@ def choose(path: Path, split: str, reader: str | None = None) -> tuple[str, Path
     """The reader's name and the file or folder it is to read for `split`."""
     if not path.exists():
         raise DataError(f"There is no file or folder {path}.")
+    if not path.is_file() and not path.is_dir():
+        raise DataError(f"{path} is a pipe or a device, not a file or a folder.")
     if reader is not None:
         READERS.get(reader)  # an unknown name is refused before anything is looked at
         return reader, path

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
 from bertology.data.corpus import Corpus, Example, Field, Task
+from bertology.data.readers.annotations import WORD_LEVEL, check_annotations
 from bertology.data.readers.labels import infer_task, is_missing, parse_label
 from bertology.data.readers.request import Request
-from bertology.data.words.own_links import check_links
 from bertology.errors import DataError
 
-__all__ = ["WORD_LEVEL", "Row", "build", "find_columns"]
-
-WORD_LEVEL = (
-    Field.LEMMAS, Field.POS, Field.HEADS, Field.RELATIONS, Field.TAGS, Field.OFFSETS,
-)  # fmt: skip
-"""Fields that hold one value per word."""
+__all__ = ["Row", "build", "find_columns"]
 
 _PAIRS = (
     ("text", "text_b"), ("text_a", "text_b"), ("sentence1", "sentence2"),
@@ -78,7 +73,7 @@ def build(rows: Sequence[Row], header: Sequence[str], request: Request, *, where
     if not rows:
         raise DataError(f"{where} has a header and no rows.")
     columns = _with_id(rows, find_columns(header, request.columns, where), where)
-    columns, task = _task(rows, columns, request, where)
+    columns, task = _task(rows, _annotated(rows, columns, request), request, where)
     examples = [_example(i, row, columns, task, where) for i, row in enumerate(rows)]
     return Corpus(
         name=request.name,
@@ -87,6 +82,19 @@ def build(rows: Sequence[Row], header: Sequence[str], request: Request, *, where
         task=task,
         split=request.split,
     )
+
+
+def _annotated(rows: Sequence[Row], columns: dict[str, str], request: Request) -> dict[str, str]:
+    """Without annotations of words that some rows lack, unless the user named their column."""
+    lacking = {
+        field
+        for field in ("words", *WORD_LEVEL)
+        if field in columns
+        and field not in request.columns
+        and ("text" in columns or field != "words")
+        and any(row.values.get(columns[field]) is None for row in rows)
+    }
+    return {k: v for k, v in columns.items() if k not in lacking}
 
 
 def _with_id(rows: Sequence[Row], columns: dict[str, str], where: str) -> dict[str, str]:
@@ -134,11 +142,8 @@ def _example(
     label = values.pop("label", None)
     given_id = values.pop("id", None)
     annotations = {k: _cast(k, v, at) for k, v in values.items() if k not in ("text", "text_b")}
-    words = annotations.get("words")
-    text = values["text"] if "text" in values else " ".join(words or ())
-    _same_lengths(annotations, at)
-    if words is not None and annotations.get("links") is not None:
-        check_links(annotations["links"], len(words), at)
+    check_annotations(annotations, values.get("text"), at)
+    text = values["text"] if "text" in values else " ".join(annotations.get("words") or ())
     return Example(
         id=str(index if given_id is None else given_id),
         text=_text(text, columns.get("text", "words"), at),
@@ -173,19 +178,3 @@ def _cast(field: str, value: object, at: str) -> Any:
             raise DataError(f"{at}: {field} must be whole numbers, not {value!r}.") from None
         return numbers if field == "heads" else (numbers[0] if numbers else None)
     return value
-
-
-def _same_lengths(annotations: Mapping[str, Any], at: str) -> None:
-    words = annotations.get("words")
-    if words is None:
-        return
-    for field in _present(annotations, WORD_LEVEL):
-        if len(annotations[field]) != len(words):
-            raise DataError(
-                f"{at}: {len(words)} words and {len(annotations[field])} {field}.",
-                hint=f"{field} must have one entry per word.",
-            )
-
-
-def _present(annotations: Mapping[str, object], fields: Iterable[Field]) -> Iterable[str]:
-    return (f.value for f in fields if annotations.get(f.value) is not None)

@@ -8,7 +8,7 @@ from pathlib import Path
 from bertology.data.corpus import Corpus, Example, Field
 from bertology.data.readers.files import numbered_lines, read_text
 from bertology.data.readers.request import Request
-from bertology.errors import DataError
+from bertology.errors import DataError, ParameterError
 
 __all__ = ["read"]
 
@@ -16,7 +16,7 @@ __all__ = ["read"]
 def read(source: str | Path, request: Request | None = None) -> Corpus:
     """The corpus in a text file. Its examples are named by their line numbers."""
     path, request = Path(source), Request.of(source, request)
-    skip = re.compile(request.options["skip"]) if "skip" in request.options else None
+    skip = _pattern(request.options["skip"]) if "skip" in request.options else None
     examples = [
         Example(id=str(number), text=line.strip())
         for number, line in numbered_lines(read_text(path))
@@ -33,3 +33,10 @@ def read(source: str | Path, request: Request | None = None) -> Corpus:
         task=None,
         split=request.split,
     )
+
+
+def _pattern(given: object) -> re.Pattern[str]:
+    try:
+        return re.compile(str(given))
+    except re.error as error:
+        raise ParameterError("skip", "the text reader", f"be a pattern ({error})", given) from None

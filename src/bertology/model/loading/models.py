@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertology.errors import ModelError, ParameterError, UnknownNameError
 from bertology.model.families import FAMILIES, Family, family_of
+from bertology.model.loading.config_checks import check_config, check_sizes, check_tokenizer
 from bertology.model.loading.names import Location, bundled_models, locate
 from bertology.model.protocols import ModelConfig, PretrainedModel, Tokenizer
 
@@ -26,6 +28,8 @@ HEADS = {
     "multiple-choice": "AutoModelForMultipleChoice",
 }
 _PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+# Errors whose words are about somebody's code, and tell a user nothing.
+_OF_PYTHON = (AttributeError, LookupError, TypeError, AssertionError, RecursionError, NameError)
 _SAFE = ("model.safetensors", "model.safetensors.index.json")
 
 
@@ -65,6 +69,8 @@ def load_model(
     options: dict[str, object] = {"trust_remote_code": trust_remote_code}
     if place.revision is not None:
         options["revision"] = place.revision
+    if Path(where).is_dir():
+        check_config(name, Path(where))
     try:
         config = transformers.AutoConfig.from_pretrained(where, **options)
         if place.weights is not None:
@@ -74,6 +80,7 @@ def load_model(
     except Exception as error:
         raise _explained(name, where, error) from error
     family = family_of(config.model_type)
+    check_sizes(name, config, family)
     options |= {
         "dtype": kind,
         "use_safetensors": None if allow_pickle else True,
@@ -105,7 +112,10 @@ def load_model(
             f"{name!r} lacks weights of the model itself: {', '.join(body[:3])} …",
             hint="The checkpoint is incomplete; download or save it again.",
         )
-    return Loaded(model.eval(), _tokenizer(place, trust_remote_code), family, new)
+    tokenizer = _tokenizer(place, trust_remote_code)
+    if tokenizer is not None:
+        check_tokenizer(name, tokenizer, model)
+    return Loaded(model.eval(), tokenizer, family, new)
 
 
 def _read(
@@ -241,7 +251,20 @@ def _explained(name: str, where: str, error: Exception) -> ModelError:
             return ModelError(
                 f"The weights of {name!r} do not fit its config.json.", hint=text.splitlines()[-1]
             )
-        first = text.strip().splitlines()[0] if text.strip() else type(error).__name__
+        if wrong := re.search(r"Field '(\w+)' expected (.+?), got .+? \(value: (.*?)\)", text):
+            field, kind, value = wrong.groups()
+            return ModelError(
+                f"The config.json of {name!r} says {field} = {value:.60}.",
+                hint=f"It must be of the type {kind}.",
+            )
+        if not text.strip() or isinstance(error, _OF_PYTHON):
+            return ModelError(
+                f"{name!r} could not be loaded: its config.json or its weights are not what "
+                f"transformers takes for a model of this family.",
+                hint="Save it again with save_pretrained. What transformers stumbled over: run "
+                "with -v.",
+            )
+        first = " ".join(line.strip() for line in text.strip().splitlines()[:2])
         return ModelError(f"{name!r} could not be loaded: {first}")
     if "trust_remote_code" in text:
         return _remote_code(name)

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from bertology.bundled import CHECKPOINTS
 from bertology.errors import ModelError, UnknownNameError
+from bertology.plain_files import local_path
 
 __all__ = [
     "DEFAULT_MODEL",
@@ -103,10 +104,10 @@ def locate(name: str) -> Location:
     if folder is None:
         return Location(_hub_id(base), revision=tag or None)
     found = steps_in(folder)
-    if not tag.isdecimal() or int(tag) not in found:
+    if not re.fullmatch(r"[0-9]{1,18}", tag) or int(tag) not in found:
         listed = ", ".join(map(str, found))
         raise ModelError(
-            f"{base!r} has no training step {tag!r}.",
+            f"{base!r} has no training step {tag!r:.60}.",
             hint=f"Its steps: {listed}." if found else "It has no earlier steps.",
         )
     path = found[int(tag)]
@@ -122,7 +123,7 @@ def _home_of(folder: Path) -> str | None:
 
 
 def _folder_of(name: str) -> Path | None:
-    path = bundled_models().get(name) or Path(name).expanduser()
+    path = bundled_models().get(name) or local_path(name, error=ModelError)
     return path if path.is_dir() else None
 
 
@@ -132,7 +133,7 @@ def _looks_like_path(name: str) -> bool:
 
 def _hub_id(name: str) -> str:
     """The name as a hub id; an error where it looks like a file, a folder or a bundled model."""
-    path = Path(name).expanduser()
+    path = local_path(name, error=ModelError)
     if path.is_file():
         raise ModelError(
             f"{name!r} is a file; a model is a folder with config.json and model.safetensors.",
@@ -151,6 +152,7 @@ def _hub_id(name: str) -> str:
 
 def _checked(folder: Path) -> str:
     if (folder / "config.json").is_file():
+        _refuse_pipes(folder)
         return str(folder)
     inside = folder / "model"
     raise ModelError(
@@ -159,3 +161,10 @@ def _checked(folder: Path) -> str:
         if (inside / "config.json").is_file()
         else "Save a model there with model.save_pretrained(folder).",
     )
+
+
+def _refuse_pipes(folder: Path) -> None:
+    """Who opens a pipe waits for ever; the libraries below would do so."""
+    for path in folder.iterdir():
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise ModelError(f"{str(path)!r} is a pipe or a device, not a file.")

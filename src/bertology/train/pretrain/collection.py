@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from bertology.errors import DataError
+from bertology.plain_files import local_path
 from bertology.train.pretrain.recipe import Recipe, TextSource
 from bertology.train.pretrain.text import Document, find_files, read_documents
 
@@ -36,7 +37,7 @@ class Collection:
     def __init__(self, recipe: Recipe) -> None:
         self.text: TextSource = recipe.text
         self.counts: list[TextCount] = []
-        self._files = find_files(recipe.base / Path(f).expanduser() for f in self.text.files)
+        self._files = find_files(recipe.base / local_path(f) for f in self.text.files)
 
     def __iter__(self) -> Iterator[Document]:
         # Filled while documents are read, so that it is whole once they are.

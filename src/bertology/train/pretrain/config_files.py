@@ -7,6 +7,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 
 from bertology.errors import DataError, StoreError
+from bertology.plain_files import local_path, read_utf8
 from bertology.train.fresh import Architecture
 from bertology.train.pretrain.config import Objective, Pretraining, Stage, Vocabulary
 from bertology.train.pretrain.recipe import OF_CORPORA, Card, Recipe, TextSource
@@ -21,17 +22,13 @@ _VOCABULARY = "vocab_size"  # of the model: as large as the vocabulary is
 
 def read_recipe(path: str | Path) -> Recipe:
     """The recipe in a file; its paths start from the file's folder."""
-    place = Path(path)
-    try:
-        text = place.read_text(encoding="utf-8")
-    except FileNotFoundError:
+    place = local_path(path)
+    if not place.exists():
         raise DataError(
             f"There is no recipe {str(place)!r}.",
             hint="Start from an example: bertology pretrain --example > recipe.yaml",
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"The recipe {str(place)!r} cannot be read: {error}.") from error
-    return parse_recipe(text, label=str(place), base=place.parent)
+        )
+    return parse_recipe(read_utf8(place), label=str(place), base=place.parent)
 
 
 def parse_recipe(text: str, *, label: str, base: Path) -> Recipe:

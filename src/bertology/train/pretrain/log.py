@@ -61,6 +61,6 @@ def parse_entry(line: str) -> LogEntry | None:
     """One line of the log; None for the half-written line of a run that was killed."""
     try:
         entry: LogEntry = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-    return entry
+    return entry if isinstance(entry, dict) and "step" in entry else None

@@ -15,9 +15,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from uuid import uuid4
 
+from bertology.drafts import draft_folder
 from bertology.errors import JobError, ModelError, StoreError
+from bertology.plain_files import local_path
 from bertology.train.pretrain.collection import Collection
 from bertology.train.pretrain.config import Vocabulary
 from bertology.train.pretrain.recipe import Recipe
@@ -131,16 +132,13 @@ def _make_tokenizer(
         lowercase=vocabulary.lowercase,
         alphabet=vocabulary.alphabet,
     )
-    draft = place.with_name(f".{place.name}.{uuid4().hex[:8]}")
     try:
-        draft.mkdir(parents=True)
-        save_tokenizer(tokenizer, draft)
-        shutil.rmtree(place, ignore_errors=True)
-        draft.rename(place)
+        with draft_folder(place) as draft:
+            save_tokenizer(tokenizer, draft)
+            shutil.rmtree(place, ignore_errors=True)
+            draft.rename(place)
     except OSError as error:
         raise _unwritable(place, error) from error
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
     _mark(place, wanted)
 
 
@@ -148,7 +146,7 @@ def _existing(name: str, base: Path) -> Tokenizer:
     """A tokenizer beside the recipe, of a bundled model, or of one on the hub."""
     from bertology.model.loading.names import bundled_models
 
-    beside = base / Path(name).expanduser()
+    beside = base / local_path(name)
     if beside.is_dir():
         return _load(str(beside))
     return _load(str(bundled_models().get(name, name)))
@@ -182,7 +180,7 @@ def _mark(folder: Path, fingerprint: str) -> None:
 def _is_made(folder: Path, fingerprint: str) -> bool:
     try:
         mark = json.loads((folder / _MARK).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
     return isinstance(mark, dict) and mark.get("fingerprint") == fingerprint
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from bertology.errors import ParameterError
+from bertology.plain_files import local_path
 from bertology.train.pretrain.config import Pretraining, Vocabulary
 from bertology.train.pretrain.shards import Dealing
 
@@ -97,10 +98,10 @@ class Recipe:
         """The training, with the model to start from as an absolute path."""
         if self.training.start is None:
             return self.training
-        start = (self.base / Path(self.training.start).expanduser()).resolve()
+        start = (self.base / local_path(self.training.start)).resolve()
         return replace(self.training, start=str(start))
 
 
 def _moved(path: str, old: Path, new: Path) -> str:
-    place = Path(path).expanduser()
+    place = local_path(path)
     return path if place.is_absolute() else os.path.relpath(old / place, new)

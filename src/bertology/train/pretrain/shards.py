@@ -24,11 +24,11 @@ from itertools import islice
 from pathlib import Path
 from threading import Lock
 from typing import IO
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.drafts import draft_folder
 from bertology.errors import DataError, ParameterError, StoreError
 from bertology.train.pretrain.text import Document
 from bertology.train.protocols import Tokenizer
@@ -103,7 +103,7 @@ class Shards:
                     f"{shard.sentences[-1]} tokens expected, {len(shard.tokens)} there"
                 )
             return shard
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise StoreError(
                 f"The shard {name!r} in {self.folder} is incomplete: {error}.",
                 hint="Delete the folder; the same command prepares the text again.",
@@ -113,6 +113,9 @@ class Shards:
     def entities(self) -> bool:
         """Whether entities were given."""
         return (self.folder / f"{HELD_OUT}.entities.bin").is_file()
+
+
+_MOST_SHARDS = 100_000  # each is a few files
 
 
 @dataclass(frozen=True)
@@ -126,8 +129,9 @@ class Dealing:
     def __post_init__(self) -> None:
         if not 0 < self.held_out < 1:
             raise ParameterError("held_out", "Dealing", "lie between 0 and 1", self.held_out)
-        if self.shards < 1:
-            raise ParameterError("shards", "Dealing", "be at least 1", self.shards)
+        if not 1 <= self.shards <= _MOST_SHARDS:
+            must = f"be at least 1 and at most {_MOST_SHARDS:,}"
+            raise ParameterError("shards", "Dealing", must, self.shards)
 
     def shard_of(self, number: int) -> str:
         """The shard of the document with this number: by chance, and always the same."""
@@ -154,29 +158,32 @@ def prepare(
         raise StoreError(
             f"{place} exists already and holds no shards.", hint="Choose another folder."
         )
-    draft = place.with_name(f".{place.name}.{uuid4().hex[:8]}")
-    old = draft.with_name(f"{draft.name}.old")
     try:
-        draft.mkdir(parents=True)
-        with closing(_Preparation(draft, tokenizer, dealing or Dealing())) as work:
-            for batch in _batches(documents):
-                work.add(batch)
-                advance(len(batch))
-            work.finish([dict(source) for source in sources])
-        if place.exists():
-            place.rename(old)
-        draft.rename(place)
+        with draft_folder(place) as draft:
+            with closing(_Preparation(draft, tokenizer, dealing or Dealing())) as work:
+                for batch in _batches(documents):
+                    work.add(batch)
+                    advance(len(batch))
+                work.finish([dict(source) for source in sources])
+            _put_in_place(draft, place)
     except OSError as error:
         raise StoreError(
             f"The shards cannot be written to {place}: {error.strerror or error}.",
             hint="Choose a folder you may write to, on a disk with space.",
         ) from error
+    return open_shards(place)
+
+
+def _put_in_place(draft: Path, place: Path) -> None:
+    old = draft.with_name(f"{draft.name}.old")
+    try:
+        if place.exists():
+            place.rename(old)
+        draft.rename(place)
     finally:
         if old.exists() and not place.exists():
             old.rename(place)
-        shutil.rmtree(draft, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
-    return open_shards(place)
 
 
 def _may_replace(place: Path) -> bool:
@@ -190,7 +197,7 @@ def open_shards(folder: str | Path) -> Shards:
     try:
         meta = json.loads((place / _META).read_text(encoding="utf-8"))
         counts = np.load(place / "counts.npy", allow_pickle=False)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise StoreError(f"{place} holds no shards: {error}.") from error
     if not isinstance(meta, dict) or meta.pop("schema", None) != _SCHEMA:
         raise StoreError(f"{place} was made by another version; prepare the text again.")

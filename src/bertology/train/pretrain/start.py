@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from hashlib import blake2b
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import torch
 from torch import Tensor
 
 from bertology.errors import ModelError
+from bertology.plain_files import local_path, read_json
 
 __all__ = ["fingerprint", "start_from"]
 
@@ -29,7 +29,7 @@ def fingerprint(folder: str | Path) -> str:
 
 
 def _weights(folder: str | Path) -> Path:
-    return Path(folder).expanduser() / "model.safetensors"
+    return local_path(folder, error=ModelError) / "model.safetensors"
 
 
 def start_from(folder: str | Path, fresh: dict[str, Tensor], *, heads: int) -> dict[str, Tensor]:
@@ -76,11 +76,9 @@ def _check_shape(
     folder: str | Path, found: dict[str, Tensor], fresh: dict[str, Tensor], heads: int
 ) -> None:
     """Refuse what would fit and still be another model: heads cut otherwise, layers left out."""
-    place = Path(folder).expanduser() / "config.json"
-    try:
-        said = json.loads(place.read_text(encoding="utf-8")).get("num_attention_heads")
-    except (OSError, ValueError, AttributeError) as error:
-        raise ModelError(f"{str(place)!r} cannot be read: {error}.") from error
+    place = local_path(folder, error=ModelError) / "config.json"
+    config = read_json(place, error=ModelError)
+    said = config.get("num_attention_heads") if isinstance(config, dict) else None
     if said != heads:
         raise ModelError(
             f"The model in {str(folder)!r} has {said} heads; this one is to have {heads}.",

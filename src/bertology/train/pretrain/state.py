@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import TypedDict
-from uuid import uuid4
 
 import torch
 from torch import Tensor
 
+from bertology.drafts import draft_folder
 from bertology.errors import StoreError
 from bertology.train.pretrain.config import Pretraining
 from bertology.train.pretrain.start import fingerprint
@@ -108,27 +108,23 @@ def write(folder: Path, snapshot: Snapshot) -> None:
     tensors |= {f"chance/{n}": t for n, t in snapshot.chance.items()}
     for key, values in snapshot.memory.items():
         tensors |= {f"memory/{key}/{n}": t for n, t in values.items()}
-    draft = folder.with_name(f".{folder.name}.{uuid4().hex[:8]}")
     old = folder.with_name(f".{folder.name}.old")
     try:
-        for left in folder.parent.glob(f".{folder.name}.????????"):  # by a run that was killed
-            shutil.rmtree(left, ignore_errors=True)
-        draft.mkdir(parents=True)
-        save_file({n: t.detach().cpu().contiguous() for n, t in tensors.items()}, draft / _TENSORS)
-        (draft / _NUMBERS).write_text(json.dumps(snapshot.numbers) + "\n", encoding="utf-8")
-        shutil.rmtree(old, ignore_errors=True)
-        if folder.exists():
-            folder.rename(old)
-        draft.rename(folder)
-        shutil.rmtree(old, ignore_errors=True)
+        with draft_folder(folder) as draft:
+            whole = {n: t.detach().cpu().contiguous() for n, t in tensors.items()}
+            save_file(whole, draft / _TENSORS)
+            (draft / _NUMBERS).write_text(json.dumps(snapshot.numbers) + "\n", encoding="utf-8")
+            shutil.rmtree(old, ignore_errors=True)
+            if folder.exists():
+                folder.rename(old)
+            draft.rename(folder)
+            shutil.rmtree(old, ignore_errors=True)
     except (OSError, SafetensorError) as error:  # the latter is raised for a full disk
         reason = getattr(error, "strerror", None) or error
         raise StoreError(
             f"The state of the run cannot be written to {folder}: {reason}.",
             hint="Make room on the disk; the same command continues from the last state.",
         ) from error
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
 
 
 def read(folder: Path) -> Snapshot | None:
@@ -143,7 +139,7 @@ def read(folder: Path) -> Snapshot | None:
         try:
             numbers = json.loads((place / _NUMBERS).read_text(encoding="utf-8"))
             tensors = load_file(place / _TENSORS)
-        except (OSError, ValueError, SafetensorError) as error:
+        except (OSError, ValueError, RecursionError, SafetensorError) as error:
             raise StoreError(
                 f"The state of the run in {place} cannot be read: {error}.",
                 hint="Delete that folder to start again.",
@@ -157,7 +153,7 @@ def read_numbers(folder: Path) -> RunNumbers | None:
     for place in (folder, folder.with_name(f".{folder.name}.old")):
         try:
             numbers: RunNumbers = json.loads((place / _NUMBERS).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             continue
         return numbers
     return None

@@ -1,4 +1,4 @@
-"""Ctrl-C between two updates, so that nothing is half done."""
+"""Ctrl-C or TERM between two updates, so that nothing is half done."""
 
 from __future__ import annotations
 
@@ -18,22 +18,27 @@ __all__ = ["StopVote", "stoppable"]
 
 @contextmanager
 def stoppable() -> Iterator[threading.Event]:
-    """Ctrl-C asks to stop after the update under way; a second one stops at once."""
+    """Ctrl-C and TERM ask to stop after the update under way; a second one stops at once."""
     stopped = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stopped
         return
-    before = signal.getsignal(signal.SIGINT)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
     def ask(number: int, frame: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, before)
+        restore()
         stopped.set()
 
-    signal.signal(signal.SIGINT, ask)
+    for number in before:
+        signal.signal(number, ask)
     try:
         yield stopped
     finally:
-        signal.signal(signal.SIGINT, before)
+        restore()
 
 
 class StopVote:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import json
 import lzma
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,11 +13,14 @@ from pathlib import Path
 from typing import IO
 
 from bertology.errors import DataError
+from bertology.plain_files import local_path, parse_json
 
 __all__ = ["Document", "find_files", "read_documents"]
 
 _COMPRESSED = (".xz", ".gz", ".bz2")
 _ENCODING = "utf-8-sig"  # with or without a byte order mark
+
+_EXAMPLE = 'A line looks like {"text": "Ann saw Bo.", "entities": [[0, 3], [8, 10]]}.'
 
 Span = tuple[int, int]
 
@@ -36,7 +38,7 @@ def find_files(patterns: Iterable[str | Path]) -> list[Path]:
     """The files that paths and patterns like `texts/*.txt.xz` name, each once, in order."""
     found: list[Path] = []
     for pattern in patterns:
-        path = Path(pattern).expanduser()
+        path = local_path(pattern)
         # A file may be called a[1].txt, which is a pattern too.
         here = [path] if path.is_file() else [Path(p) for p in sorted(glob(str(path)))]
         files = [p for p in here if p.is_file()]
@@ -65,7 +67,9 @@ def read_documents(files: Iterable[Path]) -> Iterator[Document]:
             with _open(file) as lines:
                 yield from _from_json(lines, file) if name.endswith(".jsonl") else _plain(lines)
         except UnicodeDecodeError as error:
-            raise DataError(f"{file} is not UTF-8 text: {error}.") from error
+            raise DataError(
+                f"{file} is not UTF-8: byte 0x{error.object[error.start]:02x}."
+            ) from error
         except (OSError, lzma.LZMAError, zlib.error, EOFError) as error:
             raise DataError(f"{file} cannot be read: {error}.") from error
 
@@ -98,15 +102,18 @@ def _from_json(lines: Iterable[str], file: Path) -> Iterator[Document]:
         if not line.strip():
             continue
         try:
-            yield _document(json.loads(line))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise DataError(
-                f"{file}, line {number}, is no document: {error}.",
-                hint='A line looks like {"text": "Ann saw Bo.", "entities": [[0, 3], [8, 10]]}.',
-            ) from error
+            fields = parse_json(line.rstrip("\r\n"), label=str(file), first_line=number)
+            yield _document(fields)
+        except DataError as error:
+            raise DataError(error.problem, hint=_EXAMPLE) from None
+        except (ValueError, TypeError) as error:
+            problem = f"{file}, line {number}, is no document: {error}."
+            raise DataError(problem, hint=_EXAMPLE) from error
 
 
-def _document(fields: Mapping[str, object]) -> Document:
+def _document(fields: object) -> Document:
+    if not isinstance(fields, Mapping):
+        raise TypeError("it is no object {…}")
     label = fields.get("label")
     if "sentences" in fields:
         sentences = _texts("sentences", fields["sentences"])
@@ -138,7 +145,10 @@ def _texts(field: str, given: object) -> tuple[str, ...]:
 def _spans(given: object, sentence: str) -> tuple[Span, ...]:
     if not isinstance(given, list):
         raise TypeError("its entities must be lists")
-    spans = tuple((int(a), int(b)) for a, b in given)
+    for pair in given:
+        if not isinstance(pair, list) or [type(end) for end in pair] != [int, int]:
+            raise TypeError(f"the entity {pair!r:.60} is no pair of whole numbers")
+    spans = tuple((a, b) for a, b in given)
     for a, b in spans:
         if not 0 <= a < b <= len(sentence):
             raise ValueError(f"the entity [{a}, {b}] is not within its {len(sentence)} characters")

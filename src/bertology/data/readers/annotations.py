@@ -1,0 +1,123 @@
+"""What annotations must look like, checked where a file is read and not where a study uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from bertology.data.corpus import Field
+from bertology.data.words.own_links import check_links
+from bertology.errors import DataError
+
+__all__ = ["WORD_LEVEL", "check_annotations"]
+
+WORD_LEVEL = (
+    Field.LEMMAS, Field.POS, Field.HEADS, Field.RELATIONS, Field.TAGS, Field.OFFSETS,
+)  # fmt: skip
+"""Fields that hold one value per word."""
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def _is_text(value: object) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_place(value: object) -> bool:
+    return value is None or _is_whole(value)
+
+
+def _is_name(value: object) -> bool:
+    return value is None or isinstance(value, str | int | float)
+
+
+def _is_span(value: object) -> bool:
+    return (
+        isinstance(value, Sequence)
+        and len(value) == 2
+        and all(map(_is_whole, value))
+        and 0 <= value[0] <= value[1]
+    )
+
+
+def _list_of(each: Callable[[object], bool]) -> Callable[[Any], bool]:
+    return lambda value: _is_list(value) and all(map(each, value))
+
+
+_WORDS = _list_of(lambda w: isinstance(w, str) and bool(w.strip()))
+_TEXTS, _PLACES, _SPANS = _list_of(_is_text), _list_of(_is_whole), _list_of(_is_span)
+
+_FORMS: dict[Field, tuple[Callable[[Any], bool], str]] = {
+    Field.WORDS: (_WORDS, "be a list of words: text, and none empty"),
+    Field.LEMMAS: (_TEXTS, "be a list of text"),
+    Field.POS: (_TEXTS, "be a list of text"),
+    Field.RELATIONS: (_TEXTS, "be a list of text"),
+    Field.TAGS: (_list_of(_is_name), "be a list of names or numbers"),
+    Field.HEADS: (_PLACES, "be a list of whole numbers"),
+    Field.OFFSETS: (_SPANS, "be a list of pairs [first character, last + 1]"),
+    Field.SUBJECT: (_is_place, "be the position of a word"),
+    Field.OBJECT: (_is_place, "be the position of a word"),
+    Field.VERB: (_is_place, "be the position of a word"),
+    Field.PREDICATE: (_PLACES, "be a list of positions of words"),
+    Field.NEGATION: (_PLACES, "be a list of positions of words"),
+    Field.ROLES: (
+        lambda v: isinstance(v, Mapping) and all(map(_is_span, v.values())),
+        "be a mapping of roles to pairs [first word, last + 1]",
+    ),
+    Field.COREFERENCE: (
+        _list_of(_SPANS),
+        "be a list of clusters, each a list of pairs [first word, last + 1]",
+    ),
+    Field.FRAME: (_is_name, "be a name"),
+    Field.TENSE: (_is_name, "be a name"),
+    Field.NUMBER: (_is_name, "be a name"),
+    Field.GROUP: (_is_name, "be a name"),
+    Field.CONTRAST: (_is_text, "be text"),
+    Field.CHOICES: (_TEXTS, "be a list of text"),
+    Field.ANSWER: (_TEXTS, "be a list of text"),
+}
+
+
+def check_annotations(annotations: Mapping[str, Any], text: object, at: str) -> None:
+    """Refuse annotations of another form, of other lengths, or that point outside the words."""
+    for name, value in annotations.items():
+        is_right, must = _FORMS.get(Field(name), (None, ""))
+        if value is not None and is_right is not None and not is_right(value):
+            raise DataError(f"{at}: {name} must {must}, not {value!r:.60}.")
+    words = annotations.get("words")
+    if words is None:
+        return
+    for field in WORD_LEVEL:
+        given = annotations.get(field.value)
+        if given is not None and len(given) != len(words):
+            raise DataError(
+                f"{at}: {len(words)} words and {len(given)} {field.value}.",
+                hint=f"{field.value} must have one entry per word.",
+            )
+    _check_places(annotations, len(words), at)
+    if isinstance(text, str):
+        for start, end in annotations.get("offsets") or ():
+            if end > len(text):
+                raise DataError(f"{at}: the offsets [{start}, {end}] lie outside the text.")
+    if annotations.get("links") is not None:
+        check_links(annotations["links"], len(words), at)
+
+
+def _check_places(annotations: Mapping[str, Any], words: int, at: str) -> None:
+    single = {n: annotations.get(n) for n in ("subject", "object", "verb")}
+    places = {n: [p] for n, p in single.items() if p is not None}
+    places |= {n: list(annotations.get(n) or ()) for n in ("heads", "predicate", "negation")}
+    for name, given in places.items():
+        least = -1 if name == "heads" else 0  # the root's head
+        outside = [p for p in given if not least <= p < words]
+        if outside:
+            raise DataError(
+                f"{at}: {name} names the word {outside[0]}, and there are {words} words.",
+                hint="Words are counted from 0; the head of the root is -1.",
+            )

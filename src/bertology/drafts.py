@@ -1,0 +1,90 @@
+"""What is written under another name first, and moved into place when it is whole.
+
+A process that is killed leaves its draft behind. While a draft is being written it is locked, and
+the lock goes with the process: so the next one that writes to the same place knows which drafts
+nobody works on any more, and removes them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from uuid import uuid4
+
+if sys.platform != "win32":
+    import fcntl
+
+__all__ = ["draft_folder", "locked", "remove_abandoned"]
+
+_YOUNG = 5.0  # seconds; a draft that was just made may not be locked yet
+
+
+@contextmanager
+def draft_folder(place: Path) -> Iterator[Path]:
+    """A new folder beside `place`; removed at the end, unless it was moved into place."""
+    _mend(place)
+    remove_abandoned(place.parent, f".{place.name}.????????")
+    draft = place.with_name(f".{place.name}.{uuid4().hex[:8]}")
+    draft.mkdir(parents=True)
+    try:
+        with locked(draft):
+            yield draft
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def remove_abandoned(folder: Path, pattern: str) -> None:
+    """Remove drafts that no living process has locked, some seconds after they were written."""
+    for left in folder.glob(pattern):
+        if _is_abandoned(left):
+            if left.is_dir():
+                shutil.rmtree(left, ignore_errors=True)
+            else:
+                left.unlink(missing_ok=True)
+
+
+def _mend(place: Path) -> None:
+    """Killed between two moves, what was there before lies beside its place."""
+    for old in place.parent.glob(f".{place.name}.????????.old"):
+        if place.exists():
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            os.replace(old, place)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Tell other processes that the file or folder is in use, for as long as this one lives."""
+    if sys.platform == "win32":
+        yield
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # a disk without locks; nothing is ever removed there
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _is_abandoned(path: Path) -> bool:
+    if sys.platform == "win32":
+        return False
+    try:
+        if time.time() - path.stat().st_mtime < _YOUNG:
+            return False
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
