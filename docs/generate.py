@@ -291,8 +291,8 @@ def python() -> str:
         if name.startswith("__"):
             continue
         thing = getattr(bertology, name)
-        if inspect.ismodule(thing):  # `run` is a package that can be called like the function
-            thing = thing.api.run
+        if inspect.ismodule(thing):  # `run` and `studies` are packages that can be called
+            thing = thing.__call__
         lines += [f"## bt.{name}", ""]
         if callable(thing) and not is_error_or_enum(thing):
             lines += [f"```python\n{signature(name, thing)}\n```", ""]

@@ -8,15 +8,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from bertology.cli.typer_options import pairs_of
+from bertology.errors import ParameterError
 from bertology.model.loading.names import DEFAULT_MODEL
 from bertology.parameters import flag, parameter
 
 if TYPE_CHECKING:
+    from bertology.data.corpus import Corpus
     from bertology.run.api import ModelSource
 
 __all__ = [
     "MODEL_HELP",
     "AnnotatorOptions",
+    "CorpusOptions",
     "DeviceOptions",
     "EngineOptions",
     "LoadingOptions",
@@ -94,6 +97,42 @@ class SourceOptions(RootOptions):
         if names := pairs_of(self.labels, "--labels", command, "good=positive"):
             found["labels"] = names
         return {"root": self.root, **found}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _NamedCorpus:
+    panel: ClassVar[str | None] = "Data"
+    task: str | None = parameter(None, "A corpus with a task, such as mrpc: name, path or hub id.")
+    corpus: str | None = parameter(
+        None, "Any other corpus, in place of --task: name, path or hub id."
+    )
+    split: str = parameter("validation", "Which split of the corpus.")
+    limit: int | None = parameter(
+        None, "Draw so many examples at random (always the same ones); all if not given.", minimum=1
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusOptions(SourceOptions, _NamedCorpus):
+    """Which data, with a task or without, and how they are read."""
+
+    def load_corpus(self, command: str) -> Corpus | None:
+        """The data that were named, if any; `command` is named in errors."""
+        from bertology.run.api import resolve_corpus
+
+        if self.task is not None and self.corpus is not None:
+            must = "be left out when --task is given"
+            raise ParameterError("--corpus", command, must, self.corpus)
+        wanted = self.task if self.corpus is None else self.corpus
+        if wanted is None:
+            return None
+        return resolve_corpus(
+            wanted,
+            must_have_task=self.task is not None,
+            split=self.split,
+            limit=self.limit,
+            **self.reading(command),
+        )
 
 
 def data_words(origin: Mapping[str, object], option: str = "--task") -> str:

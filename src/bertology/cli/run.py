@@ -12,15 +12,13 @@ from typer.core import TyperCommand, TyperGroup
 
 from bertology.cli.command import Command, command_line
 from bertology.cli.console import examples, say, warn
-from bertology.cli.option_groups import EngineOptions, LoadingOptions, SourceOptions, StoreOptions
-from bertology.errors import ParameterError
+from bertology.cli.option_groups import CorpusOptions, EngineOptions, LoadingOptions, StoreOptions
 from bertology.parameters import flag, parameter
 
 if TYPE_CHECKING:
     from typer._click import Command as ClickCommand
     from typer._click import Context
 
-    from bertology.data.corpus import Corpus
     from bertology.results.result import Result
     from bertology.results.store import Store
     from bertology.studies.study import Study
@@ -29,19 +27,6 @@ __all__ = ["RunOptions", "add_to", "summary_line"]
 
 _EXAMPLE_MODEL, _EXAMPLE_TASK = "bertology-demo/model", "grammar-entailment"  # of `bertology demo`
 _TASK_HEADS = ("classification", "token-classification", "multiple-choice")
-
-
-@dataclass(frozen=True, kw_only=True)
-class _CorpusOptions:
-    panel: ClassVar[str | None] = "Data"
-    task: str | None = parameter(None, "A corpus with a task, such as mrpc: name, path or hub id.")
-    corpus: str | None = parameter(
-        None, "Any other corpus, in place of --task: name, path or hub id."
-    )
-    split: str = parameter("validation", "Which split of the corpus.")
-    limit: int | None = parameter(
-        None, "Draw so many examples at random (always the same ones); all if not given.", minimum=1
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,9 +43,7 @@ class _NumberOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions(
-    EngineOptions, StoreOptions, SourceOptions, _CorpusOptions, _NumberOptions, LoadingOptions
-):
+class RunOptions(EngineOptions, StoreOptions, CorpusOptions, _NumberOptions, LoadingOptions):
     """The options of every run, next to the study's own parameters."""
 
     panel: ClassVar[str | None] = None
@@ -168,26 +151,9 @@ def _run(name: str, options: RunOptions, study: Study) -> None:
         command=command_line(),
     )
     model = replace(options.model_source(), dtype=options.dtype, num_labels=options.num_labels)
-    corpus = _load_corpus(options)
+    corpus = options.load_corpus("run")
     result = run_study(name, study, session, model=model, corpus=corpus, notify=warn)
     _present(result, session.store)
-
-
-def _load_corpus(options: RunOptions) -> Corpus | None:
-    from bertology.run.api import resolve_corpus
-
-    if options.task is not None and options.corpus is not None:
-        raise ParameterError("--corpus", "run", "be left out when --task is given", options.corpus)
-    wanted = options.task if options.corpus is None else options.corpus
-    if wanted is None:
-        return None
-    return resolve_corpus(
-        wanted,
-        must_have_task=options.task is not None,
-        split=options.split,
-        limit=options.limit,
-        **options.reading("run"),
-    )
 
 
 def _present(result: Result, store: Store) -> None:

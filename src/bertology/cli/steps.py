@@ -12,9 +12,9 @@ from bertology.cli.command import Command, command_line
 from bertology.cli.console import say
 from bertology.cli.option_groups import (
     MODEL_HELP,
+    CorpusOptions,
     DeviceOptions,
     EngineOptions,
-    SourceOptions,
     StoreOptions,
 )
 from bertology.cli.typer_options import argument, required
@@ -22,14 +22,13 @@ from bertology.errors import ParameterError, UnknownNameError
 from bertology.parameters import flag, parameter
 
 if TYPE_CHECKING:
-    from bertology.data.corpus import Corpus
     from bertology.studies.study import Study
 
 __all__ = ["StepsOptions", "add_to"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class StepsOptions(EngineOptions, StoreOptions, SourceOptions, DeviceOptions):
+class StepsOptions(EngineOptions, StoreOptions, CorpusOptions, DeviceOptions):
     """The options of `steps`."""
 
     panel: ClassVar[str | None] = None
@@ -38,10 +37,6 @@ class StepsOptions(EngineOptions, StoreOptions, SourceOptions, DeviceOptions):
     measure: str = required("A quantity or a measure of the study, such as sep_weight.")
     at: str = parameter("", "Of a measure: a head (3.7), a layer (5), or max for the largest.")
     steps: tuple[int, ...] = parameter((), "Only these steps; all that were kept if not given.")
-    task: str | None = parameter(None, "A corpus with a task: name, path or hub id.")
-    corpus: str | None = parameter(None, "Any other corpus, in place of --task.")
-    split: str = parameter("validation", "Which split of the corpus.")
-    limit: int | None = parameter(None, "Use so many examples of the corpus.", minimum=1)
     parameters: tuple[str, ...] = parameter(
         (), "Parameters of the study, as examples=200,tagger=bundled.", option="--set"
     )
@@ -89,7 +84,7 @@ def steps(options: StepsOptions) -> None:
         _study(options),
         session,
         model=ModelSource(options.model, device=options.device),
-        corpus=_corpus(options),
+        corpus=options.load_corpus("steps"),
         join=TrainingSteps(measure=options.measure, at=options.at, steps=options.steps),
         notify=lambda text: say(f"{options.study}: {text}"),
     )
@@ -119,21 +114,3 @@ def _study(options: StepsOptions) -> Study:
         except (ValueError, RecursionError):
             given[name] = text
     return kind(**given)
-
-
-def _corpus(options: StepsOptions) -> Corpus | None:
-    from bertology.run.api import resolve_corpus
-
-    if options.task is not None and options.corpus is not None:
-        must = "be left out when --task is given"
-        raise ParameterError("--corpus", "steps", must, options.corpus)
-    wanted = options.task if options.corpus is None else options.corpus
-    if wanted is None:
-        return None
-    return resolve_corpus(
-        wanted,
-        must_have_task=options.task is not None,
-        split=options.split,
-        limit=options.limit,
-        **options.reading("steps"),
-    )

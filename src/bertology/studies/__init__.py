@@ -85,14 +85,13 @@ def table() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["study", "question", "needs", "topic"]).set_index("study")
 
 
-class _CallableModule(ModuleType):
-    """`bt.studies()` is the table, although Python also puts this package under that name."""
+class _CallablePackage(ModuleType):
+    """As `bertology.run`: Python puts this package under the name of the function `bt.studies`."""
 
-    def __call__(self) -> pd.DataFrame:
-        return table()
+    __call__ = staticmethod(table)
 
 
-sys.modules[__name__].__class__ = _CallableModule
+sys.modules[__name__].__class__ = _CallablePackage
 
 
 def find_question(name: str) -> type[Question]:
