@@ -21,6 +21,7 @@ from itertools import combinations
 from pathlib import Path
 
 from bertology.errors import DataError
+from bertology.plain_files import read_bytes
 from bertology.stats.agreement import Agreement, cohens_kappa
 
 __all__ = [
@@ -113,15 +114,12 @@ def read_labels(path: str | Path) -> list[MapLabel]:
 
 def read_lines(path: Path) -> list[MapLabel]:
     """Every line of the file, also those that a later one overrules."""
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
+    if not path.exists():
         raise DataError(
             f"There is no file {path}.",
             hint=f"To label maps into it: bertology annotate --to {path}",
-        ) from None
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}.") from None
+        )
+    content = read_bytes(path)
     found = []
     lines = content.split(b"\n")
     for number, line in enumerate(lines, 1):

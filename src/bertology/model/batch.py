@@ -188,7 +188,7 @@ def shortened(tokenizer: Tokenizer, texts: list[str], limit: int | None) -> list
         done = {i: s for i, s, ids in zip(long, starts, rows, strict=True) if len(ids) > 2 * limit}
         for i, start in done.items():
             kept[i] = start
-        enough *= 4
+        enough = min(4 * enough, most)
         long = [i for i in long if i not in done and len(texts[i]) > enough]
     for i in long:
         kept[i] = texts[i][:most]

@@ -61,11 +61,18 @@ _FILE = _has(file=_is_name, bytes=_is_whole, sha256=_is_text)
 _TABLE = _may_have(lambda e: _FILE(e) and _has(name=_is_name)(e), columns=_texts)
 _ARRAYS = _may_have(_FILE, variables=_texts)
 _SHAPE: Check = lambda v: _is_mapping(v) and all(map(_maybe(_is_whole), v.values()))  # noqa: E731
-_MODEL = _may_have(_has(fingerprint=_is_text), shape=_SHAPE, parameters=_maybe(_is_whole))
+_MODEL = _may_have(
+    _has(fingerprint=_is_text),
+    shape=_SHAPE,
+    parameters=_maybe(_is_whole),
+    tuned_from=_maybe(_is_mapping),
+)
+_PAIRS: Check = lambda v: isinstance(v, list) and all(_texts(p) and len(p) == 2 for p in v)  # noqa: E731
 _CORPUS = _may_have(
     _has(fingerprint=_is_text, name=_is_text),
     size=_maybe(_is_whole),
     drawn_from=_maybe(_is_whole),
+    labels=_maybe(lambda v: not v or _has(pairs=_PAIRS, by=_is_text)(v)),
 )
 
 _PROVENANCE: dict[str, Check] = {

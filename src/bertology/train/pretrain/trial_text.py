@@ -8,9 +8,9 @@ import tempfile
 from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
-from uuid import uuid4
 
 from bertology.data.corpus import Corpus, Example
+from bertology.drafts import draft_folder
 from bertology.errors import ModelError, StoreError
 from bertology.train.pretrain.shards import HELD_OUT, Dealing, Shards, open_shards, prepare
 from bertology.train.pretrain.text import Document
@@ -64,8 +64,7 @@ def prepare_trial_text(
     found = _complete(place)
     if found is not None:
         return found
-    draft = home / f"{place.name}.{uuid4().hex[:8]}"
-    try:
+    with draft_folder(place) as draft:
         prepare(
             draft,
             documents_of(corpus, document_size),
@@ -74,8 +73,6 @@ def prepare_trial_text(
             sources=[{"name": corpus.name, "fingerprint": corpus.fingerprint}],
         )
         return _moved(draft, place)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
 
 
 def _home() -> Path:
