@@ -11,7 +11,7 @@ from bertology.errors import ParameterError
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["check_parameters", "flag", "parameter"]
+__all__ = ["check_parameters", "flag", "option_name", "parameter"]
 
 
 def parameter(default: Any, help: str, **limits: Any) -> Any:
@@ -20,6 +20,9 @@ def parameter(default: Any, help: str, **limits: Any) -> Any:
     `limits` may hold `choices=(…)`, `minimum=…`, `maximum=…`; `check_parameters` checks them, for
     the command line as for Python. In a study, `model=True` says that the value names another
     model, which `measure` finds loaded in `context.others`; "" names none.
+
+    `option="name"` is another name for the command line. `at_least_option="limit"` gives it none:
+    where `--limit` is more than the default, it is that.
     """
     return field(default=default, metadata={"help": help, **limits})
 
@@ -27,6 +30,12 @@ def parameter(default: Any, help: str, **limits: Any) -> Any:
 def flag(help: str) -> Any:
     """A field that is False unless the user gives `--name`."""
     return field(default=False, metadata={"help": help, "flag": True})
+
+
+def option_name(f: Field[Any]) -> str:
+    """What a field is called on the command line, without the dashes before it."""
+    meta = f.metadata
+    return str(meta.get("option") or meta.get("at_least_option") or f.name.replace("_", "-"))
 
 
 def check_parameters(given: DataclassInstance) -> None:

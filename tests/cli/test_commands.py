@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bertology.cli.main import app
+from bertology.cli.typer_options import following
 from bertology.results import claim_files
 from bertology.studies import STUDIES
 from toy.making import Diary, ToyWorld, make_metadata
@@ -223,3 +225,31 @@ def test_nothing_heavy_is_imported_for_help() -> None:
         )
         assert done.returncode == 0, done.stderr
         assert "Examples:" in done.stdout
+
+
+def test_flags_have_no_type_in_the_help() -> None:
+    for command in ("", "run", "run toy-lengths", "claims", "claims show", "export", "report"):
+        assert "bool" not in bertology(*command.split(), "--help")
+
+
+def test_the_newest_result_is_called_latest(world: ToyWorld, diary: Diary, tmp_path: Path) -> None:
+    store = tmp_path / "results"
+    empty = bertology("show", "latest", "--store", store, code=2)
+    assert "no finished result 'latest'" in empty
+    run_toy(world, store)
+    time.sleep(1.1)  # results are dated to the second
+    run_toy(world, store, "--limit", 3)
+    assert "(3 examples drawn at random" in bertology("show", "latest", "--store", store)
+    written = bertology("export", "latest", "--format", "csv", "--to", tmp_path, "--store", store)
+    assert "toy-lengths-" in written
+
+
+def test_examples_are_limited_by_one_option() -> None:
+    """A study that draws 1,000 examples by itself takes as many as --limit asks for."""
+    said = bertology("run", "token-classes", "--help")
+    assert "--limit" in said
+    assert "--examples" not in said
+    kind = STUDIES.get("token-classes")
+    assert following(kind, {"limit": 5000}) == {"examples": 5000}
+    assert following(kind, {"limit": 200}) == following(kind, {}) == {}
+    assert "--train-limit" in bertology("run", "fine-tuning-starts", "--help")

@@ -12,6 +12,8 @@ from typer.testing import CliRunner, Result
 import tiny
 from bertology.cli import demo
 from bertology.cli.main import app
+from bertology.report.atlas.gathering import gather
+from bertology.results.store import Store
 from bertology.train.checkpoint import read_record
 from bertology.train.finetune import FinetuneSettings
 from bertology.train.finetune_plan import FinetunePlan, find_made, make
@@ -68,6 +70,10 @@ def test_the_demo_tells_what_its_results_show_and_draws_figures(tmp_path: Path) 
     record = read_record(to / "model")
     assert record is not None
     assert record["baseline"] == {"accuracy": 0.5}
+    start = record["base"]["name"]
+    subject = gather(Store(str(to / "results")), start)  # the page of the model before
+    assert subject.tasks == ("grammar-entailment",)
+    assert {e.label for e in subject.entries} == {"grammar", "fine-tuned on grammar-entailment"}
 
     again = run_demo("--to", str(to))
     assert again.exit_code == 0, again.output

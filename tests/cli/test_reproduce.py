@@ -41,7 +41,7 @@ def test_a_page_that_is_stopped_and_resumed(
 ) -> None:
     to = tmp_path / "out"
     given = ("dark-secrets", "--model", model, "--tasks", "grammar-paraphrase", "--root", tmp_path,
-             "--to", to, "--examples", 12, "--train-examples", 16, "--seeds", 1)  # fmt: skip
+             "--to", to, "--limit", 12, "--train-limit", 16, "--seeds", 1)  # fmt: skip
     # Figures have tests of their own.
     monkeypatch.setattr("bertology.reproduce.render.page._drawn", lambda result, name: b"<svg/>")
     monkeypatch.setattr(Store, "_draw", lambda store, result, folder: None)
@@ -86,7 +86,7 @@ def test_the_plan_is_shown_and_nothing_is_done(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    code, said = call("dark-secrets", "--model", model, "--dry-run", "--examples", 12)
+    code, said = call("dark-secrets", "--model", model, "--dry-run", "--limit", 12)
     assert code == 0, said
     assert "fine-tuning-starts" in said
     assert list(tmp_path.iterdir()) == []
@@ -99,7 +99,7 @@ def test_the_plan_is_shown_and_nothing_is_done(
         (("dark-secrets", "--tasks", "mrpx"), "Did you mean 'mrpc'?"),
         (("dark-secrets", "--tasks", "grammar"), "has no classification"),
         (("dark-secrets", "--model", "no/such/folder"), "no/such/folder"),
-        (("dark-secrets", "--examples", "1"), "--examples"),
+        (("dark-secrets", "--limit", "1"), "--limit"),
         (("dark-secrets", "--tasks", ""), "--tasks"),
     ],
 )

@@ -16,7 +16,7 @@ from bertology.errors import JobError
 from bertology.results.store import Store
 from bertology.run.session import Session
 
-FEW = ("--tasks", "grammar-paraphrase", "--examples", 12, "--train-examples", 16, "--seeds", 2)
+FEW = ("--tasks", "grammar-paraphrase", "--limit", 12, "--train-limit", 16, "--seeds", 2)
 SIGNALS = ("frame", "verb-subject", "some-heads", "a-layer", "a-random-head", "last-two-layers")
 
 
@@ -159,7 +159,7 @@ def test_the_plan_has_no_more_than_the_claims_need(
         (("--claims", "dark-secrets.some-heads-hurts"), "Did you mean 'dark-secrets.some-heads"),
         (("--claims", "no such words"), "Unknown claim 'no such words'"),
         (("--tasks", "mrpx"), "Did you mean 'mrpc'?"),
-        (("--examples", "1"), "--examples"),
+        (("--limit", "1"), "--limit"),
         (("--csv", "no/such/folder/table.csv"), "cannot be written"),
     ],
 )

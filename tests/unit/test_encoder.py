@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,20 @@ def copy_of(folder: Path, tmp_path: Path) -> Path:
 
 
 # Loading ------------------------------------------------------------------------------------------
+
+
+def test_a_misspelt_name_is_told_at_once_without_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hub's own client tried for a minute, without a word."""
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name.upper(), raising=False)
+        monkeypatch.delenv(name, raising=False)
+    began = time.monotonic()
+    with pytest.raises(ModelError, match="hub cannot be reached") as refused:
+        bt.load("somebody/bertology-mni")
+    assert "Did you mean 'bertology-mini'?" in str(refused.value.hint)
+    assert time.monotonic() - began < 10
 
 
 def test_loads_a_folder_and_knows_it_again(encoder: Encoder, folder: Path) -> None:

@@ -193,7 +193,7 @@ def test_summaries_hold_no_paths(report: ReproductionReport) -> None:
     record, text = json.loads(as_json(report)), as_markdown(report)
     assert "/some/where" not in text + json.dumps(record)
     assert record["command"] == (
-        "bertology reproduce paper --model model --tasks some-task,other-task --examples 20"
+        "bertology reproduce paper --model model --tasks some-task,other-task --limit 20"
     )
     first, second = record["claims"]
     assert first["verdicts"][0] == {

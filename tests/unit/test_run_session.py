@@ -328,6 +328,22 @@ def test_a_head_with_other_labels_is_refused(world: ToyWorld, store: Store, diar
         bt.run("head-ablation", three, task=corpus, store=store)
 
 
+def test_a_study_of_the_body_has_one_result_whatever_the_head(tmp_path: Path) -> None:
+    folder, store = tiny.save_reader(tmp_path / "model"), str(tmp_path / "results")
+    made = [
+        bt.run("attention-maps", bt.load(str(folder), head=head), corpus="grammar", store=store,
+               progress=False, keep=0)
+        for head in ("mlm", "base")
+    ]  # fmt: skip
+    assert made[0].identity == made[1].identity
+    assert len(Store(store).list()) == 1
+    changed = bt.load(str(folder), head="mlm")
+    with torch.no_grad():
+        changed.model.get_input_embeddings().weight.add_(1)  # no longer what the folder holds
+    other = bt.run("attention-maps", changed, corpus="grammar", store=store, progress=False, keep=0)
+    assert other.identity != made[0].identity
+
+
 def test_what_lives_in_memory_stays_in_this_process(
     world: ToyWorld, encoder: bt.Encoder, store: Store, diary: Diary
 ) -> None:

@@ -63,7 +63,7 @@ class AnnotateOptions(PageOptions, AnnotatorOptions, RootOptions):
     )  # fmt: skip
     seed: int = parameter(0, "Decides which maps are drawn, and their order.")
     turn: int = parameter(
-        1, "2, 3, …: label the same maps again, in another order.", minimum=1, option="--pass"
+        1, "2, 3, …: label the same maps again, in another order.", minimum=1, option="pass"
     )
     port: int = parameter(8765, "The port of the page. 0: any free port.", minimum=0, maximum=65535)
     agreement: Path | None = parameter(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import typer
 
-from bertology.cli.command import Command
+from bertology.cli.command import Command, PlainGroup
 from bertology.cli.console import examples, say, show_table
 from bertology.cli.typer_options import argument
 from bertology.parameters import parameter
@@ -34,6 +34,7 @@ def add_to(app: typer.Typer) -> None:
     """Put `claims` into the app."""
     listing = Command("claims", list_claims, [ClaimsOptions])
     group = typer.Typer(
+        cls=PlainGroup,
         invoke_without_command=True,
         epilog=examples(
             "bertology claims",

@@ -7,10 +7,10 @@ import shlex
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from bertology.cli.console import examples
 from bertology.cli.typer_options import given_values, options_of
@@ -19,9 +19,28 @@ from bertology.errors import ParameterError
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["Command", "command_line", "remember_command_line"]
+__all__ = ["Command", "PlainGroup", "PlainHelp", "command_line", "remember_command_line"]
 
 _LINE: ContextVar[str] = ContextVar("command_line", default="bertology")
+
+
+class PlainHelp:
+    """A command whose help names no type beside `--help`, which takes no value."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """The option `--help`."""
+        found = super().get_help_option(ctx)  # type: ignore[misc]
+        if found is not None:
+            found.metavar = ""
+        return found
+
+
+class _PlainCommand(PlainHelp, TyperCommand):
+    pass
+
+
+class PlainGroup(PlainHelp, TyperGroup):
+    """The same of a group of commands."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +65,7 @@ class Command:
         text = self.help or inspect.getdoc(self.work) or ""
         app.command(
             self.name,
-            cls=kind,
+            cls=kind or _PlainCommand,
             help=text,
             short_help=text.partition("\n")[0],
             epilog=examples(*self.examples),

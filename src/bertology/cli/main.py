@@ -10,7 +10,6 @@ from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from bertology import __version__
 from bertology.cli import (
@@ -32,7 +31,7 @@ from bertology.cli import (
     studies,
     verify,
 )
-from bertology.cli.command import command_line, remember_command_line
+from bertology.cli.command import PlainGroup, command_line, remember_command_line
 from bertology.cli.console import examples, say_error
 from bertology.errors import BertologyError, InterruptedRunError
 from bertology.quiet import be_verbose, hush, is_verbose
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["app", "main"]
 
 
-class _Cli(TyperGroup):
+class _Cli(PlainGroup):
     """The root command: keeps the command line, and turns errors into messages."""
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
@@ -116,11 +115,15 @@ def _show_version(wanted: bool) -> None:
 def root(
     verbose: Annotated[
         bool,
-        typer.Option("--verbose", "-v", help="Show messages of the libraries, and tracebacks."),
+        typer.Option(
+            "--verbose", "-v", help="Show messages of the libraries, and tracebacks.", metavar=""
+        ),
     ] = False,
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version.", metavar=""
+        ),
     ] = False,
 ) -> None:
     """Study BERT-like encoders: see attention, disable parts, and test claims of the literature."""

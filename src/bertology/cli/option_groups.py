@@ -108,7 +108,10 @@ class _NamedCorpus:
     )
     split: str = parameter("validation", "Which split of the corpus.")
     limit: int | None = parameter(
-        None, "Draw so many examples at random (always the same ones); all if not given.", minimum=1
+        None,
+        "Draw so many examples at random (always the same ones). If not given: all, or at most "
+        "1,000 where a study averages over them.",
+        minimum=1,
     )
 
 

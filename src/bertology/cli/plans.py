@@ -41,12 +41,16 @@ class PlanOptions(EngineOptions, RootOptions, LoadingOptions):
         None, "Where results are stored: a folder or an fsspec URL. If not given: inside --to."
     )
     examples: int | None = parameter(
-        None, "Study so many examples of each task, drawn at random; all if not given.", minimum=2
+        None,
+        "Study so many examples of each task, drawn at random; all if not given.",
+        minimum=2,
+        option="limit",
     )
     train_examples: int | None = parameter(
         None,
         "Fine-tune on so many examples of each task, drawn at random; all if not given.",
         minimum=2,
+        option="train-limit",
     )
     epochs: int | None = parameter(None, "Passes over the training data.", minimum=1)
     seeds: int | None = parameter(

@@ -16,7 +16,7 @@ from bertology.cli.console import say, warn
 from bertology.cli.option_groups import DeviceOptions, StoreOptions
 from bertology.cli.typer_options import argument
 from bertology.errors import CapabilityError, ResultNotFoundError, StoreError
-from bertology.parameters import flag, parameter
+from bertology.parameters import flag, option_name, parameter
 
 if TYPE_CHECKING:
     from bertology.report.atlas.about import About
@@ -127,7 +127,8 @@ def _about(study: str) -> About:
         return read_about(kind.__doc__)
     defaults = {f.name: list(f.default) if isinstance(f.default, tuple) else f.default
                 for f in fields(kind)}  # fmt: skip
-    return read_about(kind.__doc__, defaults=defaults, task=kind.needs.task)
+    called = {f.name: option_name(f) for f in fields(kind)}
+    return read_about(kind.__doc__, defaults=defaults, options=called, task=kind.needs.task)
 
 
 def _compared(

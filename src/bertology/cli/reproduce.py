@@ -55,7 +55,7 @@ def add_to(app: typer.Typer) -> None:
             "bertology reproduce dark-secrets",
             "bertology reproduce dark-secrets --dry-run",
             "bertology reproduce dark-secrets --tasks mrpc,rte,sts-b --root data --to my-page",
-            "bertology reproduce dark-secrets --model user/model-on-the-hub --examples 500",
+            "bertology reproduce dark-secrets --model user/model-on-the-hub --limit 500",
         ],
         needs_input=True,
     ).add_to(app)

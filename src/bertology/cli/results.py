@@ -25,7 +25,10 @@ _ROWS = 20
 _LONG = 40  # characters of a cell
 _SHORT = 24  # rows; tables after the first are shown if they are not longer
 
-_IDENTITY = "The identity of the result, or its first characters if no other has the same."
+_IDENTITY = (
+    "The identity of the result, or its first characters if no other has the same; latest: the "
+    "newest one."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +73,7 @@ def add_to(app: typer.Typer) -> None:
         "show",
         show,
         [ShowOptions],
-        examples=["bertology show 3fa9c1", "bertology show 3fa9 --rows 200"],
+        examples=["bertology show latest", "bertology show 3fa9 --rows 200"],
     ).add_to(app)
     Command(
         "export",

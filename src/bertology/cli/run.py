@@ -8,9 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
-from bertology.cli.command import Command, command_line
+from bertology.cli.command import Command, PlainGroup, PlainHelp, command_line
 from bertology.cli.console import examples, say, warn
 from bertology.cli.option_groups import CorpusOptions, EngineOptions, LoadingOptions, StoreOptions
 from bertology.parameters import flag, parameter
@@ -50,7 +50,7 @@ class RunOptions(EngineOptions, StoreOptions, CorpusOptions, _NumberOptions, Loa
     force: bool = flag("Compute again, even if the result is stored.")
 
 
-class _Studies(TyperGroup):
+class _Studies(PlainGroup):
     """Finds a study by its name when it is needed, so that no other study is imported."""
 
     def list_commands(self, ctx: Context) -> list[str]:
@@ -69,7 +69,7 @@ class _Studies(TyperGroup):
         return name, self.get_command(ctx, name), args[1:]
 
 
-class _StudyCommand(TyperCommand):
+class _StudyCommand(PlainHelp, TyperCommand):
     """Explains --model to users who give the model without it, as other commands take it."""
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:

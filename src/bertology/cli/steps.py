@@ -17,7 +17,7 @@ from bertology.cli.option_groups import (
     EngineOptions,
     StoreOptions,
 )
-from bertology.cli.typer_options import argument, required
+from bertology.cli.typer_options import argument, following, required
 from bertology.errors import ParameterError, UnknownNameError
 from bertology.parameters import flag, parameter
 
@@ -38,7 +38,7 @@ class StepsOptions(EngineOptions, StoreOptions, CorpusOptions, DeviceOptions):
     at: str = parameter("", "Of a measure: a head (3.7), a layer (5), or max for the largest.")
     steps: tuple[int, ...] = parameter((), "Only these steps; all that were kept if not given.")
     parameters: tuple[str, ...] = parameter(
-        (), "Parameters of the study, as examples=200,tagger=bundled.", option="--set"
+        (), "Parameters of the study, as level=0.99,tagger=bundled.", option="set"
     )
     force: bool = flag("Compute again, even if results are stored.")
 
@@ -105,7 +105,7 @@ def _study(options: StepsOptions) -> Study:
         name, equals, text = pair.partition("=")
         name = name.replace("-", "_")
         if not equals:
-            raise ParameterError("--set", "steps", "be pairs such as examples=200", pair)
+            raise ParameterError("--set", "steps", "be pairs such as level=0.99", pair)
         if name not in known:
             hint = f"See: bertology run {options.study} --help"
             raise UnknownNameError(f"parameter of {options.study!r}", name, known, hint=hint)
@@ -113,4 +113,4 @@ def _study(options: StepsOptions) -> Study:
             given[name] = json.loads(text)
         except (ValueError, RecursionError):
             given[name] = text
-    return kind(**given)
+    return kind(**(following(kind, {"limit": options.limit}) | given))

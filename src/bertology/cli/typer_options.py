@@ -14,11 +14,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_
 import typer
 
 from bertology.errors import ParameterError
+from bertology.parameters import option_name
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["argument", "given_values", "options_of", "pairs_of", "required"]
+__all__ = [
+    "argument",
+    "following",
+    "given_values",
+    "options_of",
+    "pairs_of",
+    "required",
+]
 
 _SCALARS = (int, float, str)
 _KNOWN_TO_TYPER = (bool, int, float, str, Path)
@@ -42,6 +50,8 @@ def options_of(
     In the help a field stands in the `panel` of the class that declares it, else in `panel`.
     """
     for f in fields(kind):
+        if "at_least_option" in f.metadata:
+            continue
         home = next(c for c in kind.__mro__ if f.name in vars(c).get("__annotations__", {}))
         place = None if f.metadata.get("argument") else vars(home).get("panel", panel)
         yield _option(f, _annotation(home, f), place)
@@ -54,7 +64,17 @@ def given_values(kind: type[DataclassInstance], options: Mapping[str, object]) -
         if value == ():  # as of an unset variable of the shell; the default would surprise
             option = f"--{name.replace('_', '-')}"
             raise ParameterError(option, "the command", "have a value, or be left out", "")
-    return given
+    return given | following(kind, options)
+
+
+def following(kind: type[DataclassInstance], options: Mapping[str, object]) -> dict[str, object]:
+    """Fields without an option of their own, raised to the value of the option they follow."""
+    found: dict[str, object] = {}
+    for f in fields(kind):
+        value = options.get(f.metadata.get("at_least_option", ""))
+        if isinstance(value, int) and isinstance(f.default, int) and value > f.default:
+            found[f.name] = value
+    return found
 
 
 def pairs_of(given: Iterable[str], option: str, command: str, example: str) -> dict[str, str]:
@@ -79,6 +99,8 @@ def _option(f: Field[object], annotation: Any, panel: str | None) -> inspect.Par
         settings["metavar"] = word
     if choices and all(isinstance(c, str) for c in choices):
         annotation = Literal[tuple(choices)]
+    elif annotation is bool:
+        settings["metavar"] = ""  # a flag takes no value
     elif annotation in (int, float):
         settings |= {"min": meta.get("minimum"), "max": meta.get("maximum")}
     elif annotation not in _KNOWN_TO_TYPER and get_origin(annotation) is not list:
@@ -103,7 +125,7 @@ def _option(f: Field[object], annotation: Any, panel: str | None) -> inspect.Par
 
 def _names(f: Field[object], annotation: object) -> tuple[str, ...]:
     """`--name`, and for a yes or no that is not a mere flag also `--no-name`."""
-    name = f.metadata.get("option", f"--{f.name.replace('_', '-')}")
+    name = f"--{option_name(f)}"
     if annotation is bool and not f.metadata.get("flag"):
         return (f"{name}/--no-{name.removeprefix('--')}",)
     return (name,)

@@ -16,7 +16,7 @@ names a function of this module that adapts the value to the model. Null means: 
 default. `$train_split` is the split that a task learns from.
 
 A corpus may have `limit`, `split`, `parameters` (given to the studies over it), and `per_example`:
-where the reader gives `--examples N`, at most that many times N texts are used. Where the reader
+where the reader gives `--limit N`, at most that many times N texts are used. Where the reader
 names neither tasks nor a folder of data, the last corpus is used, so that the run is the same on
 every machine.
 

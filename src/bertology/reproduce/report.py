@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TypedDict
 
+from bertology.parameters import option_name
 from bertology.reproduce.execute import PlanResults
 from bertology.reproduce.judged import (
     JudgedClaim,
@@ -85,11 +86,14 @@ class ReproductionReport:
     @property
     def command(self) -> str:
         """The command that makes all of it, on any machine."""
-        names = ("examples", "train_examples", "epochs", "seeds")
+        names = {
+            "examples": "limit", "train_examples": "train-limit", "epochs": "epochs",
+            "seeds": "seeds",
+        }  # fmt: skip
         given: list[_Option] = [
             ("model", short_name(self.options.model)),
             ("tasks", ",".join(self.options.tasks)),
-            *((name.replace("_", "-"), getattr(self.options, name)) for name in names),
+            *((option, getattr(self.options, name)) for name, option in names.items()),
         ]
         if self.options.root is not None:
             given.append(("root", "DATA"))  # the folder's name means nothing elsewhere
@@ -105,8 +109,12 @@ class ReproductionReport:
         model = self.options.model
         if step.fine_tuned_by is not None:
             model = self.done.folders.get(step.fine_tuned_by, "…")
+        called = {f.name: option_name(f) for f in fields(STUDIES.get(step.study))}
+        asked = {called[name]: value for name, value in step.parameters.items()}
         given = [("model", model), *_data_options(step), ("store", self.store)]
-        given += [(name.replace("_", "-"), value) for name, value in step.parameters.items()]
+        if "limit" in asked and step.data.limit is not None:  # the data have no more
+            asked["limit"] = min(int(str(asked["limit"])), step.data.limit)
+        given = [option for option in given if option[0] not in asked] + list(asked.items())
         if step.base_model_as is not None:
             given.append((step.base_model_as, self.options.model))
         return _command(f"bertology run {step.study}", given)

@@ -54,6 +54,7 @@ Provenances = list[Provenance]  # inside the class `list` is the method
 Names = list[str]
 
 _log = logging.getLogger(__name__)
+LATEST = "latest"  # in place of an identity: the newest result
 _IDENTITY = re.compile(f"[0-9a-f]{{{IDENTITY_LENGTH}}}")
 _UNFINISHED = "unfinished"
 
@@ -200,6 +201,8 @@ class Store:
     def _find(self, of: Provenance | str) -> str:
         """The folder of the one finished result that `of` means."""
         study, prefix = _address(of)
+        if prefix == LATEST and (newest := self.list(study)[:1]):
+            return newest[0].key
         folders = [f for f in self._folders(study) if f.rpartition("/")[2].startswith(prefix)]
         matching = [f for f in folders if self._files.exists(f"{f}/result.json")]
         if not prefix or not matching:

@@ -15,6 +15,7 @@ from bertology.errors import (
     JobError,
 )
 from bertology.quiet import is_verbose
+from bertology.run.bodies import as_needed
 from bertology.run.engine import Engine, Inputs, JobOutcome, Status
 from bertology.run.local import LocalEngine
 from bertology.run.model_description import describe_model
@@ -68,7 +69,10 @@ class Session:
         `others` are the models that the study's parameters name; those not given are loaded.
         """
         check_needs(name, study, encoder, corpus)
-        inputs = Inputs(encoder, corpus, self.store, resolve_others(study, encoder, others))
+        encoder = as_needed(study, encoder)
+        found = resolve_others(study, encoder, others).items()
+        others = {parameter: as_needed(study, other) for parameter, other in found}
+        inputs = Inputs(encoder, corpus, self.store, others)
         check_others(name, study, encoder, inputs.others, corpus)
         started = time.monotonic()
         provenance = self._provenance(name, study, inputs)

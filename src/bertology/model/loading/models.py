@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from bertology.errors import ModelError, ParameterError, UnknownNameError
 from bertology.model.families import FAMILIES, Family, family_of
 from bertology.model.loading.config_checks import check_config, check_sizes, check_tokenizer
 from bertology.model.loading.names import Location, bundled_models, locate
+from bertology.model.loading.online import hub_is_offline, hub_is_reachable
 from bertology.model.protocols import ModelConfig, PretrainedModel, Tokenizer
 
 if TYPE_CHECKING:
@@ -71,6 +73,8 @@ def load_model(
         options["revision"] = place.revision
     if Path(where).is_dir():
         check_config(name, Path(where))
+    else:
+        options |= _hub_options(name, place)
     try:
         config = transformers.AutoConfig.from_pretrained(where, **options)
         if place.weights is not None:
@@ -112,7 +116,8 @@ def load_model(
             f"{name!r} lacks weights of the model itself: {', '.join(body[:3])} …",
             hint="The checkpoint is incomplete; download or save it again.",
         )
-    tokenizer = _tokenizer(place, trust_remote_code)
+    only_here = bool(options.get("local_files_only"))
+    tokenizer = _tokenizer(place, trust_remote_code, only_here=only_here)
     if tokenizer is not None:
         check_tokenizer(name, tokenizer, model)
     return Loaded(model.eval(), tokenizer, family, new)
@@ -198,9 +203,13 @@ def _check_new_weights(
         )
 
 
-def _tokenizer(place: Location, trust_remote_code: bool) -> Tokenizer | None:
+def _tokenizer(
+    place: Location, trust_remote_code: bool, *, only_here: bool = False
+) -> Tokenizer | None:
     """The tokenizer beside the weights; for a step without one, that of its model."""
     options: dict[str, object] = {"trust_remote_code": trust_remote_code}
+    if only_here:
+        options["local_files_only"] = True
     if place.revision is not None:
         options["revision"] = place.revision
     found = _tokenizer_at(place.source, options)
@@ -220,6 +229,19 @@ def _tokenizer_at(where: str, options: dict[str, object]) -> Tokenizer | None:
     # text would silently become unknown words.
     known = set(found.get_vocab()) - set(found.all_special_tokens)
     return found if known else None
+
+
+def _hub_options(name: str, place: Location) -> dict[str, object]:
+    """Without the hub: only what is in the cache; an error at once where nothing is."""
+    from huggingface_hub import try_to_load_from_cache
+
+    if hub_is_reachable():
+        return {}
+    with suppress(ValueError):  # for what cannot be the name of a model on the hub
+        kept = try_to_load_from_cache(place.source, "config.json", revision=place.revision)
+        if isinstance(kept, str):
+            return {"local_files_only": True}
+    raise _unknown(name)
 
 
 def _explained(name: str, where: str, error: Exception) -> ModelError:
@@ -274,14 +296,20 @@ def _explained(name: str, where: str, error: Exception) -> ModelError:
             hint="allow_pickle=True (--allow-pickle) also reads pickled weights: tensors only, "
             "no code of them runs.",
         )
-    offline = os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "true", "yes", "on")
-    reason = "HF_HUB_OFFLINE is set" if offline else "the Hugging Face hub did not give it"
-    bundled = ", ".join(bundled_models())
+    return _unknown(name, "the Hugging Face hub did not give it")
+
+
+def _unknown(name: str, reason: str = "the Hugging Face hub cannot be reached") -> ModelError:
+    if hub_is_offline():
+        reason = "HF_HUB_OFFLINE is set"
+    bundled = list(bundled_models())
+    near = get_close_matches(name.rpartition("/")[2], bundled, n=1, cutoff=0.5)
+    guess = f"Did you mean {near[0]!r}? " if near else ""
     return ModelError(
         f"Unknown model {name!r}: it is no folder here, not bundled, not in the local cache, "
         f"and {reason}.",
-        hint="Give a folder with a checkpoint, or download the model where the hub can be reached."
-        + (f" Bundled: {bundled}." if bundled else ""),
+        hint=f"{guess}Give a folder with a checkpoint, or download the model where the hub can be "
+        "reached." + (f" Bundled: {', '.join(bundled)}." if bundled else ""),
     )
 
 

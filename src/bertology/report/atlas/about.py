@@ -13,6 +13,7 @@ from bertology.results.provenance import Provenance
 
 __all__ = ["About", "Describe", "commands_of", "read_about"]
 
+_LIMIT = "limit"
 _PARTS = re.compile(r"\b(Method|Source|Limits): ")
 _DOCS_PAGE = re.compile(r"\bdocs/[\w/.-]+\.md\b")  # the page is read where no such file is
 
@@ -26,6 +27,7 @@ class About:
     source: str = ""
     limits: str = ""
     defaults: dict[str, object] = field(default_factory=dict)  # of its parameters
+    options: dict[str, str] = field(default_factory=dict)  # what each is called on the command line
     task: bool = False  # whether its data have a task
     runs: bool = False  # whether `bertology run` knows it
 
@@ -35,7 +37,11 @@ Describe = Callable[[str], About]
 
 
 def read_about(
-    doc: str | None, *, defaults: dict[str, object] | None = None, task: bool = False
+    doc: str | None,
+    *,
+    defaults: dict[str, object] | None = None,
+    options: dict[str, str] | None = None,
+    task: bool = False,
 ) -> About:
     """From a study's docstring: the question, then what follows `Method:` and the like."""
     text = " ".join(inspect.cleandoc(doc or "").split())
@@ -49,6 +55,7 @@ def read_about(
         source,
         limits,
         defaults=defaults or {},
+        options=options or {},
         task=task,
         runs=defaults is not None,
     )
@@ -70,15 +77,15 @@ def _alone(provenance: Provenance, about: About) -> str:
         words.append(f"--{'task' if about.task else 'corpus'} {shlex.quote(str(corpus['name']))}")
         if corpus.get("split") not in (None, "validation"):
             words.append(f"--split {corpus['split']}")
-        words.append(f"--limit {corpus.get('size')}")
+    said = {} if corpus is None else {_LIMIT: f"--{_LIMIT} {corpus.get('size')}"}
     for name, value in provenance.parameters.items():
         if value != about.defaults.get(name):
-            words.append(_option(name, value))
-    return " ".join(words)
+            option = about.options.get(name, name.replace("_", "-"))
+            said[option] = _option(f"--{option}", value)
+    return " ".join([*words, *said.values()])
 
 
-def _option(name: str, value: object) -> str:
-    option = f"--{name.replace('_', '-')}"
+def _option(option: str, value: object) -> str:
     if isinstance(value, bool):
         return option if value else option.replace("--", "--no-", 1)
     shown = ",".join(map(str, value)) if isinstance(value, list) else portable_name(str(value))

@@ -99,7 +99,10 @@ class Sampled(Blocks):
     fewest: ClassVar[int] = 2
 
     examples: int = parameter(
-        1000, "Draw so many of the examples at random; all if there are fewer.", minimum=2
+        1000,
+        "Draw so many of the examples at random; all if there are fewer.",
+        minimum=2,
+        at_least_option="limit",  # the command line says it once, for the data
     )
     seed: int = parameter(0, "Seed of all that is drawn: examples and resamples.", minimum=0)
 

@@ -159,7 +159,10 @@ class FineTuningStarts(Trials):
         minimum=1e-9,
     )
     examples: int | None = parameter(
-        None, "Learn from so many examples, drawn at random; all if not given.", minimum=2
+        None,
+        "Learn from so many examples, drawn at random; all if not given.",
+        minimum=2,
+        option="train-limit",
     )
     max_length: int | None = parameter(None, "Cut texts to so many tokens.", minimum=3)
     train: str = parameter("", "Other data to learn from; if not given, those of the corpus.")
