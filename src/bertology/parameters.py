@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import Field, field, fields
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from bertology.errors import ParameterError
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["check_parameters", "flag", "option_name", "parameter"]
+__all__ = ["check_parameters", "flag", "following", "option_name", "parameter"]
 
 
 def parameter(default: Any, help: str, **limits: Any) -> Any:
@@ -36,6 +36,16 @@ def option_name(f: Field[Any]) -> str:
     """What a field is called on the command line, without the dashes before it."""
     meta = f.metadata
     return str(meta.get("option") or meta.get("at_least_option") or f.name.replace("_", "-"))
+
+
+def following(kind: type[DataclassInstance], options: Mapping[str, object]) -> dict[str, object]:
+    """Fields without an option of their own, raised to the value of the option they follow."""
+    found: dict[str, object] = {}
+    for f in fields(kind):
+        value = options.get(f.metadata.get("at_least_option", ""))
+        if isinstance(value, int) and isinstance(f.default, int) and value > f.default:
+            found[f.name] = value
+    return found
 
 
 def check_parameters(given: DataclassInstance) -> None:

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bertology.cli.main import app
-from bertology.cli.typer_options import following
+from bertology.parameters import following
 from bertology.results import claim_files
 from bertology.studies import STUDIES
 from toy.making import Diary, ToyWorld, make_metadata

@@ -367,7 +367,7 @@ def test_wrong_names_are_answered_with_right_ones(
     with pytest.raises(UnknownNameError, match="it combines stored results"):
         bt.run("head-profile")
     with pytest.raises(UnknownNameError, match="load_corpus"):
-        bt.run("toy-lengths", limit=4)
+        bt.run("toy-lengths", columns="text=a")
     with pytest.raises(ParameterError, match="a name, a path or a Corpus"):
         bt.run("toy-lengths", corpus=["A cat.", "A dog."])  # type: ignore[arg-type]
     with pytest.raises(UnknownNameError, match="Did you mean 'factor'"):

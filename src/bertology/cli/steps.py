@@ -17,9 +17,9 @@ from bertology.cli.option_groups import (
     EngineOptions,
     StoreOptions,
 )
-from bertology.cli.typer_options import argument, following, required
+from bertology.cli.typer_options import argument, required
 from bertology.errors import ParameterError, UnknownNameError
-from bertology.parameters import flag, parameter
+from bertology.parameters import flag, following, parameter
 
 if TYPE_CHECKING:
     from bertology.studies.study import Study

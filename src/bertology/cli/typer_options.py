@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_
 import typer
 
 from bertology.errors import ParameterError
-from bertology.parameters import option_name
+from bertology.parameters import following, option_name
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 __all__ = [
     "argument",
-    "following",
     "given_values",
     "options_of",
     "pairs_of",
@@ -65,16 +64,6 @@ def given_values(kind: type[DataclassInstance], options: Mapping[str, object]) -
             option = f"--{name.replace('_', '-')}"
             raise ParameterError(option, "the command", "have a value, or be left out", "")
     return given | following(kind, options)
-
-
-def following(kind: type[DataclassInstance], options: Mapping[str, object]) -> dict[str, object]:
-    """Fields without an option of their own, raised to the value of the option they follow."""
-    found: dict[str, object] = {}
-    for f in fields(kind):
-        value = options.get(f.metadata.get("at_least_option", ""))
-        if isinstance(value, int) and isinstance(f.default, int) and value > f.default:
-            found[f.name] = value
-    return found
 
 
 def pairs_of(given: Iterable[str], option: str, command: str, example: str) -> dict[str, str]:

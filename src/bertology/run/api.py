@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from bertology.data.corpus import Corpus
 from bertology.errors import ParameterError, UnknownNameError
 from bertology.model.loading.names import DEFAULT_MODEL
+from bertology.parameters import following
 from bertology.quiet import hush
 from bertology.run.engine import Engine
 from bertology.run.loading import ModelSource, notes_on, resolve_corpus
@@ -79,6 +80,9 @@ def run(
         >>> result = bt.run("attention-maps", corpus="grammar")  # doctest: +SKIP
     """
     hush()
+    if not isinstance(study, Study):
+        kind = STUDIES.get(study) if isinstance(study, str) else study
+        parameters = following(kind, {"limit": limit}) | parameters
     name, made, others = resolve_study(study, parameters)
     if task is not None and corpus is not None:
         raise ParameterError("corpus", "run", "be left out when 'task' is given", corpus)
