@@ -169,8 +169,8 @@ def shortened(tokenizer: Tokenizer, texts: list[str], limit: int | None) -> list
 
     A beginning is enough if it has twice as many tokens as are read: cutting a word in two changes
     the pieces at the end only. After a million characters it is enough in any case: what spells
-    fewer tokens than that is no text. Where both texts of a pair are that long, the odd token may go
-    to the other one. Without a limit nothing can be left out.
+    fewer tokens than that is no text. Where both texts of a pair are that long, the odd token may
+    go to the other one. Without a limit nothing can be left out.
     """
     if limit is None or tokenizer.truncation_side != "right":
         huge = next((text for text in texts if len(text) > _MOST_CHARACTERS), None)
