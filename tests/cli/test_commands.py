@@ -111,14 +111,14 @@ def test_a_run_is_shown_listed_and_exported(world: ToyWorld, tmp_path: Path, dia
     assert short in bertology("list", "--store", store)
     assert "toy-lengths of" in bertology("show", short, "--store", store)
     assert '"command": "bertology run toy-lengths' in (folder / "result.json").read_text("utf-8")
-    for format in ("csv", "parquet", "tex", "svg", "png", "pdf"):
+    for format in ("csv", "parquet", "tex", "latex", "svg", "png", "pdf"):
         written = bertology(
             "export", short, "--format", format, "--to", tmp_path / "out", "--store", store
         )
         assert Path(written.strip()).stat().st_size > 50
     several = ("--to", tmp_path / "several", "--store", store)
     assert len(bertology("export", short, "--format", "csv,svg", *several).split()) == 2
-    assert len(bertology("export", short, "--format", "all", *several).split()) == 6
+    assert len(bertology("export", short, "--format", "all", *several).split()) == 7
     assert "8 rows" in shown
     run_toy(world, store, *more)
     assert diary.attempts() == {"part-0": 1, "part-1": 1}

@@ -52,7 +52,8 @@ class ExportOptions(StoreOptions):
 
     identity: str = argument(_IDENTITY)
     format: str = required(
-        "csv, tex (LaTeX), parquet: tables. svg, png, pdf: figures. all: all of them.",
+        "csv, parquet, tex (LaTeX): tables. latex: their ten strongest rows, for a paper. "
+        "svg, png, pdf: figures. all: all of them.",
         metavar="FORMAT,…",
     )
     to: Path = required(
@@ -82,7 +83,7 @@ def add_to(app: typer.Typer) -> None:
         examples=[
             "bertology export 3fa9c1 --format csv --to tables",
             "bertology export 3fa9c1 --format pdf --to figures",
-            "bertology export 3fa9c1 --format tex,svg --to paper",
+            "bertology export 3fa9c1 --format latex,svg --to paper",
         ],
     ).add_to(app)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bertology.errors import StoreError, UnknownNameError
-from bertology.report.latex import as_latex
+from bertology.report.latex import as_latex, strongest_as_latex
 from bertology.results.files import LocalFiles
 from bertology.results.formats import table_to_bytes
 from bertology.results.rendering import FIGURE_FORMATS, render
@@ -38,7 +38,8 @@ _TABLES: dict[str, Callable[[pd.DataFrame], bytes]] = {
     "tex": _tex,
     "parquet": table_to_bytes,
 }
-FORMATS = (*_TABLES, *FIGURE_FORMATS)
+_EXCERPT = "latex"
+FORMATS = (*_TABLES, _EXCERPT, *FIGURE_FORMATS)
 
 
 def export(
@@ -51,7 +52,8 @@ def export(
 ) -> list[Path]:
     """Write every table and every figure of `result` to `folder` in each of `formats`.
 
-    Tables go to csv, tex (LaTeX) and parquet, figures to svg, png and pdf. Gives the files written.
+    Tables go to csv, parquet, tex (LaTeX, all rows) and latex (the ten strongest, for a paper),
+    figures to svg, png and pdf. Gives the files written.
     Their names begin with study and identity, or with `prefix`. A file that is there and holds
     something else is replaced only with `force`.
     """
@@ -78,6 +80,9 @@ def _contents(result: Result, formats: Sequence[str]) -> Iterator[tuple[str, byt
         if format in _TABLES:
             for name, table in result.tables.items():
                 yield f"{name}.{format}", _TABLES[format](table)
+        elif format == _EXCERPT:
+            for name in result.tables:
+                yield f"{name}-strongest.tex", strongest_as_latex(result, name).encode()
     chosen = [format for format in formats if format in FIGURE_FORMATS]
     if chosen:
         for name, drawing in result.figures().items():
