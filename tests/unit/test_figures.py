@@ -27,7 +27,7 @@ from bertology.report.figures import (
     row_grid,
     scatter_with_rank,
 )
-from bertology.report.look import diverging, sequential
+from bertology.report.look import PAPER, diverging, sequential
 from bertology.results import Provenance, Result
 from bertology.results.drawing import Drawing
 from bertology.results.rendering import render
@@ -195,8 +195,9 @@ def small() -> Small:
 def test_export_writes_all_formats(tmp_path: Path) -> None:
     paths = export(small(), tmp_path / "new" / "folder", FORMATS, prefix="")
     assert sorted(p.name for p in paths) == [
-        "effects.csv", "effects.parquet", "effects.tex", "grid.pdf", "grid.png", "grid.svg",
-        "named.csv", "named.parquet", "named.tex",
+        "effects-strongest.tex", "effects.csv", "effects.parquet", "effects.tex",
+        "grid.pdf", "grid.png", "grid.svg",
+        "named-strongest.tex", "named.csv", "named.parquet", "named.tex",
     ]  # fmt: skip
     assert all(p.stat().st_size for p in paths)
     folder = paths[0].parent
@@ -245,5 +246,5 @@ def test_dots_and_lines_say_what_is_wrong() -> None:
 
 def test_a_dot_without_an_interval_is_hollow() -> None:
     axes = dots().axes[0]
-    hollow = [line for line in axes.get_lines() if line.get_markerfacecolor() == "white"]
+    hollow = [line for line in axes.get_lines() if line.get_markerfacecolor() == PAPER]
     assert [list(line.get_ydata()) for line in hollow] == [[1, 2]]

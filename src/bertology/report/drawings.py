@@ -38,9 +38,10 @@ def _marks(measures: Sequence[Measure], note: str = "") -> str:
     tested = [m for m in measures if m.sure is not None]
     if not tested:
         return ""
-    outlined = "Outlined heads" if tested[0].of_heads else "Filled bars"
+    of_heads = tested[0].of_heads
+    which = figures.marked_as([m.sure for m in measures]) if of_heads else "Filled bars"
     surely = f"differ surely from {tested[0].middle or 0:g}, {_CORRECTED}"
-    return f" {outlined} {note or surely}."
+    return f" {which} {note or surely}."
 
 
 def grid(measure: Measure, about: str, *, name: str = "", caption: str = "") -> Drawing:
@@ -65,10 +66,14 @@ def grids(
     reading: str,
     labels: Sequence[str] = (),
     sure: str = "",
+    level: tuple[str, float] | None = None,
+    shared: bool | None = None,
 ) -> Drawing:
-    """Several measures of heads side by side on one scale; `labels` instead of their titles.
+    """Several measures of heads side by side; `labels` instead of their titles.
 
-    `reading` says what high and low values mean, `sure` what is true of outlined heads.
+    They are on one scale where none would be pale all over, or as `shared` says. `reading` says
+    what high and low values mean, `sure` what is true of marked heads, `level` a line in the
+    scale, with its name.
     """
     first, marks = measures[0], _marks(measures, sure)
     panels = [
@@ -82,8 +87,13 @@ def grids(
         label=first.unit,
         center=first.middle,
         note=marks.strip(),
+        level=level,
+        shared=shared,
     )
-    several = "a grid" if len(panels) == 1 else f"{len(panels)} grids on one scale"
+    together = figures.on_one_scale([m.values for m in measures], first.middle)
+    together = together if shared is None else shared
+    each = "on one scale" if together else "each on its own scale"
+    several = "a grid" if len(panels) == 1 else f"{len(panels)} grids {each}"
     caption = (
         f"{title}: {several}, one cell for each head, in {first.unit}. "
         f"{_colours(first)}{reading}{marks}"

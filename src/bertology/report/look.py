@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
+
+from bertology.errors import ParameterError
+from bertology.results.drawing import canvas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,15 +27,28 @@ __all__ = [
     "GREY",
     "INK",
     "NEGATIVE",
+    "ON_DARK",
+    "ON_LIGHT",
+    "PAPER",
     "POSITIVE",
+    "RULE",
+    "UNMEASURED",
     "diverging",
     "look",
     "new_figure",
+    "new_panels",
     "sequential",
+    "type_size",
 ]
 
 INK = "#222222"
 GREY = "#6b6b6b"
+PAPER = "#ffffff"
+RULE = "#e3e3e3"
+UNMEASURED = "#bdbdbd"
+# On coloured cells, which keep their colours where a page in the dark turns ink and paper.
+ON_LIGHT = "#212121"
+ON_DARK = "#fefefe"
 ACCENT = "#d55e00"  # the vermilion of Okabe and Ito
 POSITIVE = "#1f6fb4"
 NEGATIVE = "#b5651d"
@@ -61,11 +77,14 @@ _LOOK: dict[Any, Any] = {
     "ytick.labelcolor": INK,
     "xtick.labelsize": 8,
     "ytick.labelsize": 8,
-    "grid.color": "#e3e3e3",
+    "grid.color": RULE,
     "grid.linewidth": 0.7,
-    "figure.facecolor": "white",
-    "axes.facecolor": "white",
+    "figure.facecolor": PAPER,
+    "axes.facecolor": PAPER,
 }
+_SIZES = [key for key in _LOOK if key.endswith("size")]
+_SMALLEST = 6.0  # points; less is not read in print
+_PAGE = 9.0  # inches that a page is high, with room for a caption
 
 # Lightness, chroma and hue (degrees) of the ends, in OKLCh.
 _PALE = (0.97, 0.006, 250.0)
@@ -79,21 +98,59 @@ def look() -> Iterator[None]:
     """Draw in the house style; the user's own matplotlib settings come back afterwards."""
     import matplotlib as mpl
 
-    with mpl.rc_context(_LOOK):
+    with mpl.rc_context(_LOOK | {key: type_size(_LOOK[key]) for key in _SIZES}):
         yield
 
 
+def type_size(points: float) -> float:
+    """A size of type for the figure that is being drawn: smaller in a narrow one, never tiny."""
+    width = canvas().width
+    # In print a figure stands beside text of 9 or 10 points.
+    factor = 1.0 if width is None else 0.8 if width < 5 else 0.9
+    return max(min(points, _SMALLEST), factor * points)
+
+
 def new_figure(width: float, height: float) -> tuple[Figure, Axes]:
-    """An empty figure in inches with one pair of axes, outside pyplot's global state."""
+    """An empty figure with one pair of axes, or the axes that were given to `plot`.
+
+    Inches are those the kind of figure likes; a width given to `plot` goes before.
+    """
+    given = canvas().axes
+    if given is not None:
+        # A subfigure has all that is needed of a figure.
+        return cast("Figure", given.get_figure()), given
+    figure = _empty(width, height)
+    return figure, figure.add_subplot()
+
+
+def new_panels(
+    width: float, height: float, rows: int, columns: int, *, share_rows: bool = False
+) -> tuple[Figure, list[Axes]]:
+    """An empty figure with rows × columns of axes, which `plot` can not draw into given ones."""
+    given = canvas().axes
+    if given is not None:
+        must = "be left out for a figure of several panels"
+        raise ParameterError("ax", "plot", must, type(given).__name__)
+    figure = _empty(width, height)
+    return figure, list(figure.subplots(rows, columns, squeeze=False, sharey=share_rows).ravel())
+
+
+def _empty(width: float, height: float) -> Figure:
+    """Outside pyplot's global state."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     # "compress": axes of a fixed aspect leave no hole beside them.
     engine = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08, compress=True)
-    figure = Figure(figsize=(width, height), layout=engine)
+    asked = canvas().width
+    if asked is not None:
+        # Title, labels and note keep their height; what is between them keeps its shape.
+        words = min(height, 1.3)
+        height = min(_PAGE, words + (height - words) * min(asked / width, 1.3))
+    figure = Figure(figsize=(asked or width, height), layout=engine)
     FigureCanvasAgg(figure)
-    return figure, figure.add_subplot()
+    return figure
 
 
 @cache
@@ -119,8 +176,7 @@ def _colormap(name: str, stops: Sequence[tuple[float, float, float]]) -> Colorma
         place = np.array([0.0, 0.5, 1.0])  # the centre is the centre
     at = np.linspace(0, 1, 257)
     path = np.stack([np.interp(at, place, lab[:, k]) for k in range(3)], axis=1)
-    unmeasured = "#bdbdbd"
-    return ListedColormap(_srgb(path), name=name).with_extremes(bad=unmeasured)
+    return ListedColormap(_srgb(path), name=name).with_extremes(bad=UNMEASURED)
 
 
 def _oklab(lightness: float, chroma: float, hue: float) -> NDArray[np.float64]:

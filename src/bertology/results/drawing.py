@@ -2,14 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bertology.errors import ParameterError
+
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Drawing"]
+__all__ = ["WIDTHS", "Canvas", "Drawing", "canvas"]
+
+WIDTHS = {"column": 3.3, "page": 6.9}
+"""Inches: one of two columns of a paper, and its whole page."""
+
+
+@dataclass(frozen=True)
+class Canvas:
+    """Where the next figure is drawn, and under which title."""
+
+    axes: Axes | None = None
+    width: float | None = None  # inches; None: as wide as the kind of figure likes
+    title: str | None = None  # None: its own; empty: none
+
+
+# Seen only by what is drawn inside `Drawing.on`, as matplotlib's own settings are inside a context:
+# a figure may be drawn by a study, a plugin or a paper, none of which must pass this on.
+_CANVAS: ContextVar[Canvas] = ContextVar("canvas", default=Canvas())  # noqa: B039 - frozen
+
+
+def canvas() -> Canvas:
+    """What the figure that is being drawn was asked to be drawn on."""
+    return _CANVAS.get()
+
+
+@contextmanager
+def _drawing_on(given: Canvas) -> Iterator[None]:
+    token = _CANVAS.set(given)
+    try:
+        yield
+    finally:
+        _CANVAS.reset(token)
 
 
 @dataclass(frozen=True)
@@ -21,3 +57,12 @@ class Drawing:
     draw: Callable[[], Figure]
     caption: str
     """For a newcomer: what the axes, units and colours are, and what to look for."""
+
+    def on(self, given: Canvas) -> Figure:
+        """Draw it into given axes, at a given width or under another title."""
+        with _drawing_on(given):
+            figure = self.draw()
+        if given.axes is not None and figure is not given.axes.get_figure(root=True):
+            must = f"be left out for the figure {self.name!r}, which makes its own axes"
+            raise ParameterError("ax", "plot", must, type(given.axes).__name__)
+        return figure

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from bertology.errors import UnknownNameError
+from bertology.errors import ParameterError, UnknownNameError
 from bertology.results.claims import Verdict
-from bertology.results.drawing import Drawing
+from bertology.results.drawing import WIDTHS, Canvas, Drawing
 from bertology.results.evidence import read_evidence, read_reasons
 from bertology.results.known_claims import judge
 from bertology.results.measures import Measure
@@ -21,6 +21,7 @@ from bertology.results.ranking import Ranking, ranking_of, strongest_first
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from bertology.stats import Estimate
@@ -115,10 +116,34 @@ class Result:
         """The drawings by name."""
         return {drawing.name: drawing for drawing in self.drawings()}
 
-    def plot(self, name: str | None = None) -> Figure:
-        """Draw the figure called `name`, or the main one."""
+    def plot(
+        self,
+        name: str | None = None,
+        ax: Axes | None = None,
+        title: str | None = None,
+        width: str | None = None,
+    ) -> Figure:
+        """Draw the figure called `name`, or the main one.
+
+        Args:
+            name: One of `figures()`.
+            ax: Axes to draw into, for figures of one panel; the note below is then left out.
+            title: Instead of the figure's own; empty: none. What it shows in words is `caption`.
+            width: `column` (3.3 inches) or `page` (6.9 inches), with type for that width.
+        """
+        if width is not None and width not in WIDTHS:
+            raise UnknownNameError("width", width, WIDTHS)
+        if ax is not None and width is not None:
+            must = "be left out where `ax` is given, which has a width already"
+            raise ParameterError("width", "plot", must, width)
         drawings = self.figures()
-        return drawings[_pick("figure", name, drawings)].draw()
+        drawing = drawings[_pick("figure", name, drawings)]
+        return drawing.on(Canvas(ax, None if width is None else WIDTHS[width], title))
+
+    def caption(self, name: str | None = None) -> str:
+        """What the figure called `name`, or the main one, shows in words: for below it."""
+        drawings = self.figures()
+        return drawings[_pick("figure", name, drawings)].caption
 
     def evidence(self) -> dict[str, Estimate]:
         """The quantities that claims are judged on, each with its interval."""

@@ -24,6 +24,8 @@ from bertology.report.figures.grids import (
     GridPanel,
     head_grid,
     head_grids,
+    marked_as,
+    on_one_scale,
     row_grid,
     type_grid,
 )
@@ -47,6 +49,8 @@ __all__ = [
     "lines",
     "link_map",
     "map_sheet",
+    "marked_as",
+    "on_one_scale",
     "row_grid",
     "scatter_with_rank",
     "type_bars",

@@ -14,7 +14,21 @@ from numpy.typing import ArrayLike, NDArray
 from bertology.errors import ParameterError
 from bertology.report.figures.grids import TYPE_COLOURS, type_legend
 from bertology.report.figures.pieces import Floats, add_note, add_title, checked, ticks
-from bertology.report.look import ACCENT, GREY, INK, NEGATIVE, POSITIVE, look, new_figure
+from bertology.report.look import (
+    ACCENT,
+    GREY,
+    INK,
+    NEGATIVE,
+    ON_DARK,
+    ON_LIGHT,
+    PAPER,
+    POSITIVE,
+    look,
+    new_figure,
+    new_panels,
+    type_size,
+)
+from bertology.results.drawing import canvas
 from bertology.results.verdict_view import with_interval
 
 if TYPE_CHECKING:
@@ -74,7 +88,7 @@ def layer_bars(
         drawn = axes.bar(place, value - start, bottom=start, width=0.68, color=colours, alpha=0.75)
         sure = np.ones(count, dtype=bool) if filled is None else np.asarray(filled, dtype=bool)
         for at in np.flatnonzero(~sure):
-            drawn.patches[at].set(facecolor="white", edgecolor=colours[at], alpha=1)
+            drawn.patches[at].set(facecolor=PAPER, edgecolor=colours[at], alpha=1)
         axes.vlines(place, bounds[0], bounds[1], color=INK, linewidth=1.2)
         axes.plot(place, value, "o", color=INK, markersize=3.5)
         axes.axhline(start, color=GREY if baseline is None else ACCENT, linewidth=1.4, zorder=2.5)
@@ -160,9 +174,13 @@ def interval_dots(
         raise ParameterError("panels", "interval_dots", "hold at least one", 0)
     place = np.arange(len(names))
     with look():
-        figure, axes = new_figure(2.0 + 1.9 * len(panels), max(2.6, 0.24 * len(names) + 1.5))
-        axes.remove()
-        for i, one in enumerate(figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]):
+        size = 2.0 + 1.9 * len(panels), max(2.6, 0.24 * len(names) + 1.5)
+        if len(panels) == 1:
+            figure, axes = new_figure(*size)
+            spots = [axes]
+        else:
+            figure, spots = new_panels(*size, 1, len(panels), share_rows=True)
+        for i, one in enumerate(spots):
             _panel(
                 one, panels[i], place, None if reference is None else list(names).index(reference)
             )
@@ -186,8 +204,8 @@ def _panel(axes: Axes, dots: Dots, place: NDArray[np.integer], reference: int | 
     axes.grid(axis="y")
     axes.hlines(place[known], low[known], high[known], color=POSITIVE, linewidth=1.4)
     axes.plot(value[known], place[known], "o", color=POSITIVE, markersize=4.5)
-    axes.plot(value[~known], place[~known], "o", mec=POSITIVE, mfc="white", markersize=4.5)
-    axes.set_xlabel(fill(dots.label, 22))
+    axes.plot(value[~known], place[~known], "o", mec=POSITIVE, mfc=PAPER, markersize=4.5)
+    axes.set_xlabel(fill(dots.label, 22 if canvas().width is None else 14))
     axes.spines["left"].set_visible(False)
     axes.locator_params(axis="x", nbins=4)
 
@@ -251,7 +269,13 @@ def layer_profile(bands: Sequence[Band], *, title: str, label: str) -> Figure:
         axes.set(xlabel="layer", ylabel=label)
         axes.set_ylim(bottom=0)
         # Ends of lines may lie on each other, so names do not stand there.
-        axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
+        if (canvas().width or 6.2) < 5:
+            axes.legend(
+                frameon=False, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=2,
+                borderaxespad=0.1,
+            )  # fmt: skip
+        else:
+            axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
         ticks(axes.xaxis, place.size)
         add_title(figure, title)
         add_note(figure, "Layers are numbered from 0. Bands: intervals over examples.")
@@ -327,15 +351,16 @@ def type_bars(
         )
     with look():
         figure, axes = new_figure(7.0, max(2.6, 0.27 * len(names) + 1.7))
-        put = partial(axes.text, ha="center", va="center", fontsize=7)
+        put = partial(axes.text, ha="center", va="center", fontsize=type_size(7))
+        least = 8 if (canvas().width or 7.0) > 5 else 12  # per cent that have room for a number
         start = np.zeros(len(names))
         rows = np.arange(len(names))
         for i, name in enumerate(types):
             part = 100 * share[:, i]
             colour = TYPE_COLOURS[i]
             axes.barh(rows, part, left=start, height=0.78, color=colour, label=name, linewidth=0)
-            for row in np.flatnonzero(part >= 8):
-                ink = "white" if i == 0 else INK
+            for row in np.flatnonzero(part >= least):
+                ink = ON_DARK if i == 0 else ON_LIGHT
                 middle = start[row] + part[row] / 2
                 put(middle, float(row), f"{part[row]:.0f}", color=ink)
             start += part
@@ -369,5 +394,5 @@ def _name_level(axes: Axes, name: str, level: float) -> None:
     """The name and the value of a line, to the right of it."""
     axes.annotate(
         f" {name}\n {level:.3g}", (1, level), xycoords=("axes fraction", "data"),
-        color=ACCENT, va="center", fontsize=8, annotation_clip=False,
+        color=ACCENT, va="center", fontsize=type_size(8), annotation_clip=False,
     )  # fmt: skip

@@ -5,25 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from bertology.errors import ParameterError
 from bertology.report.figures.pieces import (
     CONVENTION,
+    Floats,
     add_note,
     add_title,
     cells,
     checked,
     colour_bar,
     colours,
+    crowded,
+    one_scale,
     outline,
     scale,
+    shrink,
     ticks,
 )
-from bertology.report.look import INK, look, new_figure
+from bertology.report.look import ON_DARK, ON_LIGHT, look, new_figure, new_panels, type_size
+from bertology.results.drawing import canvas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,6 +41,8 @@ __all__ = [
     "GridPanel",
     "head_grid",
     "head_grids",
+    "marked_as",
+    "on_one_scale",
     "row_grid",
     "type_grid",
     "type_legend",
@@ -67,14 +75,24 @@ def head_grid(
         values: Layers × heads; NaN where a head was not measured.
         title: What is shown.
         label: What the colours mean, with the unit.
-        marks: Layers × heads; cells that are true are outlined.
+        marks: Layers × heads; cells that are true are outlined; if they are many, others shrink.
         center: For differences: the value, usually 0, around which colours diverge.
     """
-    some = "Outlined: significant after correction."
+    some = f"{marked_as([marks])} are significant after correction."
     none = "No head is significant after correction."
     told = "" if marks is None else some if np.any(marks) else none
     panel = GridPanel("", values, marks)
     return head_grids([panel], title=title, label=label, center=center, note=told)
+
+
+def marked_as(marks: Sequence[ArrayLike | None]) -> str:
+    """How marked heads are drawn, as words to begin a note with."""
+    return "Heads with large cells" if crowded(marks) else "Outlined heads"
+
+
+def on_one_scale(panels: Sequence[ArrayLike], center: float | None) -> bool:
+    """Whether grids beside each other share a scale; else each has its own, and says so."""
+    return one_scale([np.asarray(panel, dtype=np.float64) for panel in panels], center)
 
 
 def head_grids(
@@ -84,40 +102,76 @@ def head_grids(
     label: str,
     center: float | None = None,
     note: str = "",
+    level: tuple[str, float] | None = None,
+    shared: bool | None = None,
 ) -> Figure:
-    """Grids of heads beside each other on one scale, layers downwards, heads to the right.
+    """Grids of heads beside each other, layers downwards, heads to the right.
 
-    `note` says what it means that a cell is outlined.
+    They have one scale, but for grids that would be pale all over on it: then each has its own.
+    `shared` decides it otherwise. `note` says what is true of marked cells, `level` a line in
+    the scale, with its name.
     """
     if not panels:
         raise ParameterError("panels", "head_grids", "hold at least one", 0)
     grids = [checked(panel.values, "values", "head_grid", dimensions=2) for panel in panels]
-    norm = scale(np.concatenate([grid.ravel() for grid in grids]), center)
-    columns, alone = min(3, len(panels)), len(panels) == 1
-    rows = -(-len(panels) // columns)
+    marks = [_checked_marks(panel, grid) for panel, grid in zip(panels, grids, strict=True)]
+    together = one_scale(grids, center) if shared is None else shared
+    reached = [] if level is None else [level[1]]  # a line outside of the scale is not seen
+    whole = scale(np.concatenate([*(grid.ravel() for grid in grids), reached]), center)
+    norms = [whole if together else scale(grid.ravel(), center) for grid in grids]
+    alone, width = len(panels) == 1, canvas().width
+    most = 3 if width is None else max(1, int(width // (1.5 if together else 1.6)))
+    columns = min(3, most, len(panels))
+    rows, small = -(-len(panels) // columns), crowded(marks)
     with look():
-        size = _size(*grids[0].shape) if alone else (2.7 * columns + 1.4, 2.75 * rows + 0.9)
-        figure, axes = new_figure(*size)
-        axes.remove()
-        spots = list(figure.subplots(rows, columns, squeeze=False).ravel())
-        for spot in spots[len(panels) :]:
-            spot.remove()
-        spots = spots[: len(panels)]
+        figure, spots = _spots(grids, rows, columns, together=together)
         for i, (spot, panel, grid) in enumerate(zip(spots, panels, grids, strict=True)):
-            marked = None if panel.marks is None else np.asarray(panel.marks, dtype=bool)
-            if marked is not None and marked.shape != grid.shape:
-                must = f"have the shape {grid.shape}"
-                raise ParameterError("marks", "head_grid", must, marked.shape)
-            mesh = cells(spot, grid, colours(center), norm)
-            outline(spot, marked)
-            spot.set_title(panel.name, fontsize=9.5, pad=5)
-            spot.set(xlabel="head", ylabel="layer" if i % columns == 0 else "")
+            mesh = cells(spot, grid, colours(center), norms[i])
+            marked = marks[i]
+            if small and marked is not None:
+                shrink(spot, mesh, grid, marked)
+            else:
+                outline(spot, marked)
+            if panel.name:
+                name = fill(panel.name, 30 if width is None else 20)
+                spot.set_title(name, fontsize=type_size(9.5), pad=5)
+            below = i + columns >= len(panels)
+            spot.set(xlabel="head" if below else "", ylabel="layer" if i % columns == 0 else "")
             for axis, count in ((spot.xaxis, grid.shape[1]), (spot.yaxis, grid.shape[0])):
-                ticks(axis, count, 16 if alone else 6)
-        colour_bar(figure, spots, mesh, label, shrink=0.86 if rows == 1 else 0.5)
-        add_title(figure, title, 62 if alone else 46 * columns)
-        add_note(figure, f"{CONVENTION} {note}".strip())
+                ticks(axis, count, 16 if alone and (width is None or width > 5) else 6)
+            if not together:
+                colour_bar(figure, [spot], mesh, "", shrink=0.9)
+        if together:
+            part = 0.86 if rows == 1 else 0.5
+            colour_bar(figure, spots, mesh, label, shrink=part, level=level and level[1])
+        add_title(figure, title)
+        own = "" if together else f"Each grid has its own scale: {label}."
+        line = "" if level is None else f"Line in the scale: {level[0]}."
+        add_note(figure, " ".join(filter(None, (CONVENTION, own, line, note))))
     return figure
+
+
+def _checked_marks(panel: GridPanel, grid: Floats) -> NDArray[np.bool_] | None:
+    if panel.marks is None:
+        return None
+    marked = np.asarray(panel.marks, dtype=bool)
+    if marked.shape != grid.shape:
+        raise ParameterError("marks", "head_grid", f"have the shape {grid.shape}", marked.shape)
+    return marked
+
+
+def _spots(
+    grids: Sequence[Floats], rows: int, columns: int, *, together: bool
+) -> tuple[Figure, list[Axes]]:
+    """Axes for each grid; those that were given to `plot` where it is one."""
+    if len(grids) == 1:
+        figure, axes = new_figure(*_size(*grids[0].shape))
+        return figure, [axes]
+    each = 2.7 if together else 3.3
+    figure, spots = new_panels(each * columns + 1.4 * together, 2.75 * rows + 0.9, rows, columns)
+    for spot in spots[len(grids) :]:
+        spot.remove()
+    return figure, spots[: len(grids)]
 
 
 def row_grid(
@@ -134,7 +188,7 @@ def row_grid(
         axes.set_xlabel(xlabel)
         ticks(axes.xaxis, grid.shape[1])
         colour_bar(figure, [axes], mesh, label)
-        add_title(figure, title, 84)
+        add_title(figure, title)
         add_note(figure, f"{CONVENTION} Grey: not measured.")
     return figure
 
@@ -155,27 +209,31 @@ def type_grid(
         cells(axes, kinds, ListedColormap(TYPE_COLOURS), norm)
         put = partial(axes.text, ha="center", va="center")
         for (layer, head), value in np.ndenumerate(100 * share):
-            ink = "white" if kinds[layer, head] == 0 else INK
-            put(head, layer, f"{value:.0f}", color=ink, fontsize=16 * _cell(*kinds.shape))
+            ink = ON_DARK if kinds[layer, head] == 0 else ON_LIGHT
+            put(
+                head, layer, f"{value:.0f}", color=ink, fontsize=type_size(16 * _cell(*kinds.shape))
+            )
         axes.set(xlabel="head", ylabel="layer")
         for axis, count in ((axes.xaxis, kinds.shape[1]), (axes.yaxis, kinds.shape[0])):
             ticks(axis, count, count)
         type_legend(axes, types)
-        add_title(figure, title, 105)
+        add_title(figure, title)
         add_note(figure, note)
     return figure
 
 
 def type_legend(axes: Axes, types: Sequence[str]) -> None:
-    """The colours of the types, in one line above the axes."""
+    """The colours of the types, above the axes."""
     from matplotlib.patches import Patch
 
     handles: list[Patch] = [
         Patch(color=colour, label=name) for colour, name in zip(TYPE_COLOURS, types, strict=False)
     ]
+    narrow = (canvas().width or 6.4) < 5
     axes.legend(
-        handles=handles, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=5, frameon=False,
-        fontsize=7.5, columnspacing=1.2, handlelength=1.0, handletextpad=0.4, borderaxespad=0.1,
+        handles=handles, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=3 if narrow else 5,
+        frameon=False, fontsize=type_size(7.5), columnspacing=1.2, handlelength=1.0,
+        handletextpad=0.4, borderaxespad=0.1,
     )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,12 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bertology.errors import ParameterError
-from bertology.report.figures.pieces import add_note, add_title, checked, colour_bar
-from bertology.report.look import ACCENT, look, new_figure, sequential
+from bertology.report.figures.pieces import Floats, add_note, add_title, checked, colour_bar
+from bertology.report.look import ACCENT, look, new_figure, new_panels, sequential, type_size
+from bertology.results.drawing import canvas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 __all__ = ["TitledMap", "example_sheet", "link_map", "map_sheet"]
 
@@ -25,22 +27,36 @@ _READING = (
 )
 _LINES = " Lines: here the second sentence begins."
 _POINTS = 72  # in an inch
-_SMALLEST, _LARGEST = 4.0, 6.5  # points, of a token
+_SMALLEST, _LEAST_IN_PRINT, _LARGEST = 4.0, 6.0, 6.5  # points, of a token
 
 
-def map_sheet(maps: ArrayLike, *, title: str, note: str) -> Figure:
+def map_sheet(maps: ArrayLike, *, title: str, note: str, tokens: Sequence[str] = ()) -> Figure:
     """Attention maps of all heads on one sheet: layers downwards, heads to the right.
 
     `maps` is layers × heads × queries × keys. Darker is more attention; every map has its own
-    scale, because heads that spread their attention would all look empty on a common one.
+    scale, because heads that spread their attention would all look empty on a common one. With
+    `tokens`, three of the maps stand below in large, with their tokens.
     """
     sheet = checked(maps, "maps", "map_sheet", dimensions=4)
     layers, heads = sheet.shape[:2]
     cell = min(0.62, 8.0 / max(layers, heads, 1))
+    width, height = max(4.6, heads * cell + 0.8), max(3.2, layers * cell + 1.2)
+    large = _telling(sheet) if len(tokens) > 2 else {}
+    side = 0.8 * width / 3
+    below = side + 0.9 if large else 0.0
     with look():
-        figure, axes = new_figure(max(4.6, heads * cell + 0.8), max(3.2, layers * cell + 1.2))
+        figure, (axes,) = new_panels(width, height + below, 1, 1)
         axes.remove()
-        grid = figure.subplots(layers, heads, squeeze=False)
+        part: Figure | SubFigure = figure
+        if large:
+            ratios = (height, below)
+            part, lower = figure.subfigures(2, 1, squeeze=False, height_ratios=ratios).ravel()
+            scaled = side * figure.get_figwidth() / width
+            spots = lower.subplots(1, len(large))
+            for spot, (words, (layer, head)) in zip(spots, large.items(), strict=True):
+                name = f"{layer}.{head}: {words}"
+                _draw(spot, TitledMap(name, sheet[layer, head], tokens), scaled)
+        grid = part.subplots(layers, heads, squeeze=False)
         for (layer, head), one in np.ndenumerate(grid):
             one.imshow(sheet[layer, head], cmap=sequential(), vmin=0, interpolation="nearest")
             one.set(xticks=[], yticks=[])
@@ -52,6 +68,25 @@ def map_sheet(maps: ArrayLike, *, title: str, note: str) -> Figure:
         add_title(figure, title)
         add_note(figure, f"Rows: layers, columns: heads, from 0. {note}")
     return figure
+
+
+def _telling(sheet: Floats) -> dict[str, tuple[int, int]]:
+    """Of three things that heads do, the layer and head that does most of it."""
+    count = sheet.shape[-1]
+    ends = np.isin(np.arange(count), (0, count - 1))[None, :]
+    apart = np.abs(np.subtract.outer(np.arange(count), np.arange(count)))
+    kinds = {
+        "both ends": ends,
+        "neighbours": (apart == 1) & ~ends,
+        "farther": (apart > 1) & ~ends,
+    }
+    found = {}
+    for words, mask in kinds.items():
+        # Only tokens inside of the text: the ends have nothing else to do.
+        given = (np.nan_to_num(sheet) * mask)[:, :, 1:-1].sum(axis=(2, 3))
+        layer, head = np.unravel_index(int(given.argmax()), given.shape)
+        found[words] = int(layer), int(head)
+    return found
 
 
 def link_map(
@@ -78,7 +113,8 @@ def link_map(
         axes.set_xticks(places, list(tokens), rotation=90)
         axes.set_yticks(places, list(tokens))
         axes.set(xlabel="attended token", ylabel="attending token")
-        axes.tick_params(length=0, labelsize=7.5)
+        size = 7.5 if canvas().width is None else min(7.5, 72 * side / len(tokens))
+        axes.tick_params(length=0, labelsize=type_size(size))
         axes.spines[:].set_visible(False)
         for query, key in pairs:
             frame = Rectangle((key - 0.5, query - 0.5), 1, 1, fill=False, ec=ACCENT, lw=1.6)
@@ -113,17 +149,17 @@ def example_sheet(rows: Mapping[str, Sequence[TitledMap]], *, title: str, note: 
     paired = any(one.second is not None for one in maps)
     told = f"{_READING}{_LINES if paired else ''} {note}"
     with look():
-        figure, axes = new_figure(
-            max(5.0, columns * (side + 0.75) + 0.5), len(rows) * (side + 0.85) + 1.0
-        )
-        axes.remove()
-        grid = figure.subplots(len(rows), columns, squeeze=False)
-        for line, (name, row) in zip(grid, rows.items(), strict=True):
+        width = max(5.0, columns * (side + 0.75) + 0.5)
+        figure, spots = new_panels(width, len(rows) * (side + 0.85) + 1.0, len(rows), columns)
+        scaled = side * figure.get_figwidth() / width
+        for i, (name, row) in enumerate(rows.items()):
+            line = spots[i * columns : (i + 1) * columns]
             for one, shown in zip(line, row, strict=False):
-                _draw(one, shown, side)
+                _draw(one, shown, scaled)
             for empty in line[len(row) :]:
                 empty.axis("off")
-            line[0].set_ylabel(name, fontweight="bold", fontsize=10, labelpad=8)
+            fitting = max(6.0, min(type_size(10), scaled * _POINTS / (0.65 * len(name) + 1)))
+            line[0].set_ylabel(name, fontweight="bold", fontsize=fitting, labelpad=8)
         add_title(figure, title)
         add_note(figure, told)
     return figure
@@ -134,15 +170,17 @@ def _draw(axes: Axes, shown: TitledMap, side: float) -> None:
     if grid.shape != (count, count):
         raise ParameterError("weights", "example_sheet", f"be {count} by {count}", grid.shape)
     axes.imshow(grid, cmap=sequential(), vmin=0, interpolation="nearest")
-    size = min(_LARGEST, 0.85 * side * _POINTS / max(count, 1))
-    if size >= _SMALLEST:
-        axes.set_xticks(range(count), list(shown.tokens), rotation=90, fontsize=size)
-        axes.set_yticks(range(count), list(shown.tokens), fontsize=size)
-    else:
-        axes.set(xticks=[], yticks=[])
+    room = 0.85 * side * _POINTS / max(count, 1)  # of one row
+    least = _SMALLEST if canvas().width is None else _LEAST_IN_PRINT
+    size = max(least, min(_LARGEST, room))
+    # Of a long text every few tokens are named.
+    places = range(0, count, max(1, math.ceil(size / room)))
+    named = [str(shown.tokens[at]) for at in places]
+    axes.set_xticks(places, named, rotation=90, fontsize=size)
+    axes.set_yticks(places, named, fontsize=size)
     axes.tick_params(length=0, pad=1.5)
     axes.spines[:].set(visible=True, color="#cccccc")
-    axes.set_title(shown.name, fontsize=8, fontweight="normal", pad=4)
+    axes.set_title(shown.name, fontsize=type_size(8), fontweight="normal", pad=4)
     if shown.second is not None:
         for draw in (axes.axvline, axes.axhline):
             draw(shown.second - 0.5, color=ACCENT, linewidth=0.8)

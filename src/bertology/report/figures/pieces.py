@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bertology.errors import ParameterError
-from bertology.report.look import GREY, INK, diverging, sequential
+from bertology.report.look import (
+    ACCENT,
+    GREY,
+    ON_DARK,
+    ON_LIGHT,
+    PAPER,
+    UNMEASURED,
+    diverging,
+    sequential,
+    type_size,
+)
+from bertology.results.drawing import canvas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,14 +40,19 @@ __all__ = [
     "checked",
     "colour_bar",
     "colours",
+    "crowded",
+    "one_scale",
     "outline",
     "scale",
+    "shrink",
     "ticks",
 ]
 
 Floats = NDArray[np.float64]
-_NOTE_SIZE = 7.5  # points
-_LETTERS_PER_INCH = 16.5  # of that size, on average, with some room
+_NOTE_SIZE, _TITLE_SIZE = 7.5, 10.5  # points
+_PLAIN, _BOLD = 0.57, 0.65  # the mean width of a letter, by its size, with some room
+_SMALL = 0.46  # the side of a cell that is open, where a sure one is whole
+_FEW, _CROWDED = 12, 1 / 6  # marked cells, and their share, up to which outlines stand out
 CONVENTION = "Layers and heads are numbered from 0."
 
 
@@ -48,16 +65,33 @@ def checked(values: ArrayLike, name: str, of: str, *, dimensions: int) -> Floats
     return array
 
 
-def add_title(figure: Figure, text: str, width: int = 200) -> None:
+def add_title(figure: Figure, text: str) -> None:
     """What is shown, over the whole width: a title of narrow axes would run off the page."""
-    figure.suptitle(_wrapped(text, width), x=0.01, ha="left")
+    asked = canvas()
+    text = text if asked.title is None else asked.title
+    if not text:
+        return
+    if asked.axes is not None:
+        # A title is of the axes where they are one of several.
+        inches = asked.axes.get_window_extent().width / figure.dpi
+        asked.axes.set_title(_wrapped(text, _letters(inches, type_size(_TITLE_SIZE), _BOLD)))
+        return
+    size = type_size(_TITLE_SIZE)
+    wrapped = _wrapped(text, _letters(figure.get_figwidth(), size, _BOLD))
+    figure.suptitle(wrapped, x=0.01, ha="left", fontsize=size)
 
 
 def add_note(figure: Figure, text: str) -> None:
-    """Small lines below the axes, as long as the figure is wide."""
-    if text:
-        told = fill(text, int(_LETTERS_PER_INCH * figure.get_figwidth()))
-        figure.supxlabel(told, fontsize=_NOTE_SIZE, color=GREY, x=0.01, ha="left")
+    """Small lines below the axes, as long as the figure is wide; none below axes of others."""
+    if text and canvas().axes is None:
+        size = type_size(_NOTE_SIZE)
+        told = fill(text, _letters(figure.get_figwidth(), size, _PLAIN))
+        figure.supxlabel(told, fontsize=size, color=GREY, x=0.01, ha="left")
+
+
+def _letters(inches: float, points: float, wide: float) -> int:
+    """How many letters of a size fit into a line; `wide` is a letter's mean width by its size."""
+    return max(12, int((inches - 0.15) * 72 / (wide * points)))
 
 
 def ticks(axis: Axis, count: int, most: int = 16) -> None:
@@ -95,8 +129,8 @@ def cells(axes: Axes, grid: NDArray[np.generic], cmap: Colormap, norm: Normalize
         np.ma.masked_invalid(grid),
         cmap=cmap,
         norm=norm,
-        edgecolors="white",
-        linewidth=0.8,
+        edgecolors=PAPER,
+        linewidth=0.8 if canvas().width is None else 0.4,
     )
     axes.set_ylim(rows - 0.5, -0.5)
     axes.set_aspect("equal")
@@ -105,24 +139,69 @@ def cells(axes: Axes, grid: NDArray[np.generic], cmap: Colormap, norm: Normalize
     return mesh
 
 
+def crowded(marks: Sequence[ArrayLike | None]) -> bool:
+    """Whether so many cells of some grid are marked that outlines would cover it.
+
+    Then marked cells are drawn whole and the others small.
+    """
+    given = [np.asarray(one, dtype=bool) for one in marks if one is not None]
+    return any(one.sum() > max(_FEW, _CROWDED * one.size) for one in given)
+
+
+def shrink(axes: Axes, mesh: QuadMesh, grid: Floats, marked: NDArray[np.bool_]) -> None:
+    """Draw what is not marked as small squares in their cells' colours."""
+    from matplotlib.collections import PatchCollection
+    from matplotlib.patches import Rectangle
+
+    mesh.set_array(np.ma.masked_array(grid, ~marked | ~np.isfinite(grid)))
+    mesh.set_cmap(mesh.get_cmap().with_extremes(bad=ON_DARK))  # white also on dark pages
+    places, side = np.argwhere(~marked), _SMALL
+    squares = PatchCollection(
+        [Rectangle((c - side / 2, r - side / 2), side, side) for r, c in places],
+        cmap=mesh.get_cmap().with_extremes(bad=UNMEASURED),
+        norm=mesh.norm,
+        linewidth=0,
+    )
+    squares.set_array(np.ma.masked_invalid(grid[~marked]))
+    axes.add_collection(squares)
+
+
+def one_scale(grids: Sequence[Floats], center: float | None) -> bool:
+    """Whether all of several grids can be read on one scale: none would be pale all over."""
+    reaches = []
+    for grid in grids:
+        finite = np.abs(grid[np.isfinite(grid)] - (center or 0.0))
+        reaches.append(float(finite.max()) if finite.size else np.nan)
+    known = [reach for reach in reaches if np.isfinite(reach)]
+    return not known or min(known) >= 0.5 * max(known)
+
+
 def outline(axes: Axes, marked: NDArray[np.bool_] | None) -> None:
     """A frame around the cells that are marked."""
     from matplotlib.patches import Rectangle
 
     for row, column in [] if marked is None else np.argwhere(marked):
         # A light line within a dark one: seen on light cells and on dark ones.
-        for inset, colour, width in ((0.04, INK, 1.3), (0.11, "white", 1.1)):
+        for inset, colour, width in ((0.04, ON_LIGHT, 1.3), (0.11, ON_DARK, 1.1)):
             corner, side = (column - 0.5 + inset, row - 0.5 + inset), 1 - 2 * inset
             axes.add_patch(Rectangle(corner, side, side, fill=False, ec=colour, lw=width))
 
 
 def colour_bar(
-    figure: Figure, axes: list[Axes], shown: ScalarMappable, label: str, *, shrink: float = 0.86
+    figure: Figure,
+    axes: list[Axes],
+    shown: ScalarMappable,
+    label: str,
+    *,
+    shrink: float = 0.86,
+    level: float | None = None,
 ) -> None:
-    """What the colours mean, to the right of all `axes`."""
+    """What the colours mean, to the right of all `axes`; a line at `level`."""
     bar = figure.colorbar(shown, ax=axes, shrink=shrink, aspect=22, pad=0.03)
     bar.outline.set_visible(False)
-    bar.ax.tick_params(length=2.5, labelsize=8)
+    bar.ax.tick_params(length=2.5, labelsize=type_size(8))
+    if level is not None:
+        bar.ax.axhline(level, -0.5, 1.5, color=ACCENT, linewidth=2.2, clip_on=False)
     bar.set_label(_wrapped(label, 34))  # a small grid is lower than a long label
     if bar.solids is not None:
         bar.solids.set_edgecolor("face")  # or viewers of vector files show hairlines

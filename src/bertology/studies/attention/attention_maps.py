@@ -60,7 +60,9 @@ _MEAN_CAPTION = (
 _SHEET_CAPTION = (
     "All attention maps of one text, layers downwards, heads to the right. In each map rows are "
     "the tokens that attend, columns those attended to; darker is more, each map on its own scale. "
-    "Stripes are tokens that all others look at, diagonals neighbours."
+    "Stripes are tokens that all others look at, diagonals neighbours. Below, with their tokens, "
+    "the heads that give most to the first and last token, to neighbours, and to tokens farther "
+    "away."
 )
 
 
@@ -111,11 +113,12 @@ class AttentionMapsResult(Result):
 
     def _draw_maps(self, name: str) -> Figure:
         maps = self.arrays[name]
-        tokens = " ".join(str(t) for t in maps.attrs["tokens"])
+        tokens = [str(t) for t in maps.attrs["tokens"]]
         return map_sheet(
             maps.to_numpy(),
             title=f"Self-attention of {self.provenance.model_name}",
-            note=f"In each map rows attend to columns; darker is more. {tokens}",
+            note=f"In each map rows attend to columns; darker is more. {' '.join(tokens)}",
+            tokens=tokens,
         )
 
 

@@ -160,6 +160,8 @@ class TokenClassesResult(Result):
                 title=title,
                 reading=f"{reading} n is the number of texts that have such tokens.",
                 labels=[f"{kind.plural} (n = {texts[kind]})" for kind in shown],
+                # How much less [CLS] gets than [SEP] is what this figure is for.
+                shared=True if name == "special" else None,
             )
         found["layers"] = drawings.profile(
             "layers",

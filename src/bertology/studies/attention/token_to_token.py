@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,7 +17,7 @@ from bertology.errors import CapabilityError
 from bertology.parameters import parameter
 from bertology.report import drawings
 from bertology.results.drawing import Drawing
-from bertology.results.measures import Measure, dashed
+from bertology.results.measures import Measure, column_grid, dashed
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
 from bertology.stats.cross_fitting import cross_fitted
@@ -170,20 +170,32 @@ class TokenToTokenResult(Result):
         return [*found, *(self._grid(*one) for one in self._relations())]
 
     def _grid(self, relation: str, rows: pd.DataFrame) -> Drawing:
-        excess, _, _, with_special = self._followed(relation, rows)
+        excess, share, *_ = self._followed(relation, rows)
+        # Colours are of what a head finds: against the offset nearly all heads are losers, and
+        # the best would be the palest. The offset is a line in the scale.
+        special = 100 * column_grid(rows, "share_with_special")
+        panels = [replace(share, sure=excess.sure), replace(share, values=special)]
+        offset = float(np.nanmean(share.values - excess.values))
+        known = np.isfinite(offset)
         reading = (
             "A link counts as followed if its target is the word that the source attends to most: "
-            "left among words, right with [CLS] and [SEP] in the running. The best fixed offset is "
-            "a place such as the word before."
+            "left among words, right with [CLS] and [SEP] in the running."
+        )
+        beside = (
+            f" The best fixed offset, such as the word before, finds {offset:.0f} % (line in the "
+            "scale)."
         )
         return drawings.grids(
             relation.replace(":", "-"),
-            [excess, with_special],
+            panels,
             self.about,
-            title=f"Heads that follow {relation} links beyond the best fixed offset",
-            reading=f"{reading} {self._guessed if relation == 'noun-pronoun' else ''}".strip(),
+            title=f"Heads that follow {relation} links",
+            reading=f"{reading}{beside if known else ''} "
+            f"{self._guessed if relation == 'noun-pronoun' else ''}".strip(),
             labels=["among words", "special tokens too"],
             sure="are surely better than the offset, and than from other words, corrected",
+            level=(f"the best fixed offset, {offset:.0f} %", offset) if known else None,
+            shared=True,
         )
 
 

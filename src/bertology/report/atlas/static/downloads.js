@@ -87,7 +87,9 @@ function wholeTable({ columns, values }) {
 function fillButtons() {
   for (const host of document.querySelectorAll(".buttons[data-figure]")) {
     const picture = host.closest("figure").querySelector("img");
-    const svgOf = () => decodeURIComponent(picture.src.slice(picture.src.indexOf(",") + 1));
+    // What is saved is for paper, also where the page is dark.
+    const dark = /@media\(prefers-color-scheme:dark\)\{.*?\}\}/;
+    const svgOf = () => decodeURIComponent(picture.src.slice(picture.src.indexOf(",") + 1)).replace(dark, "");
     host.append(...pictureButtons(host.dataset.figure, svgOf));
   }
   for (const host of document.querySelectorAll(".buttons[data-table]")) {
