@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from bertology.errors import BertologyError as BertologyError
     from bertology.model.encoder import Encoder as Encoder
     from bertology.model.interventions import GateHead as GateHead
+    from bertology.model.interventions import GateLayer as GateLayer
     from bertology.model.interventions import GateMLP as GateMLP
     from bertology.model.interventions import KnockOutEdges as KnockOutEdges
     from bertology.model.interventions import MeanHead as MeanHead
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from bertology.results.result import Result as Result
     from bertology.results.store import Store as Store
     from bertology.run.api import run as run
+    from bertology.run.pruning import prune as prune
     from bertology.run.scoring import score as score
     from bertology.studies import STUDIES as STUDIES
     from bertology.studies import table as _table
@@ -57,6 +59,7 @@ __version__ = "0.1.0"
 
 _INTERVENTIONS = (
     "GateHead",
+    "GateLayer",
     "GateMLP",
     "KnockOutEdges",
     "MeanHead",
@@ -86,6 +89,7 @@ _HOMES = {
     "load": "bertology.model.encoder",
     "load_corpus": "bertology.data.loading",
     "map_type": "bertology.annotated.map_types.single",
+    "prune": "bertology.run.pruning",
     "prune_heads": "bertology.model.loading.pruning",
     "pseudo_log_likelihood": "bertology.model.masked_lm.scoring",
     "run": "bertology.run.api",

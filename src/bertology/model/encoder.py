@@ -24,7 +24,7 @@ from bertology.model.loading.config_checks import check_pieces
 from bertology.model.loading.fingerprint import fingerprint_of, state_of
 from bertology.model.loading.models import find_device, load_model
 from bertology.model.loading.names import DEFAULT_MODEL
-from bertology.model.numbering import HeadNumbering
+from bertology.model.numbering import HeadNumbering, layers_without_mlp
 from bertology.model.shape import Shape
 from bertology.model.sites import Kind, Sites, parse_sites
 from bertology.model.trace import Trace
@@ -181,8 +181,8 @@ class Encoder:
             found.discard(Capability.MASKED_LM)
         if getattr(self.config, "is_decoder", False) and self.family.model_type != "gpt2":
             found.discard(Capability.FAST_REPLAY)
-        if self.numbering.removed:
-            found.discard(Capability.FAST_REPLAY)  # it takes all layers to have the same heads
+        if self.numbering.removed or layers_without_mlp(self.config):
+            found.discard(Capability.FAST_REPLAY)  # it takes all layers to be alike
         return frozenset(found)
 
     def require(self, *capabilities: Capability | str) -> None:

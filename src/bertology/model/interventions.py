@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GateHead",
+    "GateLayer",
     "GateMLP",
     "Intervention",
     "KnockOutEdges",
@@ -253,6 +254,33 @@ class GateMLP(Intervention):
     def __call__(self, value: Tensor, at: SiteContext) -> Tensor:
         _check_rows(self.nu, 2, "nu", "GateMLP", value)
         return value * self.nu[..., at.layer].to(value).view(-1, 1, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class GateLayer(Intervention):
+    """Scale what whole layers add by λ, differentiably: at 0 a layer's output is its input.
+
+    `gates` is (layers,) or (examples, layers).
+    """
+
+    gates: Tensor
+
+    def sites(self, encoder: Encoder) -> list[Sites]:
+        name = encoder.stack_name(self.stack)
+        layers = encoder.shapes[name].layers
+        if self.gates.dim() not in (1, 2) or self.gates.shape[-1] != layers:
+            raise ParameterError(
+                "gates", "GateLayer", f"have shape ({layers},) or (examples, {layers})",
+                tuple(self.gates.shape),
+            )  # fmt: skip
+        return [Sites(name, Kind.RESIDUAL, tuple(range(layers)))]
+
+    def __call__(self, value: Tensor, at: SiteContext) -> Tensor:
+        _check_rows(self.gates, 2, "gates", "GateLayer", value)
+        if at.entry is None:
+            return value
+        gate = self.gates[..., at.layer].to(value).view(-1, 1, 1)  # (1 or B, 1, 1)
+        return at.entry + (value - at.entry) * gate
 
 
 @dataclass(frozen=True, eq=False)

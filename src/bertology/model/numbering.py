@@ -16,13 +16,25 @@ from bertology.model.families import Family
 from bertology.model.shape import Shape
 from bertology.model.sites import Kind
 
-__all__ = ["CONFIG_KEY", "HeadNumbering", "Removed"]
+__all__ = ["CONFIG_KEY", "MLP_KEY", "HeadNumbering", "Removed", "layers_without_mlp"]
 
 CONFIG_KEY = "bertology_pruned_heads"  # {"3": [0, 7]}, or {"decoder.3": …} for a further stack
+MLP_KEY = "bertology_pruned_mlps"  # [2, 5]: layers of the main stack that have no MLP
 
 Removed = dict[tuple[str, int], tuple[int, ...]]  # (stack, layer) -> heads that are gone
 
 _ZERO_IF_PRUNED = frozenset({Kind.OUTPUT, Kind.CONTRIBUTION})
+
+
+def layers_without_mlp(config: object) -> tuple[int, ...]:
+    """The layers whose MLP was cut out of the model that this config describes."""
+    written = getattr(config, MLP_KEY, None) or []
+    if not isinstance(written, list) or any(type(i) is not int or i < 0 for i in written):
+        raise ModelError(
+            f"The config's {MLP_KEY!r} does not fit the model: {written!r}.",
+            hint="It must be a list of layers, as in [2, 5].",
+        )
+    return tuple(written)
 
 
 class HeadNumbering:

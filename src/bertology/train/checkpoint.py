@@ -23,11 +23,20 @@ if TYPE_CHECKING:
     from bertology.train.protocols import Savable
     from bertology.train.records import CorpusRecord, TrainingRecord
 
-__all__ = ["CARD", "RECORD", "check_folder", "read_record", "record_of", "save_checkpoint"]
+__all__ = [
+    "CARD",
+    "RECORD",
+    "SCHEMA",
+    "check_folder",
+    "described",
+    "read_record",
+    "record_of",
+    "save_checkpoint",
+]
 
 RECORD = "bertology.json"
 CARD = "README.md"
-_SCHEMA = 1
+SCHEMA = 1
 _PARTS = ("base", "train", "validation", "settings", "scores", "versions")  # mappings
 
 
@@ -38,11 +47,11 @@ def record_of(
     import torch
 
     return {
-        "schema": _SCHEMA,
+        "schema": SCHEMA,
         "method": "finetune",
         "task": train.task.name if train.task else None,
-        "train": _described(train),
-        "validation": _described(validation),
+        "train": described(train),
+        "validation": described(validation),
         "settings": asdict(settings),
         "scores": history.scores,
         "history": [epoch.as_record() for epoch in history.epochs],
@@ -55,7 +64,8 @@ def record_of(
     }
 
 
-def _described(corpus: Corpus) -> CorpusRecord:
+def described(corpus: Corpus) -> CorpusRecord:
+    """What a record says of a corpus."""
     return {
         "name": corpus.name,
         "split": corpus.split,
@@ -138,9 +148,9 @@ def read_record(folder: str | Path) -> TrainingRecord | None:
         record: TrainingRecord = read_json(path, error=ModelError)
     except ModelError as error:
         raise ModelError(error.problem, hint="Move that folder away and train again.") from None
-    if not isinstance(record, dict) or record.get("schema") != _SCHEMA:
+    if not isinstance(record, dict) or record.get("schema") != SCHEMA:
         raise ModelError(
-            f"{path} is not of schema {_SCHEMA}, which this version reads.",
+            f"{path} is not of schema {SCHEMA}, which this version reads.",
             hint="Move that folder away and train again.",
         )
     for name in _PARTS:

@@ -212,10 +212,10 @@ def _limits(record: TrainingRecord) -> Iterator[str]:
     ]
 
 
-def card_versions(record: TrainingRecord) -> Iterator[str]:
+def card_versions(record: TrainingRecord, made: str = "Trained") -> Iterator[str]:
     """With which libraries, and when."""
     listed = ", ".join(f"{name} {number}" for name, number in record["versions"].items())
-    yield from ["## Versions", "", f"{listed}. Trained on {record['created'][:10]}.", ""]
+    yield from ["## Versions", "", f"{listed}. {made} on {record['created'][:10]}.", ""]
 
 
 def card_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:

@@ -63,7 +63,7 @@ class TrainingRecord(TypedDict, total=False):
     """The record of a model; which keys it has depends on how the model was made."""
 
     schema: int
-    method: str  # "finetune" or "pretrain"
+    method: str  # "finetune", "pretrain" or "prune"
     scores: dict[str, float]  # checkpoints from the middle of pre-training have null here
     versions: dict[str, str]
     created: str  # date and time
@@ -84,6 +84,10 @@ class TrainingRecord(TypedDict, total=False):
     start: str
     baseline: dict[str, float]  # the scores of always giving the same answer
     lesson: dict[str, object]  # the fields of FinetunePlan
+
+    # Pruning.
+    pruned_from: BaseModelRecord
+    pruning: dict[str, Any]  # settings, what was cut, scores and speeds before and after
 
     # Pre-training.
     recipe: dict[str, Any]  # the fields of Pretraining

@@ -1,9 +1,11 @@
-"""Cut heads out of a model for good: a smaller, faster Hugging Face model with the same output.
+"""Cut parts out of a model for good: a smaller, faster Hugging Face model with the same output.
 
 The linear maps of a layer lose the rows and columns of the heads that go, so a pruned model
 computes what the original gives with those heads gated to zero. Hugging Face configs know one
 number of heads for all layers; which heads are gone is written beside it in the config, as
-`bertology_pruned_heads = {"3": [0, 7]}`, and `load_pruned` or `Encoder.load` read it again.
+`bertology_pruned_heads = {"3": [0, 7]}`, and `load_pruned` or `Encoder.load` read it again. So it
+is with MLPs (`bertology_pruned_mlps = [2]`). Whole layers are another matter: every config knows
+their number, so a model without some of them is an ordinary one.
 """
 
 from __future__ import annotations
@@ -19,20 +21,27 @@ from torch import Tensor, nn
 from bertology.errors import BertologyError, CapabilityError
 from bertology.model.families import Capability
 from bertology.model.hooks.attention import IMPLEMENTATION
-from bertology.model.numbering import CONFIG_KEY
+from bertology.model.numbering import CONFIG_KEY, MLP_KEY, layers_without_mlp
 from bertology.model.protocols import ModelConfig, PretrainedModel
 
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
-__all__ = ["is_pruned", "load_pruned", "prune_heads"]
+__all__ = [
+    "can_lose_layers",
+    "is_pruned",
+    "load_pruned",
+    "prune_heads",
+    "prune_layers",
+    "prune_mlps",
+]
 
 _COUNTS = ("num_attention_heads", "num_heads", "n_heads")  # what modules call their heads
 
 
 def is_pruned(config: object) -> bool:
-    """Whether heads were cut out of the model this config describes."""
-    return bool(getattr(config, CONFIG_KEY, None))
+    """Whether the model has fewer heads or MLPs than its config says, so that we must load it."""
+    return bool(getattr(config, CONFIG_KEY, None) or layers_without_mlp(config))
 
 
 def prune_heads(
@@ -58,6 +67,79 @@ def prune_heads(
         setattr(smaller.config, CONFIG_KEY, encoder.numbering.written(removed))
     pruned: PretrainedModel = smaller.model
     return pruned
+
+
+def can_lose_layers(encoder: Encoder) -> bool:
+    """Whether each layer is a module of its own that depends on no number: BERT and its like."""
+    plain = Capability.FAST_REPLAY in encoder.family.capabilities
+    return plain and not encoder.shares_layers
+
+
+def prune_layers(model: Encoder | PretrainedModel, layers: Iterable[int]) -> PretrainedModel:
+    """A new model without these layers; those that are left are numbered anew, from 0.
+
+    Its output is that of the given model under `SkipLayer(layers)`, and plain transformers loads
+    it. The heads and MLPs that were cut before go with their layers.
+    """
+    encoder = _as_encoder(model)
+    gone = _layers_of(encoder, layers)
+    stack = encoder.family.main_stack
+    left = [i for i in range(encoder.shape.layers) if i not in gone]
+    if not left:
+        raise BertologyError("A model must keep at least one layer.")
+    smaller = _as_encoder(copy.deepcopy(encoder.model))
+    row = encoder.family.stacks[stack]
+    blocks = [smaller.module(row.block, i) for i in left]
+    path, _, _ = row.block.rpartition(".")
+    home, _, name = path.rpartition(".")
+    setattr(smaller.base.get_submodule(home), name, nn.ModuleList(blocks))
+    setattr(smaller.config, row.layers, len(left))
+    for number, block in enumerate(blocks):
+        for module in block.modules():
+            if hasattr(module, "layer_idx"):
+                module.layer_idx = number
+    places = {old: new for new, old in enumerate(left)}
+    heads = {
+        (stack, places[layer]): cut
+        for (_, layer), cut in encoder.numbering.removed.items()
+        if layer in places
+    }
+    mlps = [places[i] for i in layers_without_mlp(encoder.config) if i in places]
+    for key, value in ((CONFIG_KEY, encoder.numbering.written(heads)), (MLP_KEY, mlps)):
+        if hasattr(smaller.config, key):
+            setattr(smaller.config, key, value)
+    pruned: PretrainedModel = smaller.model
+    return pruned
+
+
+def prune_mlps(model: Encoder | PretrainedModel, layers: Iterable[int]) -> PretrainedModel:
+    """A new model whose layers of these numbers have no MLP: they only add nothing there.
+
+    Its output is that of the given model with `GateMLP` at 0 in these layers.
+    """
+    encoder = _as_encoder(model)
+    gone = {*_layers_of(encoder, layers), *layers_without_mlp(encoder.config)}
+    smaller = _as_encoder(copy.deepcopy(encoder.model))
+    for layer in gone:
+        _cut_mlp(smaller, layer)
+    if gone:
+        setattr(smaller.config, MLP_KEY, sorted(gone))
+    pruned: PretrainedModel = smaller.model
+    return pruned
+
+
+def _layers_of(encoder: Encoder, layers: Iterable[int]) -> set[int]:
+    """The layers, checked, of a model that can lose them."""
+    from bertology.model.interventions import SkipLayer
+
+    if not can_lose_layers(encoder):
+        raise CapabilityError(
+            f"Layers of {encoder.family.title} cannot be cut: they are shared, or depend on their "
+            "number.",
+            hint="BERT, RoBERTa, ELECTRA, DistilBERT and their like can lose layers.",
+        )
+    (sites,) = SkipLayer(list(layers)).sites(encoder)
+    return set(sites.layers)
 
 
 def load_pruned(
@@ -129,6 +211,9 @@ def _cutting(kind: Any) -> Any:
         encoder.require(Capability.PRUNING)
         for stack, layer in encoder.numbering.removed:
             _cut_layer(encoder, stack, layer, encoder.numbering.kept(stack, layer))
+        if mlps := layers_without_mlp(config):
+            for layer in _layers_of(encoder, mlps):
+                _cut_mlp(encoder, layer)
 
     return type(kind.__name__, (kind,), {"__init__": make, "__module__": kind.__module__})
 
@@ -156,6 +241,17 @@ def _cut_layer(encoder: Encoder, stack: str, layer: int, keep: list[int]) -> Non
             setattr(attention, name, count)
     if not keep:
         _use_own_attention(attention)
+
+
+def _cut_mlp(encoder: Encoder, layer: int) -> None:
+    """Leave an MLP of no width, which adds nothing."""
+    row, none = encoder.family.stacks[encoder.family.main_stack], torch.empty(0, dtype=torch.long)
+    assert row.mlp is not None and row.mlp_up is not None  # of all that can lose layers
+    last = _linear(encoder.module(row.mlp, layer), encoder)
+    _cut_linear(_linear(encoder.module(row.mlp_up, layer), encoder), none, dim=0)
+    _cut_linear(last, none, dim=1)
+    if last.bias is not None:
+        last.bias = nn.Parameter(torch.zeros_like(last.bias))
 
 
 def _use_own_attention(attention: nn.Module) -> None:

@@ -8,6 +8,7 @@ a gate for every example, the spread of the estimates over examples is known as 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
@@ -16,14 +17,24 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from bertology.model.interventions import GateHead
+from bertology.model.families import Capability
+from bertology.model.interventions import GateHead, GateLayer, GateMLP, Intervention
 
 if TYPE_CHECKING:
     from bertology.model.batch import Batch, Text
     from bertology.model.encoder import Encoder
     from bertology.model.sweeps.post_norm import Disable
 
-__all__ = ["first_order_effects", "first_order_over", "losses"]
+__all__ = ["Importances", "first_order_effects", "first_order_over", "importances", "losses"]
+
+
+@dataclass(frozen=True)
+class Importances:
+    """How much the loss of an example depends on each part, in the mean over examples."""
+
+    heads: NDArray[np.float64]  # (layers, heads)
+    layers: NDArray[np.float64]  # (layers,)
+    mlps: NDArray[np.float64]  # (layers,)
 
 
 def losses(logits: Tensor, labels: Tensor) -> Tensor:
@@ -70,3 +81,38 @@ def first_order_over(
         )
         found[list(batch.indices)] = effects.float().cpu().numpy()
     return found
+
+
+def importances(
+    encoder: Encoder,
+    texts: Sequence[Text],
+    labels: Sequence[float],
+    *,
+    tokens_per_batch: int = 4096,
+) -> Importances:
+    """The mean of |dL/dξ| over examples, for gates at heads, layers and MLPs, in one pass.
+
+    This is the measure of Michel et al. (2019), "Are Sixteen Heads Really Better than One?", for
+    heads; here the same gates also stand at whole layers and, where the family has them, at MLPs.
+    `labels` count as the model's outputs do.
+    """
+    shape = encoder.shape
+    sizes = {"heads": (shape.layers, shape.heads), "layers": (shape.layers,)}
+    sizes["mlps"] = (shape.layers,)
+    sums = {name: np.zeros(size) for name, size in sizes.items()}
+    for batch in encoder.batches(texts, tokens_per_batch=tokens_per_batch):
+        gates = {
+            name: torch.ones(len(batch), *size, device=encoder.device, requires_grad=True)
+            for name, size in sizes.items()
+        }
+        do: list[Intervention] = [GateHead(gates["heads"]), GateLayer(gates["layers"])]
+        if Capability.MLP in encoder.capabilities:
+            do.append(GateMLP(gates["mlps"]))
+        wanted = torch.tensor([labels[i] for i in batch.indices], device=encoder.device)
+        trace = encoder.run(batch, do=do, gradients=True)
+        loss = losses(trace.logits.float(), wanted).sum()
+        slopes = torch.autograd.grad(loss, list(gates.values()), allow_unused=True)
+        for name, slope in zip(gates, slopes, strict=True):
+            if slope is not None:
+                sums[name] += slope.abs().sum(dim=0).double().cpu().numpy()
+    return Importances(**{name: total / len(texts) for name, total in sums.items()})

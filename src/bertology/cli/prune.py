@@ -1,0 +1,131 @@
+"""`bertology prune MODEL --task TASK --to FOLDER`: a smaller model at a price that is told."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import typer
+
+from bertology.cli.command import Command
+from bertology.cli.console import say, show_table, warn
+from bertology.cli.option_groups import MODEL_HELP, LoadingOptions, SourceOptions, data_words
+from bertology.cli.typer_options import argument, required
+from bertology.parameters import flag, parameter
+
+if TYPE_CHECKING:
+    from bertology.train.pruned import Pruned
+
+__all__ = ["PruneOptions", "add_to"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PruneOptions(SourceOptions, LoadingOptions):
+    """The options of `prune`."""
+
+    panel: ClassVar[str | None] = None
+    model: str = argument(f"{MODEL_HELP} It must have been fine-tuned on the task.")
+    task: str = required("The task: a name such as mrpc, a file, a folder or a hub id.")
+    to: str = required("The folder for the smaller model.", metavar="FOLDER")
+    max_loss: float = parameter(
+        1.0, "How many points of the task's main score may be lost: 1 is 0.01.", minimum=0.0
+    )
+    parts: tuple[str, ...] = parameter(
+        ("layers", "heads", "mlps"),
+        "What may be cut. With layers alone, plain transformers loads the model.",
+    )
+    limit: int | None = parameter(
+        2000, "Rank and select on so many training examples, drawn at random.", minimum=40
+    )
+    validation: str | None = parameter(
+        None, "Other data to score on: a name, file, folder or hub id."
+    )
+    validation_limit: int | None = parameter(
+        None, "Score on so many examples, drawn at random; all if not given.", minimum=2
+    )
+    train_split: str = parameter("train", "The split to rank and select on.")
+    split: str = parameter("validation", "The split to score on.")
+    seed: int = parameter(0, "Which training examples rank parts, and which select.", minimum=0)
+    batch_tokens: int = parameter(
+        4096, "Tokens in one batch. More is faster on a GPU, fewer need less memory.", minimum=1
+    )
+    force: bool = flag("Replace a model that is already in the folder.")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Put `prune` into the app."""
+    Command(
+        "prune",
+        prune,
+        [PruneOptions],
+        examples=[
+            "bertology prune bertology-demo/model --task grammar-entailment --to small",
+            "bertology prune my-model --task mrpc --max-loss 2 --parts layers --to small",
+            "bertology prune my-model --task train.csv --validation held-out.csv "
+            "--columns text=review,label=stars --to small",
+        ],
+        needs_input=True,
+    ).add_to(app)
+
+
+def prune(options: PruneOptions) -> None:
+    """Cut layers, heads and MLPs out of a model, as far as a task's score allows.
+
+    Half of the training examples rank the parts, the other half say how much may go, and held-out
+    data, looked at once, tell the loss with its interval. The smaller model is saved with a card
+    that says all of it. Nothing is trained.
+    """
+    from bertology.run.pruning import prune as prune_model
+
+    found = prune_model(
+        options.model_source(),
+        options.task,
+        options.validation,
+        to=options.to,
+        max_loss=options.max_loss,
+        parts=options.parts,
+        seed=options.seed,
+        batch_tokens=options.batch_tokens,
+        limit=options.limit,
+        validation_limit=options.validation_limit,
+        train_split=options.train_split,
+        split=options.split,
+        force=options.force,
+        tell=lambda text: say(f"  {text}"),
+        **options.reading("prune"),
+    )
+    _show(found)
+    origin = {
+        "name_or_path": options.validation or options.task,
+        "split": options.split,
+        **options.reading("prune"),
+    }
+    say("Next:")
+    say(f"  bertology score {shlex.quote(str(found.folder))} {data_words(origin)}")
+
+
+def _show(found: Pruned) -> None:
+    say(found.sentence, style="bold")
+    (before, after), sizes = found.speeds, found.parameters
+    rows = [
+        (found.metric, f"{found.before.value:.3f}", f"{found.after.value:.3f}"),
+        *(
+            (f"  {name}", f"{getattr(found.before, end):.3f}", f"{getattr(found.after, end):.3f}")
+            for name, end in (("at least (95 %)", "low"), ("at most", "high"))
+        ),
+        ("parameters", f"{sizes[0]:,}", f"{sizes[1]:,}"),
+        (
+            "examples a second",
+            f"{before.examples_per_second:,.0f}",
+            f"{after.examples_per_second:,.0f}",
+        ),
+    ]
+    show_table(("", "before", "after"), rows)
+    if found.loss.low > found.max_loss:
+        warn(
+            f"On held-out data the loss is surely larger than {found.max_loss:g} points, more than "
+            "on the data that chose. Allow less (--max-loss), or select on more (--limit)."
+        )
+    how = "plain transformers" if found.plain else "bt.load(…, head='classification')"
+    say(f"The model: {found.folder} (its README.md tells all of this); load it with {how}")
