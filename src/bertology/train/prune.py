@@ -36,6 +36,7 @@ __all__ = ["PARTS", "Cut", "PruneSettings", "Shrunk", "shrink", "split_training"
 PARTS = ("layers", "heads", "mlps")
 _TRIES = 3  # of the least important layers (or MLPs): gradients only guess which costs least
 _TENTHS = range(9, 0, -1)  # shares of the heads, the largest first
+_ROUNDS = 3  # of heads, each ranked anew: the first cuts most of what can go
 _FEWEST = 20  # examples to rank by, and to select by
 
 Tell = Callable[[str], None]
@@ -112,7 +113,7 @@ def shrink(
     """Cut what costs at most `max_loss` points on the selection data; whole layers come first.
 
     Layers and MLPs go one at a time, the least important first, and what is left is ranked again.
-    Heads go in tenths of those that are there.
+    Heads go in tenths of those that are there, in three rounds at most.
     """
     _check(encoder, settings)
     search = _Search(encoder, ranking, selection, settings, tell)
@@ -182,8 +183,11 @@ class _Search:
 
     def run(self, part: str) -> None:
         """Cut as many parts of one kind as the score allows."""
+        rounds = 0
         while any(self._accept(part, units) for units in self._proposals(part)):
-            pass
+            rounds += 1
+            if part == "heads" and rounds == _ROUNDS:
+                return
 
     def _proposals(self, part: str) -> Iterator[Units]:
         """What may be cut next, by the current model's numbers, the most wanted first."""

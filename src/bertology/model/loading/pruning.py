@@ -37,6 +37,7 @@ __all__ = [
 ]
 
 _COUNTS = ("num_attention_heads", "num_heads", "n_heads")  # what modules call their heads
+_LAYER = "layer_idx"  # what they call their layer
 
 
 def is_pruned(config: object) -> bool:
@@ -96,8 +97,8 @@ def prune_layers(model: Encoder | PretrainedModel, layers: Iterable[int]) -> Pre
     setattr(smaller.config, row.layers, len(left))
     for number, block in enumerate(blocks):
         for module in block.modules():
-            if hasattr(module, "layer_idx"):
-                module.layer_idx = number
+            if hasattr(module, _LAYER):
+                setattr(module, _LAYER, number)
     places = {old: new for new, old in enumerate(left)}
     heads = {
         (stack, places[layer]): cut
@@ -246,7 +247,8 @@ def _cut_layer(encoder: Encoder, stack: str, layer: int, keep: list[int]) -> Non
 def _cut_mlp(encoder: Encoder, layer: int) -> None:
     """Leave an MLP of no width, which adds nothing."""
     row, none = encoder.family.stacks[encoder.family.main_stack], torch.empty(0, dtype=torch.long)
-    assert row.mlp is not None and row.mlp_up is not None  # of all that can lose layers
+    assert row.mlp is not None
+    assert row.mlp_up is not None
     last = _linear(encoder.module(row.mlp, layer), encoder)
     _cut_linear(_linear(encoder.module(row.mlp_up, layer), encoder), none, dim=0)
     _cut_linear(last, none, dim=1)
