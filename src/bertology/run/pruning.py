@@ -33,7 +33,7 @@ def prune(
     train_split: str = "train",
     split: str = "validation",
     force: bool = False,
-    tell: Callable[[str], None] = lambda text: None,
+    tell: Callable[[str], None] | None = None,
     **reading: Any,
 ) -> Pruned:
     """Cut a classifier for a task, as far as the score allows, and save it to a folder.
@@ -81,4 +81,4 @@ def prune(
     )
     source = ModelSource(model) if isinstance(model, str) else model
     encoder = source.load("classification") if isinstance(source, ModelSource) else source
-    return prune_to(place, encoder, train, held_out, settings, tell=tell)
+    return prune_to(place, encoder, train, held_out, settings, tell=tell or (lambda text: None))
