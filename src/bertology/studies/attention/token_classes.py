@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -18,7 +17,7 @@ from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.provenance import short_model
 from bertology.results.result import Provenance, Result
-from bertology.stats import Estimate, bounded_mean_bounds, mean_interval, mean_intervals
+from bertology.stats import Estimate, mean_interval, mean_intervals
 from bertology.stats.contrasts import difference_of_halves, ratio_of_largest, ratio_of_means
 from bertology.stats.extremes import largest_of
 from bertology.stats.partial_means import PartialMeans
@@ -26,6 +25,7 @@ from bertology.stats.row_blocks import RowBlocks
 from bertology.studies.designs.blocks import Tagged
 from bertology.studies.designs.noise import NO_NOISE, NoiseControlled, beyond_noise
 from bertology.studies.designs.parts import Gathered, gather, start_of
+from bertology.studies.designs.stripes import share_of_stripes, stripe_table
 from bertology.studies.designs.tables import head_table, labelled_table, with_bounds
 from bertology.studies.study import MAPS_OF_TEXTS, Context, Needs
 
@@ -48,7 +48,6 @@ PARTS = {"cls": "[CLS]", "sep": "[SEP]", "punctuation": "punctuation", "words": 
 _APART = [KINDS.index(TokenClass(part)) for part in ("cls", "sep", "punctuation")]
 _SITES = "layer.*.head.*.pattern"
 VERTICAL = 1 / 3  # of all attention of a map: if one token gets so much, the map is vertical
-_OFTEN = 0.05  # of a head's maps: if fewer are vertical, the head tells nothing about stripes
 _FEW_STRIPES = "not judged: no head often has a vertical map"
 _NOISE = ("noise", "matched", "read")
 _TRENDS = (
@@ -315,11 +314,17 @@ class TokenClasses(Tagged, NoiseControlled):
         )
         return self.result(
             provenance,
-            {"heads": table, "layers": by_layer, "stripes": _stripes(seen["stripes"])},
+            {
+                "heads": table,
+                "layers": by_layer,
+                "stripes": stripe_table(seen["stripes"], list(PARTS)),
+            },
             evidence={
                 **self._evidence(seen, weights, table),
                 **self._changes(seen, table),
-                "stripes_on_special": self._stripes(seen["stripes"], len(shares)),
+                "stripes_on_special": share_of_stripes(
+                    seen["stripes"], len(SPECIAL), examples=len(shares), level=self.level
+                ),
             },
             reasons={
                 "stripes_on_special": _FEW_STRIPES,
@@ -401,22 +406,6 @@ class TokenClasses(Tagged, NoiseControlled):
                 found[f"{kind}_change"] = beyond_noise(largest, trained, noisy)
         return found
 
-    def _stripes(self, counts: Floats, examples: int) -> Estimate | None:
-        """The share of vertical maps whose strongest column is [CLS] or [SEP], mean over heads.
-
-        Heads with hardly any vertical map say nothing. A head looks at the same tokens in every
-        text, so the interval is over heads; it holds for any shares, however few the heads.
-        """
-        vertical = counts.sum(axis=0).ravel()
-        often = vertical > _OFTEN * examples
-        if not often.any():
-            return None
-        shares = counts[: len(SPECIAL)].sum(axis=0).ravel()[often] / vertical[often]
-        budget = math.log(2 / (1 - self.level))
-        low, high = bounded_mean_bounds(shares[None], None, low=0, high=1, budget=budget)
-        n = int(often.sum())
-        return Estimate(shares.mean(), low[0], high[0], n, self.level, "heads")
-
 
 def _scores(encoder: Encoder, read: ClassifiedBatch) -> Changes:
     """What each class receives in a batch: (example, class, layer, head)."""
@@ -435,16 +424,6 @@ def _summed(change: Changes) -> Floats:
 
 def _has_noise(measured: Mapping[str, xr.Dataset]) -> bool:
     return "noise" in next(iter(measured.values()))
-
-
-def _stripes(counts: Floats) -> pd.DataFrame:
-    """How many vertical maps have their strongest column at each part, and the share of all."""
-    import pandas as pd
-
-    of = counts.sum(axis=(1, 2))
-    return pd.DataFrame(
-        {"part": list(PARTS), "maps": of.astype(int), "share": of / max(of.sum(), 1)}
-    )
 
 
 def _shares(part: xr.Dataset) -> NDArray[np.float32]:
