@@ -426,6 +426,10 @@ def _has_noise(measured: Mapping[str, xr.Dataset]) -> bool:
     return "noise" in next(iter(measured.values()))
 
 
+def _stripes(seen: Gathered) -> pd.DataFrame:
+    return stripe_table(seen["stripes"], list(PARTS))
+
+
 def _shares(part: xr.Dataset) -> NDArray[np.float32]:
     """(example, part, layer), mean over heads: what [CLS], [SEP] and punctuation get."""
     kinds = [str(kind) for kind in (*SPECIAL, TokenClass.PUNCTUATION)]
