@@ -30,19 +30,19 @@ if TYPE_CHECKING:
     from bertology.model.interventions import KnockOutEdges as KnockOutEdges
     from bertology.model.interventions import MeanHead as MeanHead
     from bertology.model.interventions import Patch as Patch
-    from bertology.model.interventions import ReplaceWeights as ReplaceWeights
     from bertology.model.interventions import SetDimensions as SetDimensions
     from bertology.model.interventions import SkipLayer as SkipLayer
     from bertology.model.interventions import UniformAttention as UniformAttention
     from bertology.model.interventions import ZeroDimensions as ZeroDimensions
     from bertology.model.interventions import ZeroHead as ZeroHead
-    from bertology.model.interventions import ZeroLayerNorm as ZeroLayerNorm
     from bertology.model.loading.names import steps as steps
     from bertology.model.loading.pruning import prune_heads as prune_heads
     from bertology.model.masked_lm.scoring import cloze as cloze
     from bertology.model.masked_lm.scoring import compare_pairs as compare_pairs
     from bertology.model.masked_lm.scoring import pseudo_log_likelihood as pseudo_log_likelihood
     from bertology.model.reducers.statistics import AttentionStatistics as AttentionStatistics
+    from bertology.model.weight_edits import ReplaceWeights as ReplaceWeights
+    from bertology.model.weight_edits import ZeroLayerNorm as ZeroLayerNorm
     from bertology.results.result import Result as Result
     from bertology.results.store import Store as Store
     from bertology.run.api import run as run
@@ -64,14 +64,13 @@ _INTERVENTIONS = (
     "KnockOutEdges",
     "MeanHead",
     "Patch",
-    "ReplaceWeights",
     "SetDimensions",
     "SkipLayer",
     "UniformAttention",
     "ZeroDimensions",
     "ZeroHead",
-    "ZeroLayerNorm",
 )
+_WEIGHT_EDITS = ("ReplaceWeights", "ZeroLayerNorm")
 _HOMES = {
     "AttentionStatistics": "bertology.model.reducers.statistics",
     "BertologyError": "bertology.errors",
@@ -97,6 +96,7 @@ _HOMES = {
     "steps": "bertology.model.loading.names",
     "studies": "bertology.studies",
     **dict.fromkeys(_INTERVENTIONS, "bertology.model.interventions"),
+    **dict.fromkeys(_WEIGHT_EDITS, "bertology.model.weight_edits"),
 }
 
 __all__ = [

@@ -18,7 +18,7 @@ from bertology.model.batch import Batch, Text, Tokenized, by_length, tokenize
 from bertology.model.families import Capability, Family, family_of
 from bertology.model.hooks.instrument import Instrument, Reducer, swapped_weights, switched_configs
 from bertology.model.hooks.walking import every_module, submodule
-from bertology.model.interventions import Intervention, WeightEdit
+from bertology.model.interventions import Intervention
 from bertology.model.label_match import LabelMatch, match_labels
 from bertology.model.loading.config_checks import check_pieces
 from bertology.model.loading.fingerprint import fingerprint_of, state_of
@@ -28,6 +28,7 @@ from bertology.model.numbering import HeadNumbering, layers_without_mlp
 from bertology.model.shape import Shape
 from bertology.model.sites import Kind, Sites, parse_sites
 from bertology.model.trace import Trace
+from bertology.model.weight_edits import WeightEdit
 
 __all__ = ["Encoder"]
 

@@ -8,14 +8,14 @@ limits an intervention to some examples of the batch (their positions in it).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor
 
-from bertology.errors import BertologyError, CapabilityError, ParameterError, UnknownNameError
+from bertology.errors import BertologyError, ParameterError
 from bertology.model.site_context import SiteContext
 from bertology.model.sites import HEAD_KINDS, Kind, Sites, parse_sites
 
@@ -30,15 +30,14 @@ __all__ = [
     "KnockOutEdges",
     "MeanHead",
     "Patch",
-    "ReplaceWeights",
     "SetDimensions",
     "SkipLayer",
     "UniformAttention",
-    "WeightEdit",
     "ZeroDimensions",
     "ZeroHead",
-    "ZeroLayerNorm",
+    "check_dimensions",
     "check_heads",
+    "check_layers",
 ]
 
 Heads = Sequence[tuple[int, int]]
@@ -79,14 +78,6 @@ class Intervention(ABC):
         return torch.where(chosen.view(-1, *[1] * (value.dim() - 1)), changed, value)
 
 
-class WeightEdit(ABC):
-    """A change of parameters, undone after the run."""
-
-    @abstractmethod
-    def weights(self, encoder: Encoder) -> dict[str, Tensor]:
-        """Full parameter name -> the tensor to use instead."""
-
-
 def check_heads(heads: Heads, encoder: Encoder, stack: str | None) -> dict[int, list[int]]:
     """The heads by layer; an error for a head that the model does not have."""
     shape = encoder.shapes[encoder.stack_name(stack)]
@@ -118,7 +109,8 @@ def _in_layer(heads: Heads, at: SiteContext) -> list[int]:
     return [h for layer, h in heads if layer == at.layer]
 
 
-def _check_layers(layers: Sequence[int], encoder: Encoder, stack: str | None) -> tuple[int, ...]:
+def check_layers(layers: Sequence[int], encoder: Encoder, stack: str | None) -> tuple[int, ...]:
+    """The layers as they were given, if the stack has them all."""
     shape = encoder.shapes[encoder.stack_name(stack)]
     if not isinstance(layers, Sequence) or isinstance(layers, str):
         raise ParameterError("layers", "an intervention", "be a list such as [3]", layers)
@@ -291,7 +283,7 @@ class SkipLayer(Intervention):
 
     def sites(self, encoder: Encoder) -> list[Sites]:
         name = encoder.stack_name(self.stack)
-        return [Sites(name, Kind.RESIDUAL, _check_layers(self.layers, encoder, self.stack))]
+        return [Sites(name, Kind.RESIDUAL, check_layers(self.layers, encoder, self.stack))]
 
     def __call__(self, value: Tensor, at: SiteContext) -> Tensor:
         return value if at.entry is None else at.entry
@@ -329,7 +321,8 @@ class KnockOutEdges(Intervention):
         return value.masked_fill(cut, float("-inf"))
 
 
-def _check_dimensions(dimensions: Sequence[int], width: int) -> None:
+def check_dimensions(dimensions: Sequence[int], width: int) -> None:
+    """Refuse dimensions that a hidden state of this width does not have."""
     for d in dimensions:
         if not 0 <= d < width:
             raise BertologyError(
@@ -349,9 +342,9 @@ class SetDimensions(Intervention):
     def sites(self, encoder: Encoder) -> list[Sites]:
         name = encoder.stack_name(self.stack)
         shape = encoder.shapes[name]
-        _check_dimensions(self.dimensions, shape.hidden)
+        check_dimensions(self.dimensions, shape.hidden)
         layers = range(shape.layers) if self.layers is None else self.layers
-        chosen = _check_layers(tuple(layers), encoder, self.stack)
+        chosen = check_layers(tuple(layers), encoder, self.stack)
         places = [Sites(name, Kind.RESIDUAL, chosen)]
         return places + ([Sites(name, Kind.EMBEDDINGS, (0,))] if self.embeddings else [])
 
@@ -414,55 +407,3 @@ class Patch(Intervention):
         from bertology.model.sites import select
 
         return list(select(site.split(".head.")[1].split(".")[0], count, what="head"))
-
-
-@dataclass(frozen=True, eq=False)
-class ReplaceWeights(WeightEdit):
-    """Use other tensors for some parameters; weights that are tied to them change as well."""
-
-    tensors: Mapping[str, Tensor]
-
-    def weights(self, encoder: Encoder) -> dict[str, Tensor]:
-        known = dict(encoder.model.named_parameters())
-        for name, new in self.tensors.items():
-            if name not in known:
-                raise UnknownNameError("parameter", name, known)
-            if new.shape != known[name].shape:
-                raise ParameterError(
-                    name, "ReplaceWeights", f"have shape {tuple(known[name].shape)}",
-                    tuple(new.shape),
-                )  # fmt: skip
-        return dict(self.tensors)
-
-
-@dataclass(frozen=True, eq=False)
-class ZeroLayerNorm(WeightEdit):
-    """Zero entries of LayerNorm scales and biases, the "outlier dimensions" experiment."""
-
-    dimensions: Sequence[int]
-    layers: Sequence[int] | None = None
-    norms: Sequence[str] = ("attention", "output")
-    scale: bool = True
-    bias: bool = True
-
-    def weights(self, encoder: Encoder) -> dict[str, Tensor]:
-        changed: dict[str, Tensor] = {}
-        _check_dimensions(self.dimensions, encoder.shape.hidden)
-        layers = range(encoder.shape.layers) if self.layers is None else self.layers
-        if self.layers is not None and encoder.shares_layers:
-            raise CapabilityError(
-                f"{encoder.family.title} uses the same norms in several layers; they cannot be "
-                "changed in some of them only.",
-                hint="Leave out `layers`.",
-            )
-        for layer in _check_layers(tuple(layers), encoder, None):
-            for norm in self.norms:
-                for part in [p for p, on in (("weight", self.scale), ("bias", self.bias)) if on]:
-                    found = encoder.norm_parameter(layer, norm, part)
-                    if found is None:
-                        continue  # some norms have no bias, or are the identity
-                    name, parameter = found
-                    new = parameter.detach().clone()
-                    new[list(self.dimensions)] = 0
-                    changed[name] = new
-        return changed
