@@ -16,16 +16,15 @@ from bertology.model.interventions import (
     GateHead,
     GateMLP,
     Patch,
-    ReplaceWeights,
     SkipLayer,
     UniformAttention,
     ZeroDimensions,
     ZeroHead,
-    ZeroLayerNorm,
 )
 from bertology.model.loading.pruning import prune_heads
 from bertology.model.masked_lm.scoring import pseudo_log_likelihood
 from bertology.model.sweeps.replay import Sweep, Variant
+from bertology.model.weight_edits import ReplaceWeights, ZeroLayerNorm
 
 EAGER_ONLY = {"xlm", "xlnet", "mpnet", "deberta", "deberta-v2"}
 NORMED_AT_THE_END = {"modernbert", "gpt2", "t5"}  # their last hidden state has one norm more

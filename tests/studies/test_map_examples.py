@@ -163,7 +163,8 @@ def test_many_tokens_are_not_written_over_each_other() -> None:
     maps = [TitledMap(t[0], np.eye(len(t)), t) for t in (few, many)]
     figure = example_sheet({"row": maps, "other": maps[:1]}, title="t", note="n")
     shown = [labels(a) for a in figure.axes if a.images]
-    assert shown == [few, [], few]
+    assert shown[0] == shown[2] == few
+    assert 0 < len(shown[1]) <= len(many) / 2  # every few are named
     assert "second sentence" not in figure.get_supxlabel()
 
 

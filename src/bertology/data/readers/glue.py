@@ -93,7 +93,8 @@ def read(source: str | Path, request: Request | None = None) -> Corpus:
     if file.suffix == ".json":
         return jsonl.read(file, request)
     rows, header = _rows(file, name)
-    if file.name == _MSR_TRAIN and split in ("train", "validation"):
+    # A file that was named itself is read whole.
+    if file is not path and file.name == _MSR_TRAIN and split in ("train", "validation"):
         rows = _of_split(rows, file.parent / _MSR_DEV_IDS, split)
     return build(
         rows, header, replace(request, columns=_columns(file, name, header)), where=_short(file)

@@ -142,7 +142,9 @@ def _example(
     label = values.pop("label", None)
     given_id = values.pop("id", None)
     annotations = {k: _cast(k, v, at) for k, v in values.items() if k not in ("text", "text_b")}
-    check_annotations(annotations, values.get("text"), at)
+    # Words of a pair are those of both texts, and so are their offsets.
+    whole = None if values.get("text_b") else values.get("text")
+    check_annotations(annotations, whole, at)
     text = values["text"] if "text" in values else " ".join(annotations.get("words") or ())
     return Example(
         id=str(index if given_id is None else given_id),
