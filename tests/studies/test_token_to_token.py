@@ -255,6 +255,7 @@ def test_a_relation_without_links_is_said_to_have_none(encoder: Encoder) -> None
     result = look(encoder, planted.corpus(8), relations=("verb-subject", "iobj"))
     assert "iobj: no links" in result.headline()
     assert "nan" not in result.headline()
+    assert "iobj" in result.figures()  # and no warning of an empty mean
 
 
 def test_all_offsets_that_occur_are_tried() -> None:

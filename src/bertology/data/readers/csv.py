@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from pathlib import Path
 
 from bertology.data.corpus import Corpus
 from bertology.data.readers.files import read_text
 from bertology.data.readers.request import Request
-from bertology.data.readers.table import Row, build
+from bertology.data.readers.separators import Cells, find_separator, named_separator, split_rows
+from bertology.data.readers.table import USUAL_NAMES, Row, build
 from bertology.errors import DataError
 
-__all__ = ["cells", "read"]
-
-_LONGEST_CELL = 2**27
+__all__ = ["read", "tab_separated"]
 
 
 def read(source: str | Path, request: Request | None = None) -> Corpus:
     """The corpus in a .csv or .tsv file."""
     path, request = Path(source), Request.of(source, request)
-    quoting = request.options.get("quoting")
-    rows = cells(path, quoted=None if quoting is None else quoting == "standard")
+    rows = _cells(path, request)
     header = request.options.get("header", True)
     if header is True:
         (_, names), rows = rows[0], rows[1:]
@@ -39,32 +35,32 @@ def read(source: str | Path, request: Request | None = None) -> Corpus:
     return build(table, names, request, where=path.name)
 
 
-def cells(path: Path, *, quoted: bool | None = None) -> list[tuple[int, list[str]]]:
-    """Rows as lists of cells, each with the number of its last line; blank lines are left out."""
-    tabs = path.suffix.lower() != ".csv"
-    quoted = not tabs if quoted is None else quoted
-    text = read_text(path)
-    if not quoted:
-        # csv.reader would take a lone carriage return for a line's end; corpora have them inside.
-        lines = (line.removesuffix("\r") for line in text.split("\n"))
-        delimiter = "\t" if tabs else ","
-        return [(n, line.split(delimiter)) for n, line in enumerate(lines, 1) if line.strip()]
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter="\t" if tabs else ",", strict=True)
-    before = csv.field_size_limit(_LONGEST_CELL)
-    try:
-        return [(reader.line_num, row) for row in reader if row]
-    except csv.Error as error:
-        raise DataError(
-            f"{path.name}, line {reader.line_num}: {error}.",
-            hint="A quote inside a quoted cell is written twice; or load it with quoting='none'.",
-        ) from None
-    finally:
-        csv.field_size_limit(before)
+def tab_separated(path: Path) -> Cells:
+    """The rows of a file in which nothing but tabs separates cells, and nothing is quoted."""
+    return split_rows(read_text(path), path.name, separator="\t", quoted=False)
 
 
-def _even(
-    rows: Sequence[tuple[int, list[str]]], names: Sequence[str], path: Path
-) -> Sequence[tuple[int, list[str]]]:
+def _cells(path: Path, request: Request) -> Cells:
+    text, is_csv = read_text(path), path.suffix.lower() == ".csv"
+    quoting, separator = (request.options.get(name) for name in ("quoting", "separator"))
+    quoted = is_csv if quoting is None else quoting == "standard"
+    if separator is not None:
+        separator = named_separator(separator)
+    elif not is_csv and "\t" in text.lstrip("\r\n").partition("\n")[0]:
+        separator = "\t"
+    else:
+        separator = find_separator(
+            text,
+            path.name,
+            usual="," if is_csv else "\t",
+            quoted=quoted,
+            asked=set(request.columns.values()),
+            known=USUAL_NAMES,
+        )
+    return split_rows(text, path.name, separator=separator, quoted=quoted)
+
+
+def _even(rows: Cells, names: Sequence[str], path: Path) -> Cells:
     for line, row in rows:
         if len(row) != len(names):
             raise DataError(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bertology.data.corpus import Corpus
 from bertology.data.readers import jsonl
-from bertology.data.readers.csv import cells
+from bertology.data.readers.csv import tab_separated
 from bertology.data.readers.request import MissingSplitError, Request
 from bertology.data.readers.table import Row, build
 from bertology.data.tasks import TASKS, get_task, plain_name
@@ -160,7 +160,7 @@ def _file(folder: Path, name: str, split: str) -> Path:
 
 def _rows(file: Path, name: str) -> tuple[list[Row], list[str]]:
     form = GLUE[name]
-    lines = cells(file, quoted=False)
+    lines = tab_separated(file)
     first = lines[0][1]
     headed = any(column in first for column in form.text)
     if headed:
@@ -208,7 +208,7 @@ def _wrong_header(file: Path, form: _Format, found: Sequence[str]) -> DataError:
 def _of_split(rows: list[Row], ids: Path, split: str) -> list[Row]:
     if not ids.is_file():
         return rows
-    held_out = {tuple(row) for _, row in cells(ids, quoted=False)}
+    held_out = {tuple(row) for _, row in tab_separated(ids)}
     wanted = split == "validation"
     return [r for r in rows if ((r.values["#1 ID"], r.values["#2 ID"]) in held_out) == wanted]
 

@@ -14,6 +14,7 @@ __all__ = ["OPTIONS", "MissingSplitError", "ReadFunction", "Request"]
 
 OPTIONS: dict[str, str] = {
     "header": "CSV: false when the first row is data (columns are then '0', '1', …), or the names",
+    "separator": "CSV: comma, semicolon, tab or a character, where the file itself does not tell",
     "quoting": "CSV: 'standard' or 'none' (quotes are ordinary characters; the default for TSV)",
     "labels": "the class names in the order of their ids",
     "skip": "text: lines that match this regular expression are left out",

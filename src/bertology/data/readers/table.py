@@ -13,7 +13,7 @@ from bertology.data.readers.labels import infer_task, is_missing, parse_label
 from bertology.data.readers.request import Request
 from bertology.errors import DataError
 
-__all__ = ["Row", "build", "find_columns"]
+__all__ = ["USUAL_NAMES", "Row", "build", "find_columns"]
 
 _PAIRS = (
     ("text", "text_b"), ("text_a", "text_b"), ("sentence1", "sentence2"),
@@ -21,6 +21,8 @@ _PAIRS = (
 )  # fmt: skip
 _SINGLE = ("text", "sentence", "content", "review")
 _LABELS = ("label", "gold_label", "labels", "score", "target", "class")
+USUAL_NAMES = frozenset({*(name for pair in _PAIRS for name in pair), *_SINGLE, *_LABELS})
+"""Columns that are found without being named."""
 _DIRECT = {f.value for f in Field} - {"text", "text_b", "label"}
 
 

@@ -175,8 +175,9 @@ class TokenToTokenResult(Result):
         # the best would be the palest. The offset is a line in the scale.
         special = 100 * column_grid(rows, "share_with_special")
         panels = [replace(share, sure=excess.sure), replace(share, values=special)]
-        offset = float(np.nanmean(share.values - excess.values))
-        known = np.isfinite(offset)
+        offsets = share.values - excess.values
+        known = bool(np.isfinite(offsets).any())  # not where there are no links
+        offset = float(np.nanmean(offsets)) if known else np.nan
         reading = (
             "A link counts as followed if its target is the word that the source attends to most: "
             "left among words, right with [CLS] and [SEP] in the running."
