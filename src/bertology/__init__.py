@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from bertology.results.result import Result as Result
     from bertology.results.store import Store as Store
     from bertology.run.api import run as run
+    from bertology.run.exporting import export_model as export_model
     from bertology.run.pruning import prune as prune
     from bertology.run.scoring import score as score
     from bertology.studies import STUDIES as STUDIES
@@ -85,6 +86,7 @@ _HOMES = {
     "Task": "bertology.data.corpus",
     "cloze": "bertology.model.masked_lm.scoring",
     "compare_pairs": "bertology.model.masked_lm.scoring",
+    "export_model": "bertology.run.exporting",
     "load": "bertology.model.encoder",
     "load_corpus": "bertology.data.loading",
     "map_type": "bertology.annotated.map_types.single",

@@ -52,7 +52,7 @@ def test_the_commands_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert done.exit_code == 0, (command, done.output)
         said.append(done.output)
     verbs = [command[1] for command in commands()]
-    assert verbs == ["finetune", "score", "prune", "score", "prune"]
+    assert verbs == ["finetune", "score", "prune", "score", "prune", "export-model"]
     assert "surely better than a constant answer" in said[1]
     assert "held-out examples" in said[2]
     # What the road ends with: two folders that load as the page says.
@@ -62,4 +62,6 @@ def test_the_commands_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert record["base"]["name"] == "tiny"
     plain = hf.AutoModelForSequenceClassification.from_pretrained("fewer-layers")
     assert plain.config.num_hidden_layers < 3
+    assert "gives the same answer" in said[-1]
+    assert Path("deploy/model.pt2").is_file()
     assert "AutoModelForSequenceClassification" in Path("fewer-layers/README.md").read_text()

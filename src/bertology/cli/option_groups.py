@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from bertology.cli.typer_options import pairs_of
@@ -23,6 +23,7 @@ __all__ = [
     "DeviceOptions",
     "EngineOptions",
     "LoadingOptions",
+    "ModelOptions",
     "PageOptions",
     "RootOptions",
     "SourceOptions",
@@ -42,7 +43,9 @@ class DeviceOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _NamedModel:
+class ModelOptions:
+    """Which model, and how it may be loaded, on the CPU."""
+
     panel: ClassVar[str | None] = "Model"
     model: str = parameter(
         DEFAULT_MODEL, f"{MODEL_HELP} NAME@STEP: the model at an earlier training step."
@@ -52,21 +55,25 @@ class _NamedModel:
     )
     trust_remote_code: bool = flag("Run the code that comes with the model: trust the source.")
 
-
-@dataclass(frozen=True, kw_only=True)
-class LoadingOptions(DeviceOptions, _NamedModel):
-    """Which model, and how it may be loaded."""
-
     def model_source(self) -> ModelSource:
         """The model by name, as the options allow it to be loaded."""
         from bertology.run.api import ModelSource
 
         return ModelSource(
             self.model,
-            device=self.device,
+            device="cpu",
             allow_pickle=self.allow_pickle,
             trust_remote_code=self.trust_remote_code,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadingOptions(DeviceOptions, ModelOptions):
+    """Which model, how it may be loaded, and where it computes."""
+
+    def model_source(self) -> ModelSource:
+        """The model by name, as the options allow it to be loaded."""
+        return replace(super().model_source(), device=self.device)
 
 
 @dataclass(frozen=True, kw_only=True)

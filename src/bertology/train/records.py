@@ -63,7 +63,7 @@ class TrainingRecord(TypedDict, total=False):
     """The record of a model; which keys it has depends on how the model was made."""
 
     schema: int
-    method: str  # "finetune", "pretrain" or "prune"
+    method: str  # "finetune", "pretrain", "prune" or "export"
     scores: dict[str, float]  # checkpoints from the middle of pre-training have null here
     versions: dict[str, str]
     created: str  # date and time
@@ -88,6 +88,10 @@ class TrainingRecord(TypedDict, total=False):
     # Pruning.
     pruned_from: BaseModelRecord
     pruning: dict[str, Any]  # settings, what was cut, scores and speeds before and after
+
+    # Export to one file.
+    exported_from: BaseModelRecord
+    export: dict[str, Any]  # format, difference to the original, times
 
     # Pre-training.
     recipe: dict[str, Any]  # the fields of Pretraining

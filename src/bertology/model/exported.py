@@ -1,0 +1,153 @@
+"""A classifier as one file that runs without its Python classes: PyTorch's own format, or ONNX.
+
+Where heads or MLPs were cut, layers differ in size, which no config of transformers can say. An
+exported file needs no config: it holds the computation itself, for any number of texts of any
+length that the model takes.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from bertology.errors import CapabilityError, MissingExtraError, UnknownNameError
+
+if TYPE_CHECKING:
+    from bertology.model.encoder import Encoder
+
+__all__ = ["FORMATS", "Inputs", "Runs", "check_format", "export_file", "open_file"]
+
+FORMATS = ("pt2", "onnx")
+_OUTPUT = "logits"
+_EXTRA = ("onnx", "onnxscript", "onnxruntime")  # the modules of the optional extra
+
+Inputs = Mapping[str, Tensor]
+Runs = Callable[[Inputs], Tensor]  # from inputs to logits (B, classes)
+
+
+class _Logits(nn.Module):
+    """The model as a function from named inputs to its logits."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None
+    ) -> Tensor:
+        """(B, classes)"""
+        # By name, as some families know no token types.
+        more = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
+        logits: Tensor = self.model(
+            input_ids=input_ids, attention_mask=attention_mask, **more
+        ).logits
+        return logits
+
+
+def check_format(name: str) -> None:
+    """Refuse, before any work, a format that is not known or whose libraries are missing."""
+    if name not in FORMATS:
+        raise UnknownNameError("format", name, FORMATS)
+    if name == "onnx" and not all(find_spec(module) for module in _EXTRA):
+        raise MissingExtraError("onnx", needed_for="Export to ONNX")
+
+
+def export_file(encoder: Encoder, example: Inputs, path: Path, *, format: str) -> None:
+    """Write the model to one file. `example` has at least two texts of two tokens.
+
+    The number of texts and their length stay open, up to the longest that the model takes.
+    """
+    check_format(format)
+    batch = torch.export.Dim("batch", min=1)
+    length = torch.export.Dim("length", min=2, max=encoder.max_length)
+    shapes = {name: {0: batch, 1: length} for name in example}
+    module, inputs = _Logits(encoder.model).eval(), dict(example)
+    write = _write_onnx if format == "onnx" else _write_pt2
+    try:
+        with encoder.turn(), torch.no_grad(), _quietly():
+            write(module, inputs, shapes, path)
+    except Exception as error:  # tracing fails in many ways, all of them the model's code
+        cause = error.__cause__ or error
+        first = next(iter(str(cause).strip().splitlines()), type(cause).__name__)
+        raise CapabilityError(
+            f"{encoder.family.title} models cannot be exported as {format}: their code does not "
+            f"allow texts of any length ({first})",
+            hint="Try the other --format. BERT, RoBERTa, ELECTRA, DistilBERT, ALBERT and MPNet can "
+            "be exported in both.",
+        ) from error
+
+
+def _write_pt2(module: nn.Module, inputs: dict[str, Tensor], shapes: Any, path: Path) -> None:
+    program = torch.export.export(module, (), kwargs=inputs, dynamic_shapes=shapes)
+    torch.export.save(program, path)
+
+
+def _write_onnx(module: nn.Module, inputs: dict[str, Tensor], shapes: Any, path: Path) -> None:
+    program = torch.onnx.export(
+        module,
+        (),
+        kwargs=inputs,
+        dynamic_shapes=shapes,
+        input_names=list(inputs),
+        output_names=[_OUTPUT],
+        dynamo=True,
+        external_data=False,
+        verbose=False,
+    )
+    assert program is not None
+    program.save(path)
+
+
+def open_file(path: Path) -> Runs:
+    """What a file that we wrote computes.
+
+    Only for such files: reading a .pt2 of another's making may run code that is pickled in it.
+    """
+    if path.suffix == ".onnx":
+        return _open_onnx(path)
+    with _quietly():
+        program = torch.export.load(path).module()
+
+    def run(inputs: Inputs) -> Tensor:
+        with torch.no_grad():
+            logits: Tensor = program(**inputs)
+            return logits
+
+    return run
+
+
+def _open_onnx(path: Path) -> Runs:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()  # as many as torch has
+    options.log_severity_level = 3  # errors only
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+    def run(inputs: Inputs) -> Tensor:
+        given = {name: value.cpu().numpy() for name, value in inputs.items()}
+        return torch.from_numpy(session.run([_OUTPUT], given)[0])
+
+    return run
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """The exporters speak of what is not the reader's: libraries they miss, calls they replace."""
+    logger = logging.getLogger("torch")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(before)
