@@ -47,6 +47,9 @@ class ResultConformance:
         by_layer = {m.values.shape for m in found if not m.of_heads}
         assert len(by_layer | {s[:1] for s in shapes}) <= 1
 
+    def test_the_question_is_answered_in_plain_sentences(self, result: Result) -> None:
+        check_answer(result.answer)
+
     def test_drawings_say_what_they_show(self, result: Result) -> None:
         drawings = result.drawings()
         names = [d.name for d in drawings]
@@ -78,8 +81,22 @@ class ResultConformance:
         assert back.evidence() == result.evidence()
         assert back.reasons() == result.reasons()
         assert back.headline() == result.headline()
+        assert back.answer == result.answer
         drawn = {path.stem for path in tmp_path.rglob("figures/*.svg")}
         assert drawn == set(back.figures())
+
+
+def check_answer(answer: str) -> None:
+    """One or two sentences, with a number and its interval, or plainly that nothing is sure."""
+    assert re.match(r"[A-Z0-9\[]", answer), answer
+    assert answer.endswith(".")
+    assert 1 <= len(re.findall(r"[.!?](?:\s|$)", answer)) <= 2, answer
+    assert 30 < len(answer) < 400, answer
+    assert not re.search(r"\bnan\b|None|[{}]|\s\s", answer), answer
+    interval = re.search(r"\d( %| \w+)? \[[-+<>]?[\d.e-]+, [-+<>]?[\d.e-]+\]", answer)
+    unsure = "Nothing is sure" in answer or "(no interval)" in answer
+    exact = "exact: no interval" in answer
+    assert interval or unsure or exact, answer
 
 
 def check_measure(measure: Measure) -> None:

@@ -323,7 +323,8 @@ def test_says_why_nothing_was_judged(tmp_path: Path) -> None:
         model.classifier.weight.zero_()
     result = ablate(Encoder(model, planted.tokenizer(), head="classification"), tmp_path, 40)
     assert "does not surely beat a constant answer" in str(result.verdicts()[0])
-    assert result.headline().startswith("Intact accuracy: ")
+    assert result.headline().startswith("Intact accuracy (%): ")
+    assert result.answer.startswith("Nothing is sure: the intact model, with accuracy (%) ")
 
 
 def test_a_constant_answer_is_worth_nothing_by_matthews() -> None:

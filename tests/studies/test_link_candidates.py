@@ -63,7 +63,7 @@ def test_candidates_that_are_diagonal_bear_the_claim_out() -> None:
     assert found["verb_subject_candidates_diagonal"].unit == "examples"
     assert found["verb_subject_diagonal_others"].high == 0
     assert outcome(result) is Outcome.HOLDS
-    assert "3 candidates, 3 of them diagonal" in result.headline()
+    assert "3 of 3 candidates for verb-subject links are diagonal" in result.answer
 
 
 def test_candidates_that_look_otherwise_make_it_fail() -> None:

@@ -43,7 +43,7 @@ def test_pairs_are_counted_by_group_and_ties_count_half() -> None:
     found = result.evidence()["pair_accuracy"]
     assert found.value == pytest.approx(0.7)
     assert (found.n, found.unit) == (100, "pairs")
-    assert "70.0 %" in result.headline()
+    assert "70.0 % [" in result.answer
 
 
 def test_intervals_cover_the_truth() -> None:

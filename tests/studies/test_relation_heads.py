@@ -171,7 +171,7 @@ def test_one_margin_decides_whether_heads_follow_and_how_many(excess: float) -> 
     weights[:, 0, 1, 2] += excess
     words = np.array([[f"a{i}", f"b{i}"] for i in range(60)])
     heads = study._heads(weights, weights, words)
-    evidence = study._evidence(heads)
+    evidence = study._excess.evidence(heads, study.relation)
     best, verdicts = (
         evidence["frame_best_excess"],
         {v.claim.id: v.outcome for v in judge("relation-heads", _known(evidence))},

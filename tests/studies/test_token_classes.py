@@ -21,7 +21,8 @@ from bertology.model.loading.pruning import prune_heads
 from bertology.results.claims import Outcome
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
-from bertology.studies.attention.token_classes import TokenClasses, TokenClassesResult, _largest
+from bertology.studies.attention.token_classes import TokenClasses, TokenClassesResult
+from bertology.studies.designs.class_weights import largest_head
 from bertology.studies.study import Context
 from result_conformance import ResultConformance
 
@@ -248,7 +249,7 @@ def test_a_tokenizer_without_special_tokens_leaves_them_out() -> None:
 
 def test_the_largest_change_is_covered_by_the_bounds_of_all_heads() -> None:
     rows = {"change": [0.02, 0.01], "change_low": [0.01, -0.2], "change_high": [0.03, 0.3]}
-    found = _largest(pd.DataFrame({**rows, "n": 9}), "change", 0.95)
+    found = largest_head(pd.DataFrame({**rows, "n": 9}), "change", 0.95)
     assert found is not None
     assert (found.value, found.low, found.high) == (0.02, 0.01, 0.3)
 

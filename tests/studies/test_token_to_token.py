@@ -21,7 +21,8 @@ from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import prune_heads
 from bertology.results.claims import Outcome
 from bertology.results.result import Result
-from bertology.studies.attention.token_to_token import TokenToToken, TokenToTokenResult, _followed
+from bertology.studies.attention.token_to_token import TokenToToken, TokenToTokenResult
+from bertology.studies.designs.followed_links import followed_evidence
 from result_conformance import ResultConformance
 
 
@@ -246,7 +247,7 @@ def test_no_head_is_better_only_if_no_bound_is() -> None:
     )
     rows = rows.assign(relation="verb-subject", share=0.5, share_low=0.49, n=40)
     rows["alone_high"] = [0.025, 0.2]  # each must be below: no correction for looking at two
-    found = _followed(rows, 0.95)["verb_subject_candidate_excess"]
+    found = followed_evidence(rows, 0.95)["verb_subject_candidate_excess"]
     assert found is not None
     assert (found.value, found.low, found.high) == (0.02, 0.01, 0.2)
 

@@ -66,24 +66,24 @@ def test_results_are_put_in_the_order_of_their_steps() -> None:
     assert list(result.table()["step"]) == list(STEPS)
     at = result.evidence()["emerges_at"]
     assert (at.low, at.high) == (100, 1000)
-    assert "In this run it emerges between step 100 and step 1,000, by more" in result.headline()
+    assert "In this run it emerges between step 100 and step 1,000, by more" in result.answer
     assert result.provenance.model["name"] == "run@100000"
 
 
 def test_a_flat_curve_says_why_it_does_not_emerge() -> None:
     result = joined(dict.fromkeys(STEPS, 0.3))
     assert "emerges_at" not in result.evidence()
-    assert "It does not emerge: the first and the last" in result.headline()
+    assert "It does not emerge: the first and the last" in result.answer
     assert result.plot("steps").axes
 
 
 def test_what_may_be_drift_is_said_of_this_run_only() -> None:
     """A random walk looked like emergence, and no word said that another run may not show it."""
     walk = dict(zip(STEPS, (0.1, 0.2, 0.15, 0.35, 0.3, 0.5), strict=True))
-    told = joined(walk).headline()
+    told = joined(walk).answer
     assert "In this run it emerges between" in told
     assert "drifts by chance may change as much (p = " in told
-    few = joined({step: RISE[step] for step in STEPS[2:5]}).headline()
+    few = joined({step: RISE[step] for step in STEPS[2:5]}).answer
     assert "fewer than 4 steps cannot tell a change from drift" in few
 
 

@@ -382,7 +382,7 @@ def test_every_figure_and_table_becomes_a_file(toy_store: Store, tmp_path: Path)
         written = {str(p.relative_to(tmp_path)) for p in export_atlas(subject, tmp_path)}
     folder = f"toy-study-plain-{subject.entries[0].result.identity[:6]}"
     expected = {f"heads.{e}" for e in ("csv", "tex", "svg", "png", "pdf")}
-    expected |= {"more.csv", "more.tex", "grids/gain.svg", "grids/gain.pdf"}
+    expected |= {"more.csv", "more.tex", "grids/gain.svg", "grids/gain.pdf", "captions.txt"}
     assert written == {f"{folder}/{name}" for name in expected}
     assert (tmp_path / folder / "heads.pdf").read_bytes().startswith(b"%PDF")
 

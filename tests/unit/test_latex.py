@@ -59,8 +59,9 @@ def test_no_sign_of_a_text_is_left_bare(text: str) -> None:
 class Ranked(Result):
     strongest: ClassVar[Mapping[str, str]] = {"links": "excess"}
 
-    def headline(self) -> str:
-        return "[SEP] gets 5 % → 50 %"
+    @property
+    def answer(self) -> str:
+        return "[SEP] gets 5 % → 50 %."
 
 
 def ranked(**columns: object) -> Ranked:
@@ -96,10 +97,10 @@ def test_the_ten_strongest_rows_have_effect_and_interval_in_one_cell() -> None:
     assert lines[0] == r"% needs \usepackage{booktabs}"
     (caption,) = [line for line in lines if line.startswith(r"\caption")]
     assert caption.startswith(
-        r"\caption{my-study of m: links, 10 of 12 rows, largest excess first."
+        r"\caption{{[}SEP{]} gets 5 \% $\to$ 50 \%. my-study of m: links, 10 of 12 rows, largest "
+        "excess first."
     )
     assert "intervals at the level 0.95" in caption
-    assert r"{[}SEP{]} gets 5 \% $\to$ 50 \%.}" in caption
     assert rf"\label{{tab:my-study-{result.identity[:8]}-links}}" in lines
     assert lines.index(r"\begin{table}") < lines.index(r"\end{tabular}") < len(lines) - 1
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "RELATIONS",
-    "SINK",
     "decided",
     "links_told",
     "lost_told",
@@ -36,7 +35,6 @@ RELATIONS = {
     "verb-object": ("verb", "object"),
 }
 """Relations that are looked for, and what their links lead from and to."""
-SINK = 0.4  # of a layer's attention: from here on we call [SEP] a sink
 _SHOWN = 5  # heads or layers that are named, the strongest first
 
 
@@ -90,6 +88,7 @@ def _largest(measure: Measure, among: Bools) -> tuple[int | None, int | None]:
 def sink_told(result: Result) -> Iterator[str]:
     """Whether layers give most of their attention to [SEP], and which head gives most."""
     from bertology.stats import Estimate
+    from bertology.studies.designs.class_weights import SINK
 
     layers, heads = result.tables["layers"], result.tables["heads"]
     sep = layers[layers["part"] == "sep"].sort_values("layer")

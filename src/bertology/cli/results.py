@@ -169,8 +169,9 @@ def _cut(cell: object) -> object:
 def show_result(result: Result, *, rows: int = _ROWS) -> None:
     """Print study, parameters, tables and verdicts."""
     p = result.provenance
+    say(result.answer, style="bold")
     over = f" over {p.corpus['name']} ({_examples(result)})" if p.corpus else ""
-    say(f"{p.study} of {p.model.get('name')}{over}", style="bold")
+    say(f"{p.study} of {p.model.get('name')}{over}")
     settings = ", ".join(f"{k} = {v}" for k, v in p.parameters.items() if v not in (None, []))
     say(f"{settings or 'no parameters'}; {p.duration:.1f} s; {p.created}; {result.identity}")
     if p.labels_note:

@@ -53,7 +53,7 @@ def export(
     """Write every table and every figure of `result` to `folder` in each of `formats`.
 
     Tables go to csv, parquet, tex (LaTeX, all rows) and latex (the ten strongest, for a paper),
-    figures to svg, png and pdf. Gives the files written.
+    figures to svg, png and pdf, with a text of their captions. Gives the files written.
     Their names begin with study and identity, or with `prefix`. A file that is there and holds
     something else is replaced only with `force`.
     """
@@ -75,6 +75,12 @@ def export(
     return written
 
 
+def _captions(result: Result) -> str:
+    """What the result says, then what each of its figures shows."""
+    told = [f"{name}: {drawing.caption}" for name, drawing in result.figures().items()]
+    return "\n\n".join([f"{result.about}: {result.answer}", *told]) + "\n"
+
+
 def _contents(result: Result, formats: Sequence[str]) -> Iterator[tuple[str, bytes]]:
     for format in formats:
         if format in _TABLES:
@@ -84,7 +90,8 @@ def _contents(result: Result, formats: Sequence[str]) -> Iterator[tuple[str, byt
             for name in result.tables:
                 yield f"{name}-strongest.tex", strongest_as_latex(result, name).encode()
     chosen = [format for format in formats if format in FIGURE_FORMATS]
-    if chosen:
+    if chosen and result.figures():
+        yield "captions.txt", _captions(result).encode()
         for name, drawing in result.figures().items():
             figure = drawing.draw()
             for format in chosen:

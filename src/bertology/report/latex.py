@@ -131,16 +131,15 @@ def _caption(result: Result, name: str, order: str, *, intervals: bool) -> str:
     of = len(result.tables[name])
     rows = f"all {of} rows" if of <= _STRONGEST else f"{_STRONGEST} of {of} rows"
     told = [
+        result.answer,
         f"{result.provenance.study} of {result.about}: {name.replace('_', ' ')}, "
-        f"{f'{rows}, {order}' if order else rows}."
+        f"{f'{rows}, {order}' if order else rows}.",
     ]
     level = result.facts.get("level")
     if intervals:
         told.append(f"In brackets: intervals{f' at the level {level:g}' if level else ''}.")
     if "layer" in result.tables[name]:
         told.append("Layers and heads are numbered from 0.")
-    if result.headline():
-        told.append(result.headline().rstrip(".") + ".")
     # An arrow is in no font of text.
     return _text(" ".join(told)).replace("→", r"$\to$").replace("−", "$-$")
 

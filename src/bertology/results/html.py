@@ -20,8 +20,9 @@ _ROWS = 10
 
 
 def fragment(result: Result) -> str:
-    """Heading, main figure, verdicts, the main table's strongest rows, and what else is drawn."""
+    """The answer, heading, main figure, verdicts, the strongest rows, and what else is drawn."""
     pieces = [
+        f'<p style="font-size:1.15em"><b>{escape(result.answer)}</b></p>',
         _heading(result),
         _figure(result),
         _verdicts(result.verdicts()),

@@ -1,7 +1,9 @@
 """Numbers and intervals as readers see them: the same in the terminal, in Markdown and in HTML.
 
-An end of an interval is written so that one sees on which side of a limit it lies, of 0 if no other
-is named: with more digits than usual if need be, or as `>0` where it says no more than that.
+There is one rule of rounding: what lies half-way goes away from zero, as people and browsers round,
+so that 1.25 and -1.25 are 1.3 and -1.3. An end of an interval is written so that one sees on which
+side of a limit it lies, of 0 if no other is named: with more digits than usual if need be, or as
+`>0` where it says no more than that.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Decimal
 
 __all__ = ["interval_text", "number_text"]
 
@@ -55,5 +58,15 @@ def _parts(spec: str) -> tuple[str, int, str]:
 
 
 def _written(value: float, spec: str) -> str:
-    text = f"{round(value, 9) + 0.0:{spec}}"
+    text = f"{_rounded(round(value, 9), spec) + 0.0:{spec}}"
     return re.sub(r"^-(0(?:\.0*)?)$", r"+\1" if spec.startswith("+") else r"\1", text)
+
+
+def _rounded(value: float, spec: str) -> float:
+    """To as many digits as the format shows; Python's own rounds 1.25 down and 1.35 up."""
+    if not math.isfinite(value) or value == 0:
+        return value
+    _, digits, kind = _parts(spec)
+    exact = Decimal(repr(float(value)))
+    last = -digits if kind == "f" else exact.adjusted() - max(digits, 1) + 1
+    return float(exact.quantize(Decimal(1).scaleb(last), ROUND_HALF_UP))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from bertology.errors import ParameterError, UnknownNameError
+from bertology.results.answers import default_answer
 from bertology.results.claims import Verdict
 from bertology.results.drawing import WIDTHS, Canvas, Drawing
 from bertology.results.evidence import read_evidence, read_reasons
@@ -37,7 +38,7 @@ def _no_arrays() -> xr.Dataset:
 
 @dataclass(eq=False)
 class Result:
-    """Subclass it beside the study: `measures`, `drawings` and `headline`; add no fields.
+    """Subclass it beside the study: `answer`, `measures`, `drawings`, `headline`; add no fields.
 
     All are computed from `tables` and `arrays` alone, so that a stored result is drawn and judged
     again on any machine. What claims are judged on was declared by the study's `conclude`.
@@ -70,8 +71,16 @@ class Result:
         """
         return self.provenance.text_notes(model)
 
+    @property
+    def answer(self) -> str:
+        """The question answered in one or two plain sentences: the number, and how sure it is.
+
+        It is shown before all else. Override it where the study can say better what it found.
+        """
+        return default_answer(self)
+
     def headline(self) -> str:
-        """The one line a reader needs to understand the tables; empty where there is none."""
+        """What else a reader needs to understand the tables; empty where there is nothing."""
         return ""
 
     # What follows from it ------------------------------------------------------------------------
@@ -172,7 +181,7 @@ class Result:
         p = self.provenance
         over = "" if p.corpus is None else f" over {p.corpus.get('name')}"
         lines = [f"{p.study} of {p.model.get('name')}{over}  [{self.identity}]"]
-        told = (p.labels_note, *self.notes(), self.headline())
+        told = (self.answer, p.labels_note, *self.notes(), self.headline())
         lines += [f"  {line}" for line in told if line]
         for name, table in self.tables.items():
             lines.append(f"  table {name}: {len(table)} rows × {len(table.columns)} columns")

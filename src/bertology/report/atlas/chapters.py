@@ -77,8 +77,9 @@ def _entry(entry: Entry, about: About, *, opened: bool) -> Html:
             "" if n is None else f" · {n} examples {result.provenance.drawn_note}".rstrip(),
         )
     ]
+    pieces.append(element("p", result.answer, kind="answer"))
     told = (result.headline(), result.provenance.labels_note, *result.notes("the model"))
-    pieces += [element("p", line) for line in told if line]
+    pieces += [element("p", line, kind="soft") for line in told if line]
     pieces.append(element("div", *_figures(entry), kind="figures"))
     pieces += [
         table_piece(

@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from bertology.errors import ParameterError
+from bertology.metrics import find_metric
 from bertology.parameters import parameter
 from bertology.report import drawings
 from bertology.report.figures import layer_bars, scatter_with_rank
+from bertology.results.answers import head_name, of_row, points
 from bertology.results.comparison import extreme, share_of_harmless
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
+from bertology.results.number_text import number_text
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, bounded_mean_bounds, rank_correlation
 from bertology.stats.paired import influences
@@ -64,11 +67,42 @@ class HeadAblationResult(SweepResult):
 
     place: ClassVar[int] = 3
 
+    @property
+    def answer(self) -> str:
+        """What is lost without a layer, and without a head; sets where nothing else was asked."""
+        there = [name for name in ("layers", "heads", "sets") if name in self.tables]
+        return self.uninformed or " ".join(self._lost(name) for name in there[:2])
+
+    def _lost(self, name: str) -> str:
+        """The largest change of the score, among sure ones if there are any."""
+        table, metric = self.tables[name], self.facts["metric"]
+        sure = int(table["sure"].sum())
+        among = table[table["sure"]] if sure else table
+        row = among.loc[among["difference"].abs().idxmax()]
+        found = of_row(row, ("difference", "simultaneous_low", "simultaneous_high"))
+        which = f"the set {row['set']}" if name == "sets" else head_name(row)
+        if not sure:
+            return (
+                f"None of {len(table)} {name} surely changes the {metric}: the first, {which}, "
+                f"changes it by {points(found)}."
+            )
+        if sure == 1:
+            return (
+                f"Of {len(table)} {name} only {which} surely changes the {metric}: {points(found)} "
+                "without it."
+            )
+        return (
+            f"{sure} of {len(table)} {name} surely change the {metric}, {which} most: "
+            f"{points(found)} without it."
+        )
+
     def headline(self) -> str:
         """The intact score, to which all differences are, and how much surely changes."""
         facts = self.facts
+        score = number_text(100 * float(facts["intact"]), ".1f")
         intact = (
-            f"Intact {facts['metric']}: {facts['intact']:.4g} over {facts['examples']} examples"
+            f"Intact {find_metric(facts['metric']).in_hundred}: {score} over "
+            f"{facts['examples']} examples"
         )
         return ". ".join([intact, *(self._surely(t) for t in ("heads", "layers"))]).rstrip(". ")
 

@@ -15,8 +15,10 @@ from bertology.errors import ParameterError
 from bertology.metrics import find_metric
 from bertology.parameters import parameter
 from bertology.report.figures import Draws, dose_curve
+from bertology.results.answers import of_row, points
 from bertology.results.comparison import extreme
 from bertology.results.drawing import Drawing
+from bertology.results.number_text import number_text
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
 from bertology.stats.paired import influences, simultaneous
@@ -47,16 +49,35 @@ class HeadSetsResult(SweepResult):
     head-ablation.
     """
 
-    def headline(self) -> str:
-        """The intact score, and how many heads are surely not missed."""
+    @property
+    def answer(self) -> str:
+        """How many heads are surely not missed, and what so many change."""
+        if self.uninformed:
+            return self.uninformed
         facts, sizes = self.facts, self.tables["sizes"]
         # From few heads to many, until one number cannot be told harmless: no correction is due.
         harmless = (sizes["alone_low"] > -facts["margin"]).cumprod().astype(bool)
-        most = sizes["heads"][harmless].max() if harmless.any() else 0
+        row = sizes[harmless].iloc[-1] if harmless.any() else sizes.iloc[0]
+        heads, of = int(row["heads"]), facts.get("heads_in_all")
+        margin = number_text(100 * float(facts["margin"]), ".3g")
+        margin += " point" if margin == "1" else " points"
+        what = f"{heads} head{'s' * (heads > 1)} drawn at random"
+        change = points(of_row(row, ("difference", "alone_low", "alone_high")))
+        if not harmless.any():
+            return (
+                f"No number of heads is surely harmless: without {what} the {facts['metric']} "
+                f"changes by {change}, and less than {margin} would be harmless."
+            )
         return (
-            f"Intact {facts['metric']}: {facts['intact']:.4g} over {facts['examples']} examples. "
-            f"Sets that surely cost less than {facts['margin']:g}: up to {most} heads"
+            f"Up to {heads} heads of {of} can surely be disabled for less than {margin}: "
+            f"without {what} the {facts['metric']} changes by {change}."
         )
+
+    def headline(self) -> str:
+        """The intact score."""
+        score = number_text(100 * float(self.facts["intact"]), ".1f")
+        metric = find_metric(self.facts["metric"]).in_hundred
+        return f"Intact {metric}: {score} over {self.facts['examples']} examples"
 
     def drawings(self) -> Sequence[Drawing]:
         """The score against the number of heads that are disabled."""

@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from bertology.errors import ParameterError
 from bertology.parameters import parameter
 from bertology.report import drawings
+from bertology.results.answers import head_name, of_row, plain
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
+from bertology.results.number_text import number_text
 from bertology.results.provenance import short_model
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, mean_interval
@@ -37,6 +39,7 @@ __all__ = ["AttentionChange", "AttentionChangeResult"]
 
 LAST = 2  # the layers that the claim is about
 Floats = NDArray[np.float64]
+_CHANGE = ("change", "simultaneous_low", "simultaneous_high")
 _COMPARED = ("change", "divergence", "neighbour")
 _SAME = "not judged: this is the same model twice"
 _UNRELATED = "not judged: heads of the same number are no more alike than others"
@@ -53,11 +56,23 @@ class AttentionChangeResult(Result):
 
     strongest: ClassVar[Mapping[str, str]] = {"heads": "change"}
 
+    @property
+    def answer(self) -> str:
+        """The layer and the head that moved most."""
+        layer, head = (
+            (head_name(row), plain(of_row(row, _CHANGE), ".3f"))
+            for row in (self.tables[t].nlargest(1, "change").iloc[0] for t in ("layers", "heads"))
+        )
+        return (
+            f"Attention moved most from {self._before} in {layer[0]}: {layer[1]} (1 − cosine of "
+            f"the maps; 0: as before); of single heads in {head[0]}: {head[1]}."
+        )
+
     def headline(self) -> str:
         """How alike the two are over all heads."""
-        cosine = float(self.tables["heads"]["cosine"].mean())
+        cosine = number_text(float(self.tables["heads"]["cosine"].mean()))
         examples = self.facts["examples"]
-        return f"Mean cosine with the maps of {self._before}: {cosine:.4g} over {examples} examples"
+        return f"Mean cosine with the maps of {self._before}: {cosine} over {examples} examples"
 
     def measures(self) -> Sequence[Measure]:
         """How far each head and each layer moved."""

@@ -12,6 +12,7 @@ import numpy as np
 from bertology.parameters import parameter
 from bertology.report import drawings
 from bertology.report.figures import map_sheet
+from bertology.results.answers import Found, plain, strongest
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.result import Provenance, Result
@@ -49,6 +50,7 @@ _STATISTICS = {
         "High: tokens attend to what is far away; low: to what is near.",
     ),
 }
+_NEARBY = {"previous": "the token before", "self": "the token itself", "next": "the next token"}
 MEAN_MAP, CELLS = "mean_map", 16
 _MEAN_DIMS = ("layer", "head", "from", "to")
 _MEAN_CAPTION = (
@@ -75,6 +77,23 @@ class AttentionMapsResult(Result):
     """
 
     place: ClassVar[int] = 2
+
+    @property
+    def answer(self) -> str:
+        """The head that gives most to one end of the text, and the one that gives most nearby."""
+        (place, end), (near, by) = (
+            max(((n, self._most(n)) for n in names), key=lambda one: one[1].estimate.value)
+            for names in (("first", "last"), ("previous", "self", "next"))
+        )
+        return (
+            f"Of all heads {end.name} attends most to the {place} token, with "
+            f"{plain(end.estimate, '.2f')} of its attention; {by.name} attends most to "
+            f"{_NEARBY[near]}, with {plain(by.estimate, '.2f')}."
+        )
+
+    def _most(self, name: str) -> Found:
+        n, level = int(self.facts["examples"]), float(self.facts["level"])
+        return strongest(self._of_heads(name), n=n, level=level, together=False)
 
     def measures(self) -> Sequence[Measure]:
         """Every statistic by head with its interval, and its mean by layer."""

@@ -26,8 +26,10 @@ from bertology.data.map_labels import MAP_TYPES
 from bertology.parameters import parameter
 from bertology.report import drawings
 from bertology.report.figures import TitledMap, example_sheet, type_bars
+from bertology.results.answers import of_row, percent
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, dashed
+from bertology.results.number_text import number_text
 from bertology.results.result import Provenance, Result
 from bertology.stats.named_shares import NamedShares
 from bertology.studies.designs.blocks import Sampled
@@ -118,10 +120,23 @@ class MapTypesResult(Result):
 
     place: ClassVar[int] = 1
 
+    @property
+    def answer(self) -> str:
+        """The commonest type, and how many maps have no form."""
+        rows = self.tables["shares"].query("layer == 'all'").set_index("type")
+        most, mixed = str(rows["share"].idxmax()), MAP_TYPES[HETEROGENEOUS]
+        shown = {t: percent(of_row(rows.loc[t], ("share", "low", "high"))) for t in (most, mixed)}
+        opening = (
+            f"Most maps are {most}" if rows["low"][most] > 0.5 else f"{most} maps are commonest"
+        )
+        also = "" if most == mixed else f"; {mixed} ones, without such a form, are {shown[mixed]}"
+        return f"{opening[:1].upper()}{opening[1:]}: {shown[most]}{also}."
+
     def headline(self) -> str:
         """The overall shares."""
         return ", ".join(
-            f"{t} {100 * s:.0f} %" for t, s in zip(MAP_TYPES, self._bars()[0], strict=True)
+            f"{t} {number_text(100 * s, '.0f')} %"
+            for t, s in zip(MAP_TYPES, self._bars()[0], strict=True)
         )
 
     def measures(self) -> Sequence[Measure]:

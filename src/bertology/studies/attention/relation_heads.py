@@ -18,14 +18,19 @@ from bertology.errors import DataError
 from bertology.parameters import parameter
 from bertology.report import drawings
 from bertology.report.figures import link_map
+from bertology.results.answers import head_name, of_row, plain
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, dashed
 from bertology.results.result import Provenance, Result
-from bertology.stats import Estimate, mean_intervals
-from bertology.stats.extremes import Extreme, largest_of, smallest_of
+from bertology.stats import mean_intervals
 from bertology.stats.least_means import fewest_observations
 from bertology.studies.designs.blocks import Blocks
-from bertology.studies.designs.link_excess import LinkExcess, accuracy_columns, require_words
+from bertology.studies.designs.link_excess import (
+    EXCESS,
+    LinkExcess,
+    accuracy_columns,
+    require_words,
+)
 from bertology.studies.designs.maps import whole_map
 from bertology.studies.designs.parts import gather, in_order, start_of
 from bertology.studies.designs.tables import head_table
@@ -45,7 +50,6 @@ __all__ = ["RelationHeads", "RelationHeadsResult"]
 Floats = NDArray[np.float64]
 Words = NDArray[np.str_]
 _CLAIMED = "frame"  # the relation that claims are about
-_EXCESS = ("excess", "simultaneous_low", "simultaneous_high")
 _KEPT = ("weight", "words", "distance", "hits", "links")
 _FITS, _COMPARED = "linked words are whole in the model's input", "all comparisons are possible"
 _AGAINST = {
@@ -66,6 +70,23 @@ class RelationHeadsResult(Result):
     """
 
     strongest: ClassVar[Mapping[str, str]] = {"heads": "excess"}
+
+    @property
+    def answer(self) -> str:
+        """The head that gives linked words most beyond all comparisons, and how many do."""
+        heads, links = self.tables["heads"], f"linked words ({self.facts['relation']})"
+        sure = heads[heads["sure"]]
+        row = (sure if len(sure) else heads).nlargest(1, "excess").iloc[0]
+        more = f"{plain(of_row(row, EXCESS))} more attention"
+        if not len(sure):
+            return (
+                f"No head surely does ({self._none_is_sure()}): the first, {head_name(row)}, gives "
+                f"{links} {more} than others."
+            )
+        also = (
+            f" {len(sure) - 1} more of {len(heads)} heads surely do too." if len(sure) > 1 else ""
+        )
+        return f"Surely yes: {head_name(row)} gives {links} {more} than any comparison.{also}"
 
     def headline(self) -> str:
         """How many sentences, and what the two ways of judging a head find."""
@@ -117,7 +138,7 @@ class RelationHeadsResult(Result):
                 name=f"{name}-excess",
                 title=f"{along} beyond other words",
                 unit=weight,
-                bounds=_EXCESS[1:],
+                bounds=EXCESS[1:],
                 sure="sure",
                 middle=0.0,
                 reading="Above 0: linked words get more than any comparison; below 0: the head "
@@ -382,7 +403,7 @@ class RelationHeads(Blocks):
                     weights[compared], words, seen["distance"][compared], self.limits.min_distance
                 ),
             },
-            evidence=self._evidence(heads),
+            evidence=self._excess.evidence(heads, self.relation),
             reasons={"": f"not judged: {why}"},
             facts={
                 "sentences": len(weights),
@@ -410,38 +431,10 @@ class RelationHeads(Blocks):
                 "weight_high": high,
                 "above_percentile": mean > np.percentile(mean, self.percentile),
                 **{f"excess_{kind}": of_kind[i] for i, kind in enumerate(COMPARISONS)},
-                **dict(zip(_EXCESS, bounds, strict=True)),
+                **dict(zip(EXCESS, bounds, strict=True)),
                 "p_adjusted": least.p_adjusted,
                 "nearest": np.array(COMPARISONS)[of_kind.argmin(axis=0)],
                 "words": least.n,
                 "sure": least.p_adjusted < 1 - self.level,
             },
         )
-
-    def _evidence(self, heads: pd.DataFrame) -> dict[str, Estimate | None]:
-        """Bounds hold for all heads together; they are over words, each of which counts once.
-
-        Names open with the relation (`frame_best_excess`): a claim about one relation says nothing
-        about another.
-        """
-        chosen = heads[heads["above_percentile"]]
-        words = int(heads["words"].min())
-
-        def counted(value: float, low: float, high: float) -> Estimate:
-            found = Estimate(value, low, high, words, self.level, "words", counted=True)
-            return replace(found, remedy="more linked words would narrow it")
-
-        def of(extreme: Extreme, rows: pd.DataFrame) -> Estimate | None:
-            bounds = (rows[column] for column in _EXCESS)
-            return extreme(*bounds, n=rows["words"], level=self.level, unit="words")
-
-        found = {
-            "heads_above_percentile": counted(*3 * [float(len(chosen))]),
-            "best_excess": of(largest_of, heads),
-            "least_excess_above_percentile": of(smallest_of, chosen),
-        }
-        if heads["sure"].any():  # or any share would be small, also that of a random model
-            shares = [float((heads[column] > self.margin).mean()) for column in _EXCESS]
-            found["share_of_heads"] = counted(*shares)
-        relation = self.relation.replace("-", "_").replace(":", "_")
-        return {f"{relation}_{name}": estimate for name, estimate in found.items()}

@@ -13,16 +13,26 @@ from numpy.typing import NDArray
 from bertology.data.words.classes import LINGUISTIC, SPECIAL, TokenClass
 from bertology.parameters import parameter
 from bertology.report import drawings
+from bertology.results.answers import plain, strongest, strongest_of
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
+from bertology.results.number_text import number_text
 from bertology.results.provenance import short_model
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, mean_interval, mean_intervals
 from bertology.stats.contrasts import difference_of_halves, ratio_of_largest, ratio_of_means
-from bertology.stats.extremes import largest_of
 from bertology.stats.partial_means import PartialMeans
 from bertology.stats.row_blocks import RowBlocks
 from bertology.studies.designs.blocks import Tagged
+from bertology.studies.designs.class_weights import (
+    SINK,
+    SITES,
+    class_scores,
+    largest_head,
+    layer_shares,
+    strongest_class,
+    summed,
+)
 from bertology.studies.designs.noise import NO_NOISE, NoiseControlled, beyond_noise
 from bertology.studies.designs.parts import Gathered, gather, start_of
 from bertology.studies.designs.stripes import share_of_stripes, stripe_table
@@ -46,7 +56,6 @@ MATCHED = (*LINGUISTIC, TokenClass.PUNCTUATION)  # classes that other tokens can
 # What attention is divided among, and how people write it.
 PARTS = {"cls": "[CLS]", "sep": "[SEP]", "punctuation": "punctuation", "words": "words"}
 _APART = [KINDS.index(TokenClass(part)) for part in ("cls", "sep", "punctuation")]
-_SITES = "layer.*.head.*.pattern"
 VERTICAL = 1 / 3  # of all attention of a map: if one token gets so much, the map is vertical
 _FEW_STRIPES = "not judged: no head often has a vertical map"
 _NOISE = ("noise", "matched", "read")
@@ -89,13 +98,37 @@ class TokenClassesResult(Result):
 
     strongest: ClassVar[Mapping[str, str]] = {"heads": "weight"}
 
+    @property
+    def answer(self) -> str:
+        """The layer that gives most to special tokens, and what words get beyond their like."""
+        n, level = int(self.facts["examples"]), float(self.facts["level"])
+        shares = [(p, self._of_layers(p)) for p in PARTS if p != "words"]
+        part, share = max(shares, key=lambda one: float(np.nanmax(one[1].values)))
+        most = strongest(share, n=n, level=level, together=False)
+        sink = f"{PARTS[part]} is surely a sink: " if most.estimate.low > SINK else ""
+        told = f"{most.name} gives {'it' if sink else PARTS[part]} {plain(most.estimate, '.2f')}"
+        told = f"{sink}{told if sink else told.capitalize()} of its attention."
+        return f"{told} {self._beyond_their_like()}".rstrip()
+
+    def _beyond_their_like(self) -> str:
+        words = [f"excess-{kind}" for kind in LINGUISTIC]
+        tested = [m for m in self._of_heads() if m.name in words]
+        if not tested:
+            return ""
+        best, found = strongest_of(tested, n=1, level=float(self.facts["level"]))
+        kind = TokenClass(best.name.removeprefix("excess-"))
+        sure = "surely" if found.sure else "not surely"
+        return (
+            f"Of words, {kind.plural} get most beyond others at such places: "
+            f"{sure} {plain(found.estimate, '.2f')} more in {found.name}."
+        )
+
     def headline(self) -> str:
         """How attention is divided, in the first and the last layer."""
         table = self.tables["layers"].pivot(index="layer", columns="part", values="share")
-        shown = [
-            f"{of} {table[p].iloc[0]:.2f} → {table[p].iloc[-1]:.2f}" for p, of in PARTS.items()
-        ]
-        return f"Share of attention, first → last layer: {', '.join(shown)}"
+        ends = {p: [number_text(table[p].iloc[at], ".2f") for at in (0, -1)] for p in PARTS}
+        shown = ", ".join(f"{of} {ends[p][0]} → {ends[p][1]}" for p, of in PARTS.items())
+        return f"Share of attention, first → last layer: {shown}"
 
     def measures(self) -> Sequence[Measure]:
         """Attention to each class, beyond matched words, and against the other model."""
@@ -229,13 +262,13 @@ class TokenClasses(Tagged, NoiseControlled):
             at = list(batch.indices)
             found = ClassAttention(groups, words=words, signs=signs)
             stripes = Stripes(groups.masks[:, _APART])
-            encoder.run(batch, reduce={_SITES: Several([found, stripes])})
+            encoder.run(batch, reduce={SITES: Several([found, stripes])})
             score[at], expected[at], share[at] = found.value()
             most, of = stripes.value()
             stripe[at] = np.where(most >= VERTICAL, of, -1)
             even[at] = 1 / batch.real.sum(1).cpu().numpy()
             if other:
-                before[at] = _scores(other, read)
+                before[at] = class_scores(other, read)
                 kept.append(read)
             context.advance(len(batch))
         dims = ("example", "class", "layer", "head")
@@ -255,7 +288,7 @@ class TokenClasses(Tagged, NoiseControlled):
             data["noise"] = (("copy", *dims[1:]), self._noise(encoder, other, kept, before, chosen))
             # What training changed in the examples that each copy read, and how many have a class.
             moved = [score[rows] - before[rows] for rows in chosen]
-            data["matched"] = (("copy", *dims[1:]), [_summed(change) for change in moved])
+            data["matched"] = (("copy", *dims[1:]), [summed(change) for change in moved])
             texts = [np.isfinite(change).any(axis=(2, 3)).sum(axis=0) for change in moved]
             data["read"] = (("copy", "class"), texts)
         return data
@@ -277,7 +310,9 @@ class TokenClasses(Tagged, NoiseControlled):
             for whole in kept:
                 some = whole.only(read[copy])
                 if len(some.batch):
-                    found[copy] += _summed(_scores(noisy, some) - before[list(some.batch.indices)])
+                    found[copy] += summed(
+                        class_scores(noisy, some) - before[list(some.batch.indices)]
+                    )
         return found
 
     def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
@@ -285,12 +320,12 @@ class TokenClasses(Tagged, NoiseControlled):
         seen = gather(
             measured,
             concatenate={
-                "shares": _shares,
-                "special": lambda part: _strongest(part, SPECIAL),
-                "linguistic": lambda part: _strongest(part, LINGUISTIC),
-                "separator": lambda part: _strongest(part, [TokenClass.SEP]),
+                "shares": layer_shares,
+                "special": lambda part: strongest_class(part, SPECIAL),
+                "linguistic": lambda part: strongest_class(part, LINGUISTIC),
+                "separator": lambda part: strongest_class(part, [TokenClass.SEP]),
                 # The same less what even attention gives.
-                "beyond even": lambda part: _strongest(part, [TokenClass.SEP]) - part["even"],
+                "beyond even": lambda part: strongest_class(part, [TokenClass.SEP]) - part["even"],
             },
             add={
                 "texts": lambda part: (
@@ -386,7 +421,7 @@ class TokenClasses(Tagged, NoiseControlled):
                 found[name] = difference_of_halves(sign * row, self.level)
         for kind in LINGUISTIC:
             rows = table[table["class"] == kind]
-            found[f"{kind}_excess"] = _largest(rows, "excess", self.level)
+            found[f"{kind}_excess"] = largest_head(rows, "excess", self.level)
         return found
 
     def _changes(self, seen: Gathered, table: pd.DataFrame) -> dict[str, Estimate | None]:
@@ -396,7 +431,7 @@ class TokenClasses(Tagged, NoiseControlled):
             return found
         for kind in LINGUISTIC:
             rows, at = table[table["class"] == kind], KINDS.index(kind)
-            largest = _largest(rows, "change", self.level)
+            largest = largest_head(rows, "change", self.level)
             if largest is not None:
                 there = seen["read"][:, at] > 0  # copies that read texts with the class
                 trained, noisy = (
@@ -407,42 +442,5 @@ class TokenClasses(Tagged, NoiseControlled):
         return found
 
 
-def _scores(encoder: Encoder, read: ClassifiedBatch) -> Changes:
-    """What each class receives in a batch: (example, class, layer, head)."""
-    from bertology.model.reducers.class_attention import ClassAttention
-
-    found = ClassAttention(read.groups, words=(), signs=())
-    encoder.run(read.batch, reduce={_SITES: found})
-    return found.value()[0]
-
-
-def _summed(change: Changes) -> Floats:
-    """(class, layer, head): the sum over the examples that have the class."""
-    found: Floats = np.nansum(change, axis=0, dtype=np.float64)
-    return found
-
-
 def _has_noise(measured: Mapping[str, xr.Dataset]) -> bool:
     return "noise" in next(iter(measured.values()))
-
-
-def _stripes(seen: Gathered) -> pd.DataFrame:
-    return stripe_table(seen["stripes"], list(PARTS))
-
-
-def _shares(part: xr.Dataset) -> NDArray[np.float32]:
-    """(example, part, layer), mean over heads: what [CLS], [SEP] and punctuation get."""
-    kinds = [str(kind) for kind in (*SPECIAL, TokenClass.PUNCTUATION)]
-    return part["share"].sel({"class": kinds}).mean("head").to_numpy()
-
-
-def _strongest(part: xr.Dataset, kinds: Sequence[TokenClass]) -> xr.DataArray:
-    """The weight of the strongest of these classes, mean over heads, in each example."""
-    score = part["score"].sel({"class": [str(kind) for kind in kinds]})
-    return score.max("class").mean(("layer", "head"))
-
-
-def _largest(rows: pd.DataFrame, column: str, level: float) -> Estimate | None:
-    """The largest excess or change of a class, with bounds that hold for all heads and classes."""
-    bounds = (rows[name] for name in (column, f"{column}_low", f"{column}_high"))
-    return largest_of(*bounds, n=rows["n"], level=level)

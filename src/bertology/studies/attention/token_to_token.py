@@ -16,15 +16,17 @@ from bertology.data.words.links import check_relation
 from bertology.errors import CapabilityError
 from bertology.parameters import parameter
 from bertology.report import drawings
+from bertology.results.answers import NOTHING_SURE, head_name, of_row, percent, plain, points
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, column_grid, dashed
+from bertology.results.number_text import number_text
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
 from bertology.stats.cross_fitting import cross_fitted
-from bertology.stats.extremes import largest_of
 from bertology.stats.partial_means import PartialMeans
 from bertology.stats.row_blocks import RowBlocks
 from bertology.studies.designs.blocks import Tagged
+from bertology.studies.designs.followed_links import first_table, followed_evidence
 from bertology.studies.designs.parts import Gathered, gather, start_of
 from bertology.studies.designs.tables import head_table, labelled_table, with_bounds
 from bertology.studies.study import MAPS_OF_TEXTS, Context, Needs
@@ -80,6 +82,33 @@ class TokenToTokenResult(Result):
 
     strongest: ClassVar[Mapping[str, str]] = {"links": "excess"}
 
+    @property
+    def answer(self) -> str:
+        """The head that surely follows most links, beside the best offset; else what [CLS] does."""
+        told = [self._told(*one) for one in self._relations() if one[1]["share"].notna().any()]
+        if told:
+            sure = [text for is_sure, text in told if is_sure]
+            return f"Surely yes: {sure[0]}." if sure else f"No head surely does: {told[0][1]}."
+        weight = self.evidence().get("sep_weight_from_cls")
+        if weight is None:
+            return f"{NOTHING_SURE}: this corpus has no links between words."
+        return (
+            f"In the last layer [CLS] gives {plain(weight, '.2f')} of its attention to one [SEP]."
+        )
+
+    def _told(self, relation: str, rows: pd.DataFrame) -> tuple[bool, str]:
+        """Whether some head surely follows the links of a relation, and the best of them."""
+        sure = self._judged(rows)["sure"]
+        row = rows.loc[rows["share"].where(sure if sure.any() else rows["share"].notna()).idxmax()]
+        share, excess = (of_row(row, (c, f"{c}_low", f"{c}_high")) for c in ("share", "excess"))
+        source, _, target = relation.partition("-")
+        links = f"points from the {source} to its {target}" if target else f"follows {relation}"
+        side = "above" if excess.value >= 0 else "beyond"
+        return bool(sure.any()), (
+            f"{head_name(row)} {links} in {percent(share)} of links, "
+            f"{points(excess, '.0f')} {side} the best fixed offset"
+        )
+
     def headline(self) -> str:
         """The best head of each relation beside the best offset."""
         shown = []
@@ -88,9 +117,10 @@ class TokenToTokenResult(Result):
                 shown.append(f"{relation}: no links")
                 continue
             best = rows.iloc[int(rows["share"].argmax())]
-            offset = best["share"] - best["excess"]
-            place = f"{best['layer']}.{best['head']}"
-            shown.append(f"{relation}: head {place} {best['share']:.2f}, offset {offset:.2f}")
+            share, offset = (
+                number_text(100 * x, ".0f") for x in (best["share"], best["share"] - best["excess"])
+            )
+            shown.append(f"{relation}: {head_name(best)} {share} %, offset {offset} %")
         return "; ".join(shown) + (f". {self._guessed}" if self._guessed else "")
 
     @property
@@ -111,11 +141,14 @@ class TokenToTokenResult(Result):
         found = [m for one in self._relations() for m in self._followed(*one)]
         return [*found, *self._from_cls("head"), *self._from_cls("layer")]
 
-    def _followed(self, relation: str, rows: pd.DataFrame) -> Iterator[Measure]:
-        # Better than the offset and than from other words, corrected for both questions.
+    def _judged(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Sure: better than the offset and than from other words, corrected for both questions."""
         tests = rows[["excess_p", "selectivity_p"]].max(axis=1)
         gains = rows[["excess", "selectivity"]].min(axis=1)
-        judged = rows.assign(sure=(tests < (1 - self.facts["level"]) / 2) & (gains > 0))
+        return rows.assign(sure=(tests < (1 - self.facts["level"]) / 2) & (gains > 0))
+
+    def _followed(self, relation: str, rows: pd.DataFrame) -> Iterator[Measure]:
+        judged = self._judged(rows)
         for column, (title, middle, reading) in _FOLLOWED.items():
             yield Measure.of_column(
                 judged,
@@ -330,9 +363,9 @@ class TokenToToken(Tagged):
             spool=("hits", "with_special", "elsewhere"),
         )
         tables = self._links(seen, offsets) if seen.labels("relation") else {}
-        evidence = _followed(tables["links"], self.level) if tables else {}
+        evidence = followed_evidence(tables["links"], self.level) if tables else {}
         if seen["counts"].any():
-            tables["first"] = _first(seen["sums"], seen["totals"], seen["counts"])
+            tables["first"] = first_table(seen["sums"], seen["totals"], seen["counts"])
             evidence |= self._sep_from_cls(seen)
         return self.result(
             provenance,
@@ -395,37 +428,3 @@ class TokenToToken(Tagged):
             ahead = self.means((last[TokenClass.PUNCTUATION] - sep)[None], within=(-1, 1))
             found["punctuation_over_sep_from_cls"] = ahead.estimate(0)
         return found
-
-
-def _first(sums: Floats, totals: Floats, counts: Floats) -> pd.DataFrame:
-    """What [CLS] gives to each class that occurs; nothing where a head is gone."""
-    texts = counts.max(axis=(1, 2))  # of each class
-    there = texts > 0
-    means, all_of_it = (
-        np.where(counts > 0, of / np.maximum(counts, 1), np.nan)[there] for of in (sums, totals)
-    )
-    columns = {
-        "n": np.broadcast_to(texts[there, None, None], means.shape),
-        "weight": means,
-        "total": all_of_it,
-    }
-    kinds = [str(k) for k, occurs in zip(KINDS, there, strict=True) if occurs]
-    return head_table(means.shape[1:], columns, groups=("class", kinds))
-
-
-def _followed(links: pd.DataFrame, level: float) -> dict[str, Estimate | None]:
-    """Of each relation, the best head's gain over the offset and over itself from elsewhere.
-
-    Whichever is less. As a candidate's only where some head does follow the links. From above the
-    largest gain is bounded by the heads' own bounds: that of the truly best must hold, no other.
-    """
-    found: dict[str, Estimate | None] = {}
-    for relation, rows in links[links["excess_low"].notna()].groupby("relation", sort=False):
-        value, low = (rows[[f"excess{b}", f"selectivity{b}"]].min(axis=1) for b in ("", "_low"))
-        best = largest_of(value, low, rows["alone_high"], n=rows["n"], level=level)
-        name = str(relation).replace("-", "_").replace(":", "_")
-        found[f"{name}_excess"] = best
-        # Where no head surely comes near the offset, there is no candidate to speak of.
-        if (rows["share_low"] > 0.75 * (rows["share"] - rows["excess"])).any():
-            found[f"{name}_candidate_excess"] = best
-    return found

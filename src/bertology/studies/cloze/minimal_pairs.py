@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.report.figures import Dots, interval_dots
+from bertology.results.answers import percent
 from bertology.results.drawing import Drawing
-from bertology.results.number_text import interval_text
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, bounded_mean_bounds
 from bertology.studies.designs.blocks import Sampled
@@ -34,13 +34,14 @@ ALL = "all"
 class MinimalPairsResult(Result):
     """Table `groups`: the share of pairs that were told right, in all and by group."""
 
-    def headline(self) -> str:
-        """The accuracy over all pairs."""
+    @property
+    def answer(self) -> str:
+        """The accuracy over all pairs, beside chance."""
         found = self.evidence()["pair_accuracy"]
+        sure = "Surely yes" if found.low > 0.5 else "Surely not" if found.high < 0.5 else "Not sure"
         return (
-            f"{100 * found.value:.1f} % of {found.n} pairs right "
-            f"{interval_text(100 * found.low, 100 * found.high, '.1f', limits=(50.0,))}; "
-            "half of them would be chance"
+            f"{sure}: the grammatical sentence is likelier in "
+            f"{percent(found, '.1f', limits=(0.5,))} of {found.n:,} pairs; chance would be 50 %."
         )
 
     def drawings(self) -> Sequence[Drawing]:

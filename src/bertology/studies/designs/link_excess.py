@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,17 +10,20 @@ from numpy.typing import NDArray
 
 from bertology.data.words.link_moves import COMPARISONS
 from bertology.errors import DataError
-from bertology.stats import mean_intervals
+from bertology.stats import Estimate, mean_intervals
+from bertology.stats.extremes import Extreme, largest_of, smallest_of
 from bertology.stats.leading import leading
 from bertology.stats.least_means import LeastMeans, least_means
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["LinkExcess", "accuracy_columns", "each_word_once", "require_words"]
+__all__ = ["EXCESS", "LinkExcess", "accuracy_columns", "each_word_once", "require_words"]
 
 Floats = NDArray[np.float64]
 Words = NDArray[np.str_]
+EXCESS = ("excess", "simultaneous_low", "simultaneous_high")
+"""Columns of the table of heads: what linked words get beyond all comparisons, and its bounds."""
 _DISTANCES = 5  # how many distances are tried, from the one that was asked for
 
 
@@ -73,6 +76,34 @@ class LinkExcess:
                 }
             )
         return pd.DataFrame(rows)
+
+    def evidence(self, heads: pd.DataFrame, relation: str) -> dict[str, Estimate | None]:
+        """Bounds hold for all heads together; they are over words, each of which counts once.
+
+        Names open with the relation (`frame_best_excess`): a claim about one relation says nothing
+        about another.
+        """
+        chosen = heads[heads["above_percentile"]]
+        words = int(heads["words"].min())
+
+        def counted(value: float, low: float, high: float) -> Estimate:
+            found = Estimate(value, low, high, words, self.level, "words", counted=True)
+            return replace(found, remedy="more linked words would narrow it")
+
+        def of(extreme: Extreme, rows: pd.DataFrame) -> Estimate | None:
+            bounds = (rows[column] for column in EXCESS)
+            return extreme(*bounds, n=rows["words"], level=self.level, unit="words")
+
+        found = {
+            "heads_above_percentile": counted(*3 * [float(len(chosen))]),
+            "best_excess": of(largest_of, heads),
+            "least_excess_above_percentile": of(smallest_of, chosen),
+        }
+        if heads["sure"].any():  # or any share would be small, also that of a random model
+            shares = [float((heads[column] > self.margin).mean()) for column in EXCESS]
+            found["share_of_heads"] = counted(*shares)
+        opening = relation.replace("-", "_").replace(":", "_")
+        return {f"{opening}_{name}": estimate for name, estimate in found.items()}
 
 
 def _different(words: Words) -> list[int]:

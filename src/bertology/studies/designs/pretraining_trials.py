@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from bertology.metrics import find_metric
 from bertology.parameters import parameter
+from bertology.results.answers import NOTHING_SURE, of_row, points
 from bertology.results.drawing import Drawing
+from bertology.results.number_text import number_text
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
 from bertology.studies.designs.trials import (
@@ -58,12 +60,42 @@ class PretrainingTrialsResult(TrialsResult):
     for all variants.
     """
 
+    @property
+    def answer(self) -> str:
+        """The variant whose score surely differs most from the reference."""
+        table, reference = self.table(), str(self.facts["reference"])
+        variant, measure = table.columns[:2]
+        rows = table[(table[variant] != reference) & table["difference"].notna()]
+        for name in ("task_score", "mlm_accuracy"):
+            if (rows[measure] == name).any():
+                return self._largest(rows[rows[measure] == name], TRIAL_MEASURES[name])
+        return f"{NOTHING_SURE}: no variant was compared with {reference}."
+
+    def _largest(self, rows: pd.DataFrame, measured: str) -> str:
+        """The largest difference, among sure ones if there are any; bounds are for all variants."""
+        level, seeds = float(self.facts["level"]), int(self.facts["seeds"])
+        sure = rows[rows["p_adjusted"] < 1 - level]
+        among = sure if len(sure) else rows
+        row = among.loc[among["difference"].abs().idxmax()]
+        columns = ("difference", "difference_low", "difference_high")
+        found = of_row(row, columns, n=seeds, level=level)
+        if not math.isnan(found.low):
+            found = found.at_level(1 - (1 - level) / len(rows))
+        what = (
+            f"{row.iloc[0]} differs most from {self.facts['reference']} by the "
+            f"{measured.removesuffix(' (%)')}, by {points(found)} over {seeds} seeds"
+        )
+        return (
+            f"Surely: {what}." if len(sure) else f"{NOTHING_SURE} of {len(rows)} variants: {what}."
+        )
+
     def headline(self) -> str:
         """What all differences are to."""
         facts, runs = self.facts, self.tables["runs"]
         own = runs[runs.iloc[:, 0] == facts["reference"]]
+        accuracy = number_text(100 * own["mlm_accuracy"].mean(), ".1f")
         return (
-            f"{facts['reference']}: masked-token accuracy {100 * own['mlm_accuracy'].mean():.1f} % "
+            f"{facts['reference']}: masked-token accuracy {accuracy} % "
             f"over {len(own)} seeds; task {facts['task']}, pairs {facts['pairs']}"
         )
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from bertology.errors import DataError
 from bertology.metrics import Metric, find_metric
 from bertology.parameters import parameter
+from bertology.results.answers import NOTHING_SURE
 from bertology.results.comparison import (
     EFFECTS_ORDER,
     against_constant_answer,
@@ -21,6 +22,7 @@ from bertology.results.comparison import (
     example_losses,
     loss_columns,
 )
+from bertology.results.number_text import number_text
 from bertology.results.result import Result
 from bertology.stats import paired_bootstrap
 from bertology.stats.paired import balances
@@ -184,6 +186,18 @@ class SweepResult(Result):
         if self.facts.get("below_constant"):
             found.append(BELOW_CONSTANT)
         return found
+
+    @property
+    def uninformed(self) -> str:
+        """What is said in place of an answer where no head can matter; else empty."""
+        facts = self.facts
+        if facts.get("informed", 1):
+            return ""
+        score = number_text(100 * float(facts["intact"]), ".1f")
+        return (
+            f"{NOTHING_SURE}: the intact model, with {find_metric(facts['metric']).in_hundred} "
+            f"{score} over {facts['examples']} examples, does not surely beat a constant answer."
+        )
 
     def shown(self, name: str | None = None) -> pd.DataFrame:
         """The table called `name`, or the main one, as it is read."""

@@ -10,6 +10,7 @@ from bertology.errors import CapabilityError
 from bertology.report import drawings
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
+from bertology.results.number_text import number_text
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
 from bertology.studies.designs.tables import labelled_table
@@ -31,13 +32,15 @@ class NormOutliersResult(Result):
     whichever is farther, lies from the mean of its layer.
     """
 
-    def headline(self) -> str:
-        """The farthest of all, and how many dimensions recur."""
+    @property
+    def answer(self) -> str:
+        """How many dimensions recur, and the farthest of all."""
         found, limit = self.evidence(), self.facts["sigma"]
+        recur, farthest = found["outlier_dimensions"], found["largest_sigma"]
         return (
-            f"The farthest LayerNorm weight lies {found['largest_sigma'].value:.1f} σ away; "
-            f"{found['outlier_dimensions'].value:.0f} dimensions lie beyond {limit:g} σ in several "
-            "layers"
+            f"{'Yes' if recur.value else 'No'}: {recur.value:.0f} of {recur.n} dimensions lie "
+            f"beyond {limit:g} σ in several layers, and the farthest weight lies "
+            f"{number_text(farthest.value, '.1f')} σ away (weights are exact: no interval)."
         )
 
     def measures(self) -> Sequence[Measure]:

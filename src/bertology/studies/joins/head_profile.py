@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from bertology.errors import DataError, ParameterError
 from bertology.report.figures import Dots, interval_dots, scatter_with_rank
+from bertology.results.answers import NOTHING_SURE, of_row, points
 from bertology.results.comparison import extreme
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, column_grid
@@ -86,6 +87,15 @@ _EFFECTS = (
 )
 
 
+# The answer of each effect: what disabling a head of a group does beyond what others do.
+_TOLD = {
+    "effect": "the change of the score without a head of the group “{group}” differs by {change} "
+    "from that without another head",
+    "share_worse": "the net share of examples whose loss rises without a head of the group "
+    "“{group}” differs by {change} from that without another head",
+}
+
+
 class HeadProfileResult(Result):
     """One row per head in `heads`; `groups` tests whether some heads matter more than the rest.
 
@@ -95,6 +105,29 @@ class HeadProfileResult(Result):
     allow for other examples and for other heads. `crosstab` has the means by map type; `sources`
     says where each study's row is from.
     """
+
+    @property
+    def answer(self) -> str:
+        """The group of heads whose effect differs most surely from that of the others."""
+        if "groups" not in self.tables:
+            why = self.reasons().get("", "there are no two groups of heads to compare")
+            return f"{NOTHING_SURE}: {why.removeprefix('not judged: ')}."
+        groups, told = self.tables["groups"], []
+        for effect in _EFFECTS:
+            columns = tuple(f"{effect.prefix}{c}" for c in ("contrast", "low", "high"))
+            if columns[0] in groups and groups[columns[0]].notna().any():
+                row = groups.loc[groups[f"{effect.prefix}p_adjusted"].idxmin()]
+                sure = row[f"{effect.prefix}p_adjusted"] < 1 - float(self.facts["level"])
+                told.append(
+                    (
+                        sure,
+                        _TOLD[effect.column].format(
+                            group=row["group"], change=points(of_row(row, columns))
+                        ),
+                    )
+                )
+        sure = [text for is_sure, text in told if is_sure]
+        return f"Surely: {sure[0]}." if sure else f"{NOTHING_SURE}: {told[0][1]}."
 
     def measures(self) -> Sequence[Measure]:
         """What only the combined table says; the rest is told by the results it was made of."""

@@ -13,6 +13,7 @@ from scipy.special import entr
 from bertology.data.map_labels import MAP_TYPES
 from bertology.errors import DataError, ParameterError
 from bertology.report.figures import scatter_with_rank
+from bertology.results.answers import NOTHING_SURE, percent
 from bertology.results.drawing import Drawing
 from bertology.results.result import Result
 from bertology.stats import Estimate, bounded_mean_bounds
@@ -43,14 +44,28 @@ class LinkCandidatesResult(Result):
     all heads together.
     """
 
-    def headline(self) -> str:
-        """How many candidates there are, and how many are diagonal."""
-        told = []
+    @property
+    def answer(self) -> str:
+        """Of the candidates for each relation, how many are diagonal."""
+        found, told = self.evidence(), []
         for relation, rows in self.tables["heads"].groupby("relation", sort=False):
-            chosen = rows[rows["candidate"]]
+            chosen = rows[rows["candidate"].astype(bool)]
+            name = str(relation).replace("-", "_").replace(":", "_")
+            share = found.get(f"{name}_candidates_diagonal")
+            if share is None:
+                told.append(f"no head is surely a candidate for {relation} links")
+                continue
             diagonal = int((chosen["diagonal"] > 0.5).sum())
-            told.append(f"{relation}: {len(chosen)} candidates, {diagonal} of them diagonal")
-        return "; ".join(told) or "no links between words were looked at"
+            sure = "surely " if share.low > 0.5 or share.high < 0.5 else "not surely "
+            told.append(
+                f"{diagonal} of {len(chosen)} candidates for {relation} links are diagonal, "
+                f"{percent(share, limits=(0.5,))}, {sure}{'most' if share.value > 0.5 else 'few'}"
+            )
+        if not found:
+            why = told[0] if told else "no links between words were looked at"
+            return f"{NOTHING_SURE}: {why}."
+        text = "; ".join(told)
+        return f"{text[:1].upper()}{text[1:]}."
 
     def drawings(self) -> Sequence[Drawing]:
         """Linked words found against diagonal maps, for each relation."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from bertology.errors import DataError, ParameterError
 from bertology.report.figures import Dots, interval_dots
+from bertology.results.answers import NOTHING_SURE, plain, points
 from bertology.results.comparison import extreme
 from bertology.results.drawing import Drawing
 from bertology.results.result import Result
@@ -109,31 +110,53 @@ class TaskComparisonResult(Result):
     head that a shared loss is of.
     """
 
+    @property
+    def answer(self) -> str:
+        """Whether two tasks miss the same head, and how alike the types of heads are."""
+        found, told = self.evidence(), []
+        if (loss := found.get("largest_shared_loss")) is not None:
+            sure = "Surely some" if loss.low > 0 else "No"
+            told.append(
+                f"{sure} head is{'' if loss.low > 0 else ' surely'} missed by two tasks: both lose "
+                f"{points(loss)} at most without the same one."
+            )
+        if (same := found.get("same_types")) is not None:
+            told.append(
+                f"Map types of heads agree by κ = {plain(same)} in the tasks that differ most."
+            )
+        if told:
+            return " ".join(told)
+        return f"{NOTHING_SURE}: {self.reasons().get('', 'no two tasks could be compared')}."
+
     def headline(self) -> str:
         """How many tasks were compared."""
         return f"{self.facts['tasks']} tasks compared, two at a time"
 
     def drawings(self) -> Sequence[Drawing]:
         """Every two tasks, by each study."""
-        if not len(self.tables["pairs"]):
+        if not self._known:
             return []
-        told = dict.fromkeys(self.tables["pairs"]["comparison"])
-        about = " ".join(_COMPARISONS[name].caption for name in told)
+        about = " ".join(_COMPARISONS[name].caption for name in self._known)
         caption = (
             f"One row for every two tasks, and a panel for each comparison. {about} Bars are "
             "intervals, wide enough for all pairs of tasks of a panel together."
         )
         return [Drawing("pairs", self._draw, caption)]
 
+    @property
+    def _known(self) -> list[str]:
+        """The comparisons of its table; a stored result may have some that are made no more."""
+        return [n for n in dict.fromkeys(self.tables["pairs"]["comparison"]) if n in _COMPARISONS]
+
     def _draw(self) -> Figure:
         table = self.tables["pairs"]
         named = table.assign(pair=table["first"] + ", " + table["second"])
         pairs = list(dict.fromkeys(named["pair"]))
         panels = []
-        for name in dict.fromkeys(named["comparison"]):
+        for name in self._known:
             rows = named[named["comparison"] == name].set_index("pair").reindex(pairs)
             values = (rows[c].to_numpy() for c in ("value", "low", "high"))
-            panels.append(Dots(_COMPARISONS[str(name)].label, *values))
+            panels.append(Dots(_COMPARISONS[name].label, *values))
         return interval_dots(
             panels,
             pairs,

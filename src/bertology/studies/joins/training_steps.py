@@ -37,21 +37,22 @@ class TrainingStepsResult(Result):
     step, in the direction of the change; its bounds hold for all steps together.
     """
 
-    def headline(self) -> str:
+    @property
+    def answer(self) -> str:
         """Between which steps the measure emerges, or why that cannot be said."""
         facts, found = self.facts, self.evidence()
         change = found["change"]
         shown = with_interval(change.value, change.low, change.high)
-        told = f"{facts['label']} changes by {shown}"
+        told = f"Over training, {facts['label']} changes by {shown}"
         if "emerges_at" not in found:
-            return f"{told}. It does not emerge: {self.reasons()['emerges_at']}"
+            return f"{told}. It does not emerge: {self.reasons()['emerges_at'].rstrip('.')}."
         at, p = found["emerges_at"], float(facts["chance_p"])
         told += f". In this run it emerges between step {at.low:,.0f} and step {at.high:,.0f}"
         if math.isnan(p):
-            return f"{told}; fewer than {FEWEST_STEPS} steps cannot tell a change from drift"
+            return f"{told}; fewer than {FEWEST_STEPS} steps cannot tell a change from drift."
         if p >= 1 - float(facts["level"]):
-            return f"{told}; a measure that drifts by chance may change as much (p = {p:.2g})"
-        return f"{told}, by more than chance drift (p = {p:.2g})"
+            return f"{told}; a measure that drifts by chance may change as much (p = {p:.2g})."
+        return f"{told}, by more than chance drift (p = {p:.2g})."
 
     def drawings(self) -> Sequence[Drawing]:
         """The measure over the steps."""

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, ClassVar
 from bertology.errors import DataError, ParameterError
 from bertology.metrics import find_metric
 from bertology.parameters import parameter
+from bertology.results.answers import NOTHING_SURE, points
 from bertology.results.drawing import Drawing
 from bertology.results.result import Provenance, Result
+from bertology.stats import Estimate
 from bertology.studies.designs.trials import (
     Reach,
     Reference,
@@ -84,6 +86,22 @@ class FineTuningStartsResult(TrialsResult):
         metrics = self.tables["starts"]["metric"].unique()
         return {metric: float(self.facts[f"constant_{metric}"]) for metric in metrics}
 
+    @property
+    def answer(self) -> str:
+        """What fine-tuning gains over none, and pre-training over a random start."""
+        found = self.evidence()
+        told = [
+            f"{what} {_gains(found[name])} of {self.facts['judged']} over {other}"
+            for name, what, other in (
+                ("fine_tuned_over_frozen", "fine-tuning", "no training"),
+                ("pretrained_over_random", "pre-training", "a random start"),
+            )
+            if name in found
+        ]
+        if not told:
+            return f"{NOTHING_SURE}: no two starts were compared."
+        return f"{'; '.join(told).capitalize()} (over {self.facts['seeds']} seeds)."
+
     def headline(self) -> str:
         """What was learnt, and what a constant answer would score."""
         facts = self.facts
@@ -113,6 +131,13 @@ class FineTuningStartsResult(TrialsResult):
         if any(find_metric(metric).lowest < 0 for metric in self._constants):
             caption += " Correlations count by their size, without their sign."
         return [Drawing("starts", draw, caption)]
+
+
+def _gains(found: Estimate) -> str:
+    if math.isnan(found.low):
+        return f"gains {points(found)}"
+    surely = "surely gains" if found.low > 0 else "surely loses" if found.high < 0 else ""
+    return f"{surely or 'does not surely gain:'} {points(found)}"
 
 
 @dataclass(frozen=True)

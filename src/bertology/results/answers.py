@@ -1,0 +1,179 @@
+"""One sentence that answers a question: the number, its interval, and how sure it is.
+
+`Result.answer` is made of these pieces. What was picked among many (the best of 144 heads) keeps
+bounds that hold for all of them together; a sentence says "surely" only where a test or such bounds
+do. Layers and heads are counted from 0, as everywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bertology.results.number_text import interval_text, number_text
+from bertology.stats import Estimate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bertology.results.claims import Verdict
+    from bertology.results.measures import Measure
+    from bertology.results.result import Result
+
+__all__ = [
+    "NOTHING_SURE",
+    "Found",
+    "default_answer",
+    "head_name",
+    "listed",
+    "of_row",
+    "percent",
+    "plain",
+    "points",
+    "strongest",
+    "strongest_of",
+    "verdicts_told",
+]
+
+NOTHING_SURE = "Nothing is sure"
+
+
+@dataclass(frozen=True)
+class Found:
+    """One value among those of all heads or layers."""
+
+    name: str
+    """`head 9.2`, `layer 4`."""
+    estimate: Estimate
+    sure: bool | None
+    """None: it was not tested."""
+
+
+def percent(found: Estimate, spec: str = ".0f", *, limits: Sequence[float] = (0.0,)) -> str:
+    """`71 % [66, 75]`: a share; `limits` are shares of which one must see where they lie."""
+    value, low, high = (100 * x for x in (found.value, found.low, found.high))
+    return f"{number_text(value, spec)} %{_ends(low, high, spec, [100 * x for x in limits])}"
+
+
+def points(found: Estimate, spec: str = ".1f") -> str:
+    """`2.5 points [0.4, 4.6]`: a difference of scores or shares."""
+    value, low, high = (100 * x for x in (found.value, found.low, found.high))
+    shown = number_text(value, spec)
+    one = "point" if shown.lstrip("+-") in ("1", "1.0") else "points"
+    return f"{shown} {one}{_ends(low, high, spec)}"
+
+
+def plain(found: Estimate, spec: str = ".2g", unit: str = "") -> str:
+    """`0.12 [0.08, 0.16] nats`: any other number."""
+    ends = _ends(found.low, found.high, spec)
+    return f"{number_text(found.value, spec)}{ends}{f' {unit}' if unit else ''}"
+
+
+def _ends(low: float, high: float, spec: str, limits: Sequence[float] = (0.0,)) -> str:
+    if math.isnan(low) or math.isnan(high):
+        return " (no interval)"
+    return f" {interval_text(low, high, spec, limits=limits)}"
+
+
+def head_name(row: pd.Series) -> str:
+    """`head 9.2` of a row with layer and head, `layer 4` of one with a layer only."""
+    layer = int(row["layer"])
+    return f"head {layer}.{int(row['head'])}" if "head" in row else f"layer {layer}"
+
+
+def of_row(
+    row: pd.Series, columns: tuple[str, str, str], *, n: int = 1, level: float = 0.95
+) -> Estimate:
+    """Value and bounds of a row."""
+    value, low, high = (float(row[c]) for c in columns)
+    return Estimate(value, low, high, n, level)
+
+
+def strongest(
+    measure: Measure, *, n: int, level: float, together: bool = True, size: bool = False
+) -> Found:
+    """The largest value of a measure, among the sure ones if there are any.
+
+    `together`: its bounds hold for all places together. If not, they are widened until they do:
+    the place is picked after looking. `size`: the farthest from 0, whatever its sign.
+    """
+    values = np.abs(measure.values) if size else measure.values
+    among = np.isfinite(values)
+    if measure.sure is not None and (measure.sure & among).any():
+        among = among & measure.sure
+    at = np.unravel_index(int(np.where(among, values, -np.inf).argmax()), values.shape)
+    bounds = (math.nan if b is None else float(b[at]) for b in (measure.low, measure.high))
+    found = Estimate(float(measure.values[at]), *bounds, n, level)
+    if not together:
+        found = replace(found.at_level(1 - (1 - level) / values.size), level=level)
+    name = f"head {at[0]}.{at[1]}" if measure.of_heads else f"layer {at[0]}"
+    return Found(name, found, None if measure.sure is None else bool(measure.sure[at]))
+
+
+def strongest_of(measures: Sequence[Measure], *, n: int, level: float) -> tuple[Measure, Found]:
+    """The strongest of several measures whose tests hold for all together; sure ones first."""
+    found = [strongest(measure, n=n, level=level) for measure in measures]
+    best = max(range(len(found)), key=lambda at: (bool(found[at].sure), found[at].estimate.value))
+    return measures[best], found[best]
+
+
+def listed(names: Iterable[object]) -> str:
+    """`a, b and c`."""
+    *first, last = map(str, names)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def verdicts_told(verdicts: Iterable[Verdict]) -> str:
+    """`Of 5 claims 2 hold, 1 fails and 2 are open.`; empty where none was judged."""
+    counts = Counter(v.outcome.value for v in verdicts if v.outcome.value != "not-applicable")
+    if not counts:
+        return ""
+    words = {
+        "holds": ("holds", "hold"),
+        "fails": ("fails", "fail"),
+        "negligible": ("is negligible", "are negligible"),
+        "inconclusive": ("is open", "are open"),
+    }
+    told = [f"{counts[o]} {w[counts[o] > 1]}" for o, w in words.items() if counts[o]]
+    n = sum(counts.values())
+    return f"Of {n} claim{'s' * (n > 1)} {listed(told)}."
+
+
+def default_answer(result: Result) -> str:
+    """From the strongest head or layer, or the first quantity of the evidence; then the claims."""
+    told = _of_measure(result) or _of_evidence(result)
+    told = told or f"{NOTHING_SURE}: this result has no number with an interval."
+    return f"{told} {verdicts_told(result.verdicts())}".rstrip()
+
+
+def _of_measure(result: Result) -> str:
+    known = [m for m in result.measures() if m.low is not None and not m.kinds]
+    if not known or not np.isfinite(known[0].values).any():
+        return ""
+    measure = known[0]
+    n = int(result.facts.get("examples", 1))
+    level = float(result.facts.get("level", 0.95))
+    found = strongest(
+        measure, n=n, level=level, together=measure.sure is not None, size=measure.middle == 0
+    )
+    if math.isnan(found.estimate.low):
+        return ""
+    of = f"{measure.title[:1].lower()}{measure.title[1:]}"
+    shown = plain(found.estimate, ".3g", measure.unit)
+    if found.sure is None:
+        return f"{found.name[:1].upper()}{found.name[1:]} comes first: {of} {shown}."
+    opening = "Surely" if found.sure else NOTHING_SURE
+    return f"{opening}: {of} is largest in {found.name}, {shown}."
+
+
+def _of_evidence(result: Result) -> str:
+    for name, found in result.evidence().items():
+        if not math.isnan(found.low):
+            words = name.replace("_", " ")
+            return f"The {words} is {plain(found, '.3g')}, over {found.n:,} {found.unit}."
+    return ""

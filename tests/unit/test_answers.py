@@ -1,0 +1,131 @@
+"""The one sentence that every result begins with, where the study says nothing better."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+from bertology.report.export import export
+from bertology.results.answers import listed, percent, points, strongest, strongest_of
+from bertology.results.evidence import evidence_array
+from bertology.results.measures import Measure
+from bertology.results.number_text import interval_text, number_text
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
+from bertology.stats import Estimate
+from result_conformance import check_answer
+
+
+class Graded(Result):
+    """Heads whose values and bounds its arrays hold, if there are any."""
+
+    def measures(self) -> Sequence[Measure]:
+        if "value" not in self.arrays:
+            return []
+        value = self.arrays["value"].to_numpy()
+        low, high = value - 0.1, value + 0.1
+        sure = (low > 0) | (high < 0) if self.facts.get("tested") else None
+        return [Measure("gain", "Gain of the head", value, "points", low, high, sure)]
+
+
+def graded(value: object = None, *, tested: bool = True, **evidence: Estimate) -> Graded:
+    arrays = evidence_array(evidence) if evidence else xr.Dataset()
+    if value is not None:
+        arrays["value"] = (("layer", "head"), np.array(value, float))
+    arrays.attrs = {"level": 0.95, "examples": 20, "tested": int(tested)}
+    given = Provenance("my-study", 1, {}, {"name": "m", "fingerprint": "f"})
+    return Graded(given, {"heads": pd.DataFrame({"a": [1]})}, arrays)
+
+
+def test_the_strongest_sure_head_is_told() -> None:
+    told = graded([[0.0, 0.5], [0.05, -0.3]]).answer
+    assert told == "Surely: gain of the head is largest in head 0.1, 0.5 [0.4, 0.6] points."
+    check_answer(told)
+
+
+def test_where_no_head_is_sure_it_says_so() -> None:
+    told = graded([[0.0, 0.05], [0.02, -0.03]]).answer
+    assert told.startswith("Nothing is sure: gain of the head is largest in head 0.1, 0.05 [")
+    check_answer(told)
+
+
+def test_bounds_of_one_head_are_widened_for_the_best_of_many() -> None:
+    (measure,) = graded([[0.0, 0.5], [0.05, -0.3]], tested=False).measures()
+    alone = strongest(measure, n=20, level=0.95, together=True).estimate
+    of_many = strongest(measure, n=20, level=0.95, together=False).estimate
+    assert of_many.low < alone.low < alone.high < of_many.high
+    assert of_many.level == 0.95
+
+
+def test_without_heads_the_first_quantity_with_an_interval_answers() -> None:
+    unknown = Estimate(0.4, math.nan, math.nan, 3)
+    told = graded(nothing=unknown, pair_gain=Estimate(0.3, 0.1, 0.5, 1200, unit="pairs")).answer
+    assert told == "The pair gain is 0.3 [0.1, 0.5], over 1,200 pairs."
+    check_answer(told)
+    empty = graded().answer
+    assert empty == "Nothing is sure: this result has no number with an interval."
+    check_answer(empty)
+
+
+def test_sure_measures_go_before_larger_ones() -> None:
+    (small,) = graded([[0.2, 0.0], [0.0, 0.0]]).measures()
+    (large,) = graded([[0.9, 0.0], [0.0, 0.0]], tested=False).measures()
+    best, found = strongest_of([large, small], n=5, level=0.95)
+    assert best is small
+    assert found.sure
+    assert found.name == "head 0.0"
+
+
+def test_the_answer_stands_before_all_else(tmp_path: object) -> None:
+    result = graded([[0.0, 0.5], [0.05, -0.3]])
+    assert result.summary().splitlines()[1].strip() == result.answer
+    page = result._repr_html_()
+    assert 0 < page.index(result.answer) < page.index("my-study")
+
+
+def test_shares_and_points_have_their_unit() -> None:
+    found = Estimate(0.7125, 0.66, 0.7501, 20)
+    assert percent(found) == "71 % [66, 75]"
+    assert percent(found, ".1f") == "71.3 % [66.0, 75.0]"
+    assert points(Estimate(0.01, -0.002, 0.02, 20)) == "1.0 point [-0.2, 2.0]"
+    assert points(Estimate(-0.02, math.nan, math.nan, 2)) == "-2.0 points (no interval)"
+    assert listed("abc") == "a, b and c"
+    assert listed("a") == "a"
+
+
+@pytest.mark.parametrize("value", [1.25, 0.35, 2.5, 0.0125 * 100, 12345.5, 1e-7 * 1.5])
+def test_there_is_one_rule_of_rounding(value: float) -> None:
+    """1.25 was +1.3 on one page and -1.2 on another: half-way went to the even digit or not."""
+    for spec in (".1f", ".0f", ".2g"):
+        up, down = number_text(value, f"+{spec}"), number_text(-value, f"+{spec}")
+        assert up.removeprefix("+") == down.lstrip("+-")
+        assert number_text(value, spec) == up.removeprefix("+")
+
+
+def test_what_lies_half_way_goes_away_from_zero() -> None:
+    assert [number_text(x, "+.1f") for x in (1.25, -1.25, 1.35, 0.05)] == [
+        "+1.3", "-1.3", "+1.4", "+0.1",
+    ]  # fmt: skip
+    assert [number_text(x, ".2g") for x in (0.125, 0.115, 125.0, 0.00125)] == [
+        "0.13", "0.12", "1.3e+02", "0.0013",
+    ]  # fmt: skip
+    assert number_text(np.float64(2.5), ".0f") == "3"
+    assert number_text(math.inf, ".1f") == "inf"
+    assert interval_text(-1.25, 1.25, ".1f") == "[-1.3, 1.3]"
+
+
+def test_figures_are_exported_with_their_captions_in_words(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    from toy_atlas import MODEL, make
+
+    result = make(MODEL)
+    good = type(result).drawings(result)[:1]
+    result.drawings = lambda: good  # type: ignore[method-assign]
+    (captions,) = [p for p in export(result, tmp_path, ["svg"]) if p.name.endswith("captions.txt")]
+    first, second = captions.read_text(encoding="utf-8").strip().split("\n\n")
+    assert first.endswith(result.answer)
+    assert second.startswith("heads: One cell for each head.")
