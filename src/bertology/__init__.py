@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from bertology.results.store import Store as Store
     from bertology.run.api import run as run
     from bertology.run.exporting import export_model as export_model
+    from bertology.run.finetuning import finetune as finetune
     from bertology.run.pruning import prune as prune
     from bertology.run.scoring import score as score
     from bertology.studies import STUDIES as STUDIES
@@ -87,6 +88,7 @@ _HOMES = {
     "cloze": "bertology.model.masked_lm.scoring",
     "compare_pairs": "bertology.model.masked_lm.scoring",
     "export_model": "bertology.run.exporting",
+    "finetune": "bertology.run.finetuning",
     "load": "bertology.model.encoder",
     "load_corpus": "bertology.data.loading",
     "map_type": "bertology.annotated.map_types.single",

@@ -11,11 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 import tiny
-from bertology.cli.finetune import _is_at_chance
 from bertology.cli.main import app
 from bertology.model.encoder import Encoder
 from bertology.results.store import Store
 from bertology.train.history import Step
+from bertology.train.tuned import is_at_chance
 
 WORDS = ("cat", "dog", "owl", "fox", "hen", "elk")
 
@@ -61,7 +61,7 @@ def test_from_a_task_to_models_that_load(
     model: Path, task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # So small a model does not learn; what is next for one that did is to be seen.
-    monkeypatch.setattr("bertology.cli.finetune._is_at_chance", lambda records: False)
+    monkeypatch.setattr("bertology.train.tuned.is_at_chance", lambda records: False)
     to = tmp_path / "out"
     given = (model, task, "--columns", "text=sentence,label=gold", "--to", to, "--epochs", 2)
     code, said = call(*given, "--seeds", "0,1", "--batch-size", 16, "--max-length", 4)
@@ -102,11 +102,11 @@ def test_a_model_at_chance_is_not_sent_to_an_ablation(
     assert code == 0, said
     assert "The model has not learnt the task" in said
     assert "head-ablation" not in said
-    assert _is_at_chance([made(0.58, 100)])
-    assert not _is_at_chance([made(0.58, 400)])
-    assert not _is_at_chance([made(0.9, 4)])
-    assert _is_at_chance([made(0.45, 4000), made(0.54, 4000)])
-    assert _is_at_chance([made(0.58, 400, metric="matthews")])
+    assert is_at_chance([made(0.58, 100)])
+    assert not is_at_chance([made(0.58, 400)])
+    assert not is_at_chance([made(0.9, 4)])
+    assert is_at_chance([made(0.45, 4000), made(0.54, 4000)])
+    assert is_at_chance([made(0.58, 400, metric="matthews")])
 
 
 def test_a_regression_from_every_start(model: Path, task: Path, tmp_path: Path) -> None:
@@ -135,9 +135,9 @@ def test_without_a_folder_models_go_to_the_results(
 def test_ctrl_c_says_how_to_go_on(
     model: Path, task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bertology.cli import finetune as command
+    from bertology.run.finetuning import _Shown
 
-    show = command._Line.show
+    show = _Shown.step
 
     def stop(line: Any, step: Step) -> None:
         show(line, step)
@@ -146,7 +146,7 @@ def test_ctrl_c_says_how_to_go_on(
 
     given = (model, task, "--columns", "text=sentence,label=gold", "--to", tmp_path / "out")
     with monkeypatch.context() as patch:
-        patch.setattr(command._Line, "show", stop)
+        patch.setattr(_Shown, "step", stop)
         code, said = call(*given, "--epochs", 3, "--force")
     assert code == 130
     assert "finished epochs are kept. 0 of 1 models are finished." in said
@@ -198,8 +198,9 @@ def test_the_next_command_reads_the_same_data(model: Path, task: Path, tmp_path:
         "--to", tmp_path / "out", "--rate", 0.01, "--device", "cpu",
     )  # fmt: skip
     assert code == 0, said
-    (line,) = [w for w in said.splitlines() if w.startswith("  bertology run")]
+    line, change = [w for w in said.splitlines() if w.startswith("  bertology run")]
     words = shlex.split(line)
+    assert shlex.split(change)[2] == "attention-change"
     assert words[words.index("--columns") + 1] == "text=sentence,label=gold"
     assert words[words.index("--labels") + 1] == "cat=has a cat,other=none"
     done = CliRunner().invoke(app, [*words[1:], "--store", str(tmp_path / "r")])

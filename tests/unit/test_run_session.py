@@ -366,10 +366,10 @@ def test_wrong_names_are_answered_with_right_ones(
         bt.run("toy-length", encoder)
     with pytest.raises(UnknownNameError, match="it combines stored results"):
         bt.run("head-profile")
-    with pytest.raises(UnknownNameError, match="load_corpus"):
-        bt.run("toy-lengths", columns="text=a")
-    with pytest.raises(ParameterError, match="a name, a path or a Corpus"):
-        bt.run("toy-lengths", corpus=["A cat.", "A dog."])  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="a mapping of fields to columns"):
+        bt.run("toy-lengths", corpus="a.csv", columns="text=a")  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="a name, a path or a Corpus, or a list of texts"):
+        bt.run("toy-lengths", corpus=3)  # type: ignore[arg-type]
     with pytest.raises(UnknownNameError, match="Did you mean 'factor'"):
         bt.run("toy-lengths", encoder, factr=1)
     with pytest.raises(UnknownNameError, match="engine 'dask'"):

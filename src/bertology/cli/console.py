@@ -17,6 +17,7 @@ __all__ = [
     "examples",
     "say",
     "say_error",
+    "say_next",
     "show_table",
     "text_of",
     "warn",
@@ -42,6 +43,13 @@ def _console(*, stderr: bool = False) -> Console:
 def say(text: str = "", *, style: str | None = None) -> None:
     """Print a line without wrapping (it may be a command to copy) and without markup."""
     _console().print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def say_next(*commands: str) -> None:
+    """Print what may be done next: commands that can be pasted, each on a line of its own."""
+    say("Next:")
+    for command in commands:
+        say(f"  {command}")
 
 
 def say_error(error: BertologyError) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from bertology.cli.command import Command
-from bertology.cli.console import say, show_table
+from bertology.cli.console import say, say_next, show_table
 from bertology.cli.demo_story import (
     RELATIONS,
     decided,
@@ -291,10 +291,11 @@ def _show_files(result: Result, to: Path, plan: FinetunePlan) -> None:
             say(f"  {path}")
     store, model = shlex.quote(str(to / "results")), shlex.quote(str(to / "model"))
     say()
-    say("Next", style="bold")
-    say(f"  bertology show {result.identity[:8]} --store {store}")
-    say(f"  bertology export {result.identity[:8]} --format csv --to tables --store {store}")
     data = f"--task {plan.corpus} --limit {plan.unseen} --store {store}"
-    say(f"  bertology run {_STUDY} --model {model} {data} --method zero")
-    say("  bertology run attention-maps --corpus grammar --limit 100")
-    say(f"  bertology claims --search {_STUDY}")
+    say_next(
+        f"bertology show {result.identity[:8]} --store {store}",
+        f"bertology export {result.identity[:8]} --format csv --to tables --store {store}",
+        f"bertology run {_STUDY} --model {model} {data} --method zero",
+        "bertology run attention-maps --corpus grammar --limit 100",
+        f"bertology claims --search {_STUDY}",
+    )

@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-import math
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 import typer
 
 from bertology.cli.command import Command, command_line
-from bertology.cli.console import say, show_table, warn
+from bertology.cli.console import say, say_next, show_table, warn
 from bertology.cli.option_groups import MODEL_HELP, LoadingOptions, SourceOptions, data_words
 from bertology.cli.typer_options import argument
-from bertology.errors import InterruptedRunError, ParameterError
+from bertology.errors import InterruptedRunError
 from bertology.parameters import flag, parameter
 
 if TYPE_CHECKING:
-    from bertology.data.corpus import Corpus
-    from bertology.train.finetune import Step
     from bertology.train.records import TrainingRecord
-    from bertology.train.tuning import TuningJob
+    from bertology.train.tuned import Finetuned
 
 __all__ = ["FinetuneOptions", "add_to"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class FinetuneOptions(SourceOptions, LoadingOptions):
-    """The options of `finetune`."""
+class _Training:
+    """What `bt.finetune` takes by the same names."""
 
-    model: str = argument(f"{MODEL_HELP} It gets a new head.")
-    task: str = argument("A corpus with a task: a name such as mrpc, a file, a folder or a hub id.")
     start: str = parameter(
         "pretrained",
         "pretrained: the weights as they are. random: all weights random, then fine-tuned. "
@@ -66,9 +59,6 @@ class FinetuneOptions(SourceOptions, LoadingOptions):
     limit: int | None = parameter(
         None, "Train on so many examples, drawn at random; all if not given.", minimum=1
     )
-    validation: str | None = parameter(
-        None, "Other data for validation: a name, file, folder or hub id."
-    )
     validation_limit: int | None = parameter(
         None, "Validate on so many examples, drawn at random; all if not given.", minimum=1
     )
@@ -80,6 +70,17 @@ class FinetuneOptions(SourceOptions, LoadingOptions):
         metavar="FOLDER",
     )
     force: bool = flag("Train again models that are already there.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinetuneOptions(SourceOptions, LoadingOptions, _Training):
+    """The options of `finetune`."""
+
+    model: str = argument(f"{MODEL_HELP} It gets a new head.")
+    task: str = argument("A corpus with a task: a name such as mrpc, a file, a folder or a hub id.")
+    validation: str | None = parameter(
+        None, "Other data for validation: a name, file, folder or hub id."
+    )
 
 
 def add_to(app: typer.Typer) -> None:
@@ -108,124 +109,25 @@ def finetune(options: FinetuneOptions) -> None:
 
     Finished models are kept. If the command is stopped, the same command continues.
     """
-    from bertology.train.tuning import make_tuned
+    from bertology.run.finetuning import finetune as finetune_model
 
-    if not options.seeds or len(set(options.seeds)) < len(options.seeds):
-        raise ParameterError("--seeds", "finetune", "name each seed once", list(options.seeds))
-    job = _job(options)
-    place = Path(options.to) if options.to else _default_place(options.model, job)
-    _tell_job(job, options)
-    records: list[TrainingRecord] = []
-    for seed in options.seeds:
-        line = _Line(seed, job.settings.epochs)
-        try:
-            record = make_tuned(
-                place / f"seed-{seed}",
-                replace(job, settings=replace(job.settings, seed=seed)),
-                force=options.force,
-                progress=line.show,
-                tell=say,
-            )
-        except (InterruptedRunError, KeyboardInterrupt) as stopped:
-            done = f"{len(records)} of {len(options.seeds)} models are finished"
-            problem = getattr(stopped, "problem", "Stopped.")
-            again = command_line(without="--force")
-            raise InterruptedRunError(
-                f"{problem} {done}.", hint=f"Continue with: {again}"
-            ) from None
-        finally:
-            line.stop()
-        records.append(record)
-    _tell_cut(records[0])
-    _show(records, place)
-
-
-def _job(options: FinetuneOptions) -> TuningJob:
-    from bertology.train.encoded import task_of
-    from bertology.train.finetune import FinetuneSettings
-    from bertology.train.starts import default_rate, find_start
-    from bertology.train.tuning import TuningJob, check_apart
-
-    train, validation = _corpora(options)
-    for corpus in (train, validation):
-        task_of(corpus)
-    check_apart(train, validation)
-    encoder = options.model_source().load()
-    encoder.require_tokenizer()
-    start = find_start(options.start)
-    rate = options.rate
-    if rate is None:
-        rate = default_rate(start, encoder.shape.hidden)
-    settings = FinetuneSettings(
-        epochs=options.epochs,
-        batch_size=options.batch_size,
-        learning_rate=rate,
-        max_length=options.max_length,
-        early_stopping=options.early_stopping,
-        precision=options.precision,
-    )
-    return TuningJob(encoder, train, validation, start, settings)
-
-
-def _corpora(options: FinetuneOptions) -> tuple[Corpus, Corpus]:
-    from bertology.run.api import resolve_corpus
-
-    reading = options.reading("finetune")
-    train, validation = (
-        resolve_corpus(name, must_have_task=True, split=split, limit=limit, **reading)
-        for name, split, limit in (
-            (options.task, options.train_split, options.limit),
-            (options.validation or options.task, options.split, options.validation_limit),
-        )
-    )
-    return train, validation
-
-
-def _default_place(model: str, job: TuningJob) -> Path:
-    name = Path(model.rstrip("/")).name or model
-    return Path("results") / "finetuned" / name / f"{job.train.name}-{job.start.name}"
-
-
-def _tell_job(job: TuningJob, options: FinetuneOptions) -> None:
-    say(f"{job.encoder.name}: {job.start.title}", style="bold")
-    learned = f"{len(job.train):,} training examples, " * (job.start.learns != "nothing")
-    say(
-        f"  {job.train.name}: {learned}{len(job.validation):,} validation examples; "
-        f"on {job.encoder.device}"
-    )
-    s = job.settings
-    if job.start.learns != "nothing":
-        passes = "1 epoch" if s.epochs == 1 else f"{s.epochs} epochs"
-        say(f"  {passes}, batches of {s.batch_size}, rate {s.learning_rate:g}")
-    elif options.early_stopping is not None or options.rate is not None:
+    if options.start == "frozen" and (options.early_stopping, options.rate) != (None, None):
         warn("--start frozen trains nothing: epochs, rate and early stopping have no effect.")
-
-
-class _Line:
-    """The progress bar of one seed, and a line for each epoch."""
-
-    def __init__(self, seed: int, epochs: int) -> None:
-        from bertology.run.progress import choose_progress
-
-        self._seed, self._epochs, self._done = seed, epochs, 0
-        self._bar = choose_progress(None)
-
-    def show(self, step: Step) -> None:
-        """Show one step."""
-        if not self._done:
-            self._bar.start(f"seed {self._seed}", step.total)
-        self._bar.advance(step.done - self._done)
-        self._done = step.done
-        if step.epoch is not None:
-            found = ", ".join(f"{name} {v:.3f}" for name, v in step.epoch.scores.items())
-            say(
-                f"  seed {self._seed}, epoch {step.epoch.number} of {self._epochs}: "
-                f"loss {step.epoch.loss:.3f}, {found}"
-            )
-
-    def stop(self) -> None:
-        """Remove the bar."""
-        self._bar.stop()
+    try:
+        found = finetune_model(
+            options.model_source(),
+            options.task,
+            options.validation,
+            **{f.name: getattr(options, f.name) for f in fields(_Training)},
+            tell=say,
+            **options.reading("finetune"),
+        )
+    except InterruptedRunError as stopped:
+        again = command_line(without="--force")
+        raise InterruptedRunError(stopped.problem, hint=f"Continue with: {again}") from None
+    _tell_cut(found.records[0])
+    _show(found)
+    _show_next(found, options)
 
 
 def _tell_cut(record: TrainingRecord) -> None:
@@ -237,51 +139,36 @@ def _tell_cut(record: TrainingRecord) -> None:
         )
 
 
-def _show(records: Sequence[TrainingRecord], place: Path) -> None:
-    from bertology.metrics import find_metric
-    from bertology.stats import repeated
-
-    metrics = list(records[0]["scores"])
+def _show(found: Finetuned) -> None:
+    metrics, several = list(found.scores), len(found.records) > 1
     rows: list[list[object]] = [
         [f"seed {r['settings']['seed']}", r["kept_epoch"], *(r["scores"][m] for m in metrics)]
-        for r in records
+        for r in found.records
     ]
-    if len(records) > 1:
-        found = [
-            repeated([r["scores"][m] for r in records], within=find_metric(m).within)
-            for m in metrics
-        ]
-        rows.append(["mean", None, *(e.value for e in found)])
-        bounds = ["all equal" if e.low != e.low else f"{e.low:.3f} … {e.high:.3f}" for e in found]
-        rows.append(["95 % interval", None, *bounds])
-    rows.append(["always the same label", None, *(records[0]["baseline"][m] for m in metrics)])
+    if several:
+        rows.append(["mean", None, *(e.value for e in found.scores.values())])
+    bounds = [
+        "all equal" if e.low != e.low else f"{e.low:.3f} … {e.high:.3f}"
+        for e in found.scores.values()
+    ]
+    rows.append([f"95 % interval, over {found.over}", None, *bounds])
+    rows.append(["always the same label", None, *(found.constant[m] for m in metrics)])
     show_table(("", "epoch", *metrics), rows, title="Scores on the validation data")
-    folder = place / f"seed-{records[0]['settings']['seed']}"
-    say(f"Models: {place}/seed-*" if len(records) > 1 else f"The model: {folder}")
-    origin = records[0]["validation"]["origin"]
-    data = data_words(origin) or f"--task {records[0]['task']}"
-    if _is_at_chance(records):
+    say(f"Models: {found.folder.parent}/seed-*" if several else f"The model: {found.folder}")
+
+
+def _show_next(found: Finetuned, options: FinetuneOptions) -> None:
+    if not found.learnt:
         warn(
             "The model has not learnt the task: its scores are not clearly better than always "
-            "giving the same label. A study of its heads would show nothing."
+            "giving the same label. A study of its heads would show nothing. Train it again with "
+            "more --epochs, another --rate or more data."
         )
-        say("Next: train it again with more --epochs, another --rate or more data.")
         return
-    say("Next:")
-    say(f"  bertology run head-ablation --model {shlex.quote(str(folder))} {data}")
-
-
-def _is_at_chance(records: Sequence[TrainingRecord]) -> bool:
-    """Whether no metric, in the mean over seeds, is clearly above that of a constant answer.
-
-    Clearly: by two standard errors of a share (or of a correlation), at their largest.
-    """
-    from bertology.metrics import find_metric
-
-    root = math.sqrt(records[0]["validation"]["size"])
-    for name, constant in records[0]["baseline"].items():
-        lowest, highest = find_metric(name).within
-        mean = sum(r["scores"][name] for r in records) / len(records)
-        if mean > min(constant + (highest - lowest) / root, (constant + highest) / 2):
-            return False
-    return True
+    record = found.records[0]
+    data = data_words(record["validation"]["origin"]) or f"--task {record['task']}"
+    rest = f"--model {shlex.quote(str(found.folder))} {data}"
+    for name in ("allow_pickle", "trust_remote_code"):
+        rest += f" --{name.replace('_', '-')}" * getattr(options, name)
+    compared = ["attention-change"] if record["start"] == "pretrained" else []
+    say_next(*(f"bertology run {study} {rest}" for study in ("head-ablation", *compared)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -153,7 +154,7 @@ def data_words(origin: Mapping[str, object], option: str = "--task") -> str:
     rest = {name: value for name, value in origin.items() if value is not None}
     if "name_or_path" not in rest:
         return ""
-    said = {option: rest.pop("name_or_path")}
+    said: dict[str, object] = {option: _short(str(rest.pop("name_or_path")))}
     labels = rest.pop("labels", None)
     rest.pop("seed", None)  # commands draw by the same one
     for name, usual in (("split", "validation"), ("limit", None), ("root", None)):
@@ -165,6 +166,12 @@ def data_words(origin: Mapping[str, object], option: str = "--task") -> str:
     if isinstance(labels, Mapping):
         said["--labels"] = ",".join(f"{name}={value}" for name, value in labels.items())
     return " ".join(f"{name} {shlex.quote(str(value))}" for name, value in said.items())
+
+
+def _short(name: str) -> str:
+    """A path below the folder one is in, from there; anything else as it is."""
+    here = f"{os.getcwd()}{os.sep}"
+    return name.removeprefix(here) if os.path.exists(name) else name
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from bertology.cli.command import Command, command_line
-from bertology.cli.console import say, show_table
+from bertology.cli.console import say, say_next, show_table
 from bertology.cli.option_groups import DeviceOptions
 from bertology.errors import BertologyError, InterruptedRunError, ParameterError
 from bertology.parameters import flag, parameter
@@ -261,7 +261,7 @@ def _show_end(record: TrainingRecord, to: Path) -> None:
     say(f"Held out: {_scores(record['scores'])}")
     say(f"The model: {to / 'model'}  (the log: {to / 'log.jsonl'})")
     model = shlex.quote(str(to / "model"))
-    say(f"Next: bertology run attention-maps --model {model} --corpus grammar")
+    say_next(f"bertology run attention-maps --model {model} --corpus grammar")
 
 
 def _show_plan(recipe: Recipe, to: Path | None) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from bertology.cli.command import Command
-from bertology.cli.console import say, warn
+from bertology.cli.console import say, say_next, warn
 from bertology.cli.plans import (
     PlanOptions,
     StepLog,
@@ -142,8 +142,7 @@ def _present(report: ReproductionReport, to: Path) -> None:
         say(f"This replaced the page of another command. To make that page again: {before}")
     say(f"Page:    {to / 'index.html'}")
     say(f"Summary: {to / 'summary.md'}, {to / 'summary.json'}")
-    say("Next:")
-    say(f"  bertology list --store {shlex.quote(report.store)}")
+    say_next(f"bertology list --store {shlex.quote(report.store)}")
 
 
 def _command_before(to: Path) -> str | None:

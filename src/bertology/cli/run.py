@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import shlex
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
@@ -11,7 +12,7 @@ import typer
 from typer.core import TyperCommand
 
 from bertology.cli.command import Command, PlainGroup, PlainHelp, command_line
-from bertology.cli.console import examples, say, warn
+from bertology.cli.console import examples, say, say_next, warn
 from bertology.cli.option_groups import CorpusOptions, EngineOptions, LoadingOptions, StoreOptions
 from bertology.parameters import flag, parameter
 
@@ -161,13 +162,14 @@ def _present(result: Result, store: Store) -> None:
 
     show_result(result)
     folder = store.folder(result.provenance)
-    elsewhere = "" if store.url == "results" else f" --store {store.url}"
+    elsewhere = "" if store.url == "results" else f" --store {shlex.quote(store.url)}"
     short = result.identity[:8]
     say(f"Result:  {folder}")
     if result.figures():
         say(f"Figures: {folder}/figures/ ({', '.join(result.figures())})")
-    say("Next:")
-    say(f"  bertology show {short}{elsewhere}")
-    say(f"  bertology export {short} --format csv --to tables{elsewhere}")
-    if result.figures():
-        say(f"  bertology export {short} --format pdf --to figures{elsewhere}")
+    files = ["--format csv,latex --to tables"]
+    files += ["--format pdf --to figures"] if result.figures() else []
+    say_next(
+        f"bertology show {short}{elsewhere}",
+        *(f"bertology export {short} {how}{elsewhere}" for how in files),
+    )

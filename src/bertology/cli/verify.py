@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from bertology.cli.command import Command, command_line
-from bertology.cli.console import say, show_table, warn
+from bertology.cli.console import say, say_next, show_table, warn
 from bertology.cli.files import check_file, write_file
 from bertology.cli.option_groups import MODEL_HELP
 from bertology.cli.plans import (
@@ -121,11 +121,18 @@ def _verify(options: VerifyOptions) -> Verification | None:
     store = _carry_out(found, options, asked, fine_tuned)
     _show_verdicts(found, options.model)
     _write(found, options, _told(options.model, encoder, fine_tuned))
-    say("Next:")
-    say("  bertology claims show ID")
-    say(f"  bertology show RESULT --store {shlex.quote(store)}")
-    say(f"  bertology report {shlex.quote(options.model)} --store {shlex.quote(store)}")
+    say_next(*_next(found, shlex.quote(options.model), f"--store {shlex.quote(store)}"))
     return found
+
+
+def _next(found: Verification, model: str, store: str) -> Iterator[str]:
+    """Commands that tell more, of the first claim that was judged."""
+    first = next((judged for judged in found.judged if judged.verdicts), None)
+    if first is not None:
+        yield f"bertology claims show {first.claim.id}"
+        result = found.result_of(first.claim, first.verdicts[0][0])
+        yield f"bertology show {result.identity[:8]} {store}"
+        yield f"bertology report {model} {store}"
 
 
 def _begin(options: VerifyOptions) -> tuple[ReproductionOptions, FineTunedModel | None, Encoder]:

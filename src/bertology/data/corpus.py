@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -120,6 +120,23 @@ class Corpus(Sequence[Example]):
     def __post_init__(self) -> None:
         if not self.examples:
             raise DataError(f"Corpus {self.name!r} has no examples.")
+
+    @classmethod
+    def of_texts(cls, texts: Iterable[str | tuple[str, str]], *, name: str = "texts") -> Corpus:
+        """A corpus of your own texts, or pairs of texts, without labels."""
+        examples = []
+        for i, given in enumerate([texts] if isinstance(texts, str) else texts):
+            pair = isinstance(given, tuple | list) and len(given) == 2
+            parts = tuple(given) if pair else (given,)
+            if not all(isinstance(part, str) and part.strip() for part in parts):
+                must = "hold texts, or pairs of texts, that are not empty"
+                raise ParameterError("texts", "Corpus.of_texts", must, given)
+            examples.append(Example(str(i), *parts))
+        pairs = {e.text_b is not None for e in examples}
+        if len(pairs) > 1:
+            raise DataError("Single texts and pairs of texts cannot share a corpus.")
+        fields = {Field.TEXT, Field.TEXT_B} if True in pairs else {Field.TEXT}
+        return cls(name, examples, frozenset(fields))
 
     def __len__(self) -> int:
         return len(self.examples)

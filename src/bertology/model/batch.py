@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
@@ -18,9 +18,44 @@ from bertology.model.protocols import Tokenizer
 if TYPE_CHECKING:
     from tokenizers import Encoding
 
-__all__ = ["Batch", "PieceCounts", "Text", "Tokenized", "by_length", "count_pieces", "tokenize"]
+__all__ = [
+    "Batch",
+    "PieceCounts",
+    "Text",
+    "Texts",
+    "Tokenized",
+    "WithTexts",
+    "by_length",
+    "count_pieces",
+    "texts_of",
+    "tokenize",
+]
 
 Text = str | tuple[str, str]
+
+
+class WithTexts(Protocol):
+    """What holds texts, such as a corpus."""
+
+    @property
+    def texts(self) -> Sequence[Text]:
+        """The texts, or pairs of texts."""
+        ...
+
+
+Texts = Text | Sequence[Text] | WithTexts
+
+
+def texts_of(given: Texts) -> list[Text]:
+    """One text, one pair, some of them or a corpus: as a list."""
+    if isinstance(given, str | tuple):
+        return [given]
+    if hasattr(given, "given"):  # one example of a corpus
+        return [given.given]
+    corpus: Any = given
+    many: Iterable[Any] = getattr(corpus, "texts", corpus)
+    return [getattr(one, "given", one) for one in many]
+
 
 _BEGINNING = 10_000  # characters; only of longer texts is the end left out
 _MOST_CHARACTERS = 1_000_000  # of a text for a model without a limit

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from bertology.errors import CapabilityError, ModelError, ParameterError, UnknownNameError
-from bertology.model.batch import Batch, Text, Tokenized, by_length, tokenize
+from bertology.model.batch import Batch, Texts, Tokenized, by_length, texts_of, tokenize
 from bertology.model.families import Capability, Family, family_of
 from bertology.model.hooks.instrument import Instrument, Reducer, swapped_weights, switched_configs
 from bertology.model.hooks.walking import every_module, submodule
@@ -300,22 +300,22 @@ class Encoder:
 
     def encode(
         self,
-        texts: Text | Sequence[Text],
+        texts: Texts,
         *,
         indices: Sequence[int] | None = None,
         too_long: str = "error",
     ) -> Batch:
-        """Texts, or pairs of texts, as one padded batch.
+        """Texts, pairs of texts or a corpus as one padded batch.
 
         `too_long` says what to do with a text the model cannot take whole: "error" or "truncate".
         """
-        many: list[Text] = [texts] if isinstance(texts, str | tuple) else list(texts)
+        many = texts_of(texts)
         batch = self.tokenize(many, too_long=too_long).batch(range(len(many)), self.device)
         return replace(batch, indices=list(indices or batch.indices))
 
     def batches(
         self,
-        texts: Sequence[Text],
+        texts: Texts,
         *,
         tokens_per_batch: int = 4096,
         too_long: str = "truncate",
@@ -326,11 +326,15 @@ class Encoder:
         for chosen in by_length(tokenized.lengths, tokens_per_batch, equal=equal_length):
             yield tokenized.batch(chosen, self.device)
 
-    def tokenize(self, texts: Sequence[Text], *, too_long: str = "truncate") -> Tokenized:
+    def tokenize(self, texts: Texts, *, too_long: str = "truncate") -> Tokenized:
         """Texts in tokens, cut as in all batches, but not padded."""
         self.require_tokenizer()
         found = tokenize(
-            self.tokenizer, list(texts), limit=self.max_length, too_long=too_long, name=self.name
+            self.tokenizer,
+            texts_of(texts),
+            limit=self.max_length,
+            too_long=too_long,
+            name=self.name,
         )
         check_pieces(self.name, found.largest, self.model)
         return found
@@ -339,7 +343,7 @@ class Encoder:
 
     def run(
         self,
-        inputs: Text | Sequence[Text] | Batch | Mapping[str, Tensor],
+        inputs: Texts | Batch | Mapping[str, Tensor],
         *,
         record: str | Iterable[str] = (),
         do: Intervention | WeightEdit | Iterable[Intervention | WeightEdit] = (),
@@ -395,14 +399,14 @@ class Encoder:
         finally:
             self._here.standing = before
 
-    def head_means(self, texts: Sequence[Text], *, tokens_per_batch: int = 4096) -> Tensor:
+    def head_means(self, texts: Texts, *, tokens_per_batch: int = 4096) -> Tensor:
         """Mean output of each head over the real tokens of some texts: (layers, heads, D).
 
         The last result is kept, because the parts of a study need the same means many times.
         """
         from bertology.model.reducers.statistics import MeanOutput
 
-        question = (state_of(self.model), tuple(texts), self.standing)
+        question = (state_of(self.model), tuple(texts_of(texts)), self.standing)
         if self._means is None or self._means[0] != question:
             mean = MeanOutput(self.shape)
             for batch in self.batches(texts, tokens_per_batch=tokens_per_batch):
@@ -410,14 +414,14 @@ class Encoder:
             self._means = (question, mean.value)
         return self._means[1]
 
-    def _as_batch(self, inputs: Text | Sequence[Text] | Batch | Mapping[str, Tensor]) -> Batch:
+    def _as_batch(self, inputs: Texts | Batch | Mapping[str, Tensor]) -> Batch:
         if isinstance(inputs, Batch):
             return inputs.to(self.device)
         if isinstance(inputs, Mapping):
             tensors = {k: v.to(self.device) for k, v in inputs.items()}
             return Batch(tensors, range(len(tensors["input_ids"])), self.tokenizer)
-        if not isinstance(inputs, str | Sequence):
-            must = "be a text, texts, pairs of texts, a Batch or tensors"
+        if not isinstance(inputs, str | Sequence) and not hasattr(inputs, "texts"):
+            must = "be a text, texts, pairs of texts, a corpus, a Batch or tensors"
             raise ParameterError("inputs", "run", must, inputs)
         return self.encode(inputs)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertology.data.corpus import Corpus
@@ -13,7 +14,7 @@ from bertology.model.loading.names import DEFAULT_MODEL
 from bertology.parameters import following
 from bertology.quiet import hush
 from bertology.run.engine import Engine
-from bertology.run.loading import ModelSource, notes_on, resolve_corpus
+from bertology.run.loading import LOADING, Data, ModelSource, notes_on, resolve_corpus
 from bertology.run.local import LocalEngine, cores
 from bertology.run.others import separate_models
 from bertology.run.progress import Progress, choose_progress
@@ -29,24 +30,24 @@ if TYPE_CHECKING:
 
 __all__ = ["ENGINES", "ModelSource", "make_session", "resolve_corpus", "run", "run_study"]
 
-_CORPUS_OPTIONS = ("columns",)  # options of the command line that are not those of `run`
-
 ENGINES = ("local", "ray")
 
 
 def run(
     study: str | type[Study] | Study,
-    encoder: Encoder | str = DEFAULT_MODEL,
+    encoder: Encoder | str | Path = DEFAULT_MODEL,
     *,
-    task: str | Corpus | None = None,
-    corpus: str | Corpus | None = None,
+    task: str | Path | Corpus | None = None,
+    corpus: Data | None = None,
+    columns: Mapping[str, str] | None = None,
     labels: Mapping[str, str] | None = None,
     limit: int | None = None,
     split: str | None = None,
-    root: str | None = None,
+    root: str | Path | None = None,
     store: Store | str | None = None,
     engine: str | Engine = "local",
     workers: int = 1,
+    batch_tokens: int | None = None,
     force: bool = False,
     progress: bool | Progress | None = None,
     **parameters: object,
@@ -57,8 +58,11 @@ def run(
         study: A study's name (`"head-ablation"`), its class, or one with its parameters set.
         encoder: A loaded encoder, or a name or folder to load with the head the study needs;
             by default the bundled `bertology-mini`.
-        task: The name of a corpus with a task (`"mrpc"`), or the corpus itself.
-        corpus: The same for a corpus that needs no task. Give at most one of the two.
+        task: A corpus with a task: its name (`"mrpc"`), a path, a hub id, or the corpus itself.
+        corpus: The same for a corpus that needs no task, or your own texts: a list of texts or of
+            pairs of texts. Give at most one of the two.
+        columns: For your own file: which column holds which field, as
+            `{"text": "review", "label": "stars"}`.
         labels: What the model calls the labels of the data, where the two differ:
             `{"good": "positive", "poor": "negative"}`. The result says how they were matched.
         limit: So many examples, drawn at random; all if not given.
@@ -67,10 +71,12 @@ def run(
         store: A store or its URL; by default the folder `results`.
         engine: `"local"`, `"ray"`, or your own engine.
         workers: Worker processes; with 1, this process does the work. Each worker holds the model.
+        batch_tokens: Tokens in one batch; fewer need less memory. By default chosen for the device.
         force: Compute again, even if the result is in the store.
         progress: Show a progress bar; by default on a terminal and in a notebook.
-        **parameters: The study's own parameters. For one that names another model you may also
-            give an encoder.
+        **parameters: The study's own parameters; for one that names another model you may also
+            give an encoder. And how a named `encoder` is loaded, as `bt.load` takes it: `device`,
+            `dtype`, `num_labels`, `allow_pickle`, `trust_remote_code`.
 
     Returns:
         The study's result, which is also in the store. To continue an interrupted run, repeat
@@ -80,6 +86,7 @@ def run(
         >>> result = bt.run("attention-maps", corpus="grammar")  # doctest: +SKIP
     """
     hush()
+    model = _source(encoder, {n: parameters.pop(n) for n in LOADING if n in parameters})
     if not isinstance(study, Study):
         kind = STUDIES.get(study) if isinstance(study, str) else study
         parameters = following(kind, {"limit": limit}) | parameters
@@ -87,26 +94,41 @@ def run(
     if task is not None and corpus is not None:
         raise ParameterError("corpus", "run", "be left out when 'task' is given", corpus)
     data = task if corpus is None else corpus
-    asked = {"limit": limit, "split": split, "root": root, "labels": labels}
+    asked = {"limit": limit, "split": split, "root": root, "labels": labels, "columns": columns}
     chosen = None
     if data is not None:
         chosen = _chosen(
             data, task is not None, **{k: v for k, v in asked.items() if v is not None}
         )
-    session = make_session(store, engine=engine, workers=workers, force=force, progress=progress)
-    model = ModelSource(encoder) if isinstance(encoder, str) else encoder
+    session = make_session(
+        store,
+        engine=engine,
+        workers=workers,
+        force=force,
+        batch_tokens=batch_tokens,
+        progress=progress,
+    )
     return run_study(name, made, session, model=model, corpus=chosen, others=others)
 
 
-def _chosen(data: str | Corpus, needs_task: bool, **asked: Any) -> Corpus:
+def _chosen(data: Data, needs_task: bool, **asked: Any) -> Corpus:
     """The corpus of a call; one that is loaded already can only be drawn from."""
-    if isinstance(data, Corpus):
-        for name in ("split", "root"):
-            if name in asked:
+    if not isinstance(data, str | Path):
+        for name in asked:
+            if name not in ("limit", "labels"):
                 must = "be left out where the corpus is loaded already"
                 raise ParameterError(name, "run", must, asked[name])
-        data = data.take(asked.pop("limit")) if "limit" in asked else data
     return resolve_corpus(data, must_have_task=needs_task, **asked)
+
+
+def _source(encoder: Encoder | str | Path, loading: dict[str, Any]) -> Encoder | ModelSource:
+    """The model of a call; one that is loaded already cannot be loaded otherwise."""
+    if isinstance(encoder, str | Path):
+        return ModelSource(str(encoder), **loading)
+    for name, value in loading.items():
+        must = "be left out where the encoder is loaded already"
+        raise ParameterError(name, "run", must, value)
+    return encoder
 
 
 def run_study(
@@ -130,7 +152,7 @@ def run_study(
     for note in notes_on(study, encoder, corpus):
         (notify or _warn)(note)
     if isinstance(model, ModelSource):
-        loaded = model.load_others(study, encoder, loaded)
+        study, loaded = model.load_others(study, encoder, loaded)
     return session.run(name, study, encoder, corpus, others=loaded)
 
 
@@ -181,8 +203,6 @@ def resolve_study(
     for given in parameters:
         if given not in known:
             hint = f"See: bertology run {name} --help"
-            if given in _CORPUS_OPTIONS:
-                hint = f"Give it to load_corpus: corpus=bt.load_corpus(…, {given}=…)."
             raise UnknownNameError(f"parameter of {name!r}", given, known, hint=hint)
     plain, others = separate_models(kind, parameters)
     return name, kind(**plain), others

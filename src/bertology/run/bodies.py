@@ -10,18 +10,22 @@ from bertology.studies.study import Study
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
-__all__ = ["as_needed"]
+__all__ = ["as_needed", "body_of"]
 
 _BODIES: WeakKeyDictionary[Encoder, tuple[object, Encoder]] = WeakKeyDictionary()
 
 
 def as_needed(study: Study, encoder: Encoder) -> Encoder:
-    """The model without its head where the study needs none, so that its identity is the same.
+    """The model without its head where the study needs none, so that its identity is the same."""
+    return encoder if study.needs.head != "base" else body_of(encoder)
 
-    It is loaded from where the encoder was loaded from. One that was made in memory, or whose
-    weights were changed since, stays as it is.
+
+def body_of(encoder: Encoder) -> Encoder:
+    """The model without its head, loaded from where the encoder was loaded from.
+
+    One that was made in memory, or whose weights were changed since, stays as it is.
     """
-    if study.needs.head != "base" or encoder.head == "base" or encoder.spec is None:
+    if encoder.head == "base" or encoder.spec is None:
         return encoder
     from bertology.model.loading.fingerprint import state_of
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertology.data.corpus import Corpus
 from bertology.errors import CapabilityError, ParameterError, UnknownNameError
 from bertology.model.loading.names import DEFAULT_MODEL
+from bertology.run.before import find_before
 from bertology.run.model_description import describe_model
 from bertology.run.others import resolve_others
 from bertology.run.requirements import label_match
@@ -17,7 +19,11 @@ from bertology.studies.study import Study
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
-__all__ = ["ModelSource", "notes_on", "resolve_corpus"]
+__all__ = ["LOADING", "Data", "ModelSource", "notes_on", "resolve_corpus"]
+
+
+Data = str | Path | Corpus | Sequence[str | tuple[str, str]]
+"""The name of a corpus, its path, the corpus itself, or texts."""
 
 
 @dataclass(frozen=True)
@@ -47,39 +53,47 @@ class ModelSource:
 
     def load_others(
         self, study: Study, encoder: Encoder, given: dict[str, Encoder]
-    ) -> dict[str, Encoder]:
-        """The other models that the study's parameters name, loaded under the same permissions."""
-        return resolve_others(
-            study,
-            encoder,
-            given,
-            allow_pickle=self.allow_pickle,
-            trust_remote_code=self.trust_remote_code,
-        )
+    ) -> tuple[Study, dict[str, Encoder]]:
+        """The other models that the study's parameters name, loaded under the same permissions.
+
+        And the study, which then names the model before fine-tuning too.
+        """
+        allowed = {
+            "allow_pickle": self.allow_pickle,
+            "trust_remote_code": self.trust_remote_code,
+        }
+        study, known = find_before(study, encoder, given, **allowed)
+        return study, resolve_others(study, encoder, known, **allowed)
+
+
+LOADING = tuple(f.name for f in fields(ModelSource) if f.name != "name")
+"""How a named model may be loaded: keywords of `bt.run`, which are those of `bt.load`."""
 
 
 def resolve_corpus(
-    given: str | Corpus,
+    given: Data,
     *,
     must_have_task: bool,
     labels: Mapping[str, str] | None = None,
+    columns: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Corpus:
-    """The corpus itself; one that is named is loaded with `options` of `load_corpus`.
+    """The corpus itself, or one of some texts; a named one is loaded by `options` of `load_corpus`.
 
-    `labels` are other names for its labels, such as those that the model has for them.
+    `labels` are other names for its labels, such as those that the model has for them; `columns`
+    say which column holds which field. Of what is loaded already, `limit` examples are drawn.
     """
-    if isinstance(given, str):
+    if not isinstance(columns, Mapping | None):
+        must = "be a mapping of fields to columns, as {'text': 'review', 'label': 'stars'}"
+        raise ParameterError("columns", "run", must, columns)
+    if isinstance(given, str | Path):
         from bertology.data.loading import load_corpus
 
-        given = load_corpus(given, **options)
-    if not isinstance(given, Corpus):
-        raise ParameterError(
-            "task" if must_have_task else "corpus",
-            "run",
-            "be a name, a path or a Corpus; save your own texts in a file, one text per line",
-            type(given).__name__,
-        )
+        given = load_corpus(given, **{**options, **(columns or {})})
+    else:
+        if not isinstance(given, Corpus):
+            given = _of_texts(given, must_have_task)
+        given = given.take(options.get("limit"))
     if must_have_task and given.task is None:
         raise CapabilityError(
             f"{given.name!r} has no task: it has {', '.join(sorted(given.fields))} and no label.",
@@ -88,6 +102,18 @@ def resolve_corpus(
             "a task with: bertology datasets",
         )
     return given.relabelled(labels) if labels else given
+
+
+def _of_texts(given: object, must_have_task: bool) -> Corpus:
+    if must_have_task or not isinstance(given, list | tuple):
+        raise ParameterError(
+            "task" if must_have_task else "corpus",
+            "run",
+            "be a name, a path or a Corpus"
+            + ("" if must_have_task else ", or a list of texts or of pairs of texts"),
+            type(given).__name__,
+        )
+    return Corpus.of_texts(given)
 
 
 def notes_on(study: Study, encoder: Encoder, corpus: Corpus | None) -> Iterator[str]:

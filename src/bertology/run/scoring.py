@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertology.data.corpus import Corpus
@@ -16,10 +17,11 @@ __all__ = ["score"]
 
 
 def score(
-    model: Encoder | ModelSource | str,
-    task: Corpus | str,
+    model: Encoder | ModelSource | str | Path,
+    task: Corpus | str | Path,
     *,
     batch_tokens: int = 4096,
+    device: str = "auto",
     **reading: Any,
 ) -> Score:
     """Score a classifier on a task: every metric with its interval, and its speed.
@@ -28,8 +30,9 @@ def score(
         model: A loaded encoder, or a name or folder; also one that was pruned.
         task: A corpus with a task: its name, a path, a hub id, or the corpus itself.
         batch_tokens: Tokens in one batch.
+        device: Where a named model is loaded: `"cpu"`, `"cuda"`, …
         **reading: How data that are named are read, as `load_corpus` takes it: `split`, `limit`,
-            `root`, columns.
+            `root`, `columns` (as `{"text": "review"}`), `labels`.
 
     Returns:
         A `Score`; print it, or ask for its `table()`.
@@ -41,6 +44,7 @@ def score(
     from bertology.train.score import score_model
 
     corpus = resolve_corpus(task, must_have_task=True, **reading)
-    source = ModelSource(model) if isinstance(model, str) else model
-    encoder = source.load("classification") if isinstance(source, ModelSource) else source
+    if isinstance(model, str | Path):
+        model = ModelSource(str(model), device=device)
+    encoder = model.load("classification") if isinstance(model, ModelSource) else model
     return score_model(encoder, corpus, batch_tokens=batch_tokens)

@@ -15,6 +15,7 @@ from bertology.errors import (
     JobError,
 )
 from bertology.quiet import is_verbose
+from bertology.run.before import find_before
 from bertology.run.bodies import as_needed
 from bertology.run.engine import Engine, Inputs, JobOutcome, Status
 from bertology.run.local import LocalEngine
@@ -70,7 +71,8 @@ class Session:
         """
         check_needs(name, study, encoder, corpus)
         encoder = as_needed(study, encoder)
-        found = resolve_others(study, encoder, others).items()
+        study, known = find_before(study, encoder, others or {})
+        found = resolve_others(study, encoder, known).items()
         others = {parameter: as_needed(study, other) for parameter, other in found}
         inputs = Inputs(encoder, corpus, self.store, others)
         check_others(name, study, encoder, inputs.others, corpus)

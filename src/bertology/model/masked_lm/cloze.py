@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 
 from bertology.errors import DataError, ModelError, ParameterError
+from bertology.model.batch import WithTexts, texts_of
 from bertology.model.encoder import Encoder
 from bertology.model.families import Capability
 from bertology.model.masked_lm.masking import (
@@ -73,7 +74,7 @@ class Cloze:
 
 def cloze(
     encoder: Encoder,
-    texts: str | Sequence[str],
+    texts: str | Sequence[str] | WithTexts,
     *,
     candidates: Sequence[str] | Sequence[Sequence[str]] | None = None,
     top_k: int = 10,
@@ -87,7 +88,9 @@ def cloze(
     its candidates come back in the order of their log-probability.
     """
     encoder.require(Capability.MASKED_LM)
-    many = [texts] if isinstance(texts, str) else list(texts)
+    many = [text for text in texts_of(texts) if isinstance(text, str)]
+    if len(many) < len(texts_of(texts)):
+        raise DataError("Blanks are filled in single texts, not in pairs of texts.")
     mask = None if encoder.tokenizer is None else encoder.tokenizer.mask_token
     if mask is None:
         raise ModelError(f"{encoder.name!r} came without a mask token, so it fills no blanks.")

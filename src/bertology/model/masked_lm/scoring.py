@@ -12,14 +12,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from bertology.errors import DataError, ModelError, UnknownNameError
-from bertology.model.batch import Text
+from bertology.model.batch import Text, Texts, WithTexts, texts_of
 from bertology.model.encoder import Encoder
 from bertology.model.masked_lm.cloze import Cloze, Prediction, cloze
 from bertology.model.masked_lm.masking import (
@@ -70,20 +70,20 @@ class Likelihood:
 
 def pseudo_log_likelihood(
     encoder: Encoder,
-    texts: Text | Sequence[Text],
+    texts: Texts,
     *,
     method: Method = "within-word-l2r",
     tokens_per_batch: int = 4096,
     progress: OnScored | None = None,
 ) -> list[Likelihood]:
-    """Score texts, or pairs of texts, by masking one token at a time.
+    """Score texts, pairs of texts or a corpus by masking one token at a time.
 
     All masked copies of all texts are batched together by length. `progress` is called with the
     number of copies done and their number in all.
     """
     if method not in SCORING_METHODS:
         raise UnknownNameError("scoring method", method, SCORING_METHODS)
-    many: list[Text] = [texts] if isinstance(texts, str | tuple) else list(texts)
+    many = texts_of(texts)
     rows = tokenize(encoder, many)
     copies = _copies(encoder, rows, method)
     targets = copies.ids[copies.starts[copies.text] + copies.position]
@@ -98,8 +98,8 @@ def pseudo_log_likelihood(
 
 def compare_pairs(
     encoder: Encoder,
-    good: Sequence[Text],
-    bad: Sequence[Text],
+    good: Sequence[Text] | WithTexts,
+    bad: Sequence[Text] | WithTexts | None = None,
     *,
     method: Method = "within-word-l2r",
     tokens_per_batch: int = 4096,
@@ -107,11 +107,14 @@ def compare_pairs(
 ) -> NDArray[np.float64]:
     """Minimal pairs: how much likelier each good sentence is than the bad one beside it.
 
-    The sign says which one the model prefers; `(compare_pairs(…) > 0).mean()` is the accuracy as
-    BLiMP counts it.
+    A corpus of minimal pairs has both. The sign says which one the model prefers;
+    `(compare_pairs(…) > 0).mean()` is the accuracy as BLiMP counts it.
     """
     if isinstance(good, str) or isinstance(bad, str):
         raise DataError("Minimal pairs come as two lists of sentences, not as two sentences.")
+    if bad is None:
+        bad = _contrasts(good)
+    good, bad = texts_of(good), texts_of(bad)
     if len(good) != len(bad):
         raise DataError(
             f"Minimal pairs need a bad sentence for each good one: {len(good)} are good and "
@@ -123,6 +126,13 @@ def compare_pairs(
     )  # fmt: skip
     totals: NDArray[np.float64] = np.array([s.total for s in scores])
     return np.subtract(totals[: len(good)], totals[len(good) :])
+
+
+def _contrasts(pairs: Any) -> list[Text]:
+    """The bad sentences of a corpus of minimal pairs."""
+    if not all(hasattr(pair, "get") for pair in pairs):
+        raise DataError("Minimal pairs come as two lists of sentences, or as a corpus with both.")
+    return [pair.get("contrast") for pair in pairs]
 
 
 def _copies(encoder: Encoder, rows: Sequences, method: Method) -> Copies:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.errors import ParameterError
 from bertology.parameters import parameter
 from bertology.report import drawings
 from bertology.results.answers import head_name, of_row, plain
@@ -144,18 +143,13 @@ class AttentionChange(NoiseControlled):
     )
     result_type: ClassVar[type[Result]] = AttentionChangeResult
 
-    before: str = parameter("", "The model to compare with, as it was before.", model=True)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.before:
-            raise ParameterError(
-                "before",
-                "AttentionChange",
-                "name the model to compare with, such as the one that this one was trained from "
-                "(--before MODEL on the command line)",
-                self.before,
-            )
+    before: str = parameter(
+        "",
+        "The model to compare with, as it was before. If not given: the one that MODEL was "
+        "fine-tuned from, as its bertology.json says.",
+        model=True,
+        before=True,
+    )
 
     def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
         """The measures of every example and head in one block."""

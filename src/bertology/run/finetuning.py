@@ -1,0 +1,242 @@
+"""`bertology.finetune`: from a pre-trained model to one that knows a task, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bertology.data.corpus import Corpus
+from bertology.errors import InterruptedRunError, ParameterError
+from bertology.quiet import hush
+from bertology.run.loading import ModelSource, resolve_corpus
+from bertology.run.progress import Progress, choose_progress
+
+if TYPE_CHECKING:
+    from bertology.model.encoder import Encoder
+    from bertology.train.finetune import Step
+    from bertology.train.records import TrainingRecord
+    from bertology.train.tuned import Finetuned
+    from bertology.train.tuning import TuningJob
+
+__all__ = ["finetune"]
+
+
+def finetune(
+    model: Encoder | ModelSource | str | Path,
+    task: Corpus | str | Path,
+    validation: Corpus | str | Path | None = None,
+    *,
+    to: str | Path | None = None,
+    start: str = "pretrained",
+    epochs: int = 3,
+    batch_size: int = 32,
+    rate: float | None = None,
+    seeds: int | Sequence[int] = 0,
+    max_length: int | None = None,
+    early_stopping: int | None = None,
+    precision: str = "float32",
+    limit: int | None = None,
+    validation_limit: int | None = None,
+    train_split: str = "train",
+    split: str = "validation",
+    device: str = "auto",
+    force: bool = False,
+    progress: bool | Progress | None = None,
+    tell: Callable[[str], None] | None = None,
+    **reading: Any,
+) -> Finetuned:
+    """Fine-tune a pre-trained model on a task, once for each seed.
+
+    Args:
+        model: A loaded encoder, or a name or folder. It gets a new head.
+        task: The data to learn from: a name (`"mrpc"`), a file, a folder, a hub id, or a corpus.
+        validation: The data for the scores; by default another split of `task`.
+        to: The folder for the models; by default `results/finetuned/MODEL/TASK-START`.
+        start: `"pretrained"`, `"random"` (all weights), `"frozen"` (a random head, no training) or
+            `"frozen-features"` (only the head is trained).
+        epochs: Passes over the training data.
+        batch_size: Examples in one update.
+        rate: The highest learning rate; by default one that suits the model's size.
+        seeds: One model for each: new weights, order of examples, dropout.
+        max_length: Cut texts to so many tokens; by default to what the model can read.
+        early_stopping: Stop after so many epochs without a better score; keep the best epoch.
+        precision: `"bfloat16"`: mixed precision, on a GPU.
+        limit: Learn from so many examples, drawn at random; all if not given.
+        validation_limit: Validate on so many examples; all if not given.
+        train_split: The split to learn from.
+        split: The split to validate on.
+        device: Where a named model is loaded: `"cpu"`, `"cuda"`, …
+        force: Train again what is already there.
+        progress: Show a progress bar; by default on a terminal and in a notebook.
+        tell: Is told what is done, in words; `print` shows it.
+        **reading: How named data are read, as `load_corpus` takes it: `root`, `columns`, `labels`.
+
+    Returns:
+        Folders, and scores with intervals; print it. After a stop, the same call goes on.
+
+    Example:
+        >>> tuned = bt.finetune("bertology-mini", "mrpc")  # doctest: +SKIP
+        >>> bt.run("head-ablation", tuned.encoder, task="mrpc")  # doctest: +SKIP
+    """
+    hush()
+    train = _Asked(task, train_split, limit)
+    unseen = _Asked(validation, split, validation_limit)
+    settings = {
+        "epochs": epochs,
+        "batch_size": batch_size,
+        "max_length": max_length,
+        "early_stopping": early_stopping,
+        "precision": precision,
+    }
+    chosen = _chosen(seeds)
+    job = _job(_corpora(train, unseen, reading), (model, device), start, rate, settings)
+    place = Path(to) if to is not None else _usual_place(job)
+    return _make(job, place, chosen, force=force, progress=progress, tell=tell or _silent)
+
+
+class _Asked(NamedTuple):
+    """Which data."""
+
+    data: Corpus | str | Path | None
+    split: str
+    limit: int | None
+
+
+def _silent(line: str) -> None:
+    """Tell nobody."""
+
+
+def _chosen(seeds: int | Sequence[int]) -> tuple[int, ...]:
+    chosen = (seeds,) if isinstance(seeds, int) else tuple(seeds)
+    if not chosen or len(set(chosen)) < len(chosen):
+        raise ParameterError("seeds", "finetune", "name each seed once", list(chosen))
+    return chosen
+
+
+def _job(
+    corpora: tuple[Corpus, Corpus],
+    model: tuple[Encoder | ModelSource | str | Path, str],
+    start: str,
+    rate: float | None,
+    settings: Mapping[str, Any],
+) -> TuningJob:
+    from bertology.train.finetune import FinetuneSettings
+    from bertology.train.starts import default_rate, find_start
+    from bertology.train.tuning import TuningJob
+
+    encoder, how = _pretrained(*model), find_start(start)
+    rate = default_rate(how, encoder.shape.hidden) if rate is None else rate
+    return TuningJob(encoder, *corpora, how, FinetuneSettings(learning_rate=rate, **settings))
+
+
+def _make(
+    job: TuningJob,
+    place: Path,
+    seeds: Sequence[int],
+    *,
+    force: bool,
+    progress: bool | Progress | None,
+    tell: Callable[[str], None],
+) -> Finetuned:
+    """Train the models of all seeds, or find those that are finished."""
+    from bertology.train.tuned import Finetuned
+    from bertology.train.tuning import make_tuned
+
+    for line in _described(job):
+        tell(line)
+    records: list[TrainingRecord] = []
+    folders = [place / f"seed-{seed}" for seed in seeds]
+    for seed, folder in zip(seeds, folders, strict=True):
+        shown = _Shown(seed, job.settings.epochs, choose_progress(progress), tell)
+        of_seed = replace(job, settings=replace(job.settings, seed=seed))
+        try:
+            records.append(make_tuned(folder, of_seed, force=force, progress=shown.step, tell=tell))
+        except (InterruptedRunError, KeyboardInterrupt) as stopped:
+            raise InterruptedRunError(
+                f"{getattr(stopped, 'problem', 'Stopped.')} {len(records)} of {len(seeds)} models "
+                "are finished.",
+                hint="To continue, make the same call again.",
+            ) from None
+        finally:
+            shown.stop()
+    trusted = bool((job.encoder.spec or {}).get("trust_remote_code"))
+    loading = {"device": str(job.encoder.device), "trust_remote_code": trusted}
+    return Finetuned(tuple(folders), tuple(records), job.validation, loading)
+
+
+def _corpora(train: _Asked, validation: _Asked, reading: dict[str, Any]) -> tuple[Corpus, Corpus]:
+    """What to learn from and what to score on: two splits of one source, or two sources."""
+    from bertology.data.loading import load_split
+    from bertology.train.encoded import task_of
+    from bertology.train.tuning import check_apart
+
+    data, part, most = train
+    seen = resolve_corpus(data, must_have_task=True, split=part, limit=most, **reading)
+    other, part, most = validation
+    if other is None and isinstance(data, Corpus):
+        other = load_split(data, part)
+    unseen = resolve_corpus(
+        data if other is None else other, must_have_task=True, split=part, limit=most, **reading
+    )
+    for corpus in (seen, unseen):
+        task_of(corpus)
+    check_apart(seen, unseen)
+    return seen, unseen
+
+
+def _pretrained(model: Encoder | ModelSource | str | Path, device: str) -> Encoder:
+    """The model without a head, so that the record names the same model whoever loaded it."""
+    from bertology.run.bodies import body_of
+
+    if isinstance(model, str | Path):
+        model = ModelSource(str(model), device=device)
+    encoder = model.load() if isinstance(model, ModelSource) else body_of(model)
+    encoder.require_tokenizer()
+    return encoder
+
+
+def _usual_place(job: TuningJob) -> Path:
+    name = Path(job.encoder.name.rstrip("/")).name or job.encoder.name
+    return Path("results") / "finetuned" / name / f"{job.train.name}-{job.start.name}"
+
+
+def _described(job: TuningJob) -> Iterator[str]:
+    """What will be done, in words."""
+    learns = job.start.learns != "nothing"
+    yield f"{job.encoder.name}: {job.start.title}"
+    learned = f"{len(job.train):,} training examples, " * learns
+    yield (
+        f"  {job.train.name}: {learned}{len(job.validation):,} validation examples; "
+        f"on {job.encoder.device}"
+    )
+    if learns:
+        s = job.settings
+        passes = "1 epoch" if s.epochs == 1 else f"{s.epochs} epochs"
+        yield f"  {passes}, batches of {s.batch_size}, rate {s.learning_rate:g}"
+
+
+class _Shown:
+    """The progress bar of one seed, and a line for each epoch."""
+
+    def __init__(self, seed: int, epochs: int, bar: Progress, tell: Callable[[str], None]) -> None:
+        self._seed, self._epochs, self._done = seed, epochs, 0
+        self._bar, self._tell = bar, tell
+
+    def step(self, step: Step) -> None:
+        """Show one step."""
+        if not self._done:
+            self._bar.start(f"fine-tuning, seed {self._seed}", step.total)
+        self._bar.advance(step.done - self._done)
+        self._done = step.done
+        if step.epoch is not None:
+            found = ", ".join(f"{name} {v:.3f}" for name, v in step.epoch.scores.items())
+            self._tell(
+                f"  seed {self._seed}, epoch {step.epoch.number} of {self._epochs}: "
+                f"loss {step.epoch.loss:.3f}, {found}"
+            )
+
+    def stop(self) -> None:
+        """Remove the bar."""
+        self._bar.stop()
