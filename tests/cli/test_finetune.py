@@ -68,7 +68,7 @@ def test_from_a_task_to_models_that_load(
     assert code == 0, said
     for words in (
         "48 training examples, 32 validation examples",
-        "2 epochs, batches of 16, rate 0.0003",
+        "2 epochs, batches of 16, rate 0.0002",
         "seed 1, epoch 2 of 2: loss",
         "95 % interval",
         "always the same label",

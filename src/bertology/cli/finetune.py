@@ -37,7 +37,7 @@ class _Training:
     rate: float | None = parameter(
         None,
         "The highest learning rate. If not given: 2e-5; 1e-4 for a hidden size below 512 and "
-        "3e-4 below 256 (such as bertology-mini); 1e-3 where only the head is trained.",
+        "2e-4 below 256 (such as bertology-mini); 1e-3 where only the head is trained.",
         minimum=1e-9,
     )
     seeds: tuple[int, ...] = parameter(

@@ -179,7 +179,7 @@ class FineTuningStarts(Trials):
     batch_size: int = parameter(32, "Examples in one update.", minimum=1)
     learning_rate: float | None = parameter(
         None,
-        "The highest learning rate. If not given: 2e-5; 1e-4 for models less than 512 wide, 3e-4 "
+        "The highest learning rate. If not given: 2e-5; 1e-4 for models less than 512 wide, 2e-4 "
         "for less than 256. A lone head takes 1e-3.",
         minimum=1e-9,
     )
