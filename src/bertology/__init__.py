@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from bertology.run.finetuning import finetune as finetune
     from bertology.run.pruning import prune as prune
     from bertology.run.scoring import score as score
+    from bertology.server.view_page import view as view
     from bertology.studies import STUDIES as STUDIES
     from bertology.studies import table as _table
     from bertology.studies.study import Study as Study
@@ -99,6 +100,7 @@ _HOMES = {
     "score": "bertology.run.scoring",
     "steps": "bertology.model.loading.names",
     "studies": "bertology.studies",
+    "view": "bertology.server.view_page",
     **dict.fromkeys(_INTERVENTIONS, "bertology.model.interventions"),
     **dict.fromkeys(_WEIGHT_EDITS, "bertology.model.weight_edits"),
 }

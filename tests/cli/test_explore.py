@@ -35,7 +35,7 @@ def bertology(*arguments: Any, code: int = 0) -> str:
 def test_help_has_examples() -> None:
     shown = bertology("explore", "--help")
     assert "Examples:" in shown
-    assert "--labels" in shown
+    assert "--annotate" in shown
 
 
 def test_a_port_that_is_taken_is_told_before_a_model_is_loaded(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_a_port_that_is_taken_is_told_before_a_model_is_loaded(tmp_path: Path) -
 def test_what_cannot_be_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = bertology("explore", tmp_path / "none", "--port", 0, code=2)
     assert "no model folder" in shown
-    assert "--labels" in bertology("explore", "--annotator", "ann", "--port", 0, code=2)
+    assert "--annotate" in bertology("explore", "--annotator", "ann", "--port", 0, code=2)
     monkeypatch.setitem(sys.modules, "fastapi", None)
     assert "pip install 'bertology[explorer]'" in bertology("explore", code=2)
 
@@ -72,7 +72,7 @@ def test_the_page_is_served_until_ctrl_c(tmp_path: Path) -> None:
     with subprocess.Popen(
         [
             *(sys.executable, "-m", "bertology", "explore", str(model), "--port", "0"),
-            *("--no-browser", "--labels", str(labels), "--annotator", "ann", "--count", "5"),
+            *("--no-browser", "--annotate", str(labels), "--annotator", "ann", "--count", "5"),
             f"--task={corpus}",
         ],
         stdout=subprocess.PIPE,
@@ -81,6 +81,7 @@ def test_the_page_is_served_until_ctrl_c(tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": str(root / "src"), "HF_HUB_OFFLINE": "1"},
     ) as process:
         assert process.stdout is not None
+        assert process.stdout.readline() == "one: 3 examples\n"
         address = process.stdout.readline().split()[1]
         assert address.startswith("http://127.0.0.1:")
         with urllib.request.urlopen(f"{address}api/model") as answer:

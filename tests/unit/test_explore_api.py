@@ -84,7 +84,8 @@ def test_the_model_is_described(client: TestClient, encoder: Encoder) -> None:
     assert about["hows"] == ["uniform", "zero", "mean"]
     assert about["annotate"] is False
     assert "grammar" in {task["name"] for task in about["tasks"]}
-    for menu in ("tasks", "relations", "patterns"):
+    assert all(set(row) == {"name", "title", "own"} for row in about["tasks"])
+    for menu in ("relations", "patterns"):
         assert all(set(row) == {"name", "title"} for row in about[menu])
     assert {"text", "pair"} == set(about["examples"][0])
 
@@ -177,7 +178,8 @@ def test_hidden_words_before_and_after(
     assert [row["position"] for row in found["before"]["masked"]] == [2, 7]
     assert [row["original"] for row in found["before"]["masked"]] == ["key", "are"]
     if off:
-        tokens = [{p["token"] for p in found[k]["masked"][0]["predictions"]} for k in found]
+        both = [found["before"], found["after"]]
+        tokens = [{p["token"] for p in one["masked"][0]["predictions"]} for one in both]
         assert tokens[0] == tokens[1], "what either lists, both tell"
 
 

@@ -99,7 +99,7 @@ def test_a_newcomer_sees_maps_and_predictions_at_once(address: str, browser: Bro
     assert len(texts(browser, "#grid [role=gridcell]")) == 12
     assert texts(browser, "#tokens [aria-pressed=true]") == ["are"]
     assert "Instead of are" in text(browser, "#predictions caption")
-    assert "Try: click a map" in text(browser, "#status")
+    assert "Click a map" in text(browser, "#status")
     painted = (
         "(c => new Set(new Uint32Array(c.getContext('2d')"
         ".getImageData(0, 0, c.width, c.height).data.buffer)).size)"

@@ -17,7 +17,7 @@ import pytest
 from bertology.server.explore import explore_app
 from bertology.server.mean_maps import MOST_MEANS
 from bertology.server.reading import ModelReader
-from bertology.server.views import Changes, Shown
+from bertology.server.shown import Changes, Shown
 from bertology.server.working import BusyError, Kept, Turnstile, Worker
 from explorer import PORT, answer, asking, encoder_of, maps_of, serving, view_of
 

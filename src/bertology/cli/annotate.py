@@ -5,11 +5,11 @@ from __future__ import annotations
 import getpass
 import random
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -37,6 +37,7 @@ __all__ = [
     "add_to",
     "annotate",
     "labelling_of",
+    "load_corpora",
     "login",
 ]
 
@@ -118,11 +119,10 @@ def _of_model(options: AnnotateOptions) -> tuple[Labelling, Draw]:
     encoder = _load_encoder(options.model)
     labelling = labelling_of(
         encoder,
-        options.task or [DEFAULT_TASK],
+        load_corpora(options.task or [DEFAULT_TASK], split=options.split, root=options.root),
         options.to,
         options.annotator or login(),
-        root=options.root,
-        drawn=MapDraw(options.split, options.count, options.seed, options.turn),
+        drawn=MapDraw(options.count, options.seed, options.turn),
     )
     return labelling, partial(picture_of, encoder)
 
@@ -157,7 +157,6 @@ def _say_state(labelling: Labelling, to: Path) -> None:
 class MapDraw:
     """Which maps are drawn from the corpora, and in which order they come."""
 
-    split: str = "validation"
     count: int = 400
     seed: int = 0
     turn: int = 1
@@ -165,18 +164,16 @@ class MapDraw:
 
 def labelling_of(
     encoder: Encoder,
-    tasks: list[str],
+    corpora: Sequence[Corpus],
     to: Path,
     annotator: str,
     *,
-    root: str | None = None,
     drawn: MapDraw,
 ) -> Labelling:
     """The maps to label and the file for their labels, for `annotate` and `explore`."""
     from bertology.server.labelling import Labelling
 
     encoder.require("patterns")
-    corpora = _load_corpora(tasks, drawn.split, root)
     plan = _plan(encoder, corpora, drawn.count, seed=drawn.seed, turn=drawn.turn)
     return Labelling(plan, to, annotator=annotator, turn=drawn.turn)
 
@@ -194,10 +191,11 @@ def login() -> str:
         ) from None
 
 
-def _load_corpora(names: list[str], split: str, root: str | None) -> list[Corpus]:
+def load_corpora(names: Sequence[str], **reading: Any) -> list[Corpus]:
+    """Several corpora, all read in the same way."""
     from bertology.data.loading import load_corpus
 
-    return [load_corpus(name, split=split, root=root) for name in names]
+    return [load_corpus(name, **reading) for name in names]
 
 
 def _load_encoder(model: str | None) -> Encoder:
@@ -210,7 +208,7 @@ def _load_encoder(model: str | None) -> Encoder:
 
 
 def _plan(
-    encoder: Encoder, corpora: list[Corpus], count: int, *, seed: int, turn: int
+    encoder: Encoder, corpora: Sequence[Corpus], count: int, *, seed: int, turn: int
 ) -> list[MapRecipe]:
     """The maps of this pass; each corpus has the same number, plus or minus one."""
     from bertology.data.map_sampling import in_order_of, sample_maps

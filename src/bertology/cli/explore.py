@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from bertology.cli.annotate import DEFAULT_TASK, MapDraw, labelling_of, login
+from bertology.cli.annotate import DEFAULT_TASK, MapDraw, labelling_of, load_corpora, login
 from bertology.cli.command import Command
 from bertology.cli.console import say
 from bertology.cli.option_groups import (
@@ -16,7 +16,7 @@ from bertology.cli.option_groups import (
     AnnotatorOptions,
     DeviceOptions,
     PageOptions,
-    RootOptions,
+    SourceOptions,
 )
 from bertology.cli.typer_options import argument
 from bertology.errors import BertologyError
@@ -24,24 +24,30 @@ from bertology.model.loading.names import DEFAULT_MODEL
 from bertology.parameters import parameter
 
 if TYPE_CHECKING:
+    from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
 
-__all__ = ["ExploreOptions", "add_to", "explore"]
+__all__ = ["ExploreOptions", "add_to", "explore", "load_to_show"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExploreOptions(PageOptions, AnnotatorOptions, RootOptions, DeviceOptions):
+class ExploreOptions(PageOptions, AnnotatorOptions, SourceOptions, DeviceOptions):
     """The options of `explore`."""
 
     model: str | None = argument(f"{MODEL_HELP} If not given: {DEFAULT_MODEL}.", None)
     port: int = parameter(8764, "The port of the page. 0: any free port.", minimum=0, maximum=65535)
-    labels: Path | None = parameter(
-        None, "Also label attention maps; the labels go to FILE (see bertology annotate).",
-        metavar="FILE",
-    )  # fmt: skip
     task: list[str] | None = parameter(
-        None, "A corpus whose maps are labelled; may be given several times. "
-        f"If not given: {DEFAULT_TASK}.",
+        None, "Your own data, or any corpus, to begin with: name, path or hub id. May be given "
+        "several times.",
+    )  # fmt: skip
+    split: str = parameter("validation", "Which split of --task.")
+    limit: int = parameter(
+        200, "Draw so many examples of --task at random (always the same ones).", minimum=1
+    )
+    annotate: Path | None = parameter(
+        None, "Also label attention maps, of --task or else of "
+        f"{DEFAULT_TASK}; the labels go to FILE (see bertology annotate).",
+        metavar="FILE",
     )  # fmt: skip
 
 
@@ -55,7 +61,8 @@ def add_to(app: typer.Typer) -> None:
             "bertology explore",
             "bertology explore ./my-run/model --root ./data",
             "bertology explore --no-browser --port 9000",
-            "bertology explore --labels labels.jsonl --annotator ann",
+            "bertology explore my-model --task my.csv --columns text=review,label=stars",
+            "bertology explore --annotate labels.jsonl --annotator ann",
         ],
     ).add_to(app)
 
@@ -64,35 +71,63 @@ def explore(options: ExploreOptions) -> None:
     """See every head's attention on a page in your browser, and switch parts of the model off.
 
     Type a sentence, mask words, click heads, layers or dimensions, and see what the model predicts
-    with and without them. Only this machine can open the page.
+    with and without them. With --task the page begins with your own data: the gold label stands
+    beside what a classifier says, and a menu keeps only its wrong answers. A tour explains the page
+    in six steps, and "Present" shows it in large type. Only this machine can open the page.
     """
     from bertology.server.serving import address_of, check_extra, claim_port, serve
 
     check_extra("bertology explore")
     from bertology.server.explore import explore_app
 
-    if options.labels is None and (options.annotator is not None or options.task):
+    if options.annotate is None and options.annotator is not None:
         raise BertologyError(
-            f"{'--task' if options.task else '--annotator'} needs --labels FILE.",
+            "--annotator needs --annotate FILE.",
             hint="It is for labelling maps, and the labels are written to FILE.",
         )
     root = None if options.root is None else Path(options.root)
     with claim_port(options.port) as claimed:  # before a model is loaded, which takes longer
-        encoder = _load_encoder(options.model or DEFAULT_MODEL, options.device)
+        own = _load_own(options)
+        encoder = load_to_show(options.model or DEFAULT_MODEL, options.device)
+        for corpus in own:
+            _say_labels(encoder, corpus)
         labelling = None
-        if options.labels is not None:
-            tasks, who = options.task or [DEFAULT_TASK], options.annotator or login()
-            drawn = MapDraw(count=options.count)
-            labelling = labelling_of(
-                encoder, tasks, options.labels, who, root=options.root, drawn=drawn
-            )
+        if options.annotate is not None:
+            # All of the examples, so that `annotate` with the same data goes on with the same maps.
+            whole = load_corpora(options.task or [DEFAULT_TASK], **_reading(options))
+            who, drawn = options.annotator or login(), MapDraw(count=options.count)
+            labelling = labelling_of(encoder, whole, options.annotate, who, drawn=drawn)
         number = claimed.getsockname()[1]
-        app = explore_app(encoder, port=number, root=root, labelling=labelling)
+        app = explore_app(encoder, port=number, root=root, own=own, labelling=labelling)
         say(f"Page: {address_of(claimed)}    Stop with Ctrl-C.")
         serve(app, claimed, open_browser=not options.no_browser)
 
 
-def _load_encoder(name: str, device: str) -> Encoder:
+def _reading(options: ExploreOptions) -> dict[str, Any]:
+    return {"split": options.split, **options.reading("explore")}
+
+
+def _load_own(options: ExploreOptions) -> list[Corpus]:
+    """The data to begin with, before a model is loaded."""
+    from bertology.data.corpus import Field
+
+    own = load_corpora(options.task or (), limit=options.limit, **_reading(options))
+    for corpus in own:
+        corpus.require(Field.TEXT)
+    return own
+
+
+def _say_labels(encoder: Encoder, corpus: Corpus) -> None:
+    """How many examples there are, and which label is which of the model's, if any is."""
+    from bertology.server.judging import classes_of
+
+    known = classes_of(encoder, corpus)
+    pairs = ", ".join(f"{label} = {name}" for label, name in known.items())
+    told = f"; labels, and what the model calls them: {pairs}" if pairs else ""
+    say(f"{corpus.name}: {len(corpus):,} examples{told}")
+
+
+def load_to_show(name: str, device: str) -> Encoder:
     """The model with the head that it was saved with, so that it can predict."""
     from bertology.model.cores import leave_a_core
     from bertology.model.encoder import Encoder

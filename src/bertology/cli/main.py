@@ -32,6 +32,7 @@ from bertology.cli import (
     steps,
     studies,
     verify,
+    view,
 )
 from bertology.cli.command import PlainGroup, command_line, remember_command_line
 from bertology.cli.console import examples, say_error
@@ -88,6 +89,7 @@ app = typer.Typer(
 for group in (
     demo,
     explore,
+    view,
     run,
     steps,
     score,

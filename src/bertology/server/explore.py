@@ -7,7 +7,7 @@ off is an argument of one run. So users cannot disturb each other.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,30 +17,33 @@ from fastapi.responses import JSONResponse, Response
 
 from bertology.errors import BertologyError
 from bertology.server import annotate
+from bertology.server.about_model import about_model
 from bertology.server.app import make_app
+from bertology.server.judging import Judging
 from bertology.server.map_answers import described, maps_at, pack, single
 from bertology.server.map_pictures import MapPictures, picture_of
 from bertology.server.mean_maps import MOST_MEANS, mean_maps
 from bertology.server.outliers import outliers_of
 from bertology.server.predictions import Predictions
 from bertology.server.python_code import python_code
-from bertology.server.reading import NEXT, ModelReader
-from bertology.server.searching import Searching, offered
-from bertology.server.sentences import CHARACTERS, most_tokens
+from bertology.server.reading import ModelReader
+from bertology.server.searching import Searching
+from bertology.server.shown import Shown
 from bertology.server.task_examples import TaskExamples, first_examples
 from bertology.server.views import (
+    JudgeQuestion,
     MapQuestion,
     MeanQuestion,
     OutlierQuestion,
     PredictQuestion,
     PythonQuestion,
     SearchQuestion,
-    Shown,
     ViewQuestion,
 )
 from bertology.server.working import Turnstile
 
 if TYPE_CHECKING:
+    from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.server.labelling import Labelling
 
@@ -69,10 +72,14 @@ def explore_app(
     *,
     port: int,
     root: Path | None = None,
+    own: Sequence[Corpus] = (),
     labelling: Labelling | None = None,
 ) -> FastAPI:
-    """The explorer of one model; with `labelling`, the labelling page is at /annotate."""
-    reader, examples = ModelReader(encoder), TaskExamples(root)
+    """The explorer of one model, which begins with the user's `own` data, if there are any.
+
+    With `labelling`, the labelling page is at /annotate.
+    """
+    reader, examples = ModelReader(encoder), TaskExamples(root, own)
     # The first pass is slow, and the page opens with this very text.
     reader.begin(Shown(*first_examples(pairs=reader.takes_pairs)[0]))
     routers = [_routes(reader, examples, labels=labelling is not None)]
@@ -102,7 +109,9 @@ def _routes(reader: ModelReader, examples: TaskExamples, *, labels: bool) -> API
     """Plain functions run in threads. Coroutines serve what needs no model, and what takes long."""
     router = APIRouter(prefix="/api", dependencies=[Depends(Turnstile())])
     predictions, searching = Predictions(reader), Searching(reader, examples)
-    about = _about(reader, examples) | {"annotate": labels}
+    judging = Judging(reader, examples)
+    tasks = {"tasks": examples.tasks()}
+    about = about_model(reader) | tasks | {"annotate": labels, "live": True}
 
     @router.get("/model")
     async def show_model() -> JSONResponse:
@@ -133,7 +142,9 @@ def _routes(reader: ModelReader, examples: TaskExamples, *, labels: bool) -> API
 
     @router.post("/predict")
     def predict(question: PredictQuestion) -> JSONResponse:
-        return JSONResponse(predictions.of(question.view.shown, question.top))
+        shown = question.view.shown
+        gold = judging.gold(shown.text, shown.pair)
+        return JSONResponse(predictions.of(shown, question.top) | {"gold": gold})
 
     @router.post("/outliers")
     def find_outliers(question: OutlierQuestion) -> JSONResponse:
@@ -141,13 +152,22 @@ def _routes(reader: ModelReader, examples: TaskExamples, *, labels: bool) -> API
 
     @router.post("/search")
     def search(question: SearchQuestion) -> JSONResponse:
-        return JSONResponse(searching.answer(question))
+        query, shown = question.query, question.view.shown
+        if query.kind == "similar":
+            return JSONResponse(searching.similar(shown, query.layer, query.head))
+        if query.kind == "pattern":
+            return JSONResponse(searching.pattern(shown, query.name))
+        return JSONResponse(searching.relation(shown, query.name))
 
     @router.post("/mean", dependencies=[Depends(Turnstile(MOST_MEANS, what="means"))])
     async def show_mean(question: MeanQuestion, request: Request) -> Response:
         gone = request.is_disconnected
         made = await mean_maps(reader, examples, question, is_abandoned=gone)
         return Response(status_code=_NOBODY_WAITS) if made is None else _binary(made)
+
+    @router.post("/judged", dependencies=[Depends(Turnstile(MOST_MEANS, what="tasks"))])
+    async def judge(question: JudgeQuestion) -> JSONResponse:
+        return JSONResponse(await judging.of(question.task))
 
     @router.post("/python")
     def write_python(question: PythonQuestion) -> JSONResponse:
@@ -163,45 +183,3 @@ def _routes(reader: ModelReader, examples: TaskExamples, *, labels: bool) -> API
 
 def _binary(content: bytes) -> Response:
     return Response(content, media_type="application/octet-stream")
-
-
-def _about(reader: ModelReader, examples: TaskExamples) -> dict[str, object]:
-    """The model, what it can do, and the examples to begin with."""
-    encoder = reader.encoder
-    shape, main = encoder.shape, encoder.family.main_stack
-    gone = [
-        [layer, head]
-        for (stack, layer), heads in sorted(encoder.numbering.removed.items())
-        for head in heads
-        if stack == main
-    ]
-    hows = (["uniform"] if reader.shows_maps else []) + (
-        ["zero", "mean"] if "heads" in encoder.capabilities else []
-    )
-    return {
-        "name": encoder.name,
-        "family": encoder.family.title,
-        "layers": shape.layers,
-        "heads": shape.heads,
-        "hidden": shape.hidden,
-        "parameters": sum(p.numel() for p in encoder.model.parameters()),
-        "vocabulary": int(encoder.config.vocab_size),
-        "limits": {"characters": CHARACTERS, "tokens": most_tokens(encoder)},
-        "can": {
-            "maps": reader.shows_maps,
-            "masked": reader.fills,
-            "classes": reader.labels is not None,
-            "words": bool(encoder.tokenizer.is_fast),
-        },
-        "value": reader.gives_value,
-        "labels": None if reader.labels is None else list(reader.labels),
-        "asks_next": reader.labels is NEXT,
-        "mask_token": encoder.tokenizer.mask_token,
-        "hows": hows,
-        "gone": gone,
-        "tasks": examples.tasks(),
-        **offered(),
-        "examples": [
-            {"text": text, "pair": pair} for text, pair in first_examples(pairs=reader.takes_pairs)
-        ],
-    }

@@ -45,6 +45,7 @@ def described(reading: Reading, level: str) -> dict[str, object]:
         "pieces": [list(group) for group in groups],
         "words": [None if alignment is None else alignment.word_of(g[0]) for g in groups],
         "special": [sentence.special[g[0]] for g in groups],
+        "masked": [i for i, group in enumerate(groups) if set(group) <= set(sentence.masked)],
         "boundary": None
         if start is None
         else next(i for i, group in enumerate(groups) if group[0] >= start),

@@ -13,8 +13,9 @@ from bertology.errors import DataError
 from bertology.server.map_answers import pack
 from bertology.server.reading import MAPS, ModelReader
 from bertology.server.sentences import encode
+from bertology.server.shown import Shown
 from bertology.server.task_examples import TaskExamples
-from bertology.server.views import MeanQuestion, Shown
+from bertology.server.views import MeanQuestion
 
 if TYPE_CHECKING:
     from bertology.model.reducers.mean_maps import RelativeMaps
@@ -76,5 +77,6 @@ def _grid() -> dict[str, object]:
         "pieces": [[cell] for cell in range(MEAN_CELLS)],
         "words": [None] * MEAN_CELLS,
         "special": [False] * MEAN_CELLS,
+        "masked": [],
         "boundary": None,
     }

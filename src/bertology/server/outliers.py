@@ -6,7 +6,7 @@ import numpy as np
 
 from bertology.server.reading import ModelReader
 from bertology.server.sentences import encode
-from bertology.server.views import Shown
+from bertology.server.shown import Shown
 
 __all__ = ["outliers_of"]
 

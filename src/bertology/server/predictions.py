@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.server.reading import ModelReader, Reading
-from bertology.server.views import Shown
+from bertology.server.shown import Shown
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

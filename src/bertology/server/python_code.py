@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bertology.server.reading import MEANS_OVER, ModelReader
 from bertology.server.sentences import Sentence
-from bertology.server.views import Changes, View
+from bertology.server.shown import Changes
+from bertology.server.views import View
 
 __all__ = ["python_code"]
 

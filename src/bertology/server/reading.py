@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from bertology.errors import BertologyError, CapabilityError, ModelError
 from bertology.server.sentences import Sentence, encode
+from bertology.server.shown import Changes, Shown
 from bertology.server.task_examples import is_about_pairs
-from bertology.server.views import Changes, Shown
 from bertology.server.working import Kept, Worker
 
 if TYPE_CHECKING:

@@ -56,7 +56,10 @@ def _linking(name: str, *, reverse: bool = False) -> Callable[..., Ranking]:
     def rank(
         sentence: Sentence, maps: Maps, known: AnnotatedText, tokenizer: SpecialTokens
     ) -> Ranking:
-        from bertology.model.reducers.map_scores import attention_along
+        from bertology.model.reducers.map_scores import (
+            attention_along,
+            attention_beyond_position,
+        )
 
         alignment = _words(sentence, known.example).alignment
         links = likely_links(known.example, name)
@@ -68,7 +71,9 @@ def _linking(name: str, *, reverse: bool = False) -> Callable[..., Ranking]:
         written = [_written(sentence, alignment, link) for link, _ in complete]
         more = " …" if len(written) > _MOST_LINKS else ""
         found = f"{', '.join(written[:_MOST_LINKS])}{more} (by {known.by})"
-        return Ranking(attention_along(maps, [ends for _, ends in complete]), found)
+        ends = [both for _, both in complete]
+        beyond = attention_beyond_position(maps, ends)
+        return Ranking(attention_along(maps, ends), found, beyond=beyond, source=ends[0][0])
 
     return rank
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TypeVar
+
 from bertology.data.corpus import Field
 from bertology.errors import UnknownNameError
 from bertology.server.patterns import PATTERNS
-from bertology.server.rankings import Maps, Ranking
+from bertology.server.rankings import Ranking
 from bertology.server.reading import ModelReader
 from bertology.server.relations import RELATIONS, AnnotatedText, tagged
+from bertology.server.shown import Shown
 from bertology.server.task_examples import TaskExamples
-from bertology.server.views import SearchQuestion
 from bertology.server.working import Kept
 
 __all__ = ["Searching", "offered"]
 
+Known = TypeVar("Known")
 Texts = tuple[str, str | None]
 _KEPT = 64  # tagged texts
 
@@ -35,28 +39,33 @@ class Searching:
             reader.worker, lambda texts: tagged(*texts), size=lambda _: 1, room=_KEPT
         )
 
-    def answer(self, question: SearchQuestion) -> dict[str, object]:
-        """All heads, the best first."""
-        query = question.query
-        if query.kind == "similar":
-            self._reader.check_head(query.layer, query.head)
-        elif query.name not in (known := RELATIONS if query.kind == "relation" else PATTERNS):
-            raise UnknownNameError(query.kind, query.name, known)
-        reading = self._reader.read(question.view.shown)
-        maps = self._reader.maps(reading)
+    def relation(self, shown: Shown, name: str) -> dict[str, object]:
+        """Heads that attend along a relation between words, the best first."""
+        relation = _known("relation", name, RELATIONS)
+        reading = self._reader.read(shown)
+        maps, tokenizer = self._reader.maps(reading), self._reader.encoder.tokenizer
+        known = self._annotated(shown.text, shown.pair)
+        return relation.rank(reading.sentence, maps, known, tokenizer).as_json()
+
+    def pattern(self, shown: Shown, name: str) -> dict[str, object]:
+        """Heads that show a pattern which does not depend on words, the best first."""
+        pattern = _known("pattern", name, PATTERNS)
+        reading = self._reader.read(shown)
         tokenizer = self._reader.encoder.tokenizer
-        if query.kind == "similar":
-            found = _similar(maps, query.layer, query.head)
-        elif query.kind == "pattern":
-            found = PATTERNS[query.name](reading.sentence, maps, tokenizer)
-        else:
-            known_words = self._annotated(question.view.text, question.view.pair)
-            relation = RELATIONS[query.name]
-            found = relation.rank(reading.sentence, maps, known_words, tokenizer)
-        return found.as_json()
+        return pattern(reading.sentence, self._reader.maps(reading), tokenizer).as_json()
+
+    def similar(self, shown: Shown, layer: int, head: int) -> dict[str, object]:
+        """Heads whose maps are like that of one head; the head itself comes first, with 1."""
+        from bertology.model.reducers.map_scores import similarity_to
+
+        self._reader.check_head(layer, head)
+        maps = self._reader.maps(self._reader.read(shown))
+        found = f"maps similar to that of layer {layer}, head {head}"
+        return Ranking(similarity_to(maps, layer, head), found, "cosine").as_json()
 
     def _annotated(self, text: str, pair: str | None) -> AnnotatedText:
-        example = self._examples.find(text, pair)
+        found = self._examples.find(text, pair)
+        example = None if found is None else found[1]
         about = {} if example is None else example.annotations
         whole = all(f in about for f in (Field.POS, Field.HEADS, Field.RELATIONS))
         if example is not None and whole and (pair is None or Field.OFFSETS in about):
@@ -64,9 +73,7 @@ class Searching:
         return self._tagged.get((text, pair))
 
 
-def _similar(maps: Maps, layer: int, head: int) -> Ranking:
-    """Heads with maps similar to that of one head; the head itself comes first, with 1."""
-    from bertology.model.reducers.map_scores import similarity_to
-
-    found = f"maps similar to that of layer {layer}, head {head}"
-    return Ranking(similarity_to(maps, layer, head), found, "cosine")
+def _known(kind: str, name: str, among: Mapping[str, Known]) -> Known:
+    if name not in among:
+        raise UnknownNameError(kind, name, among)
+    return among[name]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from bertology.model.batch import Batch
     from bertology.model.encoder import Encoder
-    from bertology.server.views import Shown
+    from bertology.server.shown import Shown
 
 __all__ = ["CHARACTERS", "TOKENS", "Sentence", "encode", "most_tokens"]
 

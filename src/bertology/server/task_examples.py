@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
 
@@ -10,7 +11,7 @@ from bertology.data.corpus import Corpus, Example, Field
 from bertology.data.loading import describe, load_corpus
 from bertology.errors import BertologyError, UnknownNameError
 
-__all__ = ["TaskExamples", "first_examples", "is_about_pairs"]
+__all__ = ["TaskExamples", "first_examples", "is_about_pairs", "label_name"]
 
 _FIRST_EXAMPLES: tuple[tuple[str, str | None], ...] = (
     ("The keys to the old cabinet are on the table.", None),
@@ -35,24 +36,29 @@ def is_about_pairs(task: str | None) -> bool:
 class TaskExamples:
     """Corpora by name; each is loaded when it is first needed, and then kept."""
 
-    def __init__(self, root: Path | None = None) -> None:
+    def __init__(self, root: Path | None = None, own: Sequence[Corpus] = ()) -> None:
+        """`own`: corpora that the user gave; they come first, whatever the catalogue has."""
         self.root = root
-        self._loaded: dict[str, Corpus] = {}
+        self._own = {corpus.name: corpus for corpus in own}
+        self._loaded: dict[str, Corpus] = dict(self._own)
         self._lock = Lock()
 
-    def tasks(self) -> list[dict[str, str]]:
-        """The corpora that can be chosen: those whose files are on this machine."""
-        return [
-            {"name": entry.name, "title": entry.title}
+    def tasks(self) -> list[dict[str, object]]:
+        """The corpora that can be chosen: the user's own, and those whose files are here."""
+        own = [{"name": name, "title": name, "own": True} for name in self._own]
+        return own + [
+            {"name": entry.name, "title": entry.title, "own": False}
             for entry in catalog.entries().values()
-            if Field.TEXT in entry.fields and describe(entry.name, root=self.root).present
+            if Field.TEXT in entry.fields
+            and entry.name not in self._own
+            and describe(entry.name, root=self.root).present
         ]
 
     def corpus(self, name: str) -> Corpus:
         """At most a few hundred examples of a corpus; only names of `tasks` are known."""
         with self._lock:
             if name not in self._loaded:
-                names = [task["name"] for task in self.tasks()]
+                names = [str(task["name"]) for task in self.tasks()]
                 if name not in names:
                     raise UnknownNameError("task", name, names)
                 self._loaded[name] = load_corpus(name, limit=_KEPT, root=self.root)
@@ -72,18 +78,19 @@ class TaskExamples:
             "total": len(corpus),
             "text": found.text,
             "pair": found.text_b,
-            "label": _label(corpus, found),
+            "label": label_name(corpus, found),
         }
 
-    def find(self, text: str, pair: str | None) -> Example | None:
+    def find(self, text: str, pair: str | None) -> tuple[Corpus, Example] | None:
         """The example with exactly this text, among the corpora that are loaded."""
         with self._lock:
             corpora = list(self._loaded.values())
-        every = (example for corpus in corpora for example in corpus)
-        return next((e for e in every if (e.text, e.text_b) == (text, pair)), None)
+        every = ((corpus, example) for corpus in corpora for example in corpus)
+        return next((f for f in every if (f[1].text, f[1].text_b) == (text, pair)), None)
 
 
-def _label(corpus: Corpus, example: Example) -> str | None:
+def label_name(corpus: Corpus, example: Example) -> str | None:
+    """The gold label of an example, as the corpus calls it; None if it has none."""
     if example.label is None:
         return None
     names = corpus.task.labels if corpus.task else ()

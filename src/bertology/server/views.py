@@ -6,13 +6,14 @@ question, so the server keeps no state, and users cannot disturb each other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from bertology.server.shown import Changes, Shown
+
 __all__ = [
-    "Changes",
+    "JudgeQuestion",
     "MapQuestion",
     "MeanQuestion",
     "Off",
@@ -20,7 +21,6 @@ __all__ = [
     "PredictQuestion",
     "PythonQuestion",
     "SearchQuestion",
-    "Shown",
     "View",
     "ViewQuestion",
 ]
@@ -28,34 +28,6 @@ __all__ = [
 Number = Annotated[int, Field(ge=0, le=65_535)]
 Name = Annotated[str, Field(min_length=1, max_length=100)]
 HeadNumbers = Annotated[list[Number], Field(min_length=2, max_length=2)]
-
-
-@dataclass(frozen=True)
-class Changes:
-    """What is switched off, sorted, so that equal sets compare as equal."""
-
-    heads: tuple[tuple[int, int], ...] = ()
-    layers: tuple[int, ...] = ()
-    dimensions: tuple[int, ...] = ()
-    how: str = "uniform"
-
-    def __bool__(self) -> bool:
-        return bool(self.heads or self.layers or self.dimensions)
-
-
-@dataclass(frozen=True)
-class Shown:
-    """What the model is given, and what is switched off in it."""
-
-    text: str
-    pair: str | None = None
-    masked: tuple[int, ...] = ()
-    changes: Changes = Changes()
-
-    @property
-    def intact(self) -> Shown:
-        """The same with nothing off."""
-        return Shown(self.text, self.pair, self.masked)
 
 
 class _Strict(BaseModel):
@@ -152,6 +124,12 @@ class MeanQuestion(_Strict):
     task: Name
     examples: int = Field(default=16, ge=1, le=64)
     off: Off = Off()
+
+
+class JudgeQuestion(_Strict):
+    """Which examples of a task the model answers rightly."""
+
+    task: Name
 
 
 class PythonQuestion(_Strict):

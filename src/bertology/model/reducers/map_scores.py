@@ -17,7 +17,13 @@ from bertology.model.shape import Shape
 from bertology.model.site_context import SiteContext
 from bertology.model.sites import Kind
 
-__all__ = ["attention_along", "attention_to", "map_statistics", "similarity_to"]
+__all__ = [
+    "attention_along",
+    "attention_beyond_position",
+    "attention_to",
+    "map_statistics",
+    "similarity_to",
+]
 
 Maps = NDArray[np.floating]
 Scores = NDArray[np.floating]
@@ -42,6 +48,29 @@ def attention_along(maps: Maps, links: Sequence[tuple[Sequence[int], Sequence[in
     weights = [maps[..., list(s), :][..., list(t)].sum(-1).mean(-1) for s, t in links]
     found: Scores = np.mean(weights, axis=0)
     return found
+
+
+def attention_beyond_position(
+    maps: Maps, links: Sequence[tuple[Sequence[int], Sequence[int]]]
+) -> Scores:
+    """`attention_along`, less what the head gives at the same distance elsewhere in the text.
+
+    A head that always attends to the token before follows no relation, though it scores high
+    wherever the two words of a link stand side by side.
+    """
+    length = maps.shape[-1]
+    found = []
+    for source, target in links:
+        first, last = min(*source, *target), max(*source, *target)
+        moved = [
+            ([s + step for s in source], [t + step for t in target])
+            for step in range(-first, length - last)
+            if step
+        ]
+        usual = attention_along(maps, moved) if moved else 0.0
+        found.append(attention_along(maps, [(source, target)]) - usual)
+    beyond: Scores = np.mean(found, axis=0)
+    return beyond
 
 
 def map_statistics(maps: Maps) -> dict[str, Scores]:

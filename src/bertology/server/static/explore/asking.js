@@ -1,5 +1,7 @@
 // Questions to the server: of each kind only the newest counts, and older ones are cancelled.
 
+const PATIENCE = 1500; // milliseconds until a busy server is asked again
+
 export class Asking {
   #newest = new Map(); // question -> the controller that aborts it
   #troubles = new Map(); // question -> what went wrong the last time
@@ -62,5 +64,19 @@ export class Asking {
     const was = this.#running > 0;
     this.#running += step;
     if (was !== this.#running > 0) this.showBusy(!was);
+  }
+}
+
+// The server computes only a few means at once. If it is busy, wait and ask again; this is no error.
+export async function whenFree(question, { signal, onBusy }) {
+  for (;;) {
+    try {
+      return await question();
+    } catch (error) {
+      if (!error.isBusy || signal.aborted) throw error;
+    }
+    onBusy();
+    await new Promise((done) => setTimeout(done, PATIENCE));
+    signal.throwIfAborted();
   }
 }

@@ -33,4 +33,7 @@ export function nameOf({ layer, head }) {
   return `Layer ${layer}, head ${head}`;
 }
 
+// How much larger the type is than a browser's usual 16 pixels: the reader's choice, or presenting.
+export const typeScale = () => parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
+
 export const isSame = (a, b) => JSON.stringify(a) === JSON.stringify(b);

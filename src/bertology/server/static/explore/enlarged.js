@@ -85,6 +85,7 @@ export class Enlarged {
   }
 
   #say(cell) {
+    at("cell").classList.toggle("hint", !cell);
     if (!cell) {
       at("cell").textContent = HINTS[this.options?.look] ?? "";
       return;

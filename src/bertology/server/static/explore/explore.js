@@ -1,26 +1,28 @@
 // The page of the explorer: what the user does, what the server is asked, and what is drawn.
 
 import { get, post } from "../server.js";
-import { Asking } from "./asking.js";
+import { AVERAGED, describeModel, endsOf } from "./about.js";
+import { Address } from "./address.js";
+import { Asking, whenFree } from "./asking.js";
 import { onSchemeChange } from "./colour.js";
-import { at, element, isSame, nameOf } from "./elements.js";
+import { at, isSame, nameOf } from "./elements.js";
 import { Enlarged } from "./enlarged.js";
 import { Exports } from "./export.js";
 import { Grid } from "./grid.js";
 import { Maps } from "./maps.js";
 import { keptMasks } from "./masks.js";
 import { clearPredictions, describeChange, showPredictions } from "./predictions.js";
+import { Presenting } from "./presenting.js";
 import { Search } from "./search.js";
 import { Source } from "./source.js";
 import { isAnythingOff, isHeadOff, newState, readLink, turn, writeLink } from "./state.js";
 import { Switches } from "./switches.js";
 import { TokenRow } from "./tokens.js";
+import { Tour, aboutTour } from "./tour.js";
+import { SINK, SUBJECT, WorthSeeing, bestOf, isClear } from "./worth-seeing.js";
 
 const TOP = 8; // predictions for each masked token
-const AVERAGED = 32; // examples of a task, at most
-const UNLINKED = 400; // milliseconds after which the address is updated at the latest
 const FRAMELESS = 200; // milliseconds; if no frame comes in this time, the page stops waiting for it
-const PATIENCE = 1500; // milliseconds until a busy server is asked again
 const SCALES = {
   own: "to each map’s own maximum.",
   common: "to the largest weight of all maps.",
@@ -31,14 +33,19 @@ let model = null;
 let maps = null; // of the text
 let means = null; // of a task, while its maps are shown in place of the text's
 let ranks = null;
-let linking = null; // a timer, while the address is not up to date
 let predictionsSeen = null; // a promise, as soon as there are predictions
+let isChosen = false; // whether the user has chosen a head
+let change = ""; // what the last switching off changed, in one sentence
 let mode = "look"; // what a click in the grid does: "look" or "switch"
 
+const address = new Address(() => writeLink(state));
 const shownMaps = () => (state.page.mean && means ? means : maps);
 const isGone = ({ layer, head }) => (model.gone ?? []).some(([l, h]) => l === layer && h === head);
 const isOff = (place) => state.view.off.layers.includes(place.layer) || isHeadOff(state.view.off, place);
 const predicts = () => model.can.masked || model.can.classes || model.value;
+// A classifier has no use for hidden words; a model without any head shows what they do to its maps.
+const canMask = () =>
+  model.live && model.mask_token !== null && (model.can.masked || !(model.can.classes || model.value));
 
 function complain(error) {
   at("trouble").textContent = error ? error.message : "";
@@ -56,24 +63,11 @@ function isStale(error) {
 function dim(stale) {
   for (const id of ["tokens", "panes"]) at(id).classList.toggle("stale", stale);
   at("stale-note").textContent = stale ? "Shown below: the last text that could be read." : "";
-  at("mask-hint").hidden = stale || !model?.mask_token; // also if no model could be loaded
+  at("mask-hint").hidden = stale || !model || !canMask(); // also if no model could be loaded
 }
 
 function say(text) {
   at("status").textContent = text;
-}
-
-// Browsers change the address slowly. So this waits until an answer is drawn, but not for long.
-function keepLinkSoon() {
-  clearTimeout(linking);
-  linking = setTimeout(keepLink, UNLINKED);
-}
-
-function keepLink() {
-  if (linking === null) return;
-  clearTimeout(linking);
-  linking = null;
-  window.history.replaceState(null, "", writeLink(state));
 }
 
 // Soon after the next frame, when everything is visible. A page in the background has no frames.
@@ -86,11 +80,6 @@ function seen() {
 
 function mark(name) {
   return seen().then(() => performance.mark(name)); // a benchmark reads these marks
-}
-
-function link() {
-  keepLink();
-  return window.location.href;
 }
 
 // ---- drawing -------------------------------------------------------------------------------
@@ -113,7 +102,7 @@ function draw() {
     task && `Mean over ${means.examples} examples, by position in the text: 0 % is its beginning. ${task.title}`;
   at("copy-python").hidden = Boolean(task); // the lines are about one text
   enlarged.show(shown, { chosen, isOff: isOff(chosen), look, scale, filter, averaged });
-  tokenRow.show(maps, view.masked, model.mask_token !== null);
+  tokenRow.show(maps, view.masked, canMask());
 }
 
 // A link may name a token that the text does not have.
@@ -133,6 +122,7 @@ function drawControls() {
   switches.show(state.view.off);
   search.show(state.page.search, state.page.chosen);
   at("averaging").value = state.page.mean ?? "";
+  presenting.show(state.page.present);
   document.querySelector(`input[name=level][value=${state.view.level}]`).checked = true;
 }
 
@@ -152,7 +142,7 @@ async function askMaps(signal) {
 
 async function askPredictions(signal) {
   const { text, pair, masked } = state.view;
-  const isTyped = (words) => model.mask_token !== null && words?.includes(model.mask_token);
+  const isTyped = (words) => model.can.masked && words?.includes(model.mask_token);
   const hidden = masked.length > 0 || [text, pair].some(isTyped);
   if (!predicts() || (!hidden && !model.can.classes && !model.value)) {
     clearPredictions();
@@ -164,30 +154,20 @@ async function askPredictions(signal) {
   maps?.pieces.forEach((pieces, i) => pieces.forEach((piece) => originals.set(piece, maps.originals[i])));
   showPredictions(answer, { originals, asksNext: model.asks_next });
   predictionsSeen = mark("predictions-drawn");
-  if (answer.after) say(describeChange(answer));
+  change = answer.after ? describeChange(answer) : "";
+  if (change) say(change);
 }
 
 async function askMeans(signal) {
   if (!state.page.mean) return;
   const asked = { task: state.page.mean, examples: AVERAGED, off: state.view.off };
   if (isSame(means?.asked, asked)) return; // the mean does not depend on the text
-  const buffer = await whenFree(() => post("/api/mean", asked, { signal, read: "arrayBuffer" }), signal);
+  const buffer = await whenFree(() => post("/api/mean", asked, { signal, read: "arrayBuffer" }), {
+    signal,
+    onBusy: () => say("The server is busy. The mean will come in a moment."),
+  });
   means = Object.assign(new Maps(buffer), { asked });
   draw();
-}
-
-// The server computes only a few means at once. If it is busy, wait and ask again; this is no error.
-async function whenFree(question, signal) {
-  for (;;) {
-    try {
-      return await question();
-    } catch (error) {
-      if (!error.isBusy || signal.aborted) throw error;
-    }
-    say("The server is busy. The mean will come in a moment.");
-    await new Promise((done) => setTimeout(done, PATIENCE));
-    signal.throwIfAborted();
-  }
 }
 
 async function askSearch(signal) {
@@ -206,22 +186,32 @@ async function askOutliers(signal) {
 // The small maps have 8 bits for each weight; the enlarged map has 16, since users read its numbers.
 async function askExact(signal) {
   const { chosen, mean } = state.page;
-  if (mean || !maps || chosen.layer === null || chosen.head === null || isGone(chosen)) return;
+  if (!model.live || mean || !maps || chosen.layer === null || chosen.head === null || isGone(chosen)) return;
   maps.refine(chosen, await post("/api/map", { view: state.view, ...chosen }, { signal }));
   if (!signal.aborted) draw();
 }
 
+async function askBest(query, signal) {
+  if (query.kind === "relation" && !model.can.words) return null; // its words are not known
+  return bestOf(await post("/api/search", { view: state.view, query }, { signal }));
+}
+
+async function askWorth(signal) {
+  const [subject, sink] = [await askBest(SUBJECT, signal), await askBest(SINK, signal)];
+  if (!signal.aborted) worth.show({ subject, sink, end: endsOf(maps)[1] });
+}
+
 // Means take long, so they come last.
-const AFTER_TEXT = [askMaps, askPredictions, askSearch, askOutliers, askExact, askMeans];
+const AFTER_TEXT = [askMaps, askPredictions, askSearch, askOutliers, askExact, askWorth, askMeans];
 // After switching, users wait for the predictions, so these come first.
 const AFTER_SWITCH = [askPredictions, askMaps, askSearch, askExact, askMeans];
 
-const AFTER_MASK = [askPredictions, askMaps, askSearch, askOutliers, askExact];
+const AFTER_MASK = [askPredictions, askMaps, askSearch, askOutliers, askExact, askWorth];
 
 const asking = new Asking({
   showBusy: (busy) => {
     at("panes").setAttribute("aria-busy", busy);
-    if (!busy) keepLink();
+    if (!busy) address.keep();
   },
   showTrouble: complain, // the last drawing stays
 });
@@ -230,20 +220,21 @@ const asking = new Asking({
 
 function changeView(part, steps) {
   state.view = { ...state.view, ...part };
-  keepLinkSoon();
+  address.keepSoon();
   const asked = asking.askInTurn(steps); // first: the rest can be done while the server works
   drawControls();
   return asked;
 }
 
-function changeText({ text, pair, masked }) {
+function changeText({ text, pair, masked, example = null }) {
+  tour.end({ focus: false });
   if (text.trim() === "") {
     asking.drop();
     say("Type a text to see its maps.");
     return;
   }
   const ownMaps = maps?.text === state.view.text ? maps : null;
-  state.page.filter = null;
+  Object.assign(state.page, { filter: null, example });
   say("");
   changeView({ text, pair, masked: masked ?? keptMasks(state.view, { text, pair }, ownMaps) }, AFTER_TEXT);
 }
@@ -251,7 +242,7 @@ function changeText({ text, pair, masked }) {
 // Asked separately, so that choosing another head does not delay or restart long questions.
 function changePage(part, question = askExact) {
   state.page = { ...state.page, ...part };
-  keepLinkSoon();
+  address.keepSoon();
   drawControls();
   draw();
   return asking.ask(question);
@@ -262,11 +253,13 @@ function choose(place) {
     toggle(place);
     return;
   }
+  isChosen = true;
   changePage({ chosen: place });
   say(`${nameOf(place)} is shown.`);
 }
 
 function toggle(what) {
+  if (!model.live) return; // a copy of the page cannot ask the model
   if (!what || (what.dimension === undefined && what.layer === null)) {
     say("Only heads and layers can be switched off, not a mean over layers.");
     return;
@@ -299,8 +292,47 @@ function changeMode(next) {
 
 function onKey(event) {
   const typing = event.target.closest?.("input:not([type=radio], [type=checkbox]), textarea, select, dialog");
-  if (typing || event.key !== "o" || event.ctrlKey || event.metaKey || event.altKey) return;
-  toggle(state.page.chosen);
+  if (typing || event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+  if (event.key === "o") toggle(state.page.chosen);
+  else if (event.key === "p") present(!state.page.present);
+  else if (event.key === "Escape" && tour.isOn) tour.end();
+  else if (event.key === "Escape" && state.page.present) present(false);
+}
+
+function present(isOn) {
+  state.page.present = isOn;
+  presenting.show(isOn);
+  address.keepSoon();
+  draw(); // other sizes of type need other sizes of maps
+}
+
+// ---- the tour ------------------------------------------------------------------------------
+
+// The sentence of the tour: the first one of the page, whole, and nothing off.
+function tourView() {
+  const { text, pair } = model.examples[0];
+  const { off } = newState().view;
+  return { ...newState().view, text, pair: pair ?? null, off: { ...off, how: state.view.off.how } };
+}
+
+// What the tour talks about; null if there are no maps.
+async function findForTour() {
+  const none = new AbortController().signal;
+  return maps && aboutTour({ maps, model, ask: (query) => askBest(query, none) });
+}
+
+async function showStep(number, { view, page }) {
+  const off = view.off ? { heads: [view.off] } : {};
+  const wanted = { ...tourView(), ...view };
+  wanted.off = { ...tourView().off, ...off };
+  const { layer = null, head = null } = page.chosen ?? state.page.chosen ?? {};
+  const kept = { present: state.page.present, tour: number, chosen: { layer, head } };
+  const isOther = !isSame(wanted.text, state.view.text) || !isSame(wanted.pair, state.view.pair);
+  state.page = { ...newState().page, ...page, ...kept };
+  ranks = null;
+  if (isOther) source.restore(null);
+  await changeView(wanted, isOther ? AFTER_TEXT : AFTER_SWITCH);
+  return change;
 }
 
 // ---- beginning -----------------------------------------------------------------------------
@@ -308,6 +340,20 @@ function onKey(event) {
 const grid = new Grid(at("grid"), at("pointed"), { choose, toggle });
 const enlarged = new Enlarged({ change: (part) => changePage(part) });
 const tokenRow = new TokenRow({ mask });
+const worth = new WorthSeeing({ choose: (place) => choose(place) });
+const presenting = new Presenting({ change: present });
+const tour = new Tour({
+  prepare: async () => {
+    await showStep(0, { view: {}, page: {} });
+    return findForTour();
+  },
+  find: findForTour,
+  show: showStep,
+  ended: () => {
+    state.page.tour = null;
+    address.keepSoon();
+  },
+});
 const source = new Source({ change: changeText, complain });
 const search = new Search({
   ask: (query) => changePage({ search: query }, askSearch),
@@ -319,45 +365,37 @@ const switches = new Switches({
   how: (how) => changeView({ off: { ...state.view.off, how } }, isAnythingOff(state.view.off) ? AFTER_SWITCH : []),
   outliers: () => asking.ask(askOutliers),
 });
-new Exports({ current: () => ({ maps: shownMaps(), model, ...state }), link, say, complain });
+new Exports({ current: () => ({ maps: shownMaps(), model, ...state }), link: () => address.link, say, complain });
 
-function describeModel() {
-  const millions = (model.parameters / 1e6).toFixed(1);
-  at("model").textContent =
-    `${model.name}: ${model.family}, ${model.layers} layers × ${model.heads} heads, ` +
-    `${model.hidden} dimensions, ${millions} million parameters`;
-  document.title = `${model.name} · bertology explore`;
-  at("annotate").hidden = !model.annotate;
-  at("predicting").hidden = !predicts();
-  at("levels").hidden = model.can.words === false;
-  at("mask-hint").hidden = model.mask_token === null;
-  at("averaging-field").hidden = model.tasks.length === 0;
-  at("averaging").replaceChildren(
-    element("option", { value: "", text: "this text" }),
-    ...model.tasks.map(({ name, title }) =>
-      element("option", { value: name, text: `mean of up to ${AVERAGED} examples: ${title}` }),
-    ),
-  );
-}
-
-// The first view: an example in which the verb is hidden, or else the last word.
+// The first view: an example of the user's own data; else a sentence in which the verb is hidden,
+// and the head that goes from the verb to its subject.
 async function welcome() {
+  const own = model.tasks.find((task) => task.own);
+  if (own) {
+    await source.begin(own.name);
+    if (maps || state.view.text) return; // else it could not be read, and the page says why
+  }
   const example = model.examples[0];
-  Object.assign(state.view, { text: example.text, pair: example.pair ?? null, masked: example.masked ?? [] });
+  Object.assign(state.view, { text: example.text, pair: example.pair ?? null });
   const { view } = state;
   drawControls();
   await asking.askInTurn(AFTER_TEXT);
-  if (state.view !== view || source.isTyping) return; // the user has already changed something
-  if (!maps || view.masked.length || model.mask_token === null) return;
+  if (state.view !== view || source.isTyping || !maps) return; // the user has changed something
+  const subject = isChosen || !maps ? null : await askBest(SUBJECT, new AbortController().signal);
+  const verb = subject?.from ?? [];
   const words = maps.originals.flatMap((token, i) => (/^\p{L}{3,}$/u.test(token) ? [i] : []));
-  const verb = words.find((i) => /^(are|is|was|were)$/.test(maps.originals[i]));
-  state.page.chosen = null; // choose a head again, for the masked word
-  if (words.length) await mask(maps.pieces[verb ?? words.at(-1)], true);
+  const hidden = verb.length ? verb : words.length ? maps.pieces[words.at(-1)] : [];
+  if (!isChosen) state.page.chosen = isClear(subject) ? placeOf(subject) : null;
+  if (canMask() && hidden.length) await mask(hidden, true);
+  else if (!isChosen) await changePage({});
 }
+
+const placeOf = ({ layer, head }) => ({ layer, head });
 
 async function openLink() {
   const { hash } = window.location;
   const found = readLink(hash);
+  if (found && !model.live) found.view = { ...tourView(), level: found.view.level }; // its only text
   const hows = model.hows.length ? model.hows : ["uniform"];
   for (const { off } of [state.view, found?.view ?? state.view]) {
     if (!hows.includes(off.how)) [off.how] = hows; // not every model supports all ways
@@ -367,8 +405,13 @@ async function openLink() {
     if (hash.length > 1) complain(new Error("This link cannot be read. Here is an example instead."));
   } else if (!isSame(found, state)) {
     state = found;
+    if (!canMask()) state.view.masked = [];
+    const { tour: step, example } = state.page;
     drawControls();
+    source.restore(example);
     await asking.askInTurn(AFTER_TEXT);
+    if (step !== null && step < Tour.length) await tour.resume(step);
+    else tour.end({ focus: false });
   }
 }
 
@@ -393,7 +436,7 @@ function listen() {
 
 try {
   model = await get("/api/model");
-  describeModel();
+  describeModel(model, { predicts: predicts(), canMask: canMask() });
   source.prepare(model);
   switches.prepare(model);
   search.prepare(model);

@@ -2,7 +2,7 @@
 // it is a grid of empty cells for the mouse, the keyboard and screen readers.
 
 import { currentRamp } from "./colour.js";
-import { element, nameOf, percent } from "./elements.js";
+import { element, nameOf, percent, typeScale } from "./elements.js";
 import { isHeadOff } from "./state.js";
 
 const GAP = 2; // pixels between maps
@@ -84,17 +84,18 @@ export class Grid {
   #layout() {
     if (!this.maps) return false;
     const { layers, heads } = this.maps;
-    const room = this.root.parentElement.clientWidth - LABEL - heads * GAP;
-    const size = Math.min(LARGEST, Math.max(SMALLEST, Math.floor(room / heads)));
+    const type = typeScale();
+    const room = this.root.parentElement.clientWidth - LABEL * type - heads * GAP;
+    const size = Math.min(Math.floor(LARGEST * type), Math.max(SMALLEST, Math.floor(room / heads)));
     const ratio = Math.min(3, window.devicePixelRatio || 1);
-    if (size === this.size && ratio === this.ratio) return false;
-    Object.assign(this, { size, ratio });
+    if (size === this.size && ratio === this.ratio && type === this.type) return false;
+    Object.assign(this, { size, ratio, type });
     const style = this.root.style;
     style.setProperty("--heads", heads);
     style.setProperty("--layers", layers);
     style.setProperty("--cell", `${size}px`);
-    style.setProperty("--label", `${LABEL}px`);
-    style.setProperty("--top", `${TOP}px`);
+    style.setProperty("--label", `${LABEL * type}px`);
+    style.setProperty("--top", `${TOP * type}px`);
     style.setProperty("--gap", `${GAP}px`);
     const side = (count) => count * (size + GAP) - GAP;
     this.canvas.width = Math.round(side(heads) * ratio);

@@ -2,7 +2,7 @@
 // line is more attention. The idea is from BertViz (Vig 2019).
 
 import { currentRamp } from "./colour.js";
-import { element } from "./elements.js";
+import { element, typeScale } from "./elements.js";
 
 export const ROW = 22; // pixels for each token
 const LONG_ROW = 17; // if there are many tokens
@@ -67,7 +67,6 @@ export class Lines {
           },
         });
       });
-    this.root.style.setProperty("--row", `${rowHeight(this.map.size)}px`);
     this.left.replaceChildren(...labels("from"));
     this.right.replaceChildren(...labels("to"));
   }
@@ -107,7 +106,9 @@ export class Lines {
   #draw() {
     const { canvas, map } = this;
     const ratio = Math.min(3, window.devicePixelRatio || 1);
-    const height = rowHeight(map.size) * map.size;
+    const row = rowHeight(map.size) * typeScale();
+    const height = row * map.size;
+    this.root.style.setProperty("--row", `${row}px`);
     const width = canvas.clientWidth;
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(height * ratio);
@@ -116,12 +117,12 @@ export class Lines {
     context.scale(ratio, ratio);
     context.strokeStyle = currentRamp().lines;
     const only = this.hovered ?? this.filter;
-    for (const { row, column, share } of linesOf(map, only, this.full)) {
+    for (const { row: from, column: to, share } of linesOf(map, only, this.full)) {
       context.globalAlpha = share;
       context.lineWidth = 0.6 + 2 * share;
       context.beginPath();
-      context.moveTo(0, (row + 0.5) * rowHeight(map.size));
-      context.lineTo(width, (column + 0.5) * rowHeight(map.size));
+      context.moveTo(0, (from + 0.5) * row);
+      context.lineTo(width, (to + 0.5) * row);
       context.stroke();
     }
     this.#markLabels(only);

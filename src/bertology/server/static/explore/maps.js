@@ -73,17 +73,30 @@ export class Maps {
     return { row, column, weight: (bytes[best] / 255) * this.peaks[layer * this.heads + head] };
   }
 
+  // The strongest link between two different words.
+  strongestWords({ layer, head }) {
+    const bytes = this.of(layer, head);
+    const isWord = (i) => !this.special[i] && /\p{L}/u.test(this.originals[i]);
+    let best = { row: 0, column: 0, byte: -1 };
+    bytes.forEach((byte, i) => {
+      const [row, column] = [Math.floor(i / this.size), i % this.size];
+      if (byte > best.byte && row !== column && isWord(row) && isWord(column)) best = { row, column, byte };
+    });
+    const weight = (Math.max(0, best.byte) / 255) * this.peaks[layer * this.heads + head];
+    return { from: this.originals[best.row], to: this.originals[best.column], weight };
+  }
+
   // The head to show first: the one with most attention from masked words (or from all words) to
   // other words.
   mostTelling() {
     const isWord = (token, i) => !this.special[i] && /\p{L}/u.test(token);
     const words = this.originals.flatMap((token, i) => (isWord(token, i) ? [i] : []));
-    const hidden = words.filter((i) => this.tokens[i] !== this.originals[i]);
-    const rows = hidden.length ? hidden : words;
+    const seen = words.filter((i) => !this.masked.includes(i));
+    const rows = this.masked.length ? this.masked : words;
     let best = { layer: 0, head: 0, score: -1 };
     for (let layer = 0; layer < this.layers; layer += 1) {
       for (let head = 0; head < this.heads; head += 1) {
-        const score = this.#decidedness(layer, head, rows, words);
+        const score = this.#decidedness(layer, head, rows, seen);
         if (score > best.score) best = { layer, head, score };
       }
     }

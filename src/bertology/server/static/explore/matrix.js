@@ -1,7 +1,7 @@
 // One map, enlarged: rows are tokens that attend, columns the tokens they attend to.
 
 import { currentRamp } from "./colour.js";
-import { element } from "./elements.js";
+import { element, typeScale } from "./elements.js";
 
 const SMALLEST = 11; // pixels for each token, so that labels can be read; long texts scroll
 const LARGEST = 34;
@@ -58,8 +58,9 @@ export class Matrix {
 
   #layout() {
     const { size } = this.map;
-    const room = this.root.clientWidth - LABEL;
-    const cell = Math.min(LARGEST, Math.max(SMALLEST, Math.floor(room / size)));
+    const type = typeScale();
+    const room = this.root.clientWidth - LABEL * type;
+    const cell = Math.floor(Math.min(LARGEST * type, Math.max(SMALLEST * type, room / size)));
     const ratio = Math.min(3, window.devicePixelRatio || 1);
     if (cell * size === this.width && ratio === this.ratio && size === this.laid) return false;
     Object.assign(this, { width: cell * size, ratio, laid: size });

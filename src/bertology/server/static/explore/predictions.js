@@ -72,7 +72,27 @@ function valueLine(before, after) {
   return element("p", { class: "value", text: `The model’s value: ${both}` });
 }
 
-export function showPredictions({ before, after }, { originals, asksNext }) {
+// The gold label, and whether the model agrees, also after something was switched off.
+function showGold(gold, before, after) {
+  at("gold").hidden = !gold;
+  if (!gold) return;
+  const top = ({ classes }) => classes.reduce((a, b) => (b.probability > a.probability ? b : a)).label;
+  const verdict = (answers, when) => {
+    const isRight = top(answers) === gold.class;
+    return [`${when}the model says ${top(answers)}: `, element("b", { class: isRight ? "right" : "wrong", text: isRight ? "right" : "wrong" }), ". "];
+  };
+  const known = gold.class !== null && before.classes;
+  at("gold").replaceChildren(
+    "Gold label: ",
+    element("b", { text: gold.label }),
+    ". ",
+    ...(known ? verdict(before, after ? "Before, " : "") : []),
+    ...(known && after ? verdict(after, "After, ") : []),
+  );
+}
+
+export function showPredictions({ before, after, gold = null }, { originals, asksNext }) {
+  showGold(gold, before, after);
   const tokens = before.masked.map(({ position, original }) => original ?? originals.get(position) ?? "");
   const parts = before.masked.map(({ position, predictions }, i) => {
     const changed = after?.masked.find((x) => x.position === position)?.predictions;
@@ -96,6 +116,7 @@ export function showPredictions({ before, after }, { originals, asksNext }) {
 }
 
 export function clearPredictions() {
+  at("gold").hidden = true;
   at("predictions").replaceChildren();
   at("no-predictions").hidden = false;
   at("change-note").hidden = true;

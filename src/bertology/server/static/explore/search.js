@@ -11,7 +11,8 @@ export class Search {
     at("search").addEventListener("change", () => ask(this.queries[Number(at("search").value)]));
   }
 
-  prepare({ relations, patterns }) {
+  prepare({ relations, patterns, live }) {
+    this.live = live;
     this.known = [
       ["Heads that attend, in this text", relations.map((r) => [r.title, { kind: "relation", name: r.name }])],
       ["Heads that attend to", patterns.map((p) => [p.title, { kind: "pattern", name: p.name }])],
@@ -20,7 +21,7 @@ export class Search {
 
   // The last entry names the chosen head, so the menu is made again for each choice.
   show(query, chosen) {
-    const single = chosen && chosen.layer !== null && chosen.head !== null;
+    const single = this.live && chosen && chosen.layer !== null && chosen.head !== null;
     const target = query?.kind === "similar" ? query : single && { kind: "similar", ...chosen };
     const similar = target
       ? [["Heads with similar maps", [[`like layer ${target.layer}, head ${target.head}`, target]]]]

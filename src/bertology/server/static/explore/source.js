@@ -1,14 +1,16 @@
-// Where the text comes from: the user types it, or it is an example of ours or of a task.
+// Where the text comes from: the user types it, or it is an example of ours or of a corpus.
 
 import { get } from "../server.js";
 import { at, element } from "./elements.js";
+import { JudgedExamples } from "./judged.js";
 
 const PAUSE = 250; // milliseconds without a key before the model is asked
 const SHORT = 60; // letters of an example in the menu
 
 export class Source {
   constructor({ change, complain }) {
-    Object.assign(this, { change, complain, waiting: null });
+    Object.assign(this, { change, complain, waiting: null, example: null });
+    this.judged = new JudgedExamples({ change: () => this.#fromTask(this.example.task, null) });
     for (const id of ["text", "pair"]) at(id).addEventListener("input", () => this.#soon());
     at("add-pair").addEventListener("click", () => this.#showPair(true));
     at("drop-pair").addEventListener("click", () => {
@@ -17,15 +19,20 @@ export class Source {
       this.#now();
     });
     at("examples").addEventListener("change", () => this.#pick());
-    at("another").addEventListener("click", () => this.#fromTask(this.task, this.number + 1));
+    at("another").addEventListener("click", () => this.#fromTask(this.example.task, this.example.number));
   }
 
-  prepare({ examples, tasks, limits }) {
+  prepare({ examples, tasks, limits, can }) {
     this.examples = examples;
+    this.judged.isPossible = can.classes;
     const cut = (text) => (text.length > SHORT ? `${text.slice(0, SHORT)} …` : text);
+    const own = tasks.filter((task) => task.own);
+    const others = tasks.filter((task) => !task.own);
+    const entry = ({ name, title }) => [`task ${name}`, title];
     const groups = [
+      ["Your data", own.map(entry)],
       ["Sentences", examples.map(({ text }, i) => [`example ${i}`, cut(text)])],
-      ["From a task", tasks.map(({ name, title }) => [`task ${name}`, title])],
+      ["From a task", others.map(entry)],
     ].filter(([, entries]) => entries.length);
     at("examples").replaceChildren(
       element("option", { value: "", text: "Examples …" }),
@@ -53,6 +60,27 @@ export class Source {
     at("add-pair").hidden = !at("pair-field").hidden;
   }
 
+  // The first example of a corpus, in place of a sentence of ours.
+  begin(task) {
+    at("examples").value = `task ${task}`;
+    return this.#fromTask(task, null);
+  }
+
+  // A link names an example of a corpus: its text is on the page already, its label is not.
+  async restore(example) {
+    if (!example) {
+      this.#forget();
+      return;
+    }
+    try {
+      at("examples").value = `task ${example.task}`;
+      this.judged.prepare(example.task, example.only);
+      this.#note(await askExample(example.task, example.number), example.only);
+    } catch (error) {
+      this.complain(error);
+    }
+  }
+
   #showPair(shown) {
     at("pair-field").hidden = !shown;
     at("add-pair").hidden = shown;
@@ -63,7 +91,21 @@ export class Source {
   #soon() {
     clearTimeout(this.waiting);
     // Before the model is known, nothing can be asked.
-    this.waiting = setTimeout(() => (this.examples ? this.#now() : this.#soon()), PAUSE);
+    this.waiting = setTimeout(() => (this.examples ? this.#typed() : this.#soon()), PAUSE);
+  }
+
+  #typed() {
+    this.#forget();
+    this.#now();
+  }
+
+  // What is typed is no example any more.
+  #forget() {
+    this.example = null;
+    at("examples").value = "";
+    at("example-note").textContent = "";
+    at("another").hidden = true;
+    this.judged.hide();
   }
 
   #now(more = {}) {
@@ -74,31 +116,46 @@ export class Source {
 
   #pick() {
     const [kind, ...rest] = at("examples").value.split(" ");
-    if (kind === "task") this.#fromTask(rest.join(" "), 0);
-    else if (kind === "example") this.#use(this.examples[Number(rest[0])], "");
+    if (kind === "task") this.begin(rest.join(" "));
+    else if (kind === "example") {
+      const { value } = at("examples");
+      this.#forget();
+      at("examples").value = value;
+      this.#use(this.examples[Number(rest[0])]);
+    }
   }
 
+  // The example after `number` among those that are wanted; with null the first of them.
   async #fromTask(task, number) {
-    Object.assign(this, { task, number });
+    const mine = {};
+    this.asked = mine; // only the newest choice counts
     try {
-      const found = await get(`/api/examples?task=${encodeURIComponent(task)}&number=${number}`);
-      if (task !== this.task || number !== this.number) return;
-      this.number = (found.number + 1) % found.total === 0 ? -1 : found.number; // back to the first
-      const label = found.label === null || found.label === undefined ? "" : `; label: ${found.label}`;
-      this.#use(found, `Example ${found.number + 1} of ${found.total}${label}`);
-      at("another").hidden = false;
+      this.judged.prepare(task);
+      const next = await this.judged.next(number);
+      const found = await askExample(task, next);
+      if (this.asked !== mine) return;
+      this.#note(found, this.judged.only);
+      this.#use(found, this.example);
     } catch (error) {
       this.complain(error);
     }
   }
 
-  #use({ text, pair, masked }, note) {
+  #note({ task, number, total, label }, only) {
+    this.example = { task, number, only };
+    this.judged.total = total;
+    const gold = label === null || label === undefined ? "" : ` · gold label: ${label}`;
+    at("example-note").textContent = `Example ${number + 1} of ${total}${gold}`;
+    at("another").hidden = false;
+  }
+
+  #use({ text, pair, masked }, example = null) {
     at("text").value = text;
     at("pair").value = pair ?? "";
     at("pair-field").hidden = !pair;
     at("add-pair").hidden = Boolean(pair);
-    at("example-note").textContent = note;
-    at("another").hidden = !note;
-    this.#now({ masked: masked ?? [] });
+    this.#now({ masked: masked ?? [], example });
   }
 }
+
+const askExample = (task, number) => get(`/api/examples?task=${encodeURIComponent(task)}&number=${number}`);

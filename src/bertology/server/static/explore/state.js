@@ -8,7 +8,11 @@ const oneOf = (value, choices) => (choices.includes(value) ? value : choices[0])
 export const LEVELS = ["pieces", "words"];
 export const LOOKS = ["matrix", "lines"];
 export const SCALES = ["own", "common"];
+export const JUDGED = ["all", "right", "wrong"];
 export const DIRECTIONS = ["from", "to"];
+
+// Where a tour is, whether it is presented, and which example of a corpus is shown.
+const NO_LESSON = { tour: null, present: false, example: null };
 
 export function newState() {
   return {
@@ -19,7 +23,7 @@ export function newState() {
       level: "pieces",
       off: { heads: [], layers: [], dimensions: [], how: "uniform" },
     },
-    page: { chosen: null, look: "matrix", scale: "own", filter: null, search: null, mean: null },
+    page: { chosen: null, look: "matrix", scale: "own", filter: null, search: null, mean: null, ...NO_LESSON },
   };
 }
 
@@ -52,7 +56,7 @@ function readOff({ heads, layers, dimensions, how }) {
   return { heads: pairs, layers: wholes(layers), dimensions: wholes(dimensions), how: chosen };
 }
 
-function readPage({ chosen, look, scale, filter, search, mean }) {
+function readPage({ chosen, look, scale, filter, search, mean, tour, present, example }) {
   const number = (value) => (WHOLE(value) && value >= 0 ? value : null);
   const isObject = (value) => typeof value === "object" && value !== null;
   return {
@@ -65,7 +69,15 @@ function readPage({ chosen, look, scale, filter, search, mean }) {
         : null,
     search: isObject(search) ? readSearch(search) : null,
     mean: typeof mean === "string" ? mean : null,
+    tour: number(tour),
+    present: present === true,
+    example: isObject(example) ? readExample(example) : null,
   };
+}
+
+function readExample({ task, number, only }) {
+  const known = typeof task === "string" && WHOLE(number) && number >= 0;
+  return known ? { task, number, only: oneOf(only, JUDGED) } : null;
 }
 
 function readSearch({ kind, name, layer, head }) {

@@ -45,7 +45,7 @@ export class TokenRow {
   #item(token, index, maps, hidden, canMask) {
     const second = maps.boundary !== null && index === maps.boundary ? "second" : "";
     if (!canMask || maps.special[index]) {
-      return element("span", { text: token, class: `token special ${second}` });
+      return element("span", { text: token, class: `token ${maps.special[index] ? "special" : ""} ${second}` });
     }
     return element("button", {
       type: "button",
