@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -121,8 +122,10 @@ def _say_labels(encoder: Encoder, corpus: Corpus) -> None:
     """How many examples there are, and which label is which of the model's, if any is."""
     from bertology.server.judging import classes_of
 
+    renamed = corpus.origin.get("labels")  # by --labels; the file has other names
+    own = {new: old for old, new in renamed.items()} if isinstance(renamed, Mapping) else {}
     known = classes_of(encoder, corpus)
-    pairs = ", ".join(f"{label} = {name}" for label, name in known.items())
+    pairs = ", ".join(f"{own.get(label, label)} = {name}" for label, name in known.items())
     told = f"; labels, and what the model calls them: {pairs}" if pairs else ""
     say(f"{corpus.name}: {len(corpus):,} examples{told}")
 

@@ -103,15 +103,24 @@ export class Maps {
     return { layer: best.layer, head: best.head };
   }
 
+  #columnMean(bytes, column) {
+    let sum = 0;
+    for (let at = column; at < bytes.length; at += this.size) sum += bytes[at];
+    return sum / this.size;
+  }
+
   #decidedness(layer, head, rows, columns) {
     const bytes = this.of(layer, head);
+    const usual = columns.map((column) => this.#columnMean(bytes, column));
     let sum = 0;
     for (const row of rows) {
       let most = 0;
-      for (const column of columns) {
-        // Attention to neighbours depends on the position only, so it says little about this text.
-        if (Math.abs(row - column) > 3) most = Math.max(most, bytes[row * this.size + column]);
-      }
+      columns.forEach((column, i) => {
+        // Attention to neighbours depends on the position only, and what all tokens look at does not
+        // depend on who looks: both say little about this word.
+        const beyond = bytes[row * this.size + column] - usual[i];
+        if (Math.abs(row - column) > 3) most = Math.max(most, beyond);
+      });
       sum += most;
     }
     return (sum / (rows.length || 1)) * this.peaks[layer * this.heads + head];

@@ -79,15 +79,16 @@ function showGold(gold, before, after) {
   const top = ({ classes }) => classes.reduce((a, b) => (b.probability > a.probability ? b : a)).label;
   const verdict = (answers, when) => {
     const isRight = top(answers) === gold.class;
-    return [`${when}the model says ${top(answers)}: `, element("b", { class: isRight ? "right" : "wrong", text: isRight ? "right" : "wrong" }), ". "];
+    const said = isRight ? "right" : "wrong";
+    return [`${when} model says ${top(answers)}: `, element("b", { class: said, text: said }), ". "];
   };
   const known = gold.class !== null && before.classes;
   at("gold").replaceChildren(
     "Gold label: ",
     element("b", { text: gold.label }),
     ". ",
-    ...(known ? verdict(before, after ? "Before, " : "") : []),
-    ...(known && after ? verdict(after, "After, ") : []),
+    ...(known ? verdict(before, after ? "Before, the" : "The") : []),
+    ...(known && after ? verdict(after, "After, the") : []),
   );
 }
 

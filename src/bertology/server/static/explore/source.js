@@ -57,7 +57,7 @@ export class Source {
     if (at("text").value !== text) at("text").value = text;
     if ((at("pair").value || null) !== pair) at("pair").value = pair ?? "";
     if (pair !== null) at("pair-field").hidden = false;
-    at("add-pair").hidden = !at("pair-field").hidden;
+    at("add-pair").hidden = !at("pair-field").hidden || this.example !== null;
   }
 
   // The first example of a corpus, in place of a sentence of ours.
@@ -105,6 +105,7 @@ export class Source {
     at("examples").value = "";
     at("example-note").textContent = "";
     at("another").hidden = true;
+    at("add-pair").hidden = !at("pair-field").hidden;
     this.judged.hide();
   }
 
@@ -153,7 +154,7 @@ export class Source {
     at("text").value = text;
     at("pair").value = pair ?? "";
     at("pair-field").hidden = !pair;
-    at("add-pair").hidden = Boolean(pair);
+    at("add-pair").hidden = Boolean(pair) || example !== null; // an example is shown as it is
     this.#now({ masked: masked ?? [], example });
   }
 }

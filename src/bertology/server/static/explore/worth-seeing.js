@@ -17,7 +17,7 @@ export function bestOf({ best, found, from }) {
 
 // A head that attends to the token before finds many subjects, but follows no grammar: what counts is
 // what it gives beyond its usual attention at this distance.
-export const isClear = (best) => best !== null && best.beyond >= CLEAR;
+export const isClear = (best) => best !== null && best.beyond >= Math.max(CLEAR, best.score / 2);
 
 export class WorthSeeing {
   constructor({ choose }) {
