@@ -274,8 +274,11 @@ def shuffled_types(seed: int) -> Mapping[str, str]:
 
 _FRAMES = ("a-head-attends-along-frames", "few-heads-attend-along-frames")
 _TRENDS = ("early-layers-attend-to-cls", "late-layers-attend-to-sep")
-_STRIPES = ("stripes-are-special-tokens", "linguistic-features-negligible")
-_DIAGONAL = ("verb-subject-heads-are-diagonal", "noun-pronoun-heads-are-diagonal")
+_STRIPES = ("stripes-are-special-tokens", "linguistic-features-get-little-attention")
+_DIAGONAL = (
+    "verb-subject-heads-no-better-than-an-offset",
+    "noun-pronoun-heads-no-better-than-an-offset",
+)
 _FROM_CLS = (
     "cls-attends-to-sep-in-the-last-layer",
     "cls-attends-to-punctuation-in-the-last-layer",
@@ -283,7 +286,7 @@ _FROM_CLS = (
 _LAST = ("last-two-layers-change-most", "last-two-layers-change-most-strictly")
 _RAISED = tuple(f"fine-tuning-raises-attention-to-{n}" for n in ("nouns", "objects", "negation"))
 _STARTS = ("fine-tuning-pays", "pre-training-pays", "random-start-below-no-training")
-_SEP = ("sep-weighs-more-in-single-texts", "sep-beyond-even-in-single-texts")
+_SEP = ("sep-weighs-more-in-single-texts", "sep-weighs-more-in-single-texts-beyond-length")
 _CANDIDATES = tuple(f"{n}-candidates-are-diagonal" for n in ("verb-subject", "noun-pronoun"))
 
 NULLS = (
@@ -296,12 +299,12 @@ NULLS = (
     Null(
         "random model (frames)",
         random_relations,
-        dict.fromkeys((*_FRAMES, "the-highest-heads-know-frames"), HOLDS),
+        dict.fromkeys((*_FRAMES, "heads-with-most-weight-follow-frames"), HOLDS),
     ),
     Null(
         "permuted links (frames)",
         permuted_relations,
-        dict.fromkeys((*_FRAMES, "the-highest-heads-know-frames"), HOLDS),
+        dict.fromkeys((*_FRAMES, "heads-with-most-weight-follow-frames"), HOLDS),
     ),
     Null("permuted links", permuted_links, dict.fromkeys(_DIAGONAL, FAILS)),
     Null("1 of 8 heads follows", one_of_eight, {"few-heads-attend-along-frames": HOLDS}),
@@ -313,7 +316,7 @@ NULLS = (
     Null(
         "border at the truth (classes)",
         classes_at_the_truth,
-        {"linguistic-features-negligible": BORDER},
+        {"linguistic-features-get-little-attention": BORDER},
     ),
     Null(
         "border at the truth ([CLS] and links)",

@@ -97,7 +97,10 @@ def loss_just_matters(seed: int) -> Mapping[str, str]:
     worse, better = (
         judged("head-ablation", ablated(Sweep(seed, 2000), shift(0.031, one))) for one in by
     )
-    return {**worse, "some-heads-lower-the-loss": better["some-heads-lower-the-loss"]}
+    return {
+        **worse,
+        "disabling-some-heads-lowers-the-loss": better["disabling-some-heads-lowers-the-loss"],
+    }
 
 
 def made(study: str, columns: Mapping[str, Any], task: str = "simulated") -> Result:
@@ -241,15 +244,26 @@ def _with_margin(*studies: str) -> list[str]:
 
 
 _SMALLER = frozenset({"fails", "negligible"})
-_LOSSES = tuple(f"{n}-the-loss" for n in ("some-heads-raise", "some-heads-lower", "a-layer-raises"))
+_LOSSES = tuple(
+    f"disabling-{n}-the-loss" for n in ("some-heads-raises", "some-heads-lowers", "a-layer-raises")
+)
 _TRIALS = ("pretraining-objectives", "architecture-sweep", "fine-tuning-starts")
-_HARMLESS = ("most-heads-harmless", "several-heads-harmless")
+_HARMLESS = ("disabling-one-head-is-mostly-harmless", "disabling-several-heads-is-harmless")
 _ABLATIONS = {**_of("head-ablation"), **_of("head-sets"), **dict.fromkeys(_HARMLESS, FAILS)}
 _ALL_ABLATIONS = {**_of("head-ablation", ANY), **_of("head-sets", ANY)}
 _CANDIDATES = tuple(f"{n}-candidates-are-diagonal" for n in ("verb-subject", "noun-pronoun"))
-_MATTER = ("heterogeneous-heads-matter-more", "heterogeneous-heads-raise-the-loss-more")
-_LIKE_LOSS = ("relation-heads-raise-the-loss-like-others", "relation-heads-leave-the-loss")
-_LIKE = ("relation-heads-not-needed", "relation-heads-like-others")
+_MATTER = (
+    "disabling-heterogeneous-heads-hurts-more",
+    "disabling-heterogeneous-heads-raises-the-loss-more",
+)
+_LIKE_LOSS = (
+    "disabling-relation-heads-raises-the-loss-like-others",
+    "disabling-relation-heads-leaves-the-loss",
+)
+_LIKE = (
+    "disabling-relation-heads-is-harmless",
+    "disabling-relation-heads-hurts-no-more-than-others",
+)
 
 
 NULLS = (
@@ -273,18 +287,24 @@ NULLS = (
         partial(profile, plant=shift(0.031, -3.0)),
         dict.fromkeys(_LIKE_LOSS, HOLDS),
     ),
-    Null("each task misses other heads", other_heads, {"tasks-share-heads": HOLDS}),
+    Null("each task misses other heads", other_heads, {"two-tasks-need-the-same-head": HOLDS}),
     Null("half of the maps are diagonal", half_diagonal, dict.fromkeys(_CANDIDATES, BORDER)),
     Null(
         "types of heads shuffled",
         partial(same_types, kappa=0.0),
-        {"types-recur-over-tasks": HOLDS},
+        {"heads-keep-their-map-type-over-tasks": HOLDS},
     ),
-    Null("κ is just 0.6", partial(same_types, kappa=0.6), {"types-recur-over-tasks": HOLDS}),
+    Null(
+        "κ is just 0.6",
+        partial(same_types, kappa=0.6),
+        {"heads-keep-their-map-type-over-tasks": HOLDS},
+    ),
     Null(
         "border at the truth (map types)",
         named_types,
-        dict.fromkeys(("heterogeneous-maps", "plain-maps-are-common"), BORDER),
+        dict.fromkeys(
+            ("heterogeneous-maps-are-32-to-61-per-cent", "first-three-map-types-are-common"), BORDER
+        ),
     ),
     Null("no objective gains", no_objective, _of("pretraining-objectives")),
     Null("no shape or trick gains", no_architecture, _of("architecture-sweep")),

@@ -119,8 +119,13 @@ def test_planted_effects_bear_the_claims_out() -> None:
 
 def test_the_opposite_makes_them_fail() -> None:
     found = outcomes(planted(-0.03, saved=-0.2))
-    failed = {"width-mlm", "width-task", "large-batch-mlm", "large-batch-task"}
-    failed |= {"cls-normalisation", "stacking-saves-time"}
+    failed = {
+        "width-improves-mlm",
+        "width-improves-tasks",
+        "large-batches-improve-mlm",
+        "large-batches-do-not-lower-scores",
+    }
+    failed |= {"normalised-cls-improves-tasks", "stacking-saves-time"}
     assert {name for name, outcome in found.items() if outcome is Outcome.FAILS} == failed
 
 
@@ -139,9 +144,11 @@ def test_a_shape_that_collapsed_decides_nothing() -> None:
     found = outcomes(result)
     unjudged = {name for name, outcome in found.items() if outcome is Outcome.NOT_APPLICABLE}
     assert unjudged == {
-        "layers-over-heads-mlm", "layers-over-heads-task", "stacking-saves-time",
-        "stacking-same-quality",
-    }  # fmt: skip
+        "layers-matter-more-than-heads-in-mlm",
+        "layers-matter-more-than-heads-in-tasks",
+        "stacking-saves-time",
+        "stacked-models-are-as-good",
+    }
     assert "layers-8 does not surely beat" in result.reasons()["layers_over_heads_mlm"]
 
 

@@ -20,6 +20,7 @@ from bertology.model.encoder import Encoder
 from bertology.model.interventions import MeanHead, UniformAttention, ZeroHead
 from bertology.results.claims import Outcome
 from bertology.results.comparison import beats_constant_answer
+from bertology.results.number_text import number_text
 from bertology.results.result import Result
 from bertology.studies.ablation.head_ablation import HeadAblation, HeadAblationResult
 from result_conformance import ResultConformance
@@ -106,10 +107,10 @@ def test_finds_exactly_the_planted_head(tmp_path: Path, method: str) -> None:
     layers = result.table("layers")
     assert list(layers["sure"]) == [True, False]
     verdicts = {v.claim.id: v.outcome for v in result.verdicts()}
-    assert verdicts["dark-secrets.some-heads-hurt"] is Outcome.HOLDS
-    assert verdicts["dark-secrets.some-heads-help"] is Outcome.INCONCLUSIVE
-    assert verdicts["dark-secrets.some-heads-raise-the-loss"] is Outcome.HOLDS
-    assert verdicts["dark-secrets.a-layer-raises-the-loss"] is Outcome.HOLDS
+    assert verdicts["dark-secrets.disabling-some-heads-hurts"] is Outcome.HOLDS
+    assert verdicts["dark-secrets.disabling-some-heads-helps"] is Outcome.INCONCLUSIVE
+    assert verdicts["dark-secrets.disabling-some-heads-raises-the-loss"] is Outcome.HOLDS
+    assert verdicts["dark-secrets.disabling-a-layer-raises-the-loss"] is Outcome.HOLDS
     assert sure(result, "loss_sure") == [planted.CARRIER]
     # Rounding is no change of the loss, however regular it is.
     assert (others["loss_balance"] == 0).all()
@@ -147,8 +148,8 @@ def test_finds_a_head_that_spoils(tmp_path: Path) -> None:
     assert table.loc[planted.SPOILER, "difference"] == 1 - result.arrays.attrs["intact"]
     assert set(sure(result)) == {planted.CARRIER, planted.SPOILER}
     verdicts = {v.claim.id: v.outcome for v in result.verdicts()}
-    assert verdicts["dark-secrets.some-heads-help"] is Outcome.HOLDS
-    assert verdicts["dark-secrets.a-layer-helps"] is Outcome.HOLDS
+    assert verdicts["dark-secrets.disabling-some-heads-helps"] is Outcome.HOLDS
+    assert verdicts["dark-secrets.disabling-a-layer-helps"] is Outcome.HOLDS
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -265,7 +266,7 @@ def test_corrected_columns_are_never_left_out(
         assert column in heads.partition("──")[0].split(), heads
     assert "score" in heads.partition("and the columns")[2]
     best = result.shown("heads").iloc[0]
-    assert f"{best['difference_low']:.3g}" in heads  # the interval for all heads together
+    assert number_text(100 * best["difference_low"]) in heads  # the interval for all heads together
 
 
 def named_model(folder: Path) -> Path:

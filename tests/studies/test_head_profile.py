@@ -179,10 +179,10 @@ def test_the_loss_is_judged_beside_the_score() -> None:
     assert found.loc["vertical", "loss_contrast"] < 0
     assert len(profile.plot("groups").axes) >= 2
     outcomes = {v.claim.id.partition(".")[2]: v.outcome for v in profile.verdicts()}
-    assert outcomes["heterogeneous-heads-raise-the-loss-more"] is Outcome.HOLDS
-    assert outcomes["relation-heads-leave-the-loss"] is Outcome.FAILS
-    assert outcomes["relation-heads-raise-the-loss-like-others"] is Outcome.FAILS
-    assert outcomes["heterogeneous-heads-matter-more"] is Outcome.INCONCLUSIVE
+    assert outcomes["disabling-heterogeneous-heads-raises-the-loss-more"] is Outcome.HOLDS
+    assert outcomes["disabling-relation-heads-leaves-the-loss"] is Outcome.FAILS
+    assert outcomes["disabling-relation-heads-raises-the-loss-like-others"] is Outcome.FAILS
+    assert outcomes["disabling-heterogeneous-heads-hurts-more"] is Outcome.INCONCLUSIVE
 
 
 ALL, NONE = np.ones(LAYERS * HEADS, bool), np.zeros(LAYERS * HEADS, bool)

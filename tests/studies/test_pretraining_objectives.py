@@ -114,9 +114,9 @@ def test_planted_differences_bear_the_claims_out() -> None:
 
 def test_the_opposite_makes_them_fail() -> None:
     found = outcomes(planted({n: -2 * abs(g) - 0.05 for n, g in GAINS.items()} | {"static": 0.1}))
-    assert found["nsp-not-needed"] is Outcome.FAILS
-    assert found["dynamic-masking-task"] is Outcome.FAILS
-    assert found["dynamic-masking-mlm"] is Outcome.FAILS
+    assert found["leaving-out-nsp-does-no-harm"] is Outcome.FAILS
+    assert found["dynamic-masking-improves-tasks"] is Outcome.FAILS
+    assert found["dynamic-masking-improves-mlm"] is Outcome.FAILS
 
 
 def test_noise_is_not_taken_for_an_effect() -> None:
@@ -137,9 +137,9 @@ def test_one_seed_decides_nothing() -> None:
 
 
 def test_models_that_learnt_nothing_are_not_called_equal() -> None:
-    assert outcomes(planted({}, noise=1e-4))["nsp-not-needed"] is Outcome.HOLDS
+    assert outcomes(planted({}, noise=1e-4))["leaving-out-nsp-does-no-harm"] is Outcome.HOLDS
     result = planted({}, noise=1e-4, baseline=0.75)
-    assert outcomes(result)["nsp-not-needed"] is Outcome.NOT_APPLICABLE
+    assert outcomes(result)["leaving-out-nsp-does-no-harm"] is Outcome.NOT_APPLICABLE
     reason = result.reasons()["no_nsp_over_nsp_task"]
     assert reason == NOT_LEARNT.format("no-sentence-loss", "fine-tuned score")
     assert "no_nsp_over_nsp_mlm" in result.evidence()
@@ -151,7 +151,7 @@ def test_an_arm_that_collapsed_is_not_judged_to_fail() -> None:
     result = planted(GAINS | {"permutation": -0.5, "stream-subsampled": -0.5}, baseline=0.3)
     found = outcomes(result)
     unjudged = {name for name, outcome in found.items() if outcome is Outcome.NOT_APPLICABLE}
-    assert unjudged == {"permutation", "streams"}
+    assert unjudged == {"permutation-beats-masking", "streams-do-as-well-as-pairs"}
     assert set(found.values()) == {Outcome.HOLDS, Outcome.NOT_APPLICABLE}
     assert "permutation does not surely beat" in result.reasons()["permutation_over_no_nsp_task"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,8 +12,10 @@ import pytest
 import xarray as xr
 
 from bertology.report.export import export
+from bertology.report.intervals import with_intervals
 from bertology.results.answers import listed, percent, points, strongest, strongest_of
 from bertology.results.evidence import evidence_array
+from bertology.results.hundredths import in_hundredths, rows_in_hundredths
 from bertology.results.measures import Measure
 from bertology.results.number_text import interval_text, number_text
 from bertology.results.provenance import Provenance
@@ -81,7 +84,7 @@ def test_sure_measures_go_before_larger_ones() -> None:
     assert found.name == "head 0.0"
 
 
-def test_the_answer_stands_before_all_else(tmp_path: object) -> None:
+def test_the_answer_stands_before_all_else() -> None:
     result = graded([[0.0, 0.5], [0.05, -0.3]])
     assert result.summary().splitlines()[1].strip() == result.answer
     page = result._repr_html_()
@@ -119,7 +122,7 @@ def test_what_lies_half_way_goes_away_from_zero() -> None:
     assert interval_text(-1.25, 1.25, ".1f") == "[-1.3, 1.3]"
 
 
-def test_figures_are_exported_with_their_captions_in_words(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_figures_are_exported_with_their_captions_in_words(tmp_path: Path) -> None:
     from toy_atlas import MODEL, make
 
     result = make(MODEL)
@@ -129,3 +132,31 @@ def test_figures_are_exported_with_their_captions_in_words(tmp_path) -> None:  #
     first, second = captions.read_text(encoding="utf-8").strip().split("\n\n")
     assert first.endswith(result.answer)
     assert second.startswith("heads: One cell for each head.")
+
+
+def test_tables_have_the_unit_of_figures_and_verdicts() -> None:
+    """An accuracy was 0.0125 in a table, 1.3 points in the figure and 0.0125 in the verdict."""
+    table = pd.DataFrame(
+        {
+            "layer": [0, 1], "n": [3, 4], "difference": [0.0125, -0.0125], "low": [-0.1, -0.2],
+            "high": [0.1, 0.2], "simultaneous_low": [-0.3, -0.4], "simultaneous_high": [0.3, 0.4],
+            "share": [0.5, 1.0], "share_low": [0.4, 0.9], "share_high": [0.6, 1.0],
+            "alone_low": [0.0, 0.0], "p": [0.01, 0.02],
+        }
+    )  # fmt: skip
+    shown = in_hundredths(table, {"difference": "points", "share": "%", "absent": "%"})
+    columns, rows = with_intervals(shown)
+    assert columns[:4] == ["layer", "n", "difference (points)", "share (%)"]
+    assert rows[0][2:4] == ["1.25 [-30, 30]", "50 [40, 60]"]
+    assert rows[1][2:4] == ["-1.25 [-40, 40]", "100 [90, 100]"]
+    assert shown["p"].tolist() == [0.01, 0.02]
+    assert shown["layer"].tolist() == [0, 1]
+    assert table["difference"].tolist() == [0.0125, -0.0125]  # what is stored stays
+    assert in_hundredths(table, {}).equals(table)
+
+
+def test_rows_may_have_units_of_their_own() -> None:
+    table = pd.DataFrame({"measure": ["loss", "score"], "mean": [2.0, 0.5], "low": [1.0, 0.25]})
+    shown = rows_in_hundredths(table, table["measure"] == "score", ["mean"])
+    assert shown["mean"].tolist() == [2.0, 50.0]
+    assert shown["low"].tolist() == [1.0, 25.0]

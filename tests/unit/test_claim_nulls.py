@@ -39,8 +39,11 @@ def test_what_was_drawn_is_not_drawn_again(benchmark: ModuleType, tmp_path: Path
     for repetitions in (1, 2, 2):
         benchmark.run([null], repetitions, path)
     assert [seed for _, seed in benchmark.read(path)] == [0, 1]
-    *_, row = benchmark.table([null], ["types-recur-over-tasks"], path)
-    assert row == "| types-recur-over-tasks | types of heads shuffled | 2 | 2 | 0 | 0.776 |"
+    *_, row = benchmark.table([null], ["heads-keep-their-map-type-over-tasks"], path)
+    assert (
+        row
+        == "| heads-keep-their-map-type-over-tasks | types of heads shuffled | 2 | 2 | 0 | 0.776 |"
+    )
 
 
 def test_bounds_are_those_of_clopper_and_pearson(benchmark: ModuleType) -> None:

@@ -13,12 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertology.errors import DataError, ParameterError, UnknownNameError
+from bertology.reproduce.verify import choose_claims
 from bertology.results import claim_files
 from bertology.results.claim_files import parse_claims, read_all_claims
 from bertology.results.claims import Claim, Outcome, Relation, Rule, Tasks
 from bertology.results.evidence import evidence_array, read_evidence
 from bertology.results.formats import arrays_from_bytes, arrays_to_bytes
-from bertology.results.known_claims import find_claims, judge, load_claims
+from bertology.results.known_claims import claims_by_id, find_claims, judge, load_claims
+from bertology.results.verdict_list import Verdicts
 from bertology.stats import Estimate
 
 GOOD = """
@@ -290,28 +292,80 @@ def test_bundled_claims_about_head_ablation() -> None:
     }
     # Of the best of many, "above 0" alone could never be refuted.
     assert all(c.rule.margin for c in claims.values() if c.rule.value == 0)
-    best = claims["dark-secrets.some-heads-help"]
+    best = claims["dark-secrets.disabling-some-heads-helps"]
     assert best.published.values == {"STS-B": 0.001, "MRPC": 0.012}
-    assert claims["dark-secrets.a-layer-helps"].published.values["RTE"] == 0.032
+    assert claims["dark-secrets.disabling-a-layer-helps"].published.values["RTE"] == 0.032
     assert all(len(c.explanation.split()) > 30 for c in claims.values())
 
 
 def test_verdicts_name_estimate_and_n() -> None:
     evidence = {"best_head_gain": interval(0.001, 0.02, 408), "worst_head_loss": interval(-1, 1)}
     verdicts = {v.claim.id.partition(".")[2]: v for v in judge("head-ablation", evidence)}
-    assert verdicts["some-heads-help"].outcome is Outcome.HOLDS
-    assert verdicts["some-heads-help"].n == 408
-    assert "[0.001, 0.02], n = 408" in str(verdicts["some-heads-help"])
-    assert verdicts["some-heads-hurt"].outcome is Outcome.INCONCLUSIVE
-    assert verdicts["a-layer-helps"].outcome is Outcome.NOT_APPLICABLE
+    assert verdicts["disabling-some-heads-helps"].outcome is Outcome.HOLDS
+    assert verdicts["disabling-some-heads-helps"].n == 408
+    assert "points, 95 % interval [0.1, 2], n = 408" in str(verdicts["disabling-some-heads-helps"])
+    assert verdicts["disabling-some-heads-hurts"].outcome is Outcome.INCONCLUSIVE
+    assert verdicts["disabling-a-layer-helps"].outcome is Outcome.NOT_APPLICABLE
     assert judge("another-study", evidence) == []
 
 
 def test_claims_are_found_by_words() -> None:
-    assert [c.id for c in find_claims("LAYER improve")] == ["dark-secrets.a-layer-helps"]
+    assert [c.id for c in find_claims("LAYER improve")] == ["dark-secrets.disabling-a-layer-helps"]
     assert len(find_claims("kovaleva head-ablation")) >= 5
     assert find_claims("kovaleva nonsense") == []
     assert find_claims("") == load_claims()
+
+
+def test_ids_that_a_claim_had_before_still_name_it() -> None:
+    """Ids are in papers' notes and scripts; "some-heads-help" meant that disabling them does."""
+    known = claims_by_id()
+    renamed = [c for c in load_claims() if c.aliases]
+    assert len(renamed) > 40
+    for claim in renamed:
+        for alias in claim.aliases:
+            assert known[alias] is claim
+            assert alias not in {c.id for c in load_claims()}
+            assert [c.id for c in choose_claims([alias]).claims] == [claim.id]
+            assert claim in find_claims(alias)
+            assert claim in find_claims(alias.partition(".")[2])  # a part of an id
+    assert known["dark-secrets.some-heads-help"].id == "dark-secrets.disabling-some-heads-helps"
+
+
+def test_an_alias_may_not_be_the_id_of_another_claim() -> None:
+    other = GOOD.replace("id: ", "id: other-", 1)
+    name = parse_claims(GOOD, label="a.yaml")[0].id
+    twice = other.rstrip("\n") + f"\n  aliases: [{name}]\n"
+    with pytest.raises(DataError, match="given again"):
+        parse_claims(f"{GOOD}\n{twice}", label="a.yaml")
+
+
+def test_rules_say_their_unit_as_figures_and_tables_do() -> None:
+    rule = Rule("gain", Relation.ABOVE, 0.01, margin=0.002, unit="points")
+    assert str(rule) == "gain above 1 point (less than 0.2 points does not matter)"
+    shares = Rule("share", Relation.BETWEEN, values=(0.32, 0.61), unit="%")
+    assert shares.bound == "between 32 % and 61 %"
+    assert str(Rule("weight", Relation.BELOW, 0.25)) == "weight below 0.25"
+    with pytest.raises(ParameterError, match="unit"):
+        Rule("x", Relation.ABOVE, 0.0, unit="percent")
+
+
+def test_verdicts_are_short_in_python_and_whole_when_printed() -> None:
+    evidence = {"best_head_gain": interval(0.001, 0.02, 408), "worst_head_loss": interval(-1, 1)}
+    found = Verdicts(judge("head-ablation", evidence))
+    lines = repr(found).splitlines()
+    assert len(lines) == len(found)
+    assert all(len(line) < 150 for line in lines)
+    first = found[0]
+    assert first.claim.id in lines[0]
+    assert "points [0.1, 2]" in lines[0]
+    assert repr(first) == f"<holds: {first.claim.id}, 1.05 points [0.1, 2]>"
+    assert "n = 408" not in repr(first)
+    assert "n = 408" in str(first)
+    table = found.table()
+    assert table["verdict"].tolist() == [v.outcome.in_words for v in found]
+    assert table.loc[first.claim.id, "measured"] == first.measured
+    assert found._repr_html_().count("<tr>") == len(found)
+    assert repr(Verdicts()) == "No claim of the literature is about this result."
 
 
 @pytest.fixture
@@ -332,7 +386,7 @@ def test_plugins_bring_claims(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert [c.id for c in find_claims("paper.some-claim")] == ["paper.some-claim"]
 
     read_all_claims.cache_clear()
-    file.write_text(GOOD.replace("paper.some-claim", "dark-secrets.a-layer-helps"))
+    file.write_text(GOOD.replace("paper.some-claim", "dark-secrets.disabling-a-layer-helps"))
     with pytest.raises(DataError, match=r"is in claims/dark-secrets\.yaml and again in some_plug"):
         load_claims()
 

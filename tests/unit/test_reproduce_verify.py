@@ -56,11 +56,13 @@ def test_without_a_wish_all_claims_about_a_given_model_are_taken() -> None:
 
 
 def test_claims_are_named_by_id_or_by_words() -> None:
-    (one,) = choose_claims(["dark-secrets.some-heads-hurt"]).claims
+    (one,) = choose_claims(["dark-secrets.disabling-some-heads-hurts"]).claims
     assert one.study == "head-ablation"
-    some = choose_claims(["frame", "dark-secrets.some-heads-hurt", "predicate frame"]).claims
+    some = choose_claims(
+        ["frame", "dark-secrets.disabling-some-heads-hurts", "predicate frame"]
+    ).claims
     assert len({c.id for c in some}) == len(some) > 3
-    named = choose_claims(["primer-training.sentence-order"])
+    named = choose_claims(["primer-training.sentence-order-beats-nsp"])
     assert not named.left_out
     for nothing in ("no such words", " "):
         with pytest.raises(UnknownNameError, match="claims --search"):
@@ -79,8 +81,8 @@ def test_only_what_is_needed_is_left_of_a_plan() -> None:
 
 
 def test_claims_of_a_paper_without_a_plan_have_the_steps_of_their_studies() -> None:
-    names = ("primer-training.sentence-order", "primer-training.width-task")
-    chosen = [claim(n) for n in (*names, "dark-secrets.some-heads-hurt")]
+    names = ("primer-training.sentence-order-beats-nsp", "primer-training.width-improves-tasks")
+    chosen = [claim(n) for n in (*names, "dark-secrets.disabling-some-heads-hurts")]
     paper, rest = plan_parts(chosen, replace(OPTIONS, seeds=2), SHAPE)
     assert keys(paper.plan) == ["finetune", "head-ablation"]
     objectives, sweep = rest.plan.steps
@@ -95,8 +97,8 @@ def test_claims_of_a_paper_without_a_plan_have_the_steps_of_their_studies() -> N
 
 
 def test_a_plugins_claims_are_judged_on_a_classifier_where_they_need_one() -> None:
-    ablation = replace(claim("dark-secrets.some-heads-hurt"), id="other-paper.ablation")
-    types = replace(claim("dark-secrets.plain-maps-are-common"), id="other-paper.maps")
+    ablation = replace(claim("dark-secrets.disabling-some-heads-hurts"), id="other-paper.ablation")
+    types = replace(claim("dark-secrets.first-three-map-types-are-common"), id="other-paper.maps")
     (part,) = plan_parts([ablation, types], replace(OPTIONS, epochs=2), SHAPE)
     taught, asked, maps = part.plan.steps
     assert isinstance(taught, FineTune)
@@ -109,8 +111,10 @@ def test_a_plugins_claims_are_judged_on_a_classifier_where_they_need_one() -> No
 def test_what_could_not_be_judged_is_told_with_the_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    strange = replace(claim("dark-secrets.some-heads-hurt"), id="x.y", study="no-such-study")
-    hurt = claim("dark-secrets.some-heads-hurt")
+    strange = replace(
+        claim("dark-secrets.disabling-some-heads-hurts"), id="x.y", study="no-such-study"
+    )
+    hurt = claim("dark-secrets.disabling-some-heads-hurts")
     plan = needed_steps(whole_plan(), {"head-ablation"})
     done = PlanResults(reasons={"head-ablation@grammar-paraphrase": "it has no heads"})
     parts = [
@@ -134,7 +138,7 @@ def test_what_could_not_be_judged_is_told_with_the_reason(
 
 
 def test_a_step_that_failed_is_told_though_its_claim_was_judged_elsewhere() -> None:
-    hurt = claim("dark-secrets.some-heads-hurt")
+    hurt = claim("dark-secrets.disabling-some-heads-hurts")
     key = "head-ablation@grammar-paraphrase"
     part = VerificationPart("paper", (hurt,), needed_steps(whole_plan(), {"head-ablation"}))
     left, broke = ({"reasons": {key: "killed"}, "failed": failed} for failed in ([], [key]))

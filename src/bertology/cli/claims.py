@@ -40,7 +40,7 @@ def add_to(app: typer.Typer) -> None:
             "bertology claims",
             'bertology claims --search "heads improve"',
             "bertology claims --paper dark-secrets --study head-ablation",
-            "bertology claims show dark-secrets.some-heads-hurt",
+            "bertology claims show dark-secrets.disabling-some-heads-hurts",
         ),
     )
     group.callback()(listing.function())
@@ -48,7 +48,7 @@ def add_to(app: typer.Typer) -> None:
         "show",
         show_claim,
         [ShowClaimOptions],
-        examples=["bertology claims show dark-secrets.some-heads-hurt"],
+        examples=["bertology claims show dark-secrets.disabling-some-heads-hurts"],
     ).add_to(group)
     app.add_typer(group, name="claims")
 
@@ -78,16 +78,18 @@ def list_claims(options: ClaimsOptions) -> None:
 def show_claim(options: ShowClaimOptions) -> None:
     """Show one claim: its source, the published numbers, the rule that judges it, and why."""
     from bertology.errors import UnknownNameError
-    from bertology.results.known_claims import load_claims
+    from bertology.results.known_claims import claims_by_id
     from bertology.results.verdict_view import OURS
 
-    claims, claim_id = {c.id: c for c in load_claims()}, options.claim_id
+    claims, claim_id = claims_by_id(), options.claim_id
     if claim_id not in claims:
         raise UnknownNameError(
             "claim", claim_id, claims, hint="Search with: bertology claims --search WORDS"
         )
     claim = claims[claim_id]
     say(claim.id, style="bold")
+    if claim.aliases:
+        say(f"Was called: {', '.join(claim.aliases)}")
     say(" ".join(claim.statement.split()))
     say()
     say(f"Source:     {claim.source}")

@@ -128,4 +128,8 @@ def text_of(value: object) -> str:
     """A value as a table shows it."""
     if value is None:
         return ""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    from bertology.results.number_text import number_text
+
+    return "nan" if value != value else number_text(value, ".4g")

@@ -191,9 +191,9 @@ def show_result(result: Result, *, rows: int = _ROWS) -> None:
         from bertology.results.verdict_view import TERMINAL_STYLES, statement_text
 
         show_table(
-            ("verdict", "claim", "statement", "measured"),
+            ("verdict", "claim", "measured"),
             (
-                (v.outcome.in_words, v.claim.id, statement_text(v.claim), v.measured)
+                (v.outcome.in_words, f"{statement_text(v.claim)}\n{v.claim.id}", v.measured)
                 for v in verdicts
             ),
             title="Claims of the literature, judged on this result",
@@ -209,7 +209,7 @@ def _measured(cells: Sequence[object]) -> bool:
 def _show_table(result: Result, name: str, rows: int) -> None:
     from bertology.report.intervals import needed_columns, with_intervals
 
-    table, order = result.shown(name), result.order_of(name)
+    table, order = result.in_units(name, result.shown(name)), result.order_of(name)
     shown = table.head(rows)
     named = [n for n in table.index.names if n is not None]
     if named:

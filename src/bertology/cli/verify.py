@@ -57,7 +57,8 @@ class VerifyOptions(PlanOptions):
         metavar="FOLDER",
     )
     claims: tuple[str, ...] = parameter(
-        (), "Judge only these claims: ids or parts of ids, as dark-secrets.some-heads-hurt,frame."
+        (),
+        "Judge only these claims: ids or parts of ids, as disabling-some-heads,frame.",
     )
     json: str | None = parameter(None, "Also write the verdicts to this JSON file.", metavar="FILE")
     csv: str | None = parameter(None, "Also write the verdicts to this CSV file.", metavar="FILE")
@@ -71,7 +72,7 @@ def add_to(app: typer.Typer) -> None:
         [VerifyOptions],
         examples=[
             "bertology verify bertology-mini",
-            "bertology verify bertology-mini --claims frame,dark-secrets.some-heads-hurt",
+            "bertology verify bertology-mini --claims frame,disabling-some-heads-hurts",
             "bertology verify bertology-mini --dry-run",
             "bertology verify user/model-on-the-hub --tasks mrpc,rte --root data --csv table.csv",
         ],

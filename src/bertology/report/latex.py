@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from bertology.report.intervals import with_intervals
+from bertology.results.number_text import number_text
 from bertology.results.ranking import NAMES, ranking_of, strongest_first
 
 if TYPE_CHECKING:
@@ -66,6 +67,10 @@ def strongest_as_latex(result: Result, name: str) -> str:
     It is a `table` with caption and label, to be put into a paper as it is.
     """
     whole, effect, order = _ranked(result, name)
+    renamed = result.in_units(name, whole)
+    if effect is not None and effect in whole:
+        effect = str(renamed.columns[list(whole.columns).index(effect)])
+    whole = renamed
     columns, rows = with_intervals(whole.head(_STRONGEST))
     kept = _kept(whole, columns, effect)
     intervals = any(_is_interval(row[i]) for row in rows for i in kept)
@@ -179,7 +184,7 @@ def _cell(value: object) -> str:
 
 
 def _number(value: float) -> str:
-    digits, _, power = f"{value:.4g}".partition("e")
+    digits, _, power = number_text(value, ".4g").partition("e")
     return rf"${digits} \times 10^{{{int(power)}}}$" if power else f"${digits}$"
 
 

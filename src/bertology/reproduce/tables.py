@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bertology.reproduce.paper import Exhibit, ResultsByData, TextTable
+from bertology.results.known_claims import quantity_units
 from bertology.results.verdict_view import estimate_text
 
 __all__ = ["evidence_table", "our_table"]
@@ -17,8 +18,14 @@ def evidence_table(results: ResultsByData) -> TextTable:
     """What claims are judged on, a column for each corpus."""
     evidence = {title: result.evidence() for title, result in results.items()}
     quantities = list(dict.fromkeys(q for entry in evidence.values() for q in entry))
+    units = {
+        q: unit for r in results.values() for q, unit in quantity_units(r.provenance.study).items()
+    }
     rows = [
-        (q.replace("_", " "), *(estimate_text(evidence[title].get(q)) for title in results))
+        (
+            q.replace("_", " "),
+            *(estimate_text(evidence[title].get(q), unit=units.get(q, "")) for title in results),
+        )
         for q in quantities
     ]
     return TextTable(

@@ -25,7 +25,7 @@ from bertology.reproduce.plan import (
 )
 from bertology.reproduce.planner import plan_paper
 from bertology.results.claims import Claim
-from bertology.results.known_claims import find_claims, load_claims
+from bertology.results.known_claims import claims_by_id, find_claims, load_claims
 from bertology.results.verdict_view import reason_text
 from bertology.studies import JOINS, STUDIES
 
@@ -68,7 +68,7 @@ def choose_claims(wanted: Sequence[str]) -> ChosenClaims:
             tuple(c for c in claims if c.id not in reasons),
             tuple((c, reasons[c.id]) for c in claims if c.id in reasons),
         )
-    every = {c.id: c for c in load_claims()}
+    every = claims_by_id()
     found: dict[str, Claim] = {}
     for text in wanted:
         some = [every[text]] if text in every else find_claims(text)
@@ -76,7 +76,7 @@ def choose_claims(wanted: Sequence[str]) -> ChosenClaims:
             hint = "Search with: bertology claims --search WORDS"
             raise UnknownNameError("claim", text, every, hint=hint)
         found |= {c.id: c for c in some}
-    return ChosenClaims(tuple(c for c in every.values() if c.id in found))
+    return ChosenClaims(tuple(c for c in load_claims() if c.id in found))
 
 
 def _why_left_out(study: str) -> str | None:

@@ -23,16 +23,18 @@ _ID = re.compile(r"[a-z0-9]+([.-][a-z0-9]+)*")
 @cache
 def read_all_claims() -> tuple[Claim, ...]:
     """Built-in claims, then those of plugins; ids are unique over all of them."""
-    claims: dict[str, tuple[Claim, str]] = {}
+    claims, seen = list[Claim](), dict[str, str]()
     for label, text in _texts():
         for claim in parse_claims(text, label=label):
-            if claim.id in claims:
-                raise DataError(
-                    f"The claim {claim.id!r} is in {claims[claim.id][1]} and again in {label}.",
-                    hint="Give one of them another id.",
-                )
-            claims[claim.id] = claim, label
-    return tuple(claim for claim, _ in claims.values())
+            for name in (claim.id, *claim.aliases):
+                if name in seen:
+                    raise DataError(
+                        f"The claim {name!r} is in {seen[name]} and again in {label}.",
+                        hint="Give one of them another id.",
+                    )
+                seen[name] = label
+            claims.append(claim)
+    return tuple(claims)
 
 
 def _texts() -> Iterator[tuple[str, str]]:
@@ -61,14 +63,15 @@ def parse_claims(text: str, *, label: str) -> list[Claim]:
     claims = []
     for section in parse_list(text, label=label, what="claims"):
         claim = _squeezed(_read(section))
-        if not _ID.fullmatch(claim.id):
-            must = "must be lower-case words joined by '.' or '-'"
-            raise section.wrong("id", f"'id' {must}. Got {claim.id!r} instead")
-        if claim.id in first:
-            raise section.wrong(
-                None, f"the id {claim.id!r} is given again, after line {first[claim.id]}"
-            )
-        first[claim.id] = section.line
+        for name in (claim.id, *claim.aliases):
+            if not _ID.fullmatch(name):
+                must = "must be lower-case words joined by '.' or '-'"
+                raise section.wrong("id", f"'id' {must}. Got {name!r} instead")
+            if name in first:
+                raise section.wrong(
+                    None, f"the id {name!r} is given again, after line {first[name]}"
+                )
+            first[name] = section.line
         claims.append(claim)
     return claims
 

@@ -3,7 +3,8 @@
 A claim is data: one entry of a YAML file under `bertology/claims/`, or brought by another package
 through the entry-point group `bertology.claims` (its value names a package that holds `*.yaml`).
 
-    - id: dark-secrets.some-heads-hurt      # lower case, digits, dots and dashes
+    - id: dark-secrets.disabling-some-heads-hurts   # lower case, digits, dots and dashes
+      aliases: [dark-secrets.some-heads-hurt]       # optional: ids it had before
       source: {paper: …, section: "4.6"}    # optional: page, figure, quote
       statement: …                          # one sentence, in our own words
       published: {text: …, values: {MRPC: 0.012}}
@@ -12,6 +13,7 @@ through the entry-point group `bertology.claims` (its value names a package that
       #     {quantity: …, relation: between, values: [0, 0.1]}      # between, outside
       #     margin: 0.005                   # of above and below: less than this does not matter;
       #                                     # never more than the source counts as an effect
+      #     unit: points                    # or "%": readers see it times a hundred; fractions here
       explanation: …                        # one paragraph: what is tested, and what it means
       ours: true                            # optional: the paper does not say it; our question
       tasks: {only: [MRPC, RTE]}            # optional: the tasks it is said of; or {except: [QQP]}
@@ -29,7 +31,7 @@ from typing import TYPE_CHECKING
 
 from bertology.errors import ParameterError
 from bertology.results.settling import Settling, settling
-from bertology.results.verdict_view import look_of, measured, statement_text
+from bertology.results.verdict_view import UNITS, brief, in_unit, look_of, measured, statement_text
 
 if TYPE_CHECKING:
     from bertology.stats import Estimate
@@ -82,9 +84,13 @@ class Rule:
     value: float | None = None
     values: tuple[float, float] | None = None
     margin: float | None = None
+    unit: str = ""
+    """`%` or `points`: readers see the quantity times a hundred, as figures and tables have it."""
 
     def __post_init__(self) -> None:
         of = f"the rule on {self.quantity!r}"
+        if self.unit not in UNITS:
+            raise ParameterError("unit", of, 'be "%" or points, or not be given', self.unit)
         if self.relation not in list(Relation):
             raise ParameterError("relation", of, f"be one of {', '.join(Relation)}", self.relation)
         if self.relation in (Relation.ABOVE, Relation.BELOW):
@@ -157,14 +163,15 @@ class Rule:
 
     @property
     def bound(self) -> str:
-        """What the quantity must be, such as "above 0.01"."""
-        if self.values is not None:
-            return f"{self.relation} {self.values[0]:g} and {self.values[1]:g}"
-        return f"{self.relation} {self.value:g}"
+        """What the quantity must be, such as "above 1 point"."""
+        return f"{self.relation} {' and '.join(self._shown(x) for x in self.limits)}"
+
+    def _shown(self, value: float) -> str:
+        return in_unit(value, self.unit, ".4g")
 
     def __str__(self) -> str:
-        margin = "" if self.margin is None else f" (less than {self.margin:g} does not matter)"
-        return f"{self.quantity} {self.bound}{margin}"
+        small = "" if self.margin is None else self._shown(self.margin)
+        return f"{self.quantity} {self.bound}{small and f' (less than {small} does not matter)'}"
 
 
 @dataclass(frozen=True)
@@ -232,11 +239,16 @@ class Claim:
     explanation: str
     ours: bool = False
     tasks: Tasks | None = None
+    aliases: tuple[str, ...] = ()
+    """Ids that it had before; they are understood wherever an id is."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Verdict:
-    """A claim, what became of it, and the estimate that decided."""
+    """A claim, what became of it, and the estimate that decided.
+
+    Its `repr` is one line; `str` and `measured` say all that it rests on.
+    """
 
     claim: Claim
     outcome: Outcome
@@ -263,6 +275,9 @@ class Verdict:
     def alone(self) -> Outcome:
         """What it would be if no other were judged with it."""
         return self.outcome if self.estimate is None else self.claim.rule.judge(self.estimate)
+
+    def __repr__(self) -> str:
+        return f"<{self.outcome.in_words}: {self.claim.id}, {brief(self)}>"
 
     def __str__(self) -> str:
         return f"{self.outcome.in_words}: {statement_text(self.claim)} ({self.measured})"

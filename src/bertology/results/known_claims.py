@@ -13,7 +13,7 @@ from bertology.results.evidence import ALL_OTHERS
 if TYPE_CHECKING:
     from bertology.stats import Estimate
 
-__all__ = ["find_claims", "judge", "load_claims"]
+__all__ = ["claims_by_id", "find_claims", "judge", "load_claims", "quantity_units"]
 
 
 def judge(
@@ -47,6 +47,18 @@ def _judged(
         why = excepted or reasons.get(quantity, reasons.get(ALL_OTHERS))
         return Verdict(claim, claim.rule.judge(None), None, 0, why)
     return Verdict(claim, claim.rule.judge(found), found, found.n)
+
+
+def claims_by_id() -> dict[str, Claim]:
+    """Every claim by its id, and by the ids that it had before."""
+    claims = load_claims()
+    before = {alias: claim for claim in claims for alias in claim.aliases}
+    return {claim.id: claim for claim in claims} | before
+
+
+def quantity_units(study: str) -> dict[str, str]:
+    """The units of a study's quantities, as far as claims say them."""
+    return {c.rule.quantity: c.rule.unit for c in load_claims() if c.study == study}
 
 
 def load_claims() -> list[Claim]:
@@ -84,4 +96,4 @@ def _has(text: str, query: str) -> bool:
 
 
 def _haystack(claim: Claim) -> str:
-    return f"{claim.id} {claim.statement} {claim.source} {claim.study}"
+    return f"{claim.id} {' '.join(claim.aliases)} {claim.statement} {claim.source} {claim.study}"

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from bertology.errors import ParameterError, UnknownNameError
 from bertology.results.answers import default_answer
-from bertology.results.claims import Verdict
 from bertology.results.drawing import WIDTHS, Canvas, Drawing
 from bertology.results.evidence import read_evidence, read_reasons
+from bertology.results.hundredths import in_hundredths
 from bertology.results.known_claims import judge
 from bertology.results.measures import Measure
 from bertology.results.provenance import Provenance, short
 from bertology.results.ranking import Ranking, ranking_of, strongest_first
+from bertology.results.verdict_list import Verdicts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,6 +50,10 @@ class Result:
     strongest: ClassVar[Mapping[str, Ranking]] = {}
     """What the rows of a table are ranked by where they are shown, by table: `{"heads": "excess"}`.
     Tables of heads with a `difference` are ranked by its size when nothing is said."""
+
+    hundredths: ClassVar[Mapping[str, Mapping[str, str]]] = {}
+    """Columns of fractions that readers see times a hundred, as in figures, and the unit, by table:
+    `{"links": {"share": "%", "excess": "points"}}`."""
 
     provenance: Provenance
     tables: dict[str, pd.DataFrame] = field(default_factory=dict)
@@ -111,6 +116,10 @@ class Result:
         ranking = ranking_of(table, self.strongest.get(name))
         return table if ranking is None else strongest_first(table, ranking)
 
+    def in_units(self, name: str, table: pd.DataFrame) -> pd.DataFrame:
+        """Rows of the table called `name` for readers: scores and shares times a hundred."""
+        return in_hundredths(table, self.hundredths.get(name, {}))
+
     def order_of(self, name: str) -> str:
         """How the rows of `shown` are ordered, in words; empty where they are as stored."""
         ranking = ranking_of(self.tables[name], self.strongest.get(name))
@@ -162,10 +171,14 @@ class Result:
         """Why quantities have no estimate, by quantity; under "" for all others."""
         return read_reasons(self.arrays)
 
-    def verdicts(self) -> list[Verdict]:
-        """What the literature claims about this study's question, judged on this result."""
+    def verdicts(self) -> Verdicts:
+        """What the literature claims about this study's question, judged on this result.
+
+        A list that is shown as a small table; print one verdict for all that it rests on.
+        """
         p = self.provenance
-        return judge(p.study, self.evidence(), reasons=self.reasons(), data=short(p.corpus_name))
+        found = judge(p.study, self.evidence(), reasons=self.reasons(), data=short(p.corpus_name))
+        return Verdicts(found)
 
     def equals(self, other: Result) -> bool:
         """Whether provenance, tables and arrays are the same, NaN equal to NaN."""

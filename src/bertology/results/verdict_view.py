@@ -27,9 +27,12 @@ __all__ = [
     "OUTCOMES",
     "OVER_TASKS",
     "TERMINAL_STYLES",
+    "UNITS",
     "OutcomeStyle",
+    "brief",
     "estimate_text",
     "found_text",
+    "in_unit",
     "look_of",
     "measured",
     "n_text",
@@ -40,6 +43,8 @@ __all__ = [
     "with_interval",
 ]
 
+UNITS = ("", "%", "points")
+"""What quantities are shown in: as they are, or times a hundred."""
 NOT_RUN = "not run"
 MIXED = "mixed"  # not the same on all data
 OURS = "the paper does not say it; the question, or the reading of it, is our own"
@@ -95,24 +100,37 @@ def measured(verdict: Verdict) -> str:
     e = verdict.estimate
     if e is None:
         return reason_text(verdict)
-    shown = f"{_quantity(verdict)} = {e.value:.4g}"
+    rule = verdict.claim.rule
+    shown = f"{_quantity(verdict)} = {in_unit(e.value, rule.unit, '.4g')}"
     if _has_no_interval(e):
         return f"{shown} (no interval), {n_text(e)}"
-    ends = interval_text(e.low, e.high, ".4g", limits=verdict.claim.rule.limits)
+    times = _times(rule.unit)
+    limits = [times * x for x in rule.limits]
+    ends = interval_text(times * e.low, times * e.high, ".4g", limits=limits)
     interval = f"{_percent(e.level)} interval {ends}"
     return "; ".join([f"{shown}, {interval}, {n_text(e)}", *_notes(verdict)])
 
 
-def estimate_text(estimate: Estimate | None, limits: Sequence[float] = (0.0,)) -> str:
+def brief(verdict: Verdict) -> str:
+    """In one glance: `1.2 points [0.1, 2.3]`; for a claim that was not judged, the reason."""
+    e, rule = verdict.estimate, verdict.claim.rule
+    if e is None:
+        return reason_text(verdict)
+    return with_interval(e.value, e.low, e.high, unit=rule.unit, limits=rule.limits)
+
+
+def estimate_text(
+    estimate: Estimate | None, limits: Sequence[float] = (0.0,), unit: str = ""
+) -> str:
     """In short, for tables: `0.31 [0.28, 0.34], n = 200 sentences`.
 
     `limits`: the values of which a reader must see whether they lie in the interval. A level that
-    is not the usual one is told.
+    is not the usual one is told. `unit`: that of the claim's rule.
     """
     if estimate is None:
         return "–"
     e = estimate
-    shown = with_interval(e.value, e.low, e.high, limits=limits)
+    shown = with_interval(e.value, e.low, e.high, limits=limits, unit=unit)
     usual = _is_usual(e.level) or _has_no_interval(e)
     return f"{shown}{'' if usual else f' at {_percent(e.level)}'}, {n_text(e)}"
 
@@ -126,8 +144,8 @@ def found_text(verdict: Verdict) -> str:
     """In short, with all that is to be said of it; for a claim that was not judged, the reason."""
     if verdict.estimate is None:
         return reason_text(verdict)
-    limits = verdict.claim.rule.limits
-    return "; ".join([estimate_text(verdict.estimate, limits), *_notes(verdict)])
+    rule = verdict.claim.rule
+    return "; ".join([estimate_text(verdict.estimate, rule.limits, rule.unit), *_notes(verdict)])
 
 
 def settling_text(verdict: Verdict) -> str:
@@ -137,7 +155,8 @@ def settling_text(verdict: Verdict) -> str:
         return ""
     seen = ""
     if found.visible is not None:
-        seen = f"differences under {number_text(found.visible)} cannot be seen here"
+        visible = in_unit(found.visible, verdict.claim.rule.unit)
+        seen = f"differences under {visible} cannot be seen here"
     if found.fixed:
         return f"{seen}, and the model has no more {estimate.unit}" if seen else ""
     level = estimate.level if verdict.level is None else verdict.level
@@ -171,14 +190,31 @@ def with_interval(
     spec: str = ".3g",
     *,
     scale: float = 1.0,
+    unit: str = "",
     limits: Sequence[float] = (0.0,),
 ) -> str:
-    """`0.31 [0.28, 0.34]`; the bare value where there is no interval."""
-    shown = number_text(scale * value, spec)
+    """`0.31 [0.28, 0.34]`; the bare value where there is no interval.
+
+    A `unit` (`%`, `points`) goes with the value, which is then shown times a hundred.
+    """
+    shown = in_unit(scale * value, unit, spec)
+    scale = scale * _times(unit)
     if math.isnan(low) or math.isnan(high):
         return shown
     ends = interval_text(scale * low, scale * high, spec, limits=[scale * x for x in limits])
     return f"{shown} {ends}"
+
+
+def in_unit(value: float, unit: str, spec: str = ".3g") -> str:
+    """`0.012` of points as `1.2 points`, of % as `1.2 %`; without a unit as it is."""
+    shown = number_text(_times(unit) * value, spec)
+    if unit == "points" and shown.lstrip("+-") == "1":
+        unit = "point"
+    return f"{shown} {unit}" if unit else shown
+
+
+def _times(unit: str) -> float:
+    return 100.0 if unit else 1.0
 
 
 def _notes(verdict: Verdict) -> list[str]:

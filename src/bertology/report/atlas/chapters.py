@@ -83,7 +83,10 @@ def _entry(entry: Entry, about: About, *, opened: bool) -> Html:
     pieces.append(element("div", *_figures(entry), kind="figures"))
     pieces += [
         table_piece(
-            result.shown(name), name=name, key=table_key(entry, name), order=result.order_of(name)
+            result.in_units(name, result.shown(name)),
+            name=name,
+            key=table_key(entry, name),
+            order=result.order_of(name),
         )
         for name in result.tables
     ]

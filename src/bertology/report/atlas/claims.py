@@ -100,8 +100,10 @@ def _choice(id: str, label: str, options: Sequence[tuple[str, str]]) -> Html:
 
 def _row(judged: Judged, model: str) -> Html:
     claim = judged.claim
+    before = [element("span", id=f"claim-{alias}") for alias in claim.aliases]  # for old links
     told = element(
         "td",
+        *before,
         element("div", claim.statement),
         element("div", str(claim.source), f"; ours: {OURS}" if claim.ours else "", kind="soft"),
         folded(

@@ -119,6 +119,10 @@ class MapTypesResult(Result):
     """
 
     place: ClassVar[int] = 1
+    hundredths: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        "shares": dict.fromkeys(("share", "named"), "%"),
+        "heads": dict.fromkeys(("share", *MAP_TYPES), "%"),
+    }
 
     @property
     def answer(self) -> str:

@@ -70,6 +70,9 @@ class RelationHeadsResult(Result):
     """
 
     strongest: ClassVar[Mapping[str, str]] = {"heads": "excess"}
+    hundredths: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        "heads": {"accuracy": "%", "behind_first": "points"}
+    }
 
     @property
     def answer(self) -> str:

@@ -81,6 +81,13 @@ class TokenToTokenResult(Result):
     """
 
     strongest: ClassVar[Mapping[str, str]] = {"links": "excess"}
+    hundredths: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        "links": {
+            **dict.fromkeys(("excess", "selectivity", "excess_with_special"), "points"),
+            **dict.fromkeys(("share", "share_with_special"), "%"),
+        },
+        "offsets": {"share": "%"},
+    }
 
     @property
     def answer(self) -> str:

@@ -34,6 +34,8 @@ ALL = "all"
 class MinimalPairsResult(Result):
     """Table `groups`: the share of pairs that were told right, in all and by group."""
 
+    hundredths: ClassVar[Mapping[str, Mapping[str, str]]] = {"groups": {"accuracy": "%"}}
+
     @property
     def answer(self) -> str:
         """The accuracy over all pairs, beside chance."""

@@ -22,6 +22,7 @@ from bertology.results.comparison import (
     example_losses,
     loss_columns,
 )
+from bertology.results.hundredths import in_hundredths
 from bertology.results.number_text import number_text
 from bertology.results.result import Result
 from bertology.stats import paired_bootstrap
@@ -203,6 +204,11 @@ class SweepResult(Result):
         """The table called `name`, or the main one, as it is read."""
         table = self.table(name)
         return effects_shown(table) if "loss_sure" in table else super().shown(name)
+
+    def in_units(self, name: str, table: pd.DataFrame) -> pd.DataFrame:
+        """Changes in points, as in figures; a correlation is no share."""
+        whole = "× 100" if find_metric(self.facts["metric"]).lowest < 0 else "%"
+        return in_hundredths(table, {"difference": "points", "score": whole, "loss_balance": "%"})
 
     def order_of(self, name: str) -> str:
         """How the rows of `shown` are ordered."""

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from bertology.errors import InterruptedRunError
 from bertology.parameters import parameter
 from bertology.report.figures import Dots, interval_dots
+from bertology.results.hundredths import in_hundredths, rows_in_hundredths
 from bertology.results.result import Result
 from bertology.stats import Estimate, adjusted, paired_p, repeated, unpaired, unpaired_p
 from bertology.studies.study import Context, Study
@@ -159,6 +160,17 @@ class Runs:
 class TrialsResult(Result):
     """Means over seeds (the first table: a row for each variant and measure), and table `runs`."""
 
+    def in_units(self, name: str, table: pd.DataFrame) -> pd.DataFrame:
+        """Scores are times a hundred, as in the figure; losses and costs are as they are."""
+        variant, measure = self.table().columns[:2]
+        scores = [m for m in dict.fromkeys(self.table()[measure]) if not m.endswith("loss")]
+        if measure not in table:
+            return in_hundredths(table, dict.fromkeys(scores, "× 100"))
+        rows = table[measure].isin(scores)
+        means = [c for c in table if c not in (variant, "seeds") and not _is_test(str(c))]
+        names = table[measure].where(~rows, table[measure] + " (× 100)")
+        return rows_in_hundredths(table, rows, means).assign(**{measure: names})
+
     def dots(
         self,
         title: str,
@@ -195,6 +207,11 @@ class TrialsResult(Result):
             f"Claims rest on differences{'' if also else ' paired by seed'}, which are surer than "
             "these.",
         )
+
+
+def _is_test(column: str) -> bool:
+    """Whether a column holds p-values."""
+    return column in ("p", "p_adjusted") or column.endswith(("_p", "_p_adjusted"))
 
 
 @dataclass(frozen=True)

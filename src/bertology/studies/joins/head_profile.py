@@ -106,6 +106,15 @@ class HeadProfileResult(Result):
     says where each study's row is from.
     """
 
+    hundredths: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        "heads": {"effect": "points", "share_worse": "%"},
+        "groups": {
+            **dict.fromkeys(("contrast", "loss_contrast", "effect"), "points"),
+            "share_worse": "%",
+        },
+        "crosstab": {"mean_effect": "points", "mean_share_worse": "%"},
+    }
+
     @property
     def answer(self) -> str:
         """The group of heads whose effect differs most surely from that of the others."""

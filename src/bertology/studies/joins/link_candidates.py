@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
@@ -43,6 +43,10 @@ class LinkCandidatesResult(Result):
     the share of its maps that are diagonal, alone or with vertical lines, with bounds that hold for
     all heads together.
     """
+
+    hundredths: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        "heads": {"share": "%", "diagonal": "%"}
+    }
 
     @property
     def answer(self) -> str:

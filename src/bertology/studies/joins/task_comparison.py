@@ -15,6 +15,7 @@ from bertology.report.figures import Dots, interval_dots
 from bertology.results.answers import NOTHING_SURE, plain, points
 from bertology.results.comparison import extreme
 from bertology.results.drawing import Drawing
+from bertology.results.hundredths import rows_in_hundredths
 from bertology.results.result import Result
 from bertology.stats import Estimate, rank_correlation
 from bertology.stats.agreement import cohens_kappa
@@ -48,12 +49,13 @@ class Comparison(NamedTuple):
     """What its intervals are over."""
 
 
+_LOSS = "shared loss"
 _COMPARISONS = {
-    "shared loss": Comparison(
+    _LOSS: Comparison(
         ABLATION,
         "largest_shared_loss",
         "max",
-        "score that both tasks lose\nwithout the same head",
+        "score that both tasks lose\nwithout the same head, in points",
         "What both tasks lose of their score without the same head: the smaller one of the two "
         "losses, of the head for which it is largest. Above 0 if some head is missed in both.",
         "examples",
@@ -110,6 +112,12 @@ class TaskComparisonResult(Result):
     head that a shared loss is of.
     """
 
+    def in_units(self, name: str, table: pd.DataFrame) -> pd.DataFrame:
+        """A loss of score is in points, as in the figure."""
+        lost = table["comparison"] == _LOSS
+        names = table["comparison"].where(~lost, f"{_LOSS} (points)")
+        return rows_in_hundredths(table, lost, ["value"]).assign(comparison=names)
+
     @property
     def answer(self) -> str:
         """Whether two tasks miss the same head, and how alike the types of heads are."""
@@ -155,7 +163,8 @@ class TaskComparisonResult(Result):
         panels = []
         for name in self._known:
             rows = named[named["comparison"] == name].set_index("pair").reindex(pairs)
-            values = (rows[c].to_numpy() for c in ("value", "low", "high"))
+            times = 100.0 if name == _LOSS else 1.0
+            values = (times * rows[c].to_numpy() for c in ("value", "low", "high"))
             panels.append(Dots(_COMPARISONS[name].label, *values))
         return interval_dots(
             panels,
@@ -204,7 +213,7 @@ class TaskComparison(Join):
             known = list[Estimate]()
             for one, other in pairs:
                 head, found = "", None
-                if comparison == "shared loss":
+                if comparison == _LOSS:
                     found, head = self._shared_loss(one, other, tasks)
                 else:  # Bonferroni
                     strict = 1 - (1 - self.level) / len(pairs)
