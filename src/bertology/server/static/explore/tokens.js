@@ -39,6 +39,9 @@ export class TokenRow {
     const again = items[focused];
     const stop = again?.tagName === "BUTTON" ? again : first;
     if (stop) stop.tabIndex = 0;
+    // The list may scroll: without buttons in it, the keyboard must reach the list itself.
+    if (stop) at("tokens").removeAttribute("tabindex");
+    else at("tokens").tabIndex = 0;
     if (focused >= 0) again?.focus();
   }
 

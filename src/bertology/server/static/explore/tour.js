@@ -3,7 +3,7 @@
 
 import { at, nameOf, percent } from "./elements.js";
 import { endsOf } from "./about.js";
-import { AFTER, BEFORE, SINK, SUBJECT, isClear } from "./worth-seeing.js";
+import { AFTER, BEFORE, SINK, SUBJECT, isClear, isSink } from "./worth-seeing.js";
 
 const named = (words) => `“${words}”`;
 
@@ -38,11 +38,20 @@ const STEPS = [
   },
   function sink({ sink: best, ends }) {
     if (!best) return lookYourself;
+    const end = ends[1] ?? "the last token";
+    if (!isSink(best)) {
+      return {
+        title: "Is there a sink?",
+        text: `In many models some heads leave most of their attention at ${end}, a token without a meaning of its own. Not here: ${nameOf(best).toLowerCase()} gives most to it, ${percent(best.score)}.`,
+        target: ".chosen",
+        page: { chosen: best },
+      };
+    }
     return {
       title: "The sink",
-      text: `${nameOf(best)} gives ${percent(best.score)} of its attention to ${ends[1] ?? "the end"}, a token without a meaning of its own. Attention must go somewhere, as each row adds up to 100 %. Clark et al. (2019) think that heads do this when they find nothing to look for. So much attention does not always mean that a token is important.`,
+      text: `${nameOf(best)} gives ${percent(best.score)} of its attention to ${end}, a token without a meaning of its own. Attention must go somewhere, as each row adds up to 100 %. Clark et al. (2019) think that heads do this when they find nothing to look for. So much attention does not always mean that a token is important.`,
       target: ".chosen",
-      page: { chosen: best, filter: null },
+      page: { chosen: best },
     };
   },
   function grammar({ subject, telling }) {

@@ -19,6 +19,9 @@ export function bestOf({ best, found, from }) {
 // what it gives beyond its usual attention at this distance.
 export const isClear = (best) => best !== null && best.beyond >= Math.max(CLEAR, best.score / 2);
 
+// A sink takes most of the attention.
+export const isSink = (best) => best !== null && best.score > 0.5;
+
 export class WorthSeeing {
   constructor({ choose }) {
     this.choose = choose;
@@ -27,7 +30,7 @@ export class WorthSeeing {
   show({ subject, sink, end }) {
     const offers = [
       isClear(subject) && [`${subject.said}`, subject],
-      isClear(sink) && [`the sink: most goes to ${end}`, sink],
+      isSink(sink) && [`the sink: most goes to ${end}`, sink],
     ].filter(Boolean);
     at("worth").hidden = offers.length === 0;
     at("worth").replaceChildren(
