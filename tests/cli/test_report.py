@@ -117,3 +117,23 @@ def test_a_page_from_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     when = [p.stat().st_mtime_ns for p in made]
     assert call(*given)[0] == 0
     assert [p.stat().st_mtime_ns for p in made] == when  # nothing is run twice
+    # On data of one's own.
+    own = tmp_path / "films-test.csv"
+    own.write_text("review;stars\n" + "".join(f"a {w} b;{i % 2}\n" for i, w in enumerate("cdefgh")))
+    code, said = call(*given, "--task", own, "--columns", "text=review,label=stars", "--limit", 5)
+    assert code == 0, said
+    assert "1/1  attention-maps over films (5 examples)" in said
+    assert "films" in page.read_text(encoding="utf-8")
+    code, said = call(*given, "--corpus", own, "--columns", "text=review")
+    assert code == 0, said
+    assert "attention-maps over films (4 examples)" in said
+
+
+def test_options_of_measuring_without_measuring(toy_store: Store, tmp_path: Path) -> None:
+    for option, value in (("--corpus", "a.csv"), ("--columns", "text=a"), ("--limit", "3")):
+        code, said = call("toy", "--store", toy_store.url, option, value)
+        assert code == 2
+        assert f"'{option}' parameter of report must be given together with --measure" in said
+    code, said = call("toy", "--measure", "--task", "a.csv", "--corpus", "b.csv")
+    assert code == 2
+    assert "be left out when --task is given" in said

@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import typer
 
 from bertology.cli.command import Command, command_line
-from bertology.cli.console import say, warn
-from bertology.cli.option_groups import DeviceOptions, StoreOptions
+from bertology.cli.console import say, say_next, warn
+from bertology.cli.option_groups import DeviceOptions, SourceOptions, StoreOptions
 from bertology.cli.typer_options import argument
-from bertology.errors import CapabilityError, ResultNotFoundError, StoreError
+from bertology.errors import CapabilityError, ParameterError, ResultNotFoundError, StoreError
 from bertology.parameters import flag, option_name, parameter
 
 if TYPE_CHECKING:
@@ -32,11 +32,29 @@ _EXAMPLES = 300
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportOptions(StoreOptions, DeviceOptions):
+class _MeasuredOptions(SourceOptions):
+    """What `--measure` reads."""
+
+    panel: ClassVar[str | None] = "Data of --measure"
+    corpus: str | None = parameter(
+        None, "The texts that the studies read: name, path or hub id. If not given: grammar."
+    )
+    split: str | None = parameter(None, "Which split of them. If not given: validation.")
+    limit: int | None = parameter(
+        None, f"So many of them, drawn at random. If not given: {_EXAMPLES}.", minimum=1
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions(StoreOptions, DeviceOptions, _MeasuredOptions):
     """The options of `report`."""
 
     model: str = argument("A model in the store: its name, its folder or its fingerprint.")
-    task: str | None = parameter(None, "Of the models fine-tuned from it, only those on this task.")
+    task: str | None = parameter(
+        None,
+        "Of the models fine-tuned from it, only those on this task. With --measure, the studies "
+        "read its data; it may then be your own file.",
+    )
     compare: str | None = parameter(
         None, "Compare with another model in the store, or with MODEL fine-tuned on this task."
     )
@@ -44,8 +62,8 @@ class ReportOptions(StoreOptions, DeviceOptions):
         None, "The file of the page. If not given: MODEL.html here.", metavar="FILE"
     )
     measure: bool = flag(
-        "First run a standard set of quick studies on sentences of the bundled grammar, unless "
-        "their results are stored."
+        "First run a standard set of quick studies, unless their results are stored: on sentences "
+        "of the bundled grammar, or on data of your own (--task or --corpus)."
     )
     export: Path | None = parameter(
         None, "Also write every figure as SVG, PNG and PDF, and every table as CSV and LaTeX.",
@@ -61,6 +79,7 @@ def add_to(app: typer.Typer) -> None:
         [ReportOptions],
         examples=[
             "bertology report bertology-mini --measure",
+            "bertology report my-model --measure --task test.csv --columns text=review,label=stars",
             "bertology report bertology-mini --store reproductions/dark-secrets/results",
             "bertology report bertology-mini --compare mrpc --to before-and-after.html",
             "bertology report bertology-mini --export figures",
@@ -75,14 +94,18 @@ def report(options: ReportOptions) -> None:
     The page is a single HTML file. It needs no network and opens in any browser.
     """
     import bertology.studies  # noqa: F401 - registers the classes that read results
-    from bertology.report.atlas.gathering import gather
+    from bertology.report.atlas.gathering import gather, is_task
     from bertology.report.atlas.naming import counted
     from bertology.report.atlas.page import atlas_page
     from bertology.results.store import Store
 
     store, model, task = Store(options.store), options.model, options.task
+    _check_data(options)
     if options.measure:
-        _measure(model, store, options.device)
+        _measure(model, store, options)
+        # Data that no model was fine-tuned on leave out no other.
+        titles = gather(store, model).tasks if task is not None else ()
+        task = task if any(is_task(title, str(task)) for title in titles) else None
     subject = gather(store, model, task, to_learn=_to_learn)
     compared = None
     if options.compare is not None:
@@ -95,8 +118,11 @@ def report(options: ReportOptions) -> None:
     say(f"Page:  {target} ({len(page.encode()) / 1e6:.1f} MB)")
     if options.export is not None:
         _export(subject, options.export)
-    found = str(subject.model.get("name") or model)  # `model` may be short, or a fingerprint
-    say(f"Next:  bertology verify {shlex.quote(found)} tests more claims.")
+    origin = subject.model.get("tuned_from")
+    if origin is None or _to_learn(model, str(origin.get("task"))) is not None:
+        # `model` may be short, or a fingerprint. A model of your own data cannot be verified: the
+        # plans of papers know tasks by their names.
+        say_next(f"bertology verify {shlex.quote(str(subject.model.get('name') or model))}")
 
 
 @contextmanager
@@ -178,15 +204,31 @@ def _to_learn(model: str, wanted: str) -> str | None:
     return f"Fine-tune it with: bertology finetune {shlex.quote(model)} {shlex.quote(wanted)}"
 
 
-def _measure(model: str, store: Store, device: str) -> None:
+def _check_data(options: ReportOptions) -> None:
+    """Refuse options that would have no effect."""
+    for f in fields(_MeasuredOptions):
+        value = getattr(options, f.name)
+        if value not in (None, ()) and not options.measure:
+            raise ParameterError(f"--{f.name}", "report", "be given together with --measure", value)
+    if options.task is not None and options.corpus is not None:
+        must = "be left out when --task is given"
+        raise ParameterError("--corpus", "report", must, options.corpus)
+
+
+def _measure(model: str, store: Store, options: ReportOptions) -> None:
     """Run the standard studies; one that needs what the model lacks is left out with a note."""
-    from bertology.data.loading import load_corpus
-    from bertology.run.api import ModelSource, make_session
+    from bertology.run.api import ModelSource, make_session, resolve_corpus
     from bertology.studies import STUDIES
 
-    encoder = ModelSource(model, device=device).load()
+    corpus = resolve_corpus(
+        options.task or options.corpus or _CORPUS,
+        must_have_task=options.task is not None,
+        split=options.split or "validation",
+        limit=options.limit or _EXAMPLES,
+        **options.reading("report"),
+    )
+    encoder = ModelSource(model, device=options.device).load()
     encoder.require_tokenizer()
-    corpus = load_corpus(_CORPUS, limit=_EXAMPLES)
     session = make_session(store, command=command_line())
     standard = [name for name in STUDIES if STUDIES.get(name).standard]
     for number, name in enumerate(standard, start=1):

@@ -82,7 +82,7 @@ def finetune(
     """
     hush()
     train = _Asked(task, train_split, limit)
-    unseen = _Asked(validation, split, validation_limit)
+    unseen = _Asked(task if validation is None else validation, split, validation_limit)
     settings = {
         "epochs": epochs,
         "batch_size": batch_size,
@@ -99,7 +99,7 @@ def finetune(
 class _Asked(NamedTuple):
     """Which data."""
 
-    data: Corpus | str | Path | None
+    data: Corpus | str | Path
     split: str
     limit: int | None
 
@@ -172,13 +172,11 @@ def _corpora(train: _Asked, validation: _Asked, reading: dict[str, Any]) -> tupl
     from bertology.train.encoded import task_of
     from bertology.train.tuning import check_apart
 
-    data, part, most = train
-    seen = resolve_corpus(data, must_have_task=True, split=part, limit=most, **reading)
-    other, part, most = validation
-    if other is None and isinstance(data, Corpus):
-        other = load_split(data, part)
-    unseen = resolve_corpus(
-        data if other is None else other, must_have_task=True, split=part, limit=most, **reading
+    if isinstance(train.data, Corpus) and validation.data is train.data:
+        validation = validation._replace(data=load_split(train.data, validation.split))
+    seen, unseen = (
+        resolve_corpus(data, must_have_task=True, split=split, limit=limit, **reading)
+        for data, split, limit in (train, validation)
     )
     for corpus in (seen, unseen):
         task_of(corpus)
