@@ -12,6 +12,8 @@ from fastapi.testclient import TestClient
 import bertology.server.searching as searching
 from bertology.data.corpus import Example, Field
 from bertology.data.words.guessed_links import has_tree
+from bertology.model.encoder import Encoder
+from bertology.model.reducers.map_scores import attention_along, attention_beyond_position
 from bertology.server.relations import AnnotatedText, tagged
 from explorer import answer, asking, encoder_of, maps_of, view_of
 
@@ -180,3 +182,54 @@ def test_likeness(client: TestClient) -> None:
     own, other = maps[1, 2].ravel(), maps[0, 3].ravel()
     cosine = own @ other / np.linalg.norm(own) / np.linalg.norm(other)
     assert by_head(found)[0, 3] == pytest.approx(cosine, abs=0.01)
+
+
+# The head to show first --------------------------------------------------------------------------
+
+
+def test_a_head_that_only_looks_back_follows_no_grammar() -> None:
+    """The subject stands right before the verb: the head that always looks back scores highest."""
+    maps = np.full((1, 3, 6, 6), 0.02)
+    maps[0, 0] += 0.9 * np.eye(6, k=-1)  # to the token before, everywhere
+    maps[0, 1, 3, 2] = 0.8  # from the verb to its subject, and nowhere else
+    maps[0, 2, :, 2] = 0.5  # to the subject, from everywhere
+    links = [([3], [2])]
+    assert int(attention_along(maps, links).argmax()) == 0
+    beyond = attention_beyond_position(maps, links)
+    assert int(beyond.argmax()) == 1
+    assert beyond[0] == pytest.approx([0.0, 0.78, 0.48], abs=1e-9)
+    alone = attention_beyond_position(maps[..., :2, :2], [([1], [0])])
+    assert alone[0, 0] == pytest.approx(0.92), "nothing to compare with"
+
+
+def test_the_best_head_and_where_its_link_begins(client: TestClient, asked: list[str]) -> None:
+    found = search(client, view_of(TEXT), kind="relation", name="verb-subject")
+    _, maps = maps_of(client, view_of(TEXT))
+    beyond = attention_beyond_position(maps, [([3, 4], [2]), ([10], [9])])
+    best = found["best"]
+    assert np.unravel_index(int(beyond.argmax()), beyond.shape) == (best["layer"], best["head"])
+    assert best["score"] == by_head(found)[best["layer"], best["head"]]
+    assert best["beyond"] == pytest.approx(float(beyond.max()), abs=0.01)
+    assert found["from"] == [3, 4]
+    found = search(client, view_of(TEXT), kind="pattern", name="previous")
+    assert {**found["heads"][0], "beyond": found["heads"][0]["score"]} == found["best"]
+
+
+def test_the_bundled_model_opens_with_a_head_that_follows_grammar() -> None:
+    """`bertology explore` begins here, and so do the tour and the teacher's page."""
+    with asking(Encoder.load("bertology-mini", head="pretraining")) as client:
+        text = client.get("/api/model").json()["examples"][0]["text"]
+        subject = search(client, view_of(text), kind="relation", name="verb-subject")
+        assert subject["found"].startswith("are → keys")
+        assert (subject["best"]["layer"], subject["best"]["head"]) == (9, 2)
+        assert subject["best"]["beyond"] > 0.8
+        sink = search(client, view_of(text), kind="pattern", name="separator")["best"]
+        assert sink["score"] > 0.8
+        off = {"heads": [[9, 2]]}
+        told = answer(client, "predict", view=view_of(text, masked=subject["from"], off=off))
+        shares = [
+            {p["token"]: p["probability"] for p in told[when]["masked"][0]["predictions"]}
+            for when in ("before", "after")
+        ]
+        assert shares[0]["are"] > 0.3
+        assert shares[1]["are"] < 0.1, "the last step of the tour"
