@@ -59,7 +59,7 @@ docs: $(STAMP) ## Build the documentation into site/
 	$(BIN)/python docs/generate.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-pictures: $(STAMP) ## Photograph the explorer for the README (ARGS="--report FILE" for a report too)
+pictures: $(STAMP) ## Photograph the explorer for README and docs (ARGS="--report FILE" for a report too)
 	$(BIN)/python docs/make_pictures.py $(ARGS)
 
 bench: $(STAMP) ## Run the benchmarks (or one: make bench BENCH=benchmarks/x.py)

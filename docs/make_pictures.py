@@ -1,9 +1,10 @@
-"""Make the pictures of the pages that the README shows, with Chromium.
+"""Make the pictures of the pages that the README and the how-tos show, with Chromium.
 
 Usage: python docs/make_pictures.py [--report FILE.html] [--to FOLDER]
 
-The explorer is started for `bertology-mini` and photographed at work; a report is a file that
-`bertology report` wrote.
+The explorer is started for `bertology-mini` and photographed at work: as one uses it, and before a
+class, in the middle of its tour. The page of `bertology view` is written and photographed too. A
+report is a file that `bertology report` wrote.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from bertology.model.encoder import Encoder  # noqa: E402
 from bertology.model.loading.saved_head import saved_head  # noqa: E402
 from bertology.server.explore import explore_app  # noqa: E402
 from bertology.server.serving import address_of, claim_port  # noqa: E402
+from bertology.server.view_page import view  # noqa: E402
 from browser import Browser  # noqa: E402
 
 WIDTH, TALL = 1280, 1200  # pixels
@@ -36,29 +38,33 @@ MODEL = "bertology-mini"
 QUALITY = 88  # of WebP, in percent
 TOO_LARGE = 300_000  # bytes; a README should open at once
 
-# A hidden verb, the heads that go from it to its subject, and the first of them switched off.
+# A hidden verb, the head that goes from it to its subject switched off, and those that are left.
 VIEW = {
     "text": "The keys to the old cabinet are on the table.",
     "pair": None,
     "masked": [7],
     "level": "pieces",
-    "off": {"heads": [[9, 2], [10, 7]], "layers": [], "dimensions": [], "how": "uniform"},
+    "off": {"heads": [[9, 2]], "layers": [], "dimensions": [], "how": "uniform"},
     "page": {
-        "chosen": {"layer": 9, "head": 10},
+        "chosen": {"layer": 8, "head": 4},
         "look": "matrix",
         "search": {"kind": "relation", "name": "verb-subject"},
     },
 }
+IDLE = "document.getElementById('panes').ariaBusy === 'false'"
 DRAWN = (
-    "document.getElementById('panes').ariaBusy === 'false'"
-    " && document.querySelector('#predictions .both') && document.querySelector('#ranking li')"
+    f"{IDLE} && document.querySelector('#predictions .both')"
+    " && document.querySelector('#ranking li')"
 )
 
 
+LESSON = 800  # pixels: the height of a small projector
+PAIR = ("The keys to the old cabinet are on the table.", "They open the door.")
+
+
 @contextmanager
-def explorer() -> Iterator[str]:
+def explorer(encoder: Encoder) -> Iterator[str]:
     """The explorer's address, as long as it is served."""
-    encoder = Encoder.load(MODEL, head=saved_head(MODEL))
     with claim_port(0) as claimed:
         app = explore_app(encoder, port=claimed.getsockname()[1])
         server = uvicorn.Server(uvicorn.Config(app, log_level="error", ws="none"))
@@ -82,17 +88,52 @@ def photograph(browser: Browser, path: Path, *, height: int) -> None:
     print(f"{path}: {len(content) // 1000} kB")
 
 
-def show_explorer(browser: Browser, path: Path) -> None:
+def photograph_all(browser: Browser, path: Path) -> None:
+    """The page down to its end."""
+    height = browser.evaluate(
+        "Math.ceil(document.querySelector('main').getBoundingClientRect().bottom) + 16"
+    )
+    browser.resize(WIDTH, height)
+    time.sleep(0.5)  # the last frame
+    photograph(browser, path, height=height)
+
+
+def show_explorer(browser: Browser, address: str, path: Path) -> None:
     """A sentence, its maps, and what two heads do to it."""
-    with explorer() as address:
-        browser.open(f"{address}#{quote(json.dumps(VIEW))}")
-        browser.wait_for(DRAWN)
-        height = browser.evaluate(
-            "Math.ceil(document.querySelector('main').getBoundingClientRect().bottom) + 16"
-        )
-        browser.resize(WIDTH, height)
-        time.sleep(0.5)  # the last frame
-        photograph(browser, path, height=height)
+    browser.open(f"{address}#{quote(json.dumps(VIEW))}")
+    browser.wait_for(DRAWN)
+    photograph_all(browser, path)
+
+
+def show_lesson(browser: Browser, address: str, path: Path) -> None:
+    """The step of the tour with a head that follows grammar, in large type."""
+    browser.resize(WIDTH, LESSON)
+    browser.open("about:blank")
+    browser.open(address)
+    browser.wait_for(f"{IDLE} && document.querySelector('#predictions td')")
+    browser.click("#present")
+    browser.click("#start-tour")
+    for step in range(1, 6):
+        here = f"document.getElementById('tour-count').textContent.startsWith('Step {step}')"
+        browser.wait_for(f"{IDLE} && {here}")
+        if step < 5:
+            browser.click("#tour-next")
+    browser.evaluate("scrollTo(0, 0)")
+    time.sleep(0.5)  # the last frame
+    photograph(browser, path, height=LESSON)
+
+
+def show_view(browser: Browser, encoder: Encoder, folder: Path, path: Path) -> None:
+    """The page that a class gets, with a head as lines."""
+    page = view(encoder, PAIR).save(folder / "page.html")
+    browser.resize(WIDTH, TALL)
+    browser.open(page.as_uri())
+    browser.wait_for(f"{IDLE} && !document.getElementById('worth').hidden")
+    browser.click("input[value=words] + span")
+    browser.click("input[value=lines] + span")
+    browser.wait_for(IDLE)
+    browser.evaluate("scrollTo(0, 0)")
+    photograph_all(browser, path)
 
 
 def show_report(browser: Browser, report: Path, path: Path) -> None:
@@ -118,7 +159,11 @@ def main() -> None:
     folder = tempfile.TemporaryDirectory()
     with folder as profile, Browser(Path(profile), width=WIDTH, height=1000) as browser:
         browser.prefer("light")
-        show_explorer(browser, asked.to / "explorer.webp")
+        encoder = Encoder.load(MODEL, head=saved_head(MODEL))
+        with explorer(encoder) as address:
+            show_explorer(browser, address, asked.to / "explorer.webp")
+            show_lesson(browser, address, asked.to / "lesson.webp")
+        show_view(browser, encoder, Path(profile), asked.to / "view-page.webp")
         if asked.report is not None:
             show_report(browser, asked.report, asked.to / "report.webp")
         if browser.complaints:

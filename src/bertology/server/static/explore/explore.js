@@ -204,7 +204,7 @@ async function askWorth(signal) {
 // Means take long, so they come last.
 const AFTER_TEXT = [askMaps, askPredictions, askSearch, askOutliers, askExact, askWorth, askMeans];
 // After switching, users wait for the predictions, so these come first.
-const AFTER_SWITCH = [askPredictions, askMaps, askSearch, askExact, askMeans];
+const AFTER_SWITCH = [askPredictions, askMaps, askSearch, askExact, askWorth, askMeans];
 
 const AFTER_MASK = [askPredictions, askMaps, askSearch, askOutliers, askExact, askWorth];
 

@@ -64,17 +64,17 @@ const STEPS = [
         page: { chosen: place, look: "lines" },
       };
     }
-    const told = `${subject.said}: ${percent(subject.score)} of the attention of ${nameOf(subject).toLowerCase()}`;
+    const told = `${subject.said} (${percent(subject.score)} of the attention of the verb)`;
     return isClear(subject)
       ? {
           title: "A head that follows grammar",
-          text: `From a verb to its subject. ${told}. Nobody told the model what a subject is: it found this in texts. A thick line is much attention.`,
+          text: `${nameOf(subject)} goes from a verb to its subject: ${told}. Nobody told the model what a subject is: it found this in texts. A thick line is much attention.`,
           target: ".chosen",
           page: { chosen: subject, look: "lines" },
         }
       : {
           title: "Does a head follow grammar?",
-          text: `We looked for heads that go from a verb to its subject. The best one gives little. ${told}. In this text, no single head of this model does it.`,
+          text: `We looked for heads that go from a verb to its subject. The best one is ${nameOf(subject).toLowerCase()}, and it gives little: ${told}. In this text, no single head of this model does it.`,
           target: ".chosen",
           page: { chosen: subject, look: "lines" },
         };
@@ -87,7 +87,7 @@ const STEPS = [
     const hidden = hides ? "The verb is hidden, so the model must guess it. " : "";
     return {
       title: "Is this head needed?",
-      text: `${hidden}${nameOf(place)} is now switched off: it attends to all tokens alike.${change ? ` The largest change: ${change}` : ""} If the answer changes, the head was needed. If not, other heads do the same work. Click more heads away and try!`,
+      text: `${hidden}${nameOf(place)} is now switched off: it attends to all tokens alike.${change ? ` The largest change: ${change}` : ""} If the answer changes, the head was needed; if not, others do the same work. Switch off more heads and try!`,
       target: "#predicting",
       view: { masked: hides ? verb : [], off: [place.layer, place.head] },
       page: { chosen: place },
@@ -171,9 +171,10 @@ export class Tour {
     at("tour-text").textContent = text;
     at("tour-back").disabled = this.number === 0;
     at("tour-next").textContent = this.isLast ? "Finish" : "Next";
+    at("tour-end").hidden = this.isLast;
     at("tour").hidden = false;
-    this.#point(document.querySelector(target));
     at("tour-title").focus({ preventScroll: true });
+    this.#point(document.querySelector(target));
   }
 
   #point(target) {
