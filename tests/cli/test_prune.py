@@ -18,7 +18,8 @@ from bertology.data.corpus import Corpus
 from bertology.errors import CapabilityError, DataError, JobError
 from bertology.model.encoder import Encoder
 from bertology.model.interventions import SkipLayer
-from bertology.train.prune import PruneSettings, shrink, split_training
+from bertology.train.prune import PruneSettings, shrink
+from bertology.train.prune_data import split_training
 from bertology.train.pruned import prune_to
 
 
@@ -49,10 +50,8 @@ def call(*words: Any) -> tuple[int, str]:
 
 
 def test_only_the_head_that_carries_the_answer_is_left(encoder: Encoder) -> None:
-    ranking, selection = split_training(
-        planted.corpus(200, seed=1), planted.corpus(50, seed=2), seed=0
-    )
-    found = shrink(encoder, ranking, selection, PruneSettings(max_loss=0.0))
+    data = split_training(planted.corpus(200, seed=1), planted.corpus(50, seed=2), seed=0)
+    found = shrink(encoder, data.ranking, data.selection, PruneSettings(max_loss=0.0))
     assert found.cut.layers == (1,)
     assert found.cut.heads == tuple((0, h) for h in range(4) if (0, h) != planted.CARRIER)
     assert found.cut.mlps == (0,)
@@ -63,7 +62,8 @@ def test_only_the_head_that_carries_the_answer_is_left(encoder: Encoder) -> None
 def test_no_example_has_two_uses() -> None:
     held_out = planted.corpus(50, seed=0)
     train = planted.corpus(200, seed=0)  # its first 50 are the held-out ones
-    ranking, selection = split_training(train, held_out, seed=0)
+    data = split_training(train, held_out, seed=0)
+    ranking, selection = data.ranking, data.selection
     uses = [{e.texts for e in some} for some in (ranking, selection, held_out)]
     assert not uses[0] & uses[2]
     assert not uses[1] & uses[2]

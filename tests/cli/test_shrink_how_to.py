@@ -21,6 +21,7 @@ QUICKER = {
     "bertology-mini": "tiny",
     "--epochs 1": "--epochs 2 --limit 1500 --validation-limit 100",
     "--rate 1.5e-4": "--rate 3e-3",
+    "--recover-limit 2000": "--recover-limit 200",
     "--limit 800": "--limit 400",
 }
 
@@ -52,9 +53,10 @@ def test_the_commands_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert done.exit_code == 0, (command, done.output)
         said.append(done.output)
     verbs = [command[1] for command in commands()]
-    assert verbs == ["finetune", "score", "prune", "score", "prune", "export-model"]
+    assert verbs == ["finetune", "score", "prune", "prune", "score", "prune", "export-model"]
     assert "surely better than a constant answer" in said[1]
     assert "held-out examples" in said[2]
+    assert "after 1 epoch of training" in said[3].replace("\n", " ")
     # What the road ends with: two folders that load as the page says.
     small = bt.load("small", head="classification", device="cpu")
     record = json.loads(Path("small/bertology.json").read_text())

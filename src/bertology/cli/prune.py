@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import typer
 
-from bertology.cli.command import Command
-from bertology.cli.console import say, show_table, warn
+from bertology.cli.command import Command, command_line
+from bertology.cli.console import say, say_next, show_table, warn
 from bertology.cli.option_groups import MODEL_HELP, LoadingOptions, SourceOptions, data_words
 from bertology.cli.typer_options import argument, required
+from bertology.errors import InterruptedRunError
 from bertology.parameters import flag, parameter
 
 if TYPE_CHECKING:
@@ -32,8 +33,20 @@ class PruneOptions(SourceOptions, LoadingOptions):
         1.0, "How many points of the task's main score may be lost: 1 is 0.01.", minimum=0.0
     )
     parts: tuple[str, ...] = parameter(
-        ("layers", "heads", "mlps"),
+        ("layers", "mlps", "heads"),
         "What may be cut. With layers alone, plain transformers loads the model.",
+    )
+    recover: int = parameter(
+        0, "Train what is left for so many epochs, on all of the training data.", minimum=0
+    )
+    cut_loss: float | None = parameter(
+        None,
+        "With --recover: how many points may be lost before the training. If not given: 5 times "
+        "--max-loss.",
+        minimum=0.0,
+    )
+    recover_limit: int | None = parameter(
+        None, "Train on so many examples, drawn at random; all if not given.", minimum=1
     )
     limit: int | None = parameter(
         2000, "Rank and select on so many training examples, drawn at random.", minimum=40
@@ -62,6 +75,7 @@ def add_to(app: typer.Typer) -> None:
         examples=[
             "bertology prune bertology-demo/model --task grammar-entailment --to small",
             "bertology prune my-model --task mrpc --max-loss 2 --parts layers --to small",
+            "bertology prune my-model --task sst-2 --recover 2 --to small",
             "bertology prune my-model --task train.csv --validation held-out.csv "
             "--columns text=review,label=stars --to small",
         ],
@@ -70,39 +84,57 @@ def add_to(app: typer.Typer) -> None:
 
 
 def prune(options: PruneOptions) -> None:
-    """Cut layers, heads and MLPs out of a model, as far as a task's score allows.
+    """Cut layers, MLPs and heads out of a model, as far as a task's score allows.
 
-    Half of the training examples rank the parts, the other half say how much may go, and held-out
-    data, looked at once, tell the loss with its interval. The smaller model is saved with a card
-    that says all of it. Nothing is trained.
+    Some training examples rank the parts, others say how much may go, and held-out data, looked at
+    once, tell the loss with its interval. The smaller model is saved with a card that says all of
+    it. With --recover, more is cut and what is left is trained.
+
+    If the command is stopped, the same command continues.
     """
+    from bertology.run.progress import choose_progress
     from bertology.run.pruning import prune as prune_model
+    from bertology.run.training_line import TrainingLine
+    from bertology.train.pruned import PruneWatch
 
-    found = prune_model(
-        options.model_source(),
-        options.task,
-        options.validation,
-        to=options.to,
-        max_loss=options.max_loss,
-        parts=options.parts,
-        seed=options.seed,
-        batch_tokens=options.batch_tokens,
-        limit=options.limit,
-        validation_limit=options.validation_limit,
-        train_split=options.train_split,
-        split=options.split,
-        force=options.force,
-        tell=lambda text: say(f"  {text}"),
-        **options.reading("prune"),
-    )
+    line = TrainingLine("what is left", options.recover, choose_progress(None), say)
+    try:
+        found = prune_model(
+            options.model_source(),
+            options.task,
+            options.validation,
+            to=options.to,
+            max_loss=options.max_loss,
+            parts=options.parts,
+            recover=options.recover,
+            cut_loss=options.cut_loss,
+            recover_limit=options.recover_limit,
+            seed=options.seed,
+            batch_tokens=options.batch_tokens,
+            limit=options.limit,
+            validation_limit=options.validation_limit,
+            train_split=options.train_split,
+            split=options.split,
+            force=options.force,
+            watch=PruneWatch(lambda text: say(f"  {text}"), line.step, command_line()),
+            **options.reading("prune"),
+        )
+    except (InterruptedRunError, KeyboardInterrupt) as stopped:
+        problem = getattr(stopped, "problem", "Stopped. The cuts so far are kept.")
+        raise InterruptedRunError(problem, hint=f"Continue with: {command_line()}") from None
+    finally:
+        line.stop()
     _show(found)
     origin = {
         "name_or_path": options.validation or options.task,
         "split": options.split,
         **options.reading("prune"),
     }
-    say("Next:")
-    say(f"  bertology score {shlex.quote(str(found.folder))} {data_words(origin)}")
+    folder = shlex.quote(str(found.folder))
+    commands = [f"bertology score {folder} {data_words(origin)}"]
+    if not found.plain:
+        commands.append(f"bertology export-model {folder} --to {folder}-file")
+    say_next(*commands)
 
 
 def _show(found: Pruned) -> None:
@@ -115,6 +147,8 @@ def _show(found: Pruned) -> None:
             for name, end in (("at least (95 %)", "low"), ("at most", "high"))
         ),
         ("parameters", f"{sizes[0]:,}", f"{sizes[1]:,}"),
+        ("weights (MB)", *(f"{size:,.1f}" for size in found.megabytes)),
+        ("one text alone (ms)", *(f"{spent:.1f}" for spent in found.latencies)),
         (
             "examples a second",
             f"{before.examples_per_second:,.0f}",
@@ -129,3 +163,5 @@ def _show(found: Pruned) -> None:
         )
     how = "plain transformers" if found.plain else "bt.load(…, head='classification')"
     say(f"The model: {found.folder} (its README.md tells all of this); load it with {how}")
+    if found.times_as_fast < 1.1:
+        warn("It is hardly faster than the model before: whole layers save most (--max-loss).")

@@ -12,10 +12,10 @@ from bertology.errors import InterruptedRunError, ParameterError
 from bertology.quiet import hush
 from bertology.run.loading import ModelSource, resolve_corpus
 from bertology.run.progress import Progress, choose_progress
+from bertology.run.training_line import TrainingLine
 
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
-    from bertology.train.finetune import Step
     from bertology.train.records import TrainingRecord
     from bertology.train.tuned import Finetuned
     from bertology.train.tuning import TuningJob
@@ -149,7 +149,7 @@ def _make(
     records: list[TrainingRecord] = []
     folders = [place / f"seed-{seed}" for seed in seeds]
     for seed, folder in zip(seeds, folders, strict=True):
-        shown = _Shown(seed, job.settings.epochs, choose_progress(progress), tell)
+        shown = TrainingLine(f"seed {seed}", job.settings.epochs, choose_progress(progress), tell)
         of_seed = replace(job, settings=replace(job.settings, seed=seed))
         try:
             records.append(make_tuned(folder, of_seed, force=force, progress=shown.step, tell=tell))
@@ -213,28 +213,3 @@ def _described(job: TuningJob) -> Iterator[str]:
         s = job.settings
         passes = "1 epoch" if s.epochs == 1 else f"{s.epochs} epochs"
         yield f"  {passes}, batches of {s.batch_size}, rate {s.learning_rate:g}"
-
-
-class _Shown:
-    """The progress bar of one seed, and a line for each epoch."""
-
-    def __init__(self, seed: int, epochs: int, bar: Progress, tell: Callable[[str], None]) -> None:
-        self._seed, self._epochs, self._done = seed, epochs, 0
-        self._bar, self._tell = bar, tell
-
-    def step(self, step: Step) -> None:
-        """Show one step."""
-        if not self._done:
-            self._bar.start(f"fine-tuning, seed {self._seed}", step.total)
-        self._bar.advance(step.done - self._done)
-        self._done = step.done
-        if step.epoch is not None:
-            found = ", ".join(f"{name} {v:.3f}" for name, v in step.epoch.scores.items())
-            self._tell(
-                f"  seed {self._seed}, epoch {step.epoch.number} of {self._epochs}: "
-                f"loss {step.epoch.loss:.3f}, {found}"
-            )
-
-    def stop(self) -> None:
-        """Remove the bar."""
-        self._bar.stop()

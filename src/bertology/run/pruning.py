@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertology.data.corpus import Corpus
-from bertology.errors import StoreError
+from bertology.errors import ParameterError, StoreError
 from bertology.quiet import hush
 from bertology.run.loading import ModelSource, resolve_corpus
 
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
-    from bertology.train.pruned import Pruned
+    from bertology.train.pruned import Pruned, PruneWatch
+    from bertology.train.recovery import Recovery
 
 __all__ = ["prune"]
 
@@ -25,7 +26,10 @@ def prune(
     *,
     to: str | Path,
     max_loss: float = 1.0,
-    parts: Sequence[str] = ("layers", "heads", "mlps"),
+    parts: Sequence[str] = ("layers", "mlps", "heads"),
+    recover: int = 0,
+    cut_loss: float | None = None,
+    recover_limit: int | None = None,
     seed: int = 0,
     batch_tokens: int = 4096,
     limit: int | None = 2000,
@@ -33,28 +37,35 @@ def prune(
     train_split: str = "train",
     split: str = "validation",
     force: bool = False,
-    tell: Callable[[str], None] | None = None,
+    watch: PruneWatch | None = None,
     **reading: Any,
 ) -> Pruned:
     """Cut a classifier for a task, as far as the score allows, and save it to a folder.
 
     Args:
         model: A loaded encoder, or a name or folder, with a head for the task.
-        task: The training data: half of the examples rank parts, the others say how much may go.
+        task: The training data: some examples rank parts, the others say how much may go. Those
+            that the model was not trained on are used where its record tells which these are.
         validation: The held-out data that the smaller model is scored on once; by default another
             split of `task`.
         to: The folder for the smaller model.
         max_loss: How many points (hundredths) of the task's main metric may be lost.
         parts: What may be cut. A model without some layers is one that plain transformers loads.
+        recover: Train what is left for so many epochs, on all of the training data.
+        cut_loss: With `recover`: how many points may be lost before it; if not given, 5 times
+            `max_loss`.
+        recover_limit: Train on so many examples, drawn at random; None for all.
         seed: Which training examples rank, and which select.
         batch_tokens: Tokens in one batch.
-        limit: So many training examples, drawn at random; None for all.
+        limit: So many training examples rank and select, drawn at random; None for all.
         validation_limit: So many held-out examples; None for all.
         train_split: The split to rank and select on.
         split: The split to score on.
         force: Replace a model that is already in the folder.
-        tell: Is told each cut.
+        watch: Is told each cut and each step of the training.
         **reading: How data that are named are read, as `load_corpus` takes it: `root`, columns.
+
+    A run that was stopped goes on where it was when it is started again.
 
     Returns:
         What was cut and what it cost; `sentence` says it.
@@ -66,7 +77,8 @@ def prune(
     from bertology.train.prune import PruneSettings
     from bertology.train.pruned import prune_to
 
-    settings = PruneSettings(max_loss, tuple(parts), seed, batch_tokens)
+    trained = _recovery(recover, cut_loss, recover_limit, max_loss)
+    settings = PruneSettings(max_loss, tuple(parts), seed, batch_tokens, limit, trained)
     place = Path(to)
     if not force and place.is_dir() and any(place.iterdir()):
         raise StoreError(
@@ -75,10 +87,26 @@ def prune(
     train, held_out = (
         resolve_corpus(data, must_have_task=True, split=part, limit=most, **reading)
         for data, part, most in (
-            (task, train_split, limit),
+            (task, train_split, None),
             (task if validation is None else validation, split, validation_limit),
         )
     )
     source = ModelSource(model) if isinstance(model, str) else model
     encoder = source.load("classification") if isinstance(source, ModelSource) else source
-    return prune_to(place, encoder, train, held_out, settings, tell=tell or (lambda text: None))
+    return prune_to(place, encoder, train, held_out, settings, force=force, watch=watch)
+
+
+def _recovery(
+    epochs: int, cut_loss: float | None, limit: int | None, max_loss: float
+) -> Recovery | None:
+    from bertology.train.recovery import Recovery
+
+    if epochs < 0:
+        raise ParameterError("recover", "prune", "be at least 0", epochs)
+    if epochs:
+        return Recovery(epochs, 5 * max_loss if cut_loss is None else cut_loss, limit)
+    for name, value in (("cut_loss", cut_loss), ("recover_limit", limit)):
+        if value is not None:
+            must = "be left out without a training after the cut (recover, --recover)"
+            raise ParameterError(name, "prune", must, value)
+    return None

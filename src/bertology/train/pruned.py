@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from bertology.data.corpus import Corpus
 from bertology.errors import ModelError
@@ -27,31 +27,19 @@ from bertology.train.checkpoint import (
 )
 from bertology.train.encoded import task_of
 from bertology.train.finetune import check_fit
-from bertology.train.model_card import card_head, card_table, card_versions
-from bertology.train.prune import Cut, PruneSettings, Shrunk, Tell, shrink, split_training
+from bertology.train.history import History, OnStep
+from bertology.train.memory import Memory
+from bertology.train.prune import Cut, PruneSettings, Shrunk, Tell, shrink
+from bertology.train.prune_data import PruneData, learned_texts, split_training
+from bertology.train.prune_progress import Progress
+from bertology.train.pruned_card import cut_text, pruned_card
 from bertology.train.records import TrainingRecord
-from bertology.train.speed import Speed, measure_speeds
+from bertology.train.recovery import recover
+from bertology.train.speed import Speed, measure_latencies, measure_speeds
 
-__all__ = ["Pruned", "prune_to"]
+__all__ = ["PruneWatch", "Pruned", "prune_to"]
 
-_PLAIN = """\
-```python
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
-
-# The name stands for the path of this folder.
-tokenizer = AutoTokenizer.from_pretrained("{name}")
-model = AutoModelForSequenceClassification.from_pretrained("{name}")
-```"""
-_OURS = """\
-```python
-import bertology as bt
-
-encoder = bt.load("{name}", head="classification")  # the path of this folder
-model, tokenizer = encoder.model, encoder.tokenizer
-```
-
-The layers differ in size, which no config of transformers can say: transformers alone refuses
-this folder. The model that `bt.load` gives is an ordinary PyTorch module."""
+_UNFINISHED = "-unfinished"
 
 
 @dataclass(frozen=True)
@@ -67,7 +55,10 @@ class Pruned:
     loss: Estimate  # paired over the same examples; below 0 is a gain
     max_loss: float
     speeds: tuple[Speed, Speed]
+    latencies: tuple[float, float]  # milliseconds for one text alone
     parameters: tuple[int, int]
+    megabytes: tuple[float, float]  # of the weights
+    recovered: int  # epochs of training after the cut
     plain: bool  # whether plain transformers loads it
 
     @property
@@ -81,11 +72,14 @@ class Pruned:
         """The answer in two sentences."""
         fewer = 100 * (1 - self.parameters[1] / self.parameters[0])
         change = "loss" if self.loss.value >= 0 else "gain"
+        epochs = f"{self.recovered} epoch{'s' * (self.recovered > 1)}"
+        trained = f", after {epochs} of training," if self.recovered else ""
         return (
             f"Without {cut_text(self.cut)} the model is {fewer:.0f} % smaller and "
-            f"{self.times_as_fast:.2f} times as fast. On {self.loss.n:,} held-out examples "
-            f"{self.metric} is {self.after.value:.3f} after {self.before.value:.3f}: a {change} of "
-            f"{abs(self.loss.value):.1f} points ({self.certainty})."
+            f"{self.times_as_fast:.2f} times as fast. On {self.loss.n:,} held-out examples"
+            f"{trained} {self.metric} is {self.after.value:.3f}; before the cut it was "
+            f"{self.before.value:.3f}: a {change} of {abs(self.loss.value):.1f} points "
+            f"({self.certainty})."
         )
 
     @property
@@ -98,15 +92,13 @@ class Pruned:
         )
 
 
-def cut_text(cut: Cut) -> str:
-    """`2 layers (3, 7), 14 heads and 1 MLP (0)`"""
-    told = []
-    for units, name in ((cut.layers, "layer"), (cut.heads, "head"), (cut.mlps, "MLP")):
-        if units:
-            plural = "" if len(units) == 1 else "s"
-            which = "" if name == "head" else f" ({', '.join(str(i) for i in units)})"
-            told.append(f"{len(units)} {name}{plural}{which}")
-    return " and ".join(filter(None, [", ".join(told[:-1]), told[-1]]))
+@dataclass(frozen=True)
+class PruneWatch:
+    """Who is told what, while a model is pruned."""
+
+    tell: Tell = lambda text: None
+    progress: OnStep = lambda step: None  # of the training after the cut
+    command: str | None = None  # which makes the model again
 
 
 def prune_to(
@@ -116,24 +108,76 @@ def prune_to(
     held_out: Corpus,
     settings: PruneSettings | None = None,
     *,
-    tell: Tell = lambda text: None,
+    force: bool = False,
+    watch: PruneWatch | None = None,
 ) -> Pruned:
-    """Shrink a model on training data, score it once on held-out data, and save it to `folder`."""
-    chosen = settings or PruneSettings()
+    """Shrink a model on training data, score it once on held-out data, and save it to `folder`.
+
+    A run that was stopped goes on where it was: after the last cut, or the last epoch of the
+    training that may follow.
+    """
+    chosen, told = settings or PruneSettings(), watch or PruneWatch()
     place = check_folder(folder)
     check_fit(encoder.model, task_of(train), held_out)
+    encode_for(encoder, held_out)  # refused before any work, if at all
+    data = split_training(
+        train,
+        held_out,
+        seed=chosen.seed,
+        limit=chosen.limit,
+        learned=learned_texts(encoder.name),
+    )
+    told.tell(_uses(data, held_out))
+    identity = _identity(encoder, train, held_out, chosen)
+    kept = Progress(place.with_name(f"{place.name}{_UNFINISHED}.json"), identity)
+    memory = Memory(place.with_name(f"{place.name}{_UNFINISHED}"), identity)
+    if force and not memory.begun:
+        memory.forget()
+    shrunk = shrink(
+        encoder,
+        data.ranking,
+        data.selection,
+        chosen,
+        begun=kept.found(),
+        keep=kept.keep,
+        tell=told.tell,
+    )
+    history = _recovered(shrunk, data, chosen, memory, told)
+    found, scores = _measured(place, encoder, shrunk, held_out, chosen, history)
+    record = _record(found, encoder, shrunk, chosen, data, held_out)
+    record["scores"] = scores
+    if history is not None:
+        record["history"] = [epoch.as_record() for epoch in history.epochs]
+    if told.command:
+        record["command"] = told.command
+    save_checkpoint(
+        place,
+        shrunk.encoder.model,
+        encoder.tokenizer,
+        record=record,
+        card=pruned_card(found, record, name=place.name),
+    )
+    kept.forget()
+    memory.forget()
+    return found
+
+
+def _measured(
+    place: Path,
+    encoder: Encoder,
+    shrunk: Shrunk,
+    held_out: Corpus,
+    settings: PruneSettings,
+    history: History | None,
+) -> tuple[Pruned, dict[str, float]]:
+    """Scores and speeds of both models on the held-out data, and all scores of the smaller one."""
     encoded = encode_for(encoder, held_out)
-    ranking, selection = split_training(train, held_out, seed=chosen.seed)
-    tell(
-        f"{len(ranking):,} training examples rank parts, {len(selection):,} others say how much "
-        f"may go, {len(held_out):,} held-out ones are scored at the end"
-    )
-    shrunk = shrink(encoder, ranking, selection, chosen, tell=tell)
-    both = [encoder, shrunk.encoder]
+    both = (encoder, shrunk.encoder)
     before, after = (
-        answer(one, encoded, task_of(held_out), batch_tokens=chosen.batch_tokens) for one in both
+        answer(one, encoded, task_of(held_out), batch_tokens=settings.batch_tokens) for one in both
     )
-    speeds = measure_speeds(both, encoded, batch_tokens=chosen.batch_tokens)
+    speeds = measure_speeds(both, encoded, batch_tokens=settings.batch_tokens)
+    latencies = measure_latencies(both, encoded)
     metric = before.metric
     found = Pruned(
         folder=place,
@@ -143,28 +187,66 @@ def prune_to(
         before=score_interval(metric, before.statistics(metric)),
         after=score_interval(metric, after.statistics(metric)),
         loss=_loss(before, after),
-        max_loss=chosen.max_loss,
+        max_loss=settings.max_loss,
         speeds=(speeds[0], speeds[1]),
+        latencies=(latencies[0], latencies[1]),
         parameters=(_size(encoder), _size(shrunk.encoder)),
+        megabytes=(_megabytes(encoder), _megabytes(shrunk.encoder)),
+        recovered=len(history.epochs) if history else 0,
         plain=not is_pruned(shrunk.encoder.config),
     )
-    record = _record(found, encoder, shrunk, chosen, (ranking, selection, held_out))
-    record["scores"] = {
+    scores = {
         name: find_metric(name).score(after.predictions, after.labels)
         for name in after.task.metrics
     }
-    save_checkpoint(
-        place,
-        shrunk.encoder.model,
-        encoder.tokenizer,
-        record=record,
-        card=_card(found, record, name=place.name),
+    return found, scores
+
+
+def _uses(data: PruneData, held_out: Corpus) -> str:
+    """What each example is for, in words."""
+    known = "the model may have been trained on them" if data.seen else "it was not trained on them"
+    return (
+        f"{len(data.ranking):,} training examples rank parts, {len(data.selection):,} others say "
+        f"how much may go ({known}), {len(held_out):,} held-out ones are scored at the end"
     )
-    return found
+
+
+def _identity(encoder: Encoder, train: Corpus, held_out: Corpus, settings: PruneSettings) -> str:
+    """A hash of what decides the model; names, paths, devices and batches are left out."""
+    asked = asdict(settings)
+    del asked["batch_tokens"]
+    data = [train.fingerprint, held_out.fingerprint]
+    plain = json.dumps([encoder.fingerprint, data, asked], sort_keys=True)
+    return sha256(plain.encode()).hexdigest()[:16]
+
+
+def _recovered(
+    shrunk: Shrunk, data: PruneData, settings: PruneSettings, memory: Memory, watch: PruneWatch
+) -> History | None:
+    recovery = settings.recovery
+    if recovery is None:
+        return None
+    training = data.training.take(recovery.limit, seed=settings.seed)
+    recipe = recovery.settings(shrunk.encoder, settings.seed)
+    if done := memory.found():
+        watch.tell(f"continuing the training after epoch {done} of {recipe.epochs}")
+    watch.tell(f"training what is left on {len(training):,} examples")
+    return recover(
+        shrunk.encoder,
+        training,
+        data.selection,
+        recipe,
+        memory=memory,
+        progress=watch.progress,
+    )
 
 
 def _size(encoder: Encoder) -> int:
     return sum(p.numel() for p in encoder.model.parameters())
+
+
+def _megabytes(encoder: Encoder) -> float:
+    return sum(p.numel() * p.element_size() for p in encoder.model.parameters()) / 1e6
 
 
 def _loss(before: Answers, after: Answers) -> Estimate:
@@ -183,9 +265,9 @@ def _record(
     encoder: Encoder,
     shrunk: Shrunk,
     settings: PruneSettings,
-    data: tuple[Corpus, Corpus, Corpus],
+    data: PruneData,
+    held_out: Corpus,
 ) -> TrainingRecord:
-    ranking, selection, held_out = data
     record: TrainingRecord = {
         "schema": SCHEMA,
         "method": "prune",
@@ -195,8 +277,9 @@ def _record(
         "pruning": {
             "settings": asdict(settings),
             "cut": asdict(found.cut),
-            "ranking": described(ranking),
-            "selection": described(selection),
+            "ranking": described(data.ranking),
+            "selection": described(data.selection),
+            "seen": data.seen,
             "selection_scores": [shrunk.intact, shrunk.score],
             "tried": shrunk.tried,
             "metric": found.metric,
@@ -204,7 +287,10 @@ def _record(
             "after": _bounds(found.after),
             "loss_in_points": _bounds(found.loss),
             "parameters": list(found.parameters),
+            "megabytes": list(found.megabytes),
             "speeds": [asdict(speed) for speed in found.speeds],
+            "latencies_in_ms": list(found.latencies),
+            "recovered": found.recovered,
         },
         "versions": library_versions(),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -220,78 +306,3 @@ def _record(
 
 def _bounds(estimate: Estimate) -> dict[str, float]:
     return {name: getattr(estimate, name) for name in ("value", "low", "high", "n", "level")}
-
-
-def _card(found: Pruned, record: TrainingRecord, *, name: str) -> str:
-    origin = record["pruned_from"]
-    lines = [
-        *card_head("text-classification"),
-        f"# {name}",
-        "",
-        f"{origin['name']} (fingerprint `{origin['fingerprint']}`), pruned for the task "
-        f"{record['task']}.",
-        "",
-        found.sentence,
-        "",
-        *_numbers(found),
-        *_method(found, record["pruning"]),
-        "## How to load it",
-        "",
-        (_PLAIN if found.plain else _OURS).format(name=name),
-        "",
-        *_limits(),
-        *card_versions(record, "Made"),
-    ]
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def _numbers(found: Pruned) -> Iterator[str]:
-    yield from ["## Before and after", ""]
-    scores = [f"{e.value:.4f} ({e.low:.4f} to {e.high:.4f})" for e in (found.before, found.after)]
-    yield from card_table(
-        ("", "before", "after"),
-        [
-            (f"{found.metric}, 95 % interval", *scores),
-            ("parameters", *(f"{n:,}" for n in found.parameters)),
-            ("examples a second", *(f"{s.examples_per_second:,.0f}" for s in found.speeds)),
-            ("tokens a second", *(f"{s.tokens_per_second:,.0f}" for s in found.speeds)),
-        ],
-    )
-    where = found.speeds[0]
-    yield (
-        f"The loss is {found.loss.value:.2f} points ({found.certainty}), paired over the same "
-        f"{found.loss.n:,} examples. Speeds are of one machine ({where.device}, {where.threads} "
-        "threads); both models took turns at the same batches."
-    )
-    yield ""
-
-
-def _method(found: Pruned, pruning: dict[str, Any]) -> Iterator[str]:
-    ranking, selection = pruning["ranking"], pruning["selection"]
-    before, after = pruning["selection_scores"]
-    yield from ["## What was cut, and how it was chosen", ""]
-    rows = [
-        ("layers", ", ".join(str(i) for i in found.cut.layers) or "none"),
-        ("heads", ", ".join(f"{i}.{h}" for i, h in found.cut.heads) or "none"),
-        ("MLPs", ", ".join(str(i) for i in found.cut.mlps) or "none"),
-    ]
-    yield from card_table(("part", "numbers in the original, from 0"), rows)
-    yield (
-        f"Parts were ranked by the mean size of the gradients of their gates (Michel et al., 2019) "
-        f"on {ranking['size']:,} training examples, and cut as long as {found.metric} fell by at "
-        f"most {found.max_loss:g} points on {selection['size']:,} other training examples "
-        f"(from {before:.4f} to {after:.4f}; {pruning['tried']} models were tried). The held-out "
-        "data were used once, for the scores above. Nothing was trained after the cut."
-    )
-    yield ""
-
-
-def _limits() -> Iterator[str]:
-    yield from [
-        "## Limits",
-        "",
-        "- It was cut for one task; on others it may have lost much more.",
-        "- The loss is over all examples: rare kinds of examples may have lost more.",
-        "- It was not examined for harmful associations, and is meant for research.",
-        "",
-    ]

@@ -88,6 +88,7 @@ class TrainingRecord(TypedDict, total=False):
     # Pruning.
     pruned_from: BaseModelRecord
     pruning: dict[str, Any]  # settings, what was cut, scores and speeds before and after
+    command: str  # which makes the model again
 
     # Export to one file.
     exported_from: BaseModelRecord

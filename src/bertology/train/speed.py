@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.train.encoded import Encoded
 
-__all__ = ["Speed", "measure_speeds"]
+__all__ = ["Speed", "measure_latencies", "measure_speeds"]
 
 _BATCHES = 16  # timed in one round; taken evenly from the longest texts to the shortest
 _ROUNDS = 3
+_ALONE = 24  # texts that are timed one by one
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,19 @@ def measure_speeds(
         )
         for own, encoder in zip(spent, encoders, strict=True)
     ]
+
+
+def measure_latencies(encoders: Sequence[Encoder], encoded: Encoded) -> list[float]:
+    """Milliseconds for one text alone: the median over some texts, models taking turns."""
+    texts = list(range(0, len(encoded), -(-len(encoded) // _ALONE)))
+    spent: list[list[float]] = [[] for _ in encoders]
+    for number, text in enumerate([texts[0], *texts]):
+        for own, encoder in zip(spent, encoders, strict=True):
+            inputs, _ = encoded.batch([text], encoder.device)
+            seconds = _seconds(encoder, inputs)
+            if number:  # the first text warms up
+                own.append(1e3 * seconds)
+    return [median(own) for own in spent]
 
 
 def _seconds(encoder: Encoder, inputs: dict[str, Tensor]) -> float:

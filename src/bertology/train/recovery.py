@@ -1,0 +1,89 @@
+"""A short training after the cut, in which what is left learns to do without what is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from bertology.data.corpus import Corpus
+from bertology.errors import ParameterError
+from bertology.model.encoder import Encoder
+from bertology.train.answers import match_of
+from bertology.train.encoded import task_of
+from bertology.train.finetune import FinetuneSettings, finetune
+from bertology.train.history import History, OnStep
+from bertology.train.starts import default_rate, find_start
+
+if TYPE_CHECKING:
+    from bertology.train.memory import Memory
+
+__all__ = ["Recovery", "recover"]
+
+_SLOWER = 0.5  # than a fine-tuning: the model knows the task already
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """How a model is trained after the cut."""
+
+    epochs: int
+    cut_loss: float  # points that may be lost before it
+    limit: int | None = None  # training examples; None for all
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.cut_loss < 100:
+            raise ParameterError("cut_loss", "prune", "be from 0 to below 100", self.cut_loss)
+
+    def settings(self, encoder: Encoder, seed: int) -> FinetuneSettings:
+        """The recipe: that of a fine-tuning, at half its rate; the last epoch is kept."""
+        rate = _SLOWER * default_rate(find_start("pretrained"), encoder.shape.hidden)
+        return FinetuneSettings(epochs=self.epochs, learning_rate=rate, seed=seed)
+
+
+def recover(
+    encoder: Encoder,
+    training: Corpus,
+    selection: Corpus,
+    settings: FinetuneSettings,
+    *,
+    memory: Memory,
+    progress: OnStep = lambda step: None,
+) -> History:
+    """Train the model in place. Nothing is chosen: the number of epochs is given before.
+
+    Its outputs keep their meaning, also where the data have their labels in another order.
+    """
+    order = match_of(encoder, task_of(training)).order
+    config = encoder.config
+    kept = {n: getattr(config, n, None) for n in ("id2label", "label2id", "problem_type")}
+    try:
+        return finetune(
+            encoder.model,
+            encoder.tokenizer,
+            _in_order(training, order),
+            _in_order(selection, order),
+            settings=settings,
+            progress=progress,
+            memory=memory,
+        )
+    finally:
+        for name, value in kept.items():
+            setattr(config, name, value)
+
+
+def _in_order(corpus: Corpus, order: Sequence[int]) -> Corpus:
+    """The same examples with labels numbered as the model's outputs are."""
+    task = task_of(corpus)
+    if task.kind == "regression" or list(order) == sorted(order):
+        return corpus
+    labels = [""] * len(order)
+    for label, output in enumerate(order):
+        labels[output] = task.labels[label]
+    return replace(
+        corpus,
+        examples=[replace(e, label=order[int(e.get("label"))]) for e in corpus],
+        task=replace(task, labels=tuple(labels)),
+        origin={},
+        drawn_from=None,
+    )
