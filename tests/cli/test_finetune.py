@@ -135,9 +135,9 @@ def test_without_a_folder_models_go_to_the_results(
 def test_ctrl_c_says_how_to_go_on(
     model: Path, task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bertology.run.finetuning import _Shown
+    from bertology.run.training_line import TrainingLine
 
-    show = _Shown.step
+    show = TrainingLine.step
 
     def stop(line: Any, step: Step) -> None:
         show(line, step)
@@ -146,7 +146,7 @@ def test_ctrl_c_says_how_to_go_on(
 
     given = (model, task, "--columns", "text=sentence,label=gold", "--to", tmp_path / "out")
     with monkeypatch.context() as patch:
-        patch.setattr(_Shown, "step", stop)
+        patch.setattr(TrainingLine, "step", stop)
         code, said = call(*given, "--epochs", 3, "--force")
     assert code == 130
     assert "finished epochs are kept. 0 of 1 models are finished." in said
