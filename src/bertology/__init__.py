@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from bertology.model.reducers.statistics import AttentionStatistics as AttentionStatistics
     from bertology.model.weight_edits import ReplaceWeights as ReplaceWeights
     from bertology.model.weight_edits import ZeroLayerNorm as ZeroLayerNorm
+    from bertology.report.export import export as export
     from bertology.results.result import Result as Result
     from bertology.results.store import Store as Store
     from bertology.run.api import run as run
@@ -88,6 +89,7 @@ _HOMES = {
     "Task": "bertology.data.corpus",
     "cloze": "bertology.model.masked_lm.scoring",
     "compare_pairs": "bertology.model.masked_lm.scoring",
+    "export": "bertology.report.export",
     "export_model": "bertology.run.exporting",
     "finetune": "bertology.run.finetuning",
     "load": "bertology.model.encoder",

@@ -31,7 +31,7 @@ _ENVIRONMENT = {
 }
 # What does not speak through warnings speaks through these loggers.
 _LOGGERS = ("transformers", "datasets", "huggingface_hub", "ray", "fsspec", "filelock", "urllib3")
-_WARNERS = r"(transformers|datasets|huggingface_hub|tokenizers|torch|ray|multiprocess)(\..*)?$"
+_WARNERS = r"(transformers|datasets|huggingface_hub|tokenizers|torch|ray|multiprocess|tqdm)(\..*)?$"
 
 
 def is_verbose() -> bool:

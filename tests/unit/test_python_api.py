@@ -89,6 +89,14 @@ def test_a_notebook_shows_progress_and_takes_it_away(notebook: Shown) -> None:
     assert last == ""
 
 
+def test_a_figure_is_the_picture_that_a_cell_shows() -> None:
+    """Without pyplot, notebooks printed <Figure size 660x…>."""
+    from bertology.report.look import new_panels
+
+    figure, _ = new_panels(3, 2, 1, 1)
+    assert figure._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
+
+
 def test_without_a_terminal_there_is_no_bar(notebook: Shown, monkeypatch: Any) -> None:
     assert isinstance(choose_progress(False), NoProgress)
     monkeypatch.delitem(sys.modules, "ipykernel")

@@ -59,6 +59,12 @@ class ExportOptions(StoreOptions):
     to: Path = required(
         "The folder for the files. It is made if it does not exist.", metavar="FOLDER"
     )
+    width: str | None = parameter(
+        None,
+        "For figures in a paper: as wide as a column or a page, with type for that width, and "
+        "without titles (the file of captions tells what they show).",
+        choices=("column", "page"),
+    )
     force: bool = flag("Replace files of the same names that hold something else.")
 
 
@@ -83,7 +89,7 @@ def add_to(app: typer.Typer) -> None:
         examples=[
             "bertology export 3fa9c1 --format csv --to tables",
             "bertology export 3fa9c1 --format pdf --to figures",
-            "bertology export 3fa9c1 --format latex,svg --to paper",
+            "bertology export latest --format pdf,latex --width column --to paper",
         ],
     ).add_to(app)
 
@@ -134,7 +140,7 @@ def export(options: ExportOptions) -> None:
         if name not in FORMATS:
             raise UnknownNameError("--format", name, [*FORMATS, "all"])
     result, _ = _load(options.store, options.identity)
-    written = write(result, options.to, formats, force=options.force)
+    written = write(result, options.to, formats, width=options.width, force=options.force)
     if not written:
         say(f"{result.provenance.study} has nothing to export as {options.format}.")
     for path in written:

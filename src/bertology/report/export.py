@@ -48,6 +48,7 @@ def export(
     formats: Sequence[str] = ("csv", "svg"),
     *,
     prefix: str | None = None,
+    width: str | None = None,
     force: bool = False,
 ) -> list[Path]:
     """Write every table and every figure of `result` to `folder` in each of `formats`.
@@ -55,7 +56,8 @@ def export(
     Tables go to csv, parquet, tex (LaTeX, all rows) and latex (the ten strongest, for a paper),
     figures to svg, png and pdf, with a text of their captions. Gives the files written.
     Their names begin with study and identity, or with `prefix`. A file that is there and holds
-    something else is replaced only with `force`.
+    something else is replaced only with `force`. With a `width`, `column` or `page`, figures are
+    for a paper: of this width and without titles.
     """
     for name in formats:
         if name not in FORMATS:
@@ -63,7 +65,7 @@ def export(
     target = LocalFiles(os.fspath(folder), os.fspath(folder))
     begin = f"{result.provenance.study}-{result.identity[:8]}-" if prefix is None else prefix
     written = []
-    for name, data in _contents(result, formats):
+    for name, data in _contents(result, formats, width):
         path = Path(folder) / f"{begin}{name}"
         if not force and path.is_file() and path.read_bytes() != data:
             raise StoreError(
@@ -81,7 +83,9 @@ def _captions(result: Result) -> str:
     return "\n\n".join([f"{result.about}: {result.answer}", *told]) + "\n"
 
 
-def _contents(result: Result, formats: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+def _contents(
+    result: Result, formats: Sequence[str], width: str | None
+) -> Iterator[tuple[str, bytes]]:
     for format in formats:
         if format in _TABLES:
             for name, table in result.tables.items():
@@ -92,8 +96,9 @@ def _contents(result: Result, formats: Sequence[str]) -> Iterator[tuple[str, byt
     chosen = [format for format in formats if format in FIGURE_FORMATS]
     if chosen and result.figures():
         yield "captions.txt", _captions(result).encode()
-        for name, drawing in result.figures().items():
-            figure = drawing.draw()
+        title = None if width is None else ""
+        for name in result.figures():
+            figure = result.plot(name, title=title, width=width)
             for format in chosen:
                 yield f"{name}.{format}", render(figure, format)
                 figure.set_layout_engine("none")  # everything has its place; finding it is slow

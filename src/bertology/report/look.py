@@ -37,7 +37,6 @@ __all__ = [
     "look",
     "new_figure",
     "new_panels",
-    "night",
     "sequential",
     "type_size",
 ]
@@ -92,7 +91,6 @@ _PALE = (0.97, 0.006, 250.0)
 _BLUE = (0.46, 0.135, 250.0)
 _BROWN = (0.50, 0.125, 55.0)
 _NIGHT = (0.27, 0.085, 265.0)
-_DARK_PAPER = (0.243, 0.011, 262.0)  # of a dark page (page.css)
 
 
 @contextmanager
@@ -140,8 +138,9 @@ def new_panels(
 def _empty(width: float, height: float) -> Figure:
     """Outside pyplot's global state."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    from bertology.report.notebook_figure import NotebookFigure
 
     # "compress": axes of a fixed aspect leave no hole beside them.
     engine = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08, compress=True)
@@ -150,7 +149,7 @@ def _empty(width: float, height: float) -> Figure:
         # Title, labels and note keep their height; what is between them keeps its shape.
         words = min(height, 1.3)
         height = min(_PAGE, words + (height - words) * min(asked / width, 1.3))
-    figure = Figure(figsize=(asked or width, height), layout=engine)
+    figure = NotebookFigure(figsize=(asked or width, height), layout=engine)
     FigureCanvasAgg(figure)
     return figure
 
@@ -159,12 +158,6 @@ def _empty(width: float, height: float) -> Figure:
 def sequential() -> Colormap:
     """For scores: pale is low, dark is high, as in the paper's figures."""
     return _colormap("bertology-sequential", [_PALE, _BLUE, _NIGHT])
-
-
-@cache
-def night() -> Colormap:
-    """For maps on a dark page: nothing is as dark as the page, and lighter is more."""
-    return _colormap("bertology-night", [_DARK_PAPER, _BLUE, _PALE])
 
 
 @cache

@@ -53,7 +53,6 @@ class AttentionChangeResult(Result):
     training changed (`trained`) in the same examples.
     """
 
-    lead: ClassVar[int] = 8
     strongest: ClassVar[Mapping[str, str]] = {"heads": "change"}
 
     @property

@@ -69,7 +69,6 @@ class RelationHeadsResult(Result):
     (layer, head, query, key).
     """
 
-    lead: ClassVar[int] = 6
     strongest: ClassVar[Mapping[str, str]] = {"heads": "excess"}
     hundredths: ClassVar[Mapping[str, Mapping[str, str]]] = {
         "heads": {"accuracy": "%", "behind_first": "points"}

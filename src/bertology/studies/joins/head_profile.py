@@ -198,8 +198,7 @@ class HeadProfileResult(Result):
         groups = self.tables["groups"]
         names = [f"{g} ({n})" for g, n in zip(groups["group"], groups["heads"], strict=True)]
         panels = []
-        known = [e for e in _EFFECTS if f"{e.prefix}contrast" in groups]  # older ones have one
-        for _, _, prefix, label in known:
+        for _, _, prefix, label in _EFFECTS:
             columns = (f"{prefix}{c}" for c in ("contrast", "low", "high"))
             panels.append(Dots(label, *(100 * groups[c].to_numpy() for c in columns)))
         return interval_dots(

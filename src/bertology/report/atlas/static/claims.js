@@ -10,8 +10,7 @@ function startClaims() {
     let count = 0;
     for (const row of rows) {
       const text = row.textContent.toLowerCase();
-      const fits = (!verdict || row.dataset.verdict === verdict
-        || (verdict === "judged" && !["not run", "not judged"].includes(row.dataset.verdict)))
+      const fits = (!verdict || row.dataset.verdict === verdict)
         && (!study || row.dataset.study === study)
         && (!paper || row.dataset.paper === paper)
         && words.every((word) => text.includes(word));
@@ -29,6 +28,5 @@ function startClaims() {
 function showClaim(row) {
   if (!row.hidden) return;
   at("claims-filters").reset();
-  at("claims-verdict").value = "";
   at("claims-filters").dispatchEvent(new Event("input"));
 }

@@ -1,0 +1,55 @@
+"""The engineer: score, cut, score again, load elsewhere, as docs/how-to/shrink.md prints it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import transformers as hf
+
+import bertology as bt
+from printed import Done, printed, run, run_all
+
+PAGE = "docs/how-to/shrink.md"
+# A tiny model that knows nothing learns by larger steps, and is done with fewer examples.
+QUICKER = {
+    "bertology-mini": "tiny",
+    "--epochs 1": "--epochs 2 --limit 1500 --validation-limit 100",
+    "--rate 1.5e-4": "--rate 3e-3",
+    "--recover-limit 2000": "--recover-limit 200",
+    "--limit 800": "--limit 400",
+}
+
+
+def check(done: list[Done], layers: int) -> None:
+    """What the commands of the page say and leave behind: folders that load as it says."""
+    verbs = [one.verb for one in done]
+    assert verbs == ["finetune", "score", "prune", "prune", "score", "prune", "export-model"]
+    assert "surely better than a constant answer" in done[1].said
+    assert "held-out examples" in done[2].said
+    assert "after 1 epoch of training" in done[3].said.replace("\n", " ")
+    small = bt.load("small", head="classification", device="cpu")
+    record = json.loads(Path("small/bertology.json").read_text())
+    assert record["pruning"]["parameters"][1] == sum(p.numel() for p in small.model.parameters())
+    plain = hf.AutoModelForSequenceClassification.from_pretrained("fewer-layers")
+    assert plain.config.num_hidden_layers < layers
+    assert "gives the same answer" in done[-1].said
+    assert Path("deploy/model.pt2").is_file()
+    assert "AutoModelForSequenceClassification" in Path("fewer-layers/README.md").read_text()
+
+
+def test_the_commands_of_the_page(tiny: Path) -> None:
+    done = run_all(PAGE, QUICKER)
+    check(done, layers=3)
+    assert json.loads(Path("small/bertology.json").read_text())["base"]["name"] == "tiny"
+    # What is proposed on the way can be pasted.
+    assert [run(command).verb for command in done[2].proposed] == ["score", "export-model"]
+    # And the smaller model in Python, as the page has it.
+    for block in printed(PAGE, "python"):
+        exec(compile(block, PAGE, "exec"), {})
+
+
+@pytest.mark.slow
+def test_the_page_as_it_stands(here: Path) -> None:
+    check(run_all(PAGE), layers=12)
