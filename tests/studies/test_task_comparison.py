@@ -120,9 +120,16 @@ def test_what_was_planted_is_found_and_its_claims_hold() -> None:
     assert set(found) == {*judged, "shared_ranking"}
     assert found["same_types"].unit == "heads"
     assert found["single_text_sep_lead"].unit == "examples"
-    assert list(result.figures()) == ["pairs"]
-    assert "[SEP]" in result.figures()["pairs"].caption
-    assert result.plot("pairs").axes
+    assert list(result.figures()) == ["losses", "types", "sep"]
+    for name in result.figures():
+        assert ("[SEP]" in result.figures()[name].caption) == (name == "sep")
+        first, *others = result.plot(name).axes
+        rows = len(first.get_yticklabels())
+        for axes in (first, *others):  # no row is empty: what is not compared is not drawn
+            dots = sum(
+                len(line.get_xdata()) for line in axes.get_lines() if line.get_marker() == "o"
+            )
+            assert dots == rows
 
 
 def test_ranking_heads_alike_is_not_missing_the_same_head() -> None:
@@ -265,5 +272,5 @@ def test_it_is_stored_as_what_it_is_and_is_no_study(tmp_path: Path) -> None:
     assert isinstance(again, TaskComparisonResult)
     assert again.evidence() == result.evidence()
     assert again.headline() == "2 tasks compared, two at a time"
-    assert "[SEP]" not in again.figures()["pairs"].caption  # what was not compared is not explained
+    assert list(again.figures()) == ["losses"]  # what was not compared is not drawn
     assert "task-comparison" not in list(STUDIES)

@@ -16,8 +16,10 @@ from bertology.errors import ParameterError, StoreError, UnknownNameError
 from bertology.report.export import FORMATS, export
 from bertology.report.figures import (
     Dots,
+    Draws,
     GridPanel,
     Line,
+    dose_curve,
     head_grid,
     head_grids,
     interval_dots,
@@ -248,3 +250,53 @@ def test_a_dot_without_an_interval_is_hollow() -> None:
     axes = dots().axes[0]
     hollow = [line for line in axes.get_lines() if line.get_markerfacecolor() == PAPER]
     assert [list(line.get_ydata()) for line in hollow] == [[1, 2]]
+
+
+def test_names_of_levels_that_are_close_do_not_lie_on_each_other() -> None:
+    draws = [Draws(n, [50.0, 80.0], 65.0, 40.0, 90.0) for n in (1, 2, 4)]
+    lines = {"intact": 82.9, "constant\n answer": 81.2}
+    figure = dose_curve(draws, title="T", xlabel="x", ylabel="y", lines=lines)
+    figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in figure.axes[0].texts]
+    assert len(boxes) == 2
+    assert not boxes[0].overlaps(boxes[1])
+    styles = {line.get_linestyle() for line in figure.axes[0].get_lines()}
+    assert {"-", "--"} <= styles, "the two lines can be told apart"
+
+
+def test_bars_show_no_side_that_has_nothing_and_no_dot_without_an_interval() -> None:
+    nothing = [np.nan, np.nan]
+    figure = layer_bars([1.0, 2.0], nothing, nothing, title="T", label="l")
+    axes = figure.axes[0]
+    assert axes.get_ylim()[0] == 0
+    assert sum(len(line.get_xdata()) for line in axes.get_lines() if line.get_marker() == "o") == 0
+    both = layer_bars([1.0, -2.0], [0.5, -3], [1.5, -1], title="T", label="l").axes[0]
+    assert both.get_ylim()[0] < -3
+    assert both.get_ylim()[1] > 1.5
+
+
+def test_a_row_grid_speaks_of_gaps_only_where_there_are_some() -> None:
+    for value, said in ((np.nan, True), (0.5, False)):
+        figure = row_grid([[0.1, value]], ["a"], title="T", label="l", xlabel="head")
+        assert any("not measured" in t.get_text() for t in figure.texts) == said
+
+
+def test_a_level_to_compare_with_is_in_view() -> None:
+    panel = Dots("pairs told right (%)", [73.0], [65.0], [81.0], level=50)
+    axes = interval_dots([panel], ["all"], title="T").axes[0]
+    assert axes.get_xlim()[0] < 50 < axes.get_xlim()[1]
+
+
+def test_a_long_label_does_not_reach_into_the_title() -> None:
+    label = "change of the score without the head, in points of the task's metric"
+    figure = scatter_with_rank([1.0, 2, 3], [1.0, 3, 2], title="T", xlabel=label, ylabel=label)
+    figure.canvas.draw()
+    axes = figure.axes[0]
+    outside = figure.bbox
+    for axis in (axes.xaxis, axes.yaxis):
+        box = axis.label.get_window_extent()
+        assert box.y0 >= outside.y0
+        assert box.y1 <= outside.y1
+        assert box.x0 >= outside.x0
+        assert box.x1 <= outside.x1
+    assert axes.yaxis.label.get_window_extent().height <= 1.1 * axes.get_window_extent().height

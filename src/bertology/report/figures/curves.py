@@ -53,6 +53,9 @@ __all__ = [
 
 _COLOURS = (ACCENT, POSITIVE, NEGATIVE, GREY)
 _STYLES = ("-", "-", "--", ":")
+_LEVELS = ("-", "--", ":")  # of lines to compare with
+_AXES_SHARE = 0.6  # of the height of a figure, about
+_LABEL = 36  # characters of a label in one line: more would leave the panel
 _SURE_BARS = (
     "Lines: intervals of the change, for all bars together. Filled bars differ surely from 0."
 )
@@ -90,10 +93,11 @@ def layer_bars(
         for at in np.flatnonzero(~sure):
             drawn.patches[at].set(facecolor=PAPER, edgecolor=colours[at], alpha=1)
         axes.vlines(place, bounds[0], bounds[1], color=INK, linewidth=1.2)
-        axes.plot(place, value, "o", color=INK, markersize=3.5)
+        known = np.isfinite(bounds[0]) & np.isfinite(bounds[1]) & (bounds[0] < bounds[1])
+        axes.plot(place[known], value[known], "o", color=INK, markersize=3.5)
         axes.axhline(start, color=GREY if baseline is None else ACCENT, linewidth=1.4, zorder=2.5)
         if baseline is not None:
-            _name_level(axes, "intact", baseline)
+            _name_levels(axes, {"intact": baseline})
         axes.set(ylabel=label, xlabel="layer" if names is None else "")
         add_title(figure, title)
         axes.set_xlim(-0.6, max(count, 1) - 0.4)
@@ -103,7 +107,7 @@ def layer_bars(
             ticks(axes.xaxis, count)
         else:
             axes.set_xticks(place, names, rotation=0 if _short(names) else 40)
-        _fit(axes, np.concatenate([value, *bounds, [start]]))
+        _fit(axes, np.concatenate([value, *bounds, [start]]), start)
         told = ["Layers are numbered from 0."] if names is None else []
         told += [] if filled is None else [_SURE_BARS]
         add_note(figure, " ".join(told))
@@ -138,7 +142,7 @@ def scatter_with_rank(
             axes.axhline(0, color=GREY, linewidth=0.8)
             axes.axvline(0, color=GREY, linewidth=0.8)
         axes.scatter(one, other, s=18, color=POSITIVE, alpha=0.65, linewidths=0)
-        axes.set(xlabel=xlabel, ylabel=ylabel)
+        axes.set(xlabel=fill(xlabel, _LABEL), ylabel=fill(ylabel, _LABEL))
         add_title(figure, title)
         if rank is not None:
             shown = with_interval(rank.value, rank.low, rank.high, ".2f")
@@ -155,6 +159,7 @@ class Dots:
     values: ArrayLike
     low: ArrayLike
     high: ArrayLike
+    level: float | None = None  # a value to compare with, such as chance: a dashed line
 
 
 def interval_dots(
@@ -174,7 +179,7 @@ def interval_dots(
         raise ParameterError("panels", "interval_dots", "hold at least one", 0)
     place = np.arange(len(names))
     with look():
-        size = 2.0 + 1.9 * len(panels), max(2.6, 0.24 * len(names) + 1.5)
+        size = max(4.8, 2.0 + 1.9 * len(panels)), max(2.2, 0.24 * len(names) + 1.5)
         if len(panels) == 1:
             figure, axes = new_figure(*size)
             spots = [axes]
@@ -184,6 +189,8 @@ def interval_dots(
             _panel(
                 one, panels[i], place, None if reference is None else list(names).index(reference)
             )
+            room = _LABEL if len(panels) == 1 else 22
+            one.set_xlabel(fill(panels[i].label, room if canvas().width is None else 14))
             one.tick_params(axis="y", length=0, labelleft=i == 0)
         one.set_yticks(place, names)
         one.set_ylim(len(names) - 0.4, -0.6)
@@ -201,11 +208,12 @@ def _panel(axes: Axes, dots: Dots, place: NDArray[np.integer], reference: int | 
     known = np.isfinite(low) & np.isfinite(high)
     if reference is not None and np.isfinite(value[reference]):
         axes.axvline(float(value[reference]), color=ACCENT, linewidth=1.2, zorder=1)
+    if dots.level is not None:
+        axes.axvline(dots.level, color=GREY, linewidth=1.0, linestyle="--", zorder=1)
     axes.grid(axis="y")
     axes.hlines(place[known], low[known], high[known], color=POSITIVE, linewidth=1.4)
     axes.plot(value[known], place[known], "o", color=POSITIVE, markersize=4.5)
     axes.plot(value[~known], place[~known], "o", mec=POSITIVE, mfc=PAPER, markersize=4.5)
-    axes.set_xlabel(fill(dots.label, 22 if canvas().width is None else 14))
     axes.spines["left"].set_visible(False)
     axes.locator_params(axis="x", nbins=4)
 
@@ -320,12 +328,12 @@ def dose_curve(
             axes.scatter(at + aside, values, s=9, color=GREY, alpha=0.45, linewidths=0)
         axes.vlines(place, *bounds, color=POSITIVE, linewidth=2.2, zorder=3)
         axes.plot(place, mean, "o-", color=POSITIVE, markersize=5, linewidth=1.4, zorder=3)
-        for name, level in (lines or {}).items():
-            axes.axhline(level, color=ACCENT, linewidth=1.2, zorder=1.5)
-            _name_level(axes, name, level)
+        for level, style in zip((lines or {}).values(), _LEVELS, strict=False):
+            axes.axhline(level, color=ACCENT, linewidth=1.2, linestyle=style, zorder=1.5)
         axes.set(xlabel=xlabel, ylabel=ylabel)
         axes.set_xticks(place, [str(d.dose) for d in draws])
         axes.set_xlim(place.min() - 0.5, place.max() + 0.5)
+        _name_levels(axes, lines or {})
         add_title(figure, title)
         add_note(figure, note)
     return figure
@@ -374,12 +382,15 @@ def type_bars(
     return figure
 
 
-def _fit(axes: Axes, values: Floats) -> None:
-    """Bars would always pull 0 into view; show the range that the data and intervals span."""
+def _fit(axes: Axes, values: Floats, start: float) -> None:
+    """Bars would always pull 0 into view; show the range that the data and intervals span.
+
+    Where nothing lies on one side of the start of the bars, nothing of that side is shown.
+    """
     finite = values[np.isfinite(values)]
     low, high = float(finite.min()), float(finite.max())
     margin = 0.08 * (high - low) or 1e-3
-    axes.set_ylim(low - margin, high + margin)
+    axes.set_ylim(low - margin * (low < start), high + margin * (high > start or low == start))
 
 
 def _spans_zero(values: Floats) -> bool:
@@ -390,9 +401,23 @@ def _short(names: Sequence[str]) -> bool:
     return max(map(len, names), default=0) <= 3
 
 
-def _name_level(axes: Axes, name: str, level: float) -> None:
-    """The name and the value of a line, to the right of it."""
-    axes.annotate(
-        f" {name}\n {level:.3g}", (1, level), xycoords=("axes fraction", "data"),
-        color=ACCENT, va="center", fontsize=type_size(8), annotation_clip=False,
-    )  # fmt: skip
+def _name_levels(axes: Axes, levels: Mapping[str, float]) -> None:
+    """The names and values of lines, to the right of them; close ones are moved apart."""
+    if not levels:
+        return
+    low, high = axes.get_ylim()
+    order = sorted(levels, key=lambda name: levels[name])
+    # In shares of the height of the axes: where each line is, and how much room a name needs.
+    wanted = np.array([(levels[name] - low) / (high - low) for name in order])
+    lines = max(name.count("\n") for name in order) + 2
+    points = 72 * float(axes.figure.get_size_inches()[1]) * _AXES_SHARE
+    room = 1.3 * lines * type_size(8) / points
+    place = wanted.copy()
+    for i in range(1, place.size):
+        place[i] = max(place[i], place[i - 1] + room)
+    place -= (place - wanted).mean()
+    for name, at in zip(order, place, strict=True):
+        axes.annotate(
+            f" {name}\n {levels[name]:.3g}", (1, float(at)), xycoords="axes fraction",
+            color=ACCENT, va="center", fontsize=type_size(8), annotation_clip=False,
+        )  # fmt: skip

@@ -189,7 +189,8 @@ def row_grid(
         ticks(axes.xaxis, grid.shape[1])
         colour_bar(figure, [axes], mesh, label)
         add_title(figure, title)
-        add_note(figure, f"{CONVENTION} Grey: not measured.")
+        gaps = " Grey: not measured." if np.isnan(grid).any() else ""
+        add_note(figure, f"{CONVENTION}{gaps}")
     return figure
 
 

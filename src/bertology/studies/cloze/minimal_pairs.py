@@ -59,10 +59,10 @@ class MinimalPairsResult(Result):
         table = self.tables["groups"]
         values = (100 * table[c].to_numpy() for c in ("accuracy", "low", "high"))
         return interval_dots(
-            [Dots("pairs told right (%)", *values)],
+            [Dots("pairs told right (%)", *values, level=50)],
             [str(name) for name in table["group"]],
             title=f"Minimal pairs\n{self.about}",
-            note="Chance would be 50. Intervals of groups hold for all groups together.",
+            note="Dashed: chance, 50 %. Intervals of groups hold for all groups together.",
         )
 
 

@@ -199,8 +199,10 @@ class HeadProfileResult(Result):
         names = [f"{g} ({n})" for g, n in zip(groups["group"], groups["heads"], strict=True)]
         panels = []
         for _, _, prefix, label in _EFFECTS:
-            columns = (f"{prefix}{c}" for c in ("contrast", "low", "high"))
-            panels.append(Dots(label, *(100 * groups[c].to_numpy() for c in columns)))
+            columns = [f"{prefix}{c}" for c in ("contrast", "low", "high")]
+            if {*columns} <= {*groups.columns}:  # older results have no loss
+                values = (100 * groups[c].to_numpy() for c in columns)
+                panels.append(Dots(label, *values, level=0))
         return interval_dots(
             panels,
             names,

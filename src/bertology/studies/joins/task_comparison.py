@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -97,6 +98,11 @@ _COMPARISONS = {
         "examples",
     ),
 }
+_FIGURES = {  # by study: name and title
+    ABLATION: ("losses", "Do tasks miss the same heads?"),
+    TYPES: ("types", "Have heads the same map types in all tasks?"),
+    CLASSES: ("sep", "[SEP] in tasks of single texts and of pairs"),
+}
 # What each comparison of [SEP] reads of token-classes.
 _SEP_WEIGHTS = {
     "weight of [SEP]": "sep_weight",
@@ -141,35 +147,40 @@ class TaskComparisonResult(Result):
         return f"{self.facts['tasks']} tasks compared, two at a time"
 
     def drawings(self) -> Sequence[Drawing]:
-        """Every two tasks, by each study."""
-        if not self._known:
-            return []
-        about = " ".join(_COMPARISONS[name].caption for name in self._known)
-        caption = (
-            f"One row for every two tasks, and a panel for each comparison. {about} Bars are "
-            "intervals, wide enough for all pairs of tasks of a panel together."
-        )
-        return [Drawing("pairs", self._draw, caption)]
+        """Every two tasks, a figure for each study: they compare other pairs of tasks."""
+        found = []
+        for study in dict.fromkeys(_COMPARISONS[name].study for name in self._known):
+            names = [name for name in self._known if _COMPARISONS[name].study == study]
+            about = " ".join(_COMPARISONS[name].caption for name in names)
+            caption = (
+                f"One row for every two tasks, and a panel for each comparison. {about} Bars are "
+                "intervals, wide enough for all pairs of tasks of a panel together; the dashed "
+                "line is 0."
+            )
+            figure, title = _FIGURES[study]
+            found.append(Drawing(figure, partial(self._draw, names, title), caption))
+        return found
 
     @property
     def _known(self) -> list[str]:
         """The comparisons of its table; a stored result may have some that are made no more."""
         return [n for n in dict.fromkeys(self.tables["pairs"]["comparison"]) if n in _COMPARISONS]
 
-    def _draw(self) -> Figure:
+    def _draw(self, names: Sequence[str], title: str) -> Figure:
         table = self.tables["pairs"]
+        table = table[table["comparison"].isin(names)]
         named = table.assign(pair=table["first"] + ", " + table["second"])
         pairs = list(dict.fromkeys(named["pair"]))
         panels = []
-        for name in self._known:
+        for name in names:
             rows = named[named["comparison"] == name].set_index("pair").reindex(pairs)
             times = 100.0 if name == _LOSS else 1.0
             values = (times * rows[c].to_numpy() for c in ("value", "low", "high"))
-            panels.append(Dots(_COMPARISONS[name].label, *values))
+            panels.append(Dots(_COMPARISONS[name].label, *values, level=0))
         return interval_dots(
             panels,
             pairs,
-            title="What tasks have in common",
+            title=title,
             note="Intervals hold for all pairs of tasks of a panel together.",
         )
 

@@ -66,13 +66,16 @@ class TrainingStepsResult(Result):
 
     def _draw(self) -> Figure:
         table, at = self.tables["steps"], self.evidence().get("emerges_at")
+        label = str(self.facts["label"])
+        shaded = "" if at is None else " Shaded: where the measure surely crosses it."
         return step_curve(
             table["step"],
             *(table[c] for c in ("value", "low", "high")),
-            title=f"{self.facts['label']} over training\n{self.about}",
-            label=str(self.facts["label"]),
+            title=f"{label[:1].upper()}{label[1:]} over training\n{self.about}",
+            label=label,
             between=None if at is None else (at.low, at.high),
-            note=f"By the study {self.facts['study']}, of one training run. Band: its intervals.",
+            note=f"By the study {self.facts['study']}, of one training run. Band: its intervals. "
+            f"Dashed: half of the way from the first to the last value.{shaded}",
         )
 
 
