@@ -13,6 +13,7 @@ import tiny
 from bertology.cli.main import app
 from bertology.results.store import Store
 from bertology.run.session import Session
+from printed import Done, run
 
 
 @pytest.fixture(autouse=True)
@@ -62,6 +63,8 @@ def test_a_page_that_is_stopped_and_resumed(
     assert code == 0, said
     assert "cached   attention-change" in said
     assert "done     head-ablation" in said
+    (listed,) = Done("bertology reproduce", said).proposed
+    assert "head-ablation" in run(listed).said
     page = (to / "index.html").read_text()
     assert "grammar-paraphrase" in page
     record = json.loads((to / "summary.json").read_text())

@@ -15,6 +15,7 @@ from bertology.cli.main import app
 from bertology.errors import JobError
 from bertology.results.store import Store
 from bertology.run.session import Session
+from printed import Done, run
 
 FEW = ("--tasks", "grammar-paraphrase", "--limit", 12, "--train-limit", 16, "--seeds", 2)
 SIGNALS = ("frame", "verb-subject", "some-heads", "a-layer", "a-random-head", "last-two-layers")
@@ -87,6 +88,11 @@ def test_a_random_model_bears_out_no_claim_that_needs_a_signal(
     assert float(frames["low"]) <= float(frames["value"]) <= float(frames["high"])
     assert frames["result"]
     assert Store(str(home / "results")).has(frames["result"])
+    # What is proposed can be pasted; it had been "show RESULT".
+    claim, result, page = Done("bertology verify", said).proposed
+    assert "ublished" in run(claim).said
+    assert "Result:" in run(result).said
+    assert page == f"bertology report {home / 'tiny'} --store {home / 'results'}"
 
 
 def test_a_step_that_failed_is_no_success(
