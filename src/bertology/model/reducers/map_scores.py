@@ -62,13 +62,13 @@ def attention_beyond_position(
     found = []
     for source, target in links:
         first, last = min(*source, *target), max(*source, *target)
-        moved = [
-            ([s + step for s in source], [t + step for t in target])
-            for step in range(-first, length - last)
-            if step
-        ]
-        usual = attention_along(maps, moved) if moved else 0.0
-        found.append(attention_along(maps, [(source, target)]) - usual)
+        steps = np.arange(-first, length - last)[:, None]  # the link itself, and where else it fits
+        rows, columns = steps + np.array(source), steps + np.array(target)
+        weights = maps[..., rows[:, :, None], columns[:, None, :]]  # (..., steps, source, target)
+        given = weights.sum(-1).mean(-1)
+        own = given[..., first]
+        usual = (given.sum(-1) - own) / max(1, len(steps) - 1)
+        found.append(own - usual)
     beyond: Scores = np.mean(found, axis=0)
     return beyond
 

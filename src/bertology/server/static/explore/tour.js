@@ -3,7 +3,7 @@
 
 import { at, nameOf, percent } from "./elements.js";
 import { endsOf } from "./about.js";
-import { AFTER, BEFORE, SINK, SUBJECT, isClear, isSink } from "./worth-seeing.js";
+import { AFTER, BEFORE, MOST, SINK, SUBJECT, isClear } from "./worth-seeing.js";
 
 const named = (words) => `“${words}”`;
 
@@ -29,9 +29,12 @@ const STEPS = [
   function step({ before, after }) {
     const [best, where] = after && (!before || after.score > before.score) ? [after, "next"] : [before, "previous"];
     if (!best) return lookYourself;
+    const isStep = best.score > MOST;
     return {
-      title: "A head that looks one step aside",
-      text: `${nameOf(best)} gives ${percent(best.score)} of its attention to the ${where} token: the map shows a diagonal line. Such a head follows the order of the words, not their meaning.`,
+      title: isStep ? "A head that looks one step aside" : "Does a head look one step aside?",
+      text: !isStep
+        ? `In many models some heads look only at the token before or after. Here ${nameOf(best).toLowerCase()} comes nearest: it gives ${percent(best.score)} of its attention to the ${where} token.`
+        : `${nameOf(best)} gives ${percent(best.score)} of its attention to the ${where} token: the map shows a diagonal line. Such a head follows the order of the words, not their meaning.`,
       target: ".chosen",
       page: { chosen: best },
     };
@@ -39,7 +42,7 @@ const STEPS = [
   function sink({ sink: best, ends }) {
     if (!best) return lookYourself;
     const end = ends[1] ?? "the last token";
-    if (!isSink(best)) {
+    if (best.score <= MOST) {
       return {
         title: "Is there a sink?",
         text: `In many models some heads leave most of their attention at ${end}, a token without a meaning of its own. Not here: ${nameOf(best).toLowerCase()} gives most to it, ${percent(best.score)}.`,
@@ -67,13 +70,13 @@ const STEPS = [
     const told = `${subject.said} (${percent(subject.score)} of the attention of the verb)`;
     return isClear(subject)
       ? {
-          title: "A head that follows grammar",
-          text: `${nameOf(subject)} goes from a verb to its subject: ${told}. Nobody told the model what a subject is: it found this in texts. A thick line is much attention.`,
+          title: "From a verb to its subject",
+          text: `${nameOf(subject)} goes from a verb to its subject: ${told}. Nobody told the model what a subject is. One sentence may be chance: try others. A thick line is much attention.`,
           target: ".chosen",
           page: { chosen: subject, look: "lines" },
         }
       : {
-          title: "Does a head follow grammar?",
+          title: "From a verb to its subject?",
           text: `We looked for heads that go from a verb to its subject. The best one is ${nameOf(subject).toLowerCase()}, and it gives little: ${told}. In this text, no single head of this model does it.`,
           target: ".chosen",
           page: { chosen: subject, look: "lines" },

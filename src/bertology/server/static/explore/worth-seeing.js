@@ -7,6 +7,7 @@ export const SUBJECT = { kind: "relation", name: "verb-subject" };
 export const SINK = { kind: "pattern", name: "separator" };
 export const BEFORE = { kind: "pattern", name: "previous" };
 export const AFTER = { kind: "pattern", name: "next" };
+export const MOST = 0.5; // a sink takes most of the attention
 const CLEAR = 0.3; // a head that gives less of its attention does not show the relation
 
 // The best head of a search, or null. `said` names what was found, without its source, and `from` are
@@ -19,9 +20,6 @@ export function bestOf({ best, found, from }) {
 // what it gives beyond its usual attention at this distance.
 export const isClear = (best) => best !== null && best.beyond >= Math.max(CLEAR, best.score / 2);
 
-// A sink takes most of the attention.
-export const isSink = (best) => best !== null && best.score > 0.5;
-
 export class WorthSeeing {
   constructor({ choose }) {
     this.choose = choose;
@@ -30,7 +28,7 @@ export class WorthSeeing {
   show({ subject, sink, end }) {
     const offers = [
       isClear(subject) && [`${subject.said}`, subject],
-      isSink(sink) && [`the sink: most goes to ${end}`, sink],
+      sink?.score > MOST && [`the sink: most goes to ${end}`, sink],
     ].filter(Boolean);
     at("worth").hidden = offers.length === 0;
     at("worth").replaceChildren(
