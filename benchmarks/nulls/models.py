@@ -31,6 +31,7 @@ from bertology.results.result import Result
 from bertology.studies.attention.attention_change import AttentionChange
 from bertology.studies.attention.map_types import MapTypes
 from bertology.studies.attention.relation_heads import RelationHeads
+from bertology.studies.attention.separator_noop import SeparatorNoop
 from bertology.studies.attention.token_classes import TokenClasses
 from bertology.studies.attention.token_to_token import TokenToToken
 from bertology.studies.joins.link_candidates import LinkCandidates
@@ -41,6 +42,13 @@ from nulls import BORDER, FAILS, HOLDS, Null, at_the_truth, judged
 
 TEXTS, LINKED, POPULATION = 80, 300, 1500
 SPREADS = (0.1, 0.3, 0.6)  # of random weights: attention from nearly even to sharp
+_SMALL = {
+    "hidden_size": 32,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "intermediate_size": 64,
+    "max_position_embeddings": 64,
+}
 _BEST_EFFORT = {"resamples": 200}
 
 
@@ -61,10 +69,8 @@ def texts(seed: int, size: int = TEXTS) -> Corpus:
 def random_model(seed: int) -> hf.BertModel:
     torch.manual_seed(seed)
     config = hf.BertConfig(
-        vocab_size=len(mini().tokenizer), hidden_size=32, num_hidden_layers=4,
-        num_attention_heads=4, intermediate_size=64, max_position_embeddings=64,
-        initializer_range=SPREADS[seed % len(SPREADS)],
-    )  # fmt: skip
+        **_SMALL, vocab_size=len(mini().tokenizer), initializer_range=SPREADS[seed % len(SPREADS)]
+    )
     return hf.BertModel(config, add_pooling_layer=False).eval()
 
 
@@ -78,6 +84,15 @@ def encoder(model: hf.BertModel, name: str = "random") -> Encoder:
 def random_classes(seed: int) -> Mapping[str, str]:
     study = TokenClasses(**_BEST_EFFORT)
     return judged("token-classes", planted.ask(study, encoder(random_model(seed)), texts(seed)))
+
+
+def random_separators(seed: int) -> Mapping[str, str]:
+    torch.manual_seed(seed)
+    config = hf.BertConfig(**{**_SMALL, "num_hidden_layers": 6}, vocab_size=len(mini().tokenizer))
+    config.initializer_range = SPREADS[seed % len(SPREADS)]
+    model = Encoder(hf.BertForMaskedLM(config).eval(), mini().tokenizer, name="random", head="mlm")
+    study = SeparatorNoop(examples=60, **_BEST_EFFORT)
+    return judged("separator-noop", planted.ask(study, model, texts(seed)))
 
 
 def random_links(seed: int) -> Mapping[str, str]:
@@ -289,6 +304,13 @@ _STARTS = ("fine-tuning-pays", "pre-training-pays", "random-start-below-no-train
 _SEP = ("sep-weighs-more-in-single-texts", "sep-weighs-more-in-single-texts-beyond-length")
 _CANDIDATES = tuple(f"{n}-candidates-are-diagonal" for n in ("verb-subject", "noun-pronoun"))
 
+_NO_OP = (
+    "sep-from-a-third-of-the-depth",
+    "sep-importance-drops",
+    "sep-is-a-no-op",
+    "sep-can-be-dropped",
+    "sep-carries-less-than-its-weight",
+)
 NULLS = (
     Null("random model", random_classes, dict.fromkeys((*_TRENDS, *_STRIPES), HOLDS)),
     Null(
@@ -306,6 +328,7 @@ NULLS = (
         permuted_relations,
         dict.fromkeys((*_FRAMES, "heads-with-most-weight-follow-frames"), HOLDS),
     ),
+    Null("random model ([SEP] cut)", random_separators, dict.fromkeys(_NO_OP, HOLDS)),
     Null("permuted links", permuted_links, dict.fromkeys(_DIAGONAL, FAILS)),
     Null("1 of 8 heads follows", one_of_eight, {"few-heads-attend-along-frames": HOLDS}),
     Null("weight noise (layers)", noisy_layers, dict.fromkeys(_LAST, HOLDS)),

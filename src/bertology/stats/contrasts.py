@@ -9,7 +9,14 @@ from scipy.special import stdtrit
 from bertology.stats.intervals import Estimate, check_level
 from bertology.stats.partial_means import PartialMeans
 
-__all__ = ["difference_of_halves", "group_contrast", "ratio_of_largest", "ratio_of_means"]
+__all__ = [
+    "difference_of_halves",
+    "group_contrast",
+    "mean_over_layers",
+    "ratio_of_largest",
+    "ratio_of_means",
+    "rise_at",
+]
 
 
 def difference_of_halves(values: ArrayLike, level: float = 0.95) -> Estimate:
@@ -21,18 +28,45 @@ def difference_of_halves(values: ArrayLike, level: float = 0.95) -> Estimate:
     check_level(level, "difference_of_halves")
     x = np.asarray(values, dtype=np.float64).ravel()
     k = x.size // 2
-    if k < 1:
-        return Estimate(np.nan, np.nan, np.nan, x.size, level, "layers")
-    first, second = x[:k], x[-k:]
-    value = first.mean() - second.mean()
-    if k < 2:
+    return _between_layers(x[:k], x[x.size - k :], x.size, level)
+
+
+def rise_at(values: ArrayLike, at: int, level: float = 0.95) -> Estimate:
+    """The mean of a row from entry `at` on less that of the entries before, as for halves."""
+    check_level(level, "rise_at")
+    x = np.asarray(values, dtype=np.float64).ravel()
+    return _between_layers(x[at:], x[:at], x.size, level)
+
+
+def mean_over_layers(values: ArrayLike, level: float = 0.95) -> Estimate:
+    """The mean of a row whose entries, which are layers, are what is sampled; Student's interval.
+
+    With fewer than two entries there is no interval.
+    """
+    check_level(level, "mean_over_layers")
+    x = np.asarray(values, dtype=np.float64).ravel()
+    value = x.mean() if x.size else np.nan
+    if x.size < 2:
         return Estimate(value, np.nan, np.nan, x.size, level, "layers")
-    a, b = first.var(ddof=1) / k, second.var(ddof=1) / k
-    if a + b <= 0:
-        return Estimate(value, np.nan, np.nan, x.size, level, "layers")
-    freedom = (a + b) ** 2 * (k - 1) / (a * a + b * b)
-    half = stdtrit(freedom, (1 + level) / 2) * np.sqrt(a + b)
+    half = stdtrit(x.size - 1, (1 + level) / 2) * x.std(ddof=1) / np.sqrt(x.size)
     return Estimate(value, value - half, value + half, x.size, level, "layers")
+
+
+def _between_layers(
+    first: NDArray[np.float64], second: NDArray[np.float64], n: int, level: float
+) -> Estimate:
+    if not first.size or not second.size:
+        return Estimate(np.nan, np.nan, np.nan, n, level, "layers")
+    value = first.mean() - second.mean()
+    unknown = Estimate(value, np.nan, np.nan, n, level, "layers")
+    if min(first.size, second.size) < 2:
+        return unknown
+    a, b = (x.var(ddof=1) / x.size for x in (first, second))
+    if a + b <= 0:
+        return unknown
+    freedom = (a + b) ** 2 / (a * a / (first.size - 1) + b * b / (second.size - 1))
+    half = stdtrit(freedom, (1 + level) / 2) * np.sqrt(a + b)
+    return Estimate(value, value - half, value + half, n, level, "layers")
 
 
 def ratio_of_means(top: ArrayLike, bottom: ArrayLike, level: float = 0.95) -> Estimate | None:

@@ -6,7 +6,7 @@ are read, it is computed for these alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -17,6 +17,7 @@ from bertology.errors import CapabilityError
 if TYPE_CHECKING:
     from bertology.model.batch import Batch
     from bertology.model.encoder import Encoder
+    from bertology.model.hooks.instrument import Reducer
     from bertology.model.interventions import Intervention
     from bertology.model.trace import Trace
 
@@ -30,6 +31,8 @@ def run_predicting(
     *,
     record: Iterable[str] = (),
     do: Sequence[Intervention] = (),
+    reduce: Mapping[str, Reducer] | None = None,
+    gradients: bool = False,
 ) -> tuple[Trace, Tensor]:
     """A run, and its (B, K, V) logits at K positions (B, K) of each example.
 
@@ -55,7 +58,7 @@ def run_predicting(
     with encoder.turn():  # so that the hook acts on no other thread's run
         hook = None if projection is None else projection.register_forward_pre_hook(narrow)
         try:
-            trace = encoder.run(batch, record=record, do=do)
+            trace = encoder.run(batch, record=record, do=do, reduce=reduce, gradients=gradients)
         finally:
             if hook is not None:
                 hook.remove()

@@ -275,7 +275,10 @@ def layer_profile(bands: Sequence[Band], *, title: str, label: str) -> Figure:
                 label=band.name,
             )  # fmt: skip
         axes.set(xlabel="layer", ylabel=label)
-        axes.set_ylim(bottom=0)
+        if min(np.nanmin(np.asarray(b)) for band in bands for b in (band.low, band.values)) >= 0:
+            axes.set_ylim(bottom=0)
+        else:
+            axes.axhline(0, color=GREY, linewidth=0.8, zorder=1)
         # Ends of lines may lie on each other, so names do not stand there.
         if (canvas().width or 6.2) < 5:
             axes.legend(

@@ -1,0 +1,55 @@
+"""Classes of tokens that need no annotation: [SEP], [CLS], punctuation, words."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertology.data.words.classes import Specials, is_punctuation
+
+if TYPE_CHECKING:
+    from bertology.model.batch import Batch
+    from bertology.model.encoder import Encoder
+
+__all__ = ["PlainClass", "plain_classes"]
+
+_JOINTS = "#Ġ▁"  # how pieces mark that they go on with a word, or open one
+
+
+class PlainClass(StrEnum):
+    """What can be seen of a token itself."""
+
+    SEP = "sep"
+    CLS = "cls"
+    PUNCTUATION = "punctuation"
+    WORDS = "words"
+
+    @property
+    def title(self) -> str:
+        """As it stands in figures."""
+        return {"sep": "[SEP]", "cls": "[CLS]"}.get(self.value, self.value)
+
+
+def plain_classes(encoder: Encoder, batch: Batch) -> NDArray[np.bool_]:
+    """(B, classes, T) in the order of PlainClass; padding and other special tokens have none."""
+    tokenizer = encoder.tokenizer
+    specials, every = Specials.of(tokenizer), set(tokenizer.all_special_ids)
+    ids, real = batch.inputs["input_ids"].cpu().numpy(), batch.real.cpu().numpy()
+    masks = np.zeros((len(PlainClass), *ids.shape), dtype=bool)
+    known = np.unique(ids)
+    signs = [i for i in known.tolist() if i not in every and _is_sign(tokenizer, i)]
+    masks[0] = np.isin(ids, sorted(specials.separators))
+    masks[1] = np.isin(ids, sorted(specials.first))
+    masks[2] = np.isin(ids, signs)
+    masks[3] = ~np.isin(ids, sorted(every)) & ~masks[2]
+    found: NDArray[np.bool_] = (masks & real).transpose(1, 0, 2)
+    return found
+
+
+def _is_sign(tokenizer: object, token: int) -> bool:
+    (piece,) = tokenizer.convert_ids_to_tokens([token])  # type: ignore[attr-defined]
+    # A lone "#" is a sign, not a joint.
+    return is_punctuation(str(piece).lstrip(_JOINTS) or str(piece))
