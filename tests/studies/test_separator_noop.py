@@ -74,7 +74,9 @@ def corpus(size: int = 60, *, seed: int = 0) -> Corpus:
     for _ in range(size):
         word = rng.choice(["good", "bad"])
         texts.append(" ".join([word] * rng.choice([4, 5, 6]) + [".", word]))
-    return Corpus("ways", [Example(str(i), t) for i, t in enumerate(texts)], {Field.TEXT})
+    return Corpus(
+        "ways", [Example(str(i), t) for i, t in enumerate(texts)], frozenset({Field.TEXT})
+    )
 
 
 def run(model: Any, store: str = "memory://noop", *, texts: int = 60) -> Result:
@@ -143,7 +145,7 @@ def test_it_equals_plain_transformers_and_autograd() -> None:
         for map_ in out.attentions:
             map_.retain_grad()
         loss = torch.nn.functional.cross_entropy(out.logits[0, at], wanted)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         loss = loss.detach()
         assert before.losses[row] == pytest.approx(float(loss), rel=1e-5)
         for layer, given in enumerate(out.attentions):

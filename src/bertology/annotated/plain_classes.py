@@ -28,7 +28,7 @@ class PlainClass(StrEnum):
     WORDS = "words"
 
     @property
-    def title(self) -> str:
+    def shown(self) -> str:
         """As it stands in figures."""
         return {"sep": "[SEP]", "cls": "[CLS]"}.get(self.value, self.value)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from bertology.annotated.plain_classes import PlainClass
 from bertology.errors import CapabilityError
@@ -122,7 +122,7 @@ class SeparatorNoopResult(Result):
                     rows,
                     name,
                     name=f"layer-{name}-{kind}",
-                    title=title.format(kind.title),
+                    title=title.format(kind.shown),
                     unit=unit,
                     bounds=(f"{name}_low", f"{name}_high"),
                     reading=reading,
@@ -153,7 +153,7 @@ class SeparatorNoopResult(Result):
         found = []
         for name, (title, _, reading) in _OF_CLASSES.items():
             measures = [m for m in layers if m.name.startswith(f"layer-{name}-")]
-            labels = [PlainClass(m.name.rpartition("-")[2]).title for m in measures]
+            labels = [PlainClass(m.name.rpartition("-")[2]).shown for m in measures]
             about, told = self.about, title.format("classes of tokens")
             found.append(
                 drawings.profile(
@@ -323,29 +323,29 @@ class SeparatorNoop(Resampled):
         )
 
     def _classes(self, seen: Gathered, layers: int) -> pd.DataFrame:
-        columns: dict[str, Floats] = {}
+        columns: dict[str, ArrayLike] = {}
         for name in _OF_CLASSES:
             rows = seen[f"{name}s"].reshape(len(seen["intact"]), -1).T
             ends = (0.0, np.inf) if name == "gradient" else (0.0, 1.0)
-            columns |= with_bounds(name, self.means(rows, within=ends), p=False)  # type: ignore[arg-type]
+            columns |= with_bounds(name, self.means(rows, within=ends), p=False)
         return labelled_table({"class": [str(k) for k in KINDS], "layer": range(layers)}, columns)
 
     def _cuts(self, seen: Gathered, layers: int) -> pd.DataFrame:
         """By layer and for the upper ones together; bounds hold for all rows and both cuts."""
         names = [*map(str, range(layers)), UPPER, DROPPED]
-        columns: dict[str, Floats] = {}
+        columns: dict[str, ArrayLike] = {}
         for i, cut in enumerate(_CUTS):
-            columns |= with_bounds(f"{cut}_loss", self.means(seen["losses"][:, i].T, families=3))  # type: ignore[arg-type]
+            columns |= with_bounds(f"{cut}_loss", self.means(seen["losses"][:, i].T, families=3))
             columns[f"{cut}_changed"] = _mean(seen["changed"][:, i].T)
         less = (seen["losses"][:, 0] - seen["losses"][:, 1]).T
-        columns |= with_bounds("sep_over_words", self.means(less, families=3))  # type: ignore[arg-type]
+        columns |= with_bounds("sep_over_words", self.means(less, families=3))
         return labelled_table({"layers": names}, columns)
 
     def _heads(self, seen: Gathered, shape: tuple[int, int]) -> pd.DataFrame:
-        columns: dict[str, Floats] = {}
+        columns: dict[str, ArrayLike] = {}
         for name in ("sep_weight", "sep_carried"):
             rows = seen[name].reshape(len(seen["intact"]), -1).T
-            columns |= with_bounds(name, self.means(rows, within=(0.0, 1.0)), p=False)  # type: ignore[arg-type]
+            columns |= with_bounds(name, self.means(rows, within=(0.0, 1.0)), p=False)
         return head_table(shape, columns)
 
     def _evidence(self, seen: Gathered, first: int) -> dict[str, Estimate | None]:
