@@ -22,13 +22,14 @@ from pathlib import Path
 
 import nulls.models
 import nulls.simulated
+import nulls.trees
 from machine import describe
 from nulls import Null
 from scipy.stats import beta
 
 from bertology.results.known_claims import load_claims
 
-NULLS = (*nulls.models.NULLS, *nulls.simulated.NULLS)
+NULLS = (*nulls.models.NULLS, *nulls.simulated.NULLS, *nulls.trees.NULLS)
 ALLOWED = 0.05
 UNJUDGED = "not-applicable"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["cross_fitted"]
+__all__ = ["cross_fitted", "picked_on_other_half"]
 
 Floats = NDArray[np.float64]
 
@@ -13,16 +13,21 @@ Floats = NDArray[np.float64]
 def cross_fitted(scores: NDArray[np.floating]) -> tuple[Floats, Floats]:
     """What the best candidate scores in each example (N, R), and the mean of all (R, C).
 
-    `scores` are (N, R, C): examples, questions, candidates. For one half of the examples the best
-    is chosen on the other half. Halves are the examples of even and of odd number, so that a
-    file's order does not matter.
+    `scores` are (N, R, C): examples, questions, candidates; see `picked_on_other_half`.
     """
-    means = _mean(scores)
-    base = np.full(scores.shape[:2], np.nan)
+    best = picked_on_other_half(scores)[..., None]
+    return np.take_along_axis(scores, best, axis=2)[..., 0].astype(np.float64), _mean(scores)
+
+
+def picked_on_other_half(scores: NDArray[np.floating]) -> NDArray[np.int64]:
+    """The candidate (N, R) that for one half of the examples is the best on the other half.
+
+    Halves are the examples of even and of odd number, so that a file's order does not matter.
+    """
+    picked = np.empty(scores.shape[:2], np.int64)
     for half in (0, 1):
-        best = _mean(scores[1 - half :: 2]).argmax(axis=-1)  # (R,)
-        base[half::2] = np.take_along_axis(scores[half::2], best[None, :, None], axis=2)[..., 0]
-    return base, means
+        picked[half::2] = _mean(scores[1 - half :: 2]).argmax(axis=-1)  # (R,)
+    return picked
 
 
 def _mean(values: NDArray[np.floating]) -> Floats:

@@ -6,6 +6,7 @@ a display. Layers and heads are numbered from 0, and every figure that shows the
 
 from __future__ import annotations
 
+from bertology.report.figures.arcs import TreeArcs, tree_arcs
 from bertology.report.figures.curves import (
     Band,
     Dots,
@@ -39,6 +40,7 @@ __all__ = [
     "GridPanel",
     "Line",
     "TitledMap",
+    "TreeArcs",
     "dose_curve",
     "example_sheet",
     "head_grid",
@@ -53,6 +55,7 @@ __all__ = [
     "on_one_scale",
     "row_grid",
     "scatter_with_rank",
+    "tree_arcs",
     "type_bars",
     "type_grid",
 ]

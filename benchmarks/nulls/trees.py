@@ -1,0 +1,37 @@
+"""Nulls of trees: models in which a head holds the tree, and models in which nothing does."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+import planted_links
+import planted_trees as planted
+from bertology.studies.attention.attention_trees import AttentionTrees
+from nulls import HOLDS, Null, judged
+from nulls.models import encoder, random_model, texts
+
+_BEST_EFFORT = {"resamples": 200}
+
+
+def random_trees(seed: int) -> Mapping[str, str]:
+    """No head of a random model follows a relation, on sentences of the grammar."""
+    study = AttentionTrees(**_BEST_EFFORT)
+    found = planted_links.ask(study, encoder(random_model(seed)), texts(seed))
+    return judged("attention-trees", found)
+
+
+def planted_tree(seed: int) -> Mapping[str, str]:
+    """One head is the tree, however sharply it attends along it."""
+    strength = random.Random(seed).uniform(1.5, 4.0)
+    reader = planted.encoder(planted.model(strength=strength))
+    found = planted_links.ask(AttentionTrees(**_BEST_EFFORT), reader, planted.corpus(40, seed=seed))
+    return judged("attention-trees", found)
+
+
+_NO_HEAD = ("no-head-holds-the-tree", "no-head-parses-better-than-a-chain")
+
+NULLS = (
+    Null("random model (trees)", random_trees, {"heads-find-single-relations": HOLDS}),
+    Null("a head is the tree", planted_tree, dict.fromkeys(_NO_HEAD, HOLDS)),
+)

@@ -1,0 +1,114 @@
+"""What results of trees share: a sentence with its arcs, and the gains of each relation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from bertology.errors import UnknownNameError
+from bertology.report.figures import Dots, TreeArcs, interval_dots, tree_arcs
+from bertology.results.drawing import Drawing
+from bertology.results.result import Result
+from bertology.studies.designs.trees import KEPT
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+__all__ = ["TREE_WORDS", "TreesResult"]
+
+TREE_WORDS = {
+    "to-head": "directed, words point to their head",
+    "to-head-rooted": "directed, words point to their head, root given",
+    "to-dependent": "directed, words point to their dependents",
+    "to-dependent-rooted": "directed, words point to their dependents, root given",
+    "undirected": "undirected",
+}
+"""The trees in words, for figures and captions."""
+_ARCS = (
+    "A sentence with its annotated tree above and the tree of {} below ({}). Arcs run from a head "
+    "to what hangs from it. Blue arcs are annotated, too; vermilion broken ones are not. "
+    "Punctuation is left out."
+)
+_RELATIONS = (
+    "One row for each relation: the share of its arcs that {} finds, and what it gains over the "
+    "best baseline, in per cent and points, with intervals for all relations together. Both were "
+    "picked on one half of the sentences and scored on the other. Trees are {}."
+)
+
+
+class TreesResult(Result):
+    """Trees of a model and annotated ones; `shown_tree` says which is shown, and of what."""
+
+    def shown_tree(self) -> tuple[str, int]:
+        """The tree that figures show, and its candidate's number."""
+        raise NotImplementedError
+
+    def candidate_name(self, number: int) -> str:
+        """Of what a tree was read off, such as `head 3.5`."""
+        raise NotImplementedError
+
+    def arcs(
+        self, sentence: int = 0, *, tree: str | None = None, candidate: int | None = None
+    ) -> Figure:
+        """A kept sentence with its annotated tree above and one that was found below.
+
+        `candidate` numbers heads layer by layer; the one that is best on all sentences if not
+        given. More sentences are kept by the parameter `keep`; other sentences, also such without
+        annotation, are drawn by `bertology.sentence_tree`.
+        """
+        kept = [str(name) for name in self.arrays.data_vars if str(name).startswith(KEPT)]
+        if f"{KEPT}{sentence}" not in kept:
+            raise UnknownNameError("kept sentence", str(sentence), [k.split("_")[1] for k in kept])
+        of = self.arrays[f"{KEPT}{sentence}"]
+        known = [str(t) for t in of["tree"].to_numpy()]
+        best, number = self.shown_tree()
+        tree = best if tree is None else tree
+        if tree not in known:
+            raise UnknownNameError("tree", tree, known)
+        number = number if candidate is None else candidate
+        heads = of.sel(tree=tree).isel(candidate=number).to_numpy()
+        name = self.candidate_name(number)
+        return tree_arcs(
+            [str(word) for word in of.attrs["words"]],
+            above=TreeArcs("annotated", [int(h) for h in of.attrs["gold"]]),
+            below=TreeArcs(name, [int(h) for h in heads], directed=tree != "undirected"),
+            title=f"The annotated tree and that of {name}\n{self.about}",
+            note=f"Trees are {self.words_of(tree)}.",
+        )
+
+    @staticmethod
+    def words_of(tree: str) -> str:
+        """What kind of tree it is."""
+        return TREE_WORDS[tree]
+
+    def arc_drawings(self) -> Iterator[Drawing]:
+        """One for each sentence that was kept."""
+        tree, number = self.shown_tree()
+        caption = _ARCS.format(self.candidate_name(number), self.words_of(tree))
+        for name in map(str, self.arrays.data_vars):
+            if name.startswith(KEPT):
+                at = int(name.removeprefix(KEPT))
+                yield Drawing(f"sentence-{at}", partial(self.arcs, at), caption)
+
+    def relation_drawings(self, what: str) -> Iterator[Drawing]:
+        """What is found of each relation by the tree that is shown."""
+        tree, _ = self.shown_tree()
+        rows = self.tables["relations"]
+        rows = rows[rows["tree"] == tree].sort_values("gain", ascending=False)
+        if len(rows):
+            caption = _RELATIONS.format(what, self.words_of(tree))
+            yield Drawing("relations", partial(self._relations, rows, what), caption)
+
+    def _relations(self, rows: pd.DataFrame, what: str) -> Figure:
+        panels = [
+            Dots(title, *(100 * rows[f"{column}{end}"].to_numpy() for end in ("", "_low", "_high")))
+            for column, title in (("score", "arcs found (%)"), ("gain", "gain (points)"))
+        ]
+        return interval_dots(
+            panels,
+            [str(name) for name in rows["relation"]],
+            title=f"Relations that {what} finds\n{self.about}",
+            note="Gain: over the best baseline of the relation. Intervals hold for all relations.",
+        )
