@@ -80,9 +80,11 @@ def explore_app(
     With `labelling`, the labelling page is at /annotate.
     """
     reader, examples = ModelReader(encoder), TaskExamples(root, own)
-    # The first pass is slow, and the page opens with this very text.
-    reader.begin(Shown(*first_examples(pairs=reader.takes_pairs)[0]))
-    routers = [_routes(reader, examples, labels=labelling is not None)]
+    first = first_examples(pairs=reader.takes_pairs)[0]
+    reader.begin(Shown(*first))  # the first pass is slow, and the page opens with this very text
+    searching = Searching(reader, examples)
+    searching.prepare(*first)
+    routers = [_routes(reader, examples, searching, labels=labelling is not None)]
     pages, closing = dict(EXPLORE_PAGES), [reader.close]
     if labelling is not None:
         pictures = MapPictures(partial(picture_of, _twin(encoder)))
@@ -105,11 +107,12 @@ def _twin(encoder: Encoder) -> Encoder:
     return Encoder(encoder.model, own, head=encoder.head, name=encoder.name)
 
 
-def _routes(reader: ModelReader, examples: TaskExamples, *, labels: bool) -> APIRouter:
+def _routes(
+    reader: ModelReader, examples: TaskExamples, searching: Searching, *, labels: bool
+) -> APIRouter:
     """Plain functions run in threads. Coroutines serve what needs no model, and what takes long."""
     router = APIRouter(prefix="/api", dependencies=[Depends(Turnstile())])
-    predictions, searching = Predictions(reader), Searching(reader, examples)
-    judging = Judging(reader, examples)
+    predictions, judging = Predictions(reader), Judging(reader, examples)
     tasks = {"tasks": examples.tasks()}
     about = about_model(reader) | tasks | {"annotate": labels, "live": True}
 

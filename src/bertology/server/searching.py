@@ -39,6 +39,10 @@ class Searching:
             reader.worker, lambda texts: tagged(*texts), size=lambda _: 1, room=_KEPT
         )
 
+    def prepare(self, text: str, pair: str | None) -> None:
+        """Start to tag a text, without waiting: the tagger is loaded when it is first needed."""
+        self._tagged.begin((text, pair))
+
     def relation(self, shown: Shown, name: str) -> dict[str, object]:
         """Heads that attend along a relation between words, the best first."""
         relation = _known("relation", name, RELATIONS)
