@@ -74,7 +74,7 @@ def test_files_for_papers(
     code, said = call("other", "--store", toy_store.url, "--to", page, "--export", folder)
     assert code == 0, said
     endings = {p.suffix for p in folder.rglob("*.*")}
-    assert endings == {".svg", ".png", ".pdf", ".csv", ".tex"}
+    assert endings == {".svg", ".png", ".pdf", ".csv", ".tex", ".txt"}
     assert f"in {folder}" in said
 
 

@@ -130,6 +130,6 @@ def text_of(value: object) -> str:
         return ""
     if not isinstance(value, float):
         return str(value)
-    from bertology.results.number_text import number_text
+    from bertology.results.number_text import whole_number_text
 
-    return "nan" if value != value else number_text(value, ".4g")
+    return whole_number_text(value)

@@ -54,7 +54,7 @@ def grid(measure: Measure, about: str, *, name: str = "", caption: str = "") -> 
         marks=measure.sure,
         center=measure.middle,
     )
-    return Drawing(name or measure.name, draw, caption or described(measure))
+    return Drawing(name or measure.name, draw, caption or described(measure), (measure.name,))
 
 
 def grids(
@@ -98,7 +98,7 @@ def grids(
         f"{title}: {several}, one cell for each head, in {first.unit}. "
         f"{_colours(first)}{reading}{marks}"
     )
-    return Drawing(name, draw, caption)
+    return Drawing(name, draw, caption, tuple(m.name for m in measures))
 
 
 def rows(
@@ -125,7 +125,7 @@ def rows(
         f"{title}: one row for each of {', '.join(named)}; one column for each {one}, in "
         f"{first.unit}. Darker is more. {reading}"
     )
-    return Drawing(name, draw, caption)
+    return Drawing(name, draw, caption, tuple(m.name for m in measures))
 
 
 def bars(measure: Measure, about: str, *, name: str = "", caption: str = "") -> Drawing:
@@ -140,7 +140,7 @@ def bars(measure: Measure, about: str, *, name: str = "", caption: str = "") -> 
         label=measure.unit,
         filled=measure.sure,
     )
-    return Drawing(name or measure.name, draw, caption or described(measure))
+    return Drawing(name or measure.name, draw, caption or described(measure), (measure.name,))
 
 
 def profile(
@@ -163,7 +163,7 @@ def profile(
         f"{title}: layers to the right, upwards {', '.join(named)}, in {unit}. Bands are intervals "
         f"over examples. {reading}"
     )
-    return Drawing(name, draw, caption)
+    return Drawing(name, draw, caption, tuple(m.name for m in measures))
 
 
 def type_grid(
@@ -183,7 +183,7 @@ def type_grid(
         f"One cell for each head, coloured by kind: {_lowered(kinds.title)}. {kinds.reading} The "
         f"number is a share: {number}. {shares.reading}"
     )
-    return Drawing(name or kinds.name, draw, words)
+    return Drawing(name or kinds.name, draw, words, (kinds.name,))
 
 
 def _labels(measures: Sequence[Measure], labels: Sequence[str]) -> list[str]:

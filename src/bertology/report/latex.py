@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from bertology.report.intervals import with_intervals
-from bertology.results.number_text import number_text
+from bertology.results.number_text import whole_number_text
 from bertology.results.ranking import NAMES, ranking_of, strongest_first
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def _cell(value: object) -> str:
 
 
 def _number(value: float) -> str:
-    digits, _, power = number_text(value, ".4g").partition("e")
+    digits, _, power = whole_number_text(value).partition("e")
     return rf"${digits} \times 10^{{{int(power)}}}$" if power else f"${digits}$"
 
 

@@ -37,6 +37,7 @@ __all__ = [
     "look",
     "new_figure",
     "new_panels",
+    "night",
     "sequential",
     "type_size",
 ]
@@ -91,6 +92,7 @@ _PALE = (0.97, 0.006, 250.0)
 _BLUE = (0.46, 0.135, 250.0)
 _BROWN = (0.50, 0.125, 55.0)
 _NIGHT = (0.27, 0.085, 265.0)
+_DARK_PAPER = (0.243, 0.011, 262.0)  # of a dark page (page.css)
 
 
 @contextmanager
@@ -158,6 +160,12 @@ def _empty(width: float, height: float) -> Figure:
 def sequential() -> Colormap:
     """For scores: pale is low, dark is high, as in the paper's figures."""
     return _colormap("bertology-sequential", [_PALE, _BLUE, _NIGHT])
+
+
+@cache
+def night() -> Colormap:
+    """For maps on a dark page: nothing is as dark as the page, and lighter is more."""
+    return _colormap("bertology-night", [_DARK_PAPER, _BLUE, _PALE])
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
@@ -27,6 +28,9 @@ __all__ = [
     "preformatted",
     "table",
 ]
+
+
+_SIZE = re.compile(r'<svg\b[^>]*? viewBox="[\d.-]+ [\d.-]+ ([\d.]+) ([\d.]+)"')
 
 
 class Html(str):
@@ -83,15 +87,23 @@ def table(
 def figure(svg: bytes, *, caption: str) -> Html:
     """A drawing with its caption."""
     # As an image: SVGs that are pieces of one page would share and mix up their ids.
-    address = as_address(slim(svg))
-    return element("figure", image(address, alt=caption), element("figcaption", caption))
+    return element("figure", image(slim(svg), alt=caption), element("figcaption", caption))
 
 
-def image(address: str, *, alt: str) -> Html:
-    """A picture that is read when it comes into view."""
+def image(svg: str, *, alt: str) -> Html:
+    """A picture that is read when it comes into view.
+
+    Its size is told: nothing below it moves then, and a link lands where it leads.
+    """
     # Within quotes only these two would be read as more than they are.
-    safe = address.replace("&", "&amp;").replace('"', "%22")
-    return Html(f'<img loading="lazy" alt="{escape(alt)}" src="{safe}">')
+    safe = as_address(svg).replace("&", "&amp;").replace('"', "%22")
+    size = _SIZE.search(svg)
+    given = "" if size is None else f' width="{_pixels(size[1])}" height="{_pixels(size[2])}"'
+    return Html(f'<img loading="lazy"{given} alt="{escape(alt)}" src="{safe}">')
+
+
+def _pixels(length: str) -> int:
+    return round(float(length))
 
 
 def facts(pairs: Iterable[tuple[str, object]]) -> Html:

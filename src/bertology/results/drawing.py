@@ -57,6 +57,8 @@ class Drawing:
     draw: Callable[[], Figure]
     caption: str
     """For a newcomer: what the axes, units and colours are, and what to look for."""
+    shows: tuple[str, ...] = ()
+    """The measures of which it shows nothing but the values: a page that has them need not."""
 
     def on(self, given: Canvas) -> Figure:
         """Draw it into given axes, at a given width or under another title."""

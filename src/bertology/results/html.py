@@ -8,7 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from bertology.results.claims import Verdict
-from bertology.results.number_text import number_text
+from bertology.results.number_text import whole_number_text
 from bertology.results.verdict_view import look_of, statement_text
 
 if TYPE_CHECKING:
@@ -94,15 +94,11 @@ def _verdicts(verdicts: list[Verdict]) -> str:
     return f'<ul style="padding-left:0">{"".join(rows)}</ul>' if rows else ""
 
 
-def _number(value: float) -> str:
-    return number_text(value, ".4g")
-
-
 def _table(result: Result) -> str:
     if not result.tables:
         return ""
     table = result.in_units(next(iter(result.tables)), result.shown())
-    shown: str = table.head(_ROWS).to_html(border=0, float_format=_number)
+    shown: str = table.head(_ROWS).to_html(border=0, float_format=whole_number_text)
     rest = len(table) - _ROWS
     more = f"<p><small>… {rest} more rows in <code>.table()</code></small></p>" if rest > 0 else ""
     return shown + more

@@ -13,10 +13,11 @@ import re
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
 
-__all__ = ["interval_text", "number_text"]
+__all__ = ["interval_text", "number_text", "whole_number_text"]
 
 _SPEC = re.compile(r"(\+?)\.(\d+)([gf])")
 _MORE = 3  # digits
+_TINY = 1e-9  # what is less is shown as 0 beside larger numbers
 _ROUNDING = 1e-13  # less is no difference
 
 
@@ -24,6 +25,11 @@ def number_text(value: float, spec: str = ".3g") -> str:
     """A number by a format such as `.3g`, `.1f` or `+.1f`; NaN is a dash."""
     # What rounding leaves of a zero is shown as one, and without a minus.
     return "–" if math.isnan(value) else _written(value, spec)
+
+
+def whole_number_text(value: float, spec: str = ".4g") -> str:
+    """The same for a cell of a table: a p-value of 1e-12 is not shown as 0."""
+    return f"{value:{spec}}" if not abs(value) >= _TINY else number_text(value, spec)
 
 
 def interval_text(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
     from bertology.results.result import Result
 
-__all__ = ["FIGURE_FORMATS", "render", "rendered"]
+__all__ = ["FIGURE_FORMATS", "drawn_before", "render", "rendered"]
 
 # Dates and version numbers in a file's metadata would make equal figures differ.
 _METADATA: dict[str, dict[str, str | None]] = {
@@ -27,6 +28,7 @@ _SETTINGS: dict[RcKeyType, str | int] = {
     "svg.hashsalt": "bertology",  # the same ids every time
     "pdf.fonttype": 42,  # fonts embedded whole, as journals ask
 }
+_STORED: WeakKeyDictionary[Result, Callable[[str], bytes | None]] = WeakKeyDictionary()
 _DRAWN: WeakKeyDictionary[Result, dict[str, bytes]] = WeakKeyDictionary()
 
 
@@ -44,5 +46,11 @@ def rendered(result: Result, name: str) -> bytes:
     """A figure of a result as SVG; drawn once, for the store and for a page alike."""
     drawn = _DRAWN.setdefault(result, {})
     if name not in drawn:
-        drawn[name] = render(result.plot(name))
+        stored = _STORED[result](name) if result in _STORED else None
+        drawn[name] = render(result.plot(name)) if stored is None else stored
     return drawn[name]
+
+
+def drawn_before(result: Result, find: Callable[[str], bytes | None]) -> None:
+    """Let `find` give the figures of a result that were stored, by name, as far as they hold."""
+    _STORED[result] = find

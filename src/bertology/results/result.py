@@ -47,6 +47,8 @@ class Result:
 
     place: ClassVar[int] = 9
     """Where its measures stand in the atlas: what a newcomer understands first has a low number."""
+    lead: ClassVar[int] = 9
+    """Where its answer stands among the first lines of the atlas, which has room for about four."""
     strongest: ClassVar[Mapping[str, Ranking]] = {}
     """What the rows of a table are ranked by where they are shown, by table: `{"heads": "excess"}`.
     Tables of heads with a `difference` are ranked by its size when nothing is said."""

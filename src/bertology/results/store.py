@@ -3,7 +3,7 @@
     <url>/<study>/<identity>/result.json        schema version, provenance, what files there are
                              <table>.parquet    one for each table
                              arrays.nc          the labelled arrays
-                             figures/<name>.svg drawn from the data, never read back
+                             figures/<name>.svg drawn from the data, by the code in drawn-by
     <url>/unfinished/<identity>/<part>.nc       finished parts of work that is under way
 
 `result.json` is written after the data it lists: a folder without it is unfinished and is not
@@ -19,6 +19,7 @@ import logging
 import os
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bertology.errors import (
@@ -26,6 +27,7 @@ from bertology.errors import (
     ResultNotFoundError,
     StoreError,
 )
+from bertology.results.drawing_code import drawn_by
 from bertology.results.files import Files, open_files
 from bertology.results.formats import (
     arrays_from_bytes,
@@ -34,6 +36,7 @@ from bertology.results.formats import (
     table_to_bytes,
 )
 from bertology.results.provenance import IDENTITY_LENGTH, Provenance
+from bertology.results.rendering import drawn_before, rendered
 from bertology.results.result import Result, kind_of
 from bertology.results.stored_record import (
     SAFE_NAME,
@@ -57,6 +60,7 @@ _log = logging.getLogger(__name__)
 LATEST = "latest"  # in place of an identity: the newest result
 _IDENTITY = re.compile(f"[0-9a-f]{{{IDENTITY_LENGTH}}}")
 _UNFINISHED = "unfinished"
+_DRAWN_BY = "figures/drawn-by"  # the code that drew the figures beside it
 
 
 class Store:
@@ -125,7 +129,9 @@ class Store:
         provenance = read_provenance(record, f"{folder}/result.json")
         kind = result_type or kind_of(provenance.study)
         tables = {e["name"]: self._table(folder, e) for e in record["tables"]}
-        return kind(provenance, tables, self._arrays(folder, record["arrays"]))
+        result = kind(provenance, tables, self._arrays(folder, record["arrays"]))
+        drawn_before(result, partial(self._figure, folder, kind))
+        return result
 
     def has(self, of: Provenance | str) -> bool:
         """Whether there is a finished result with exactly this identity."""
@@ -268,12 +274,11 @@ class Store:
 
     def _draw(self, result: Result, folder: str) -> None:
         try:
-            from bertology.results.rendering import rendered
-
             drawings = result.figures()
         except Exception as error:
             _log.warning("the figures of %s were not drawn: %s", folder, error)
             return
+        failed = False
         for name in drawings:
             try:
                 data = rendered(result, name)
@@ -281,6 +286,19 @@ class Store:
             except Exception as error:
                 # The data is saved; a figure can be drawn from it at any time.
                 _log.warning("figure %s of %s was not drawn: %s", name, folder, error)
+                failed = True
+        # After all figures: some of an earlier drawing must not be shown as of this one.
+        if drawings and not failed:
+            self._files.write(f"{folder}/{_DRAWN_BY}", drawn_by(type(result)).encode())
+
+    def _figure(self, folder: str, kind: type[Result], name: str) -> bytes | None:
+        """A stored figure, if the same code would draw it now."""
+        try:
+            if self._files.read(f"{folder}/{_DRAWN_BY}").decode() != drawn_by(kind):
+                return None
+            return self._files.read(f"{folder}/figures/{_checked('figure', name)}.svg")
+        except (OSError, StoreError, UnicodeDecodeError):
+            return None  # it is drawn from the data instead
 
 
 def _reopen(url: str, options: dict[str, object]) -> Store:

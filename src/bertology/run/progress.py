@@ -7,8 +7,16 @@ import time
 from html import escape
 from typing import Protocol
 
-__all__ = ["NoProgress", "NotebookBar", "Progress", "ProgressBar", "choose_progress"]
+__all__ = [
+    "NoProgress",
+    "NotebookBar",
+    "Progress",
+    "ProgressBar",
+    "ProgressLines",
+    "choose_progress",
+]
 
+_LINES = 10.0  # seconds between two lines
 _REFRESH = 0.2  # seconds between two pictures of a notebook's bar
 
 
@@ -36,6 +44,31 @@ class NoProgress:
 
     def stop(self) -> None:
         """Do nothing."""
+
+
+class ProgressLines:
+    """A line now and then, for work that takes long where no bar can be drawn."""
+
+    def __init__(self, every: float = _LINES) -> None:
+        self._every, self._title, self._total, self._done = every, "", 0, 0
+        self._began = self._told = 0.0
+
+    def start(self, title: str, total: int) -> None:
+        """Nothing is said of what is quick."""
+        self._title, self._total, self._done = title, total, 0
+        self._began = self._told = time.monotonic()
+
+    def advance(self, steps: int) -> None:
+        """Say how far it is, unless that was said a moment ago."""
+        self._done += steps
+        now = time.monotonic()
+        if now - self._told >= self._every and sys.stderr is not None:
+            self._told = now
+            spent = f"{now - self._began:.0f} s"
+            print(f"{self._title}: {self._done} of {self._total}, {spent}", file=sys.stderr)
+
+    def stop(self) -> None:
+        """Say nothing."""
 
 
 class ProgressBar:

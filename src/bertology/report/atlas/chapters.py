@@ -10,25 +10,33 @@ from textwrap import shorten
 from bertology.report.atlas.about import About, Describe, commands_of
 from bertology.report.atlas.naming import Entry, in_words
 from bertology.report.atlas.tables import table_piece
-from bertology.report.slim import as_address, slim
-from bertology.report.web import Html, element, facts, folded, image, joined, preformatted
-from bertology.results.rendering import render
+from bertology.report.slim import slim
+from bertology.report.web import Html, anchor, element, facts, folded, image, joined, preformatted
+from bertology.results.rendering import rendered
 from bertology.results.result import Result
 
 __all__ = ["chapters", "table_key"]
 
 _log = logging.getLogger(__name__)
 _TEXT = 90  # characters of a text in a title
+_LINKS = 6  # measures that are named where they are shown elsewhere
 
 
 def chapters(
-    entries: Sequence[Entry], describe: Describe, drawn: Callable[[int], None] = lambda n: None
+    entries: Sequence[Entry],
+    describe: Describe,
+    shape: tuple[int, int],
+    drawn: Callable[[int], None] = lambda n: None,
 ) -> Html:
-    """All studies, in the order of their names; `drawn` hears of each result that is ready."""
+    """All studies, in the order of their names; `drawn` hears of each result that is ready.
+
+    What the grid of heads and the charts of layers show, for models of this `shape`, is not drawn
+    again: a link leads there. Only the main figure of a study is.
+    """
     studies: dict[str, list[Entry]] = {}
     for entry in entries:
         studies.setdefault(entry.study, []).append(entry)
-    pieces = [_chapter(name, group, describe(name), drawn) for name, group in studies.items()]
+    pieces = [_chapter(n, group, describe(n), shape, drawn) for n, group in studies.items()]
     return element("section", element("h2", "Every study"), *pieces, id="studies")
 
 
@@ -38,16 +46,21 @@ def table_key(entry: Entry, name: str) -> str:
 
 
 def _chapter(
-    name: str, entries: Sequence[Entry], about: About, drawn: Callable[[int], None]
+    name: str,
+    entries: Sequence[Entry],
+    about: About,
+    shape: tuple[int, int],
+    drawn: Callable[[int], None],
 ) -> Html:
-    told = [("Method", about.method), ("Limits", about.limits), ("After", about.source)]
+    told = [("Method", about.method), ("Limits", about.limits), ("Source", about.source)]
     pieces: list[object] = [element("h3", _title(name))]
     if about.question:
         pieces.append(element("p", _prose(about.question)))
-    pieces.append(facts([(label, _prose(text)) for label, text in told if text]))
+    if known := [(label, _prose(text)) for label, text in told if text]:
+        pieces.append(folded("Method, limits and source", facts(known)))
     # The first is open; the others are one click away, and their pictures cost nothing until then.
     for i, entry in enumerate(entries):
-        pieces.append(_entry(entry, about, opened=i == 0))
+        pieces.append(_entry(entry, about, shape, opened=i == 0))
         drawn(1)
     return element("article", joined(pieces), id=f"study-{name}", kind="study")
 
@@ -67,7 +80,7 @@ def _prose(text: str) -> Html:
     return element("span", *code)
 
 
-def _entry(entry: Entry, about: About, *, opened: bool) -> Html:
+def _entry(entry: Entry, about: About, shape: tuple[int, int], *, opened: bool) -> Html:
     result = entry.result
     n = (result.provenance.corpus or {}).get("size")
     pieces: list[object] = [
@@ -80,7 +93,14 @@ def _entry(entry: Entry, about: About, *, opened: bool) -> Html:
     pieces.append(element("p", result.answer, kind="answer"))
     told = (result.headline(), result.provenance.labels_note, *result.notes("the model"))
     pieces += [element("p", line, kind="soft") for line in told if line]
-    pieces.append(element("div", *_figures(entry), kind="figures"))
+    elsewhere = _elsewhere(entry, shape)
+    drawings = entry.result.figures()
+    again = [name for name, d in drawings.items() if d.shows and elsewhere >= set(d.shows)]
+    again = again[1:] if opened and again[:1] == list(drawings)[:1] else again
+    shown = [name for name in drawings if name not in again]
+    pieces.append(element("div", *_figures(entry, shown), kind="figures"))
+    if again:
+        pieces.append(_links(entry, [m for name in again for m in drawings[name].shows]))
     pieces += [
         table_piece(
             result.in_units(name, result.shown(name)),
@@ -97,8 +117,32 @@ def _entry(entry: Entry, about: About, *, opened: bool) -> Html:
     return element("details", joined(pieces), id=entry.anchor, kind="entry", **how)
 
 
-def _figures(entry: Entry) -> Iterator[Html]:
-    for name, drawing in entry.result.figures().items():
+def _elsewhere(entry: Entry, shape: tuple[int, int]) -> set[str]:
+    """The measures that the grid of heads or the charts of layers show."""
+    fits = (shape, shape[:1])
+    return {m.name for m in entry.result.measures() if m.values.shape in fits}
+
+
+def _links(entry: Entry, names: Sequence[str]) -> Html:
+    """Where to look at measures that are not drawn again."""
+    known = {m.name: m for m in entry.result.measures()}
+    heads = [known[n] for n in dict.fromkeys(names) if known[n].of_heads]
+    pieces: list[object] = []
+    if heads:
+        first, rest = heads[:_LINKS], len(heads) - _LINKS
+        pieces.append("In the grid of heads: ")
+        for i, m in enumerate(first):
+            address = f"#measure={entry.study}/{m.name}&of={entry.anchor}"
+            pieces += [", " if i else "", anchor(address, m.title)]
+        pieces.append(f" and {rest} more. " if rest > 0 else ". ")
+    if len(heads) < len(set(names)):
+        pieces += ["Layer by layer: ", anchor(f"#layers-{entry.study}", "charts"), "."]
+    return element("p", *pieces, kind="soft")
+
+
+def _figures(entry: Entry, names: Sequence[str]) -> Iterator[Html]:
+    drawings = entry.result.figures()
+    for name, drawing in ((n, drawings[n]) for n in names):
         svg = _drawn(entry.result, name)
         if svg is None:
             continue
@@ -108,7 +152,7 @@ def _figures(entry: Entry) -> Iterator[Html]:
         yield element(
             "figure",
             *_enlargeable(
-                image(as_address(slim(svg)), alt=f"{title}. {caption}"),
+                image(slim(svg), alt=f"{title}. {caption}"),
                 id=f"full-{entry.anchor}-{name}",
                 title=title,
             ),
@@ -138,7 +182,7 @@ def _enlargeable(picture: Html, *, id: str, title: str) -> list[Html]:
 
 def _drawn(result: Result, name: str) -> bytes | None:
     try:
-        return render(result.plot(name))
+        return rendered(result, name)
     except Exception as error:
         # The numbers are worth showing even where the picture cannot be drawn.
         _log.warning("figure %s of %s was not drawn: %s", name, result.identity, error)

@@ -17,6 +17,9 @@ from bertology.results.verdict_view import EXPLAINED, NOT_RUN, OURS, OUTCOMES, O
 __all__ = ["Judged", "claims_piece", "judged_on", "tally"]
 
 
+_NO_VERDICT = (NOT_RUN, "not judged")
+
+
 @dataclass(frozen=True)
 class Judged:
     """A claim, and its verdict on each result that bears on it, corrected for their number."""
@@ -84,13 +87,22 @@ def _filters(judged: Sequence[Judged], outcomes: Sequence[str]) -> Html:
     text = Html('<input type="search" id="claims-text" placeholder="words">')
     return element(
         "form",
-        _choice("claims-verdict", "Verdict", [(o, o) for o in outcomes]),
+        _verdicts(outcomes),
         _choice("claims-study", "Study", [(s, in_words(s)) for s in studies]),
         _choice("claims-paper", "Paper", [(p, p) for p in papers]),
         element("label", "Text", text),
         kind="filters",
         id="claims-filters",
     )
+
+
+def _verdicts(outcomes: Sequence[str]) -> Html:
+    """What was not run, or could not be judged, is listed when it is asked for."""
+    if not set(outcomes) - {*_NO_VERDICT}:
+        return _choice("claims-verdict", "Verdict", [(o, o) for o in outcomes])
+    tested = element("option", "judged here", value="judged", selected="")
+    rest = [option("", "all"), *(option(o, o) for o in outcomes)]
+    return element("label", "Verdict", element("select", tested, *rest, id="claims-verdict"))
 
 
 def _choice(id: str, label: str, options: Sequence[tuple[str, str]]) -> Html:
@@ -105,9 +117,10 @@ def _row(judged: Judged, model: str) -> Html:
         "td",
         *before,
         element("div", claim.statement),
-        element("div", str(claim.source), f"; ours: {OURS}" if claim.ours else "", kind="soft"),
+        element("div", f"Ours: {OURS}", kind="soft") if claim.ours else "",
         folded(
             "What is tested",
+            element("p", str(claim.source), kind="soft"),
             element("p", claim.explanation),
             element("p", f"Rule: {claim.rule}. ", element("code", claim.id), kind="soft"),
         ),

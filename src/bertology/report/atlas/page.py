@@ -13,6 +13,7 @@ from bertology.report.atlas.about import Describe
 from bertology.report.atlas.chapters import chapters, table_key
 from bertology.report.atlas.claims import Judged, claims_piece, judged_on, tally
 from bertology.report.atlas.compare import Side, compare_data, compare_piece, shared_measures
+from bertology.report.atlas.first_lines import in_short
 from bertology.report.atlas.gathering import Subject
 from bertology.report.atlas.grid import MeasureRecord, head_measures
 from bertology.report.atlas.maps import example_maps, mean_maps
@@ -20,7 +21,7 @@ from bertology.report.atlas.naming import counted, in_words, portable_name, shor
 from bertology.report.atlas.profiles import profiles_piece
 from bertology.report.atlas.tables import table_data
 from bertology.report.figures import TYPE_COLOURS
-from bertology.report.look import diverging, sequential
+from bertology.report.look import diverging, night, sequential
 from bertology.report.web import Html, anchor, element, facts, folded, items, joined, page, table
 from bertology.results.provenance import library_versions
 
@@ -73,11 +74,12 @@ def atlas_page(
     judged = judged_on(entries)
     pieces = [
         _header(subject, judged, compared=compared is not None),
+        in_short(entries, judged),
         beside,
         _heads(subject, measures),
         profiles_piece(entries, shape[0]),
         claims_piece(judged, portable_name(str(subject.model.get("name") or subject.name))),
-        chapters(entries, describe, drawn),
+        chapters(entries, describe, shape, drawn),
         _made(subject),
         Html(f'<script type="application/json" id="data">{_json(data)}</script>'),
         Html(f"<script>\n{_script()}\n</script>"),
@@ -104,7 +106,7 @@ def _script() -> str:
 
 def _colours() -> dict[str, object]:
     at = np.linspace(0, 1, _STOPS)
-    ramps = {"sequential": sequential(), "diverging": diverging()}
+    ramps = {"sequential": sequential(), "diverging": diverging(), "night": night()}
     found: dict[str, object] = {
         name: [[round(255 * float(c)) for c in ramp(float(x))[:3]] for x in at]
         for name, ramp in ramps.items()
@@ -145,8 +147,9 @@ def _header(subject: Subject, judged: Sequence[Judged], *, compared: bool) -> Ht
         "header",
         element("p", "Atlas of", kind="over"),
         element("h1", subject.name),
-        facts(told),
+        element("p", built, kind="soft") if built else "",
         element("nav", items(anchor(*link) for link in links), aria_label="On this page"),
+        folded("About the model and these results", facts(told)),
     )
 
 

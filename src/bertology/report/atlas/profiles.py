@@ -19,7 +19,7 @@ EntryMeasures = Sequence[tuple[Entry, Measure]]
 _WIDTH, _HEIGHT = 320, 176
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 8, 10, 32
 _LINES = 5  # on one chart; more cannot be told apart
-_SHOWN = 6  # charts of a study that are open from the start
+_SHOWN = 3  # charts of a study that are open from the start
 
 
 def profiles_piece(entries: Sequence[Entry], layers: int) -> Html:
@@ -41,7 +41,7 @@ def profiles_piece(entries: Sequence[Entry], layers: int) -> Html:
     for study, charts in studies.items():
         name = in_words(study)
         pieces += [
-            element("h3", name[:1].upper() + name[1:]),
+            element("h3", name[:1].upper() + name[1:], id=f"layers-{study}"),
             element("div", *charts[:_SHOWN], kind="profiles"),
         ]
         if rest := charts[_SHOWN:]:

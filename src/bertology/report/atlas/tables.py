@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypedDict
 from bertology.report.atlas.naming import counted, in_words
 from bertology.report.intervals import with_intervals
 from bertology.report.web import Html, element, joined, table
-from bertology.results.number_text import number_text
+from bertology.results.number_text import whole_number_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,7 +68,7 @@ def _cell(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return number_text(value, ".4g")
+        return "–" if math.isnan(value) else whole_number_text(value)
     return "–" if value is None else str(value)
 
 

@@ -15,7 +15,7 @@ from bertology.metrics import find_metric
 from bertology.parameters import parameter
 from bertology.report import drawings
 from bertology.report.figures import layer_bars, scatter_with_rank
-from bertology.results.answers import head_name, of_row, points
+from bertology.results.answers import head_name, listed, of_row, points
 from bertology.results.comparison import extreme, share_of_harmless
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HeadAblation", "HeadAblationResult"]
 
+_NAMED = 4  # heads of a set that an axis has room for
 _RISE = "rise of the loss per example"
 _SETS = (
     "One bar for each set of heads that was asked for: the change of the {}, in points, when all "
@@ -65,6 +66,7 @@ class HeadAblationResult(SweepResult):
     and `loss_covariance`: how the effects of heads vary together over examples.
     """
 
+    lead: ClassVar[int] = 4
     place: ClassVar[int] = 3
 
     @property
@@ -104,17 +106,12 @@ class HeadAblationResult(SweepResult):
             f"Intact {find_metric(facts['metric']).in_hundred}: {score} over "
             f"{facts['examples']} examples"
         )
-        return ". ".join([intact, *(self._surely(t) for t in ("heads", "layers"))]).rstrip(". ")
-
-    def _surely(self, name: str) -> str:
-        if name not in self.tables:
-            return ""
-        table = self.tables[name]
-        score, loss = (int(table[column].sum()) for column in ("sure", "loss_sure"))
-        return (
-            f"Of {len(table)} {name}, {score} surely change{'s' * (score == 1)} the score and "
-            f"{loss} the loss"
-        )
+        of = [
+            f"{int(self.tables[t]['loss_sure'].sum())} of {len(self.tables[t])} {t}"
+            for t in ("heads", "layers")
+            if t in self.tables
+        ]
+        return f"{intact}. The loss surely changes without {listed(of)}" if of else intact
 
     def measures(self) -> Sequence[Measure]:
         """What the task loses or gains without each head and each layer."""
@@ -189,7 +186,7 @@ class HeadAblationResult(SweepResult):
             ),
             title=f"Change of the score without sets of heads\n{self.about}",
             label=f"points of {self.facts['metric']}",
-            names=[str(s) for s in rows["set"]],
+            names=[_short_set(str(s)) for s in rows["set"]],
             filled=rows["sure"].to_numpy(),
         )
 
@@ -202,6 +199,12 @@ class HeadAblationResult(SweepResult):
             xlabel="rise of the loss, first-order estimate",
             ylabel="rise of the loss, exact",
         )
+
+
+def _short_set(text: str) -> str:
+    """A set's name for an axis: the first heads of a large one, and how many there are."""
+    heads = text.split("+")
+    return text if len(heads) <= _NAMED else f"{'+'.join(heads[:2])}+…\n({len(heads)} heads)"
 
 
 @dataclass(frozen=True)

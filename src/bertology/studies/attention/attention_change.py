@@ -53,6 +53,7 @@ class AttentionChangeResult(Result):
     training changed (`trained`) in the same examples.
     """
 
+    lead: ClassVar[int] = 8
     strongest: ClassVar[Mapping[str, str]] = {"heads": "change"}
 
     @property

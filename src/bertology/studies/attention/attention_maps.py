@@ -76,6 +76,7 @@ class AttentionMapsResult(Result):
     (layer, head, query, key), with the tokens as coordinates.
     """
 
+    lead: ClassVar[int] = 8
     place: ClassVar[int] = 2
 
     @property
@@ -86,7 +87,7 @@ class AttentionMapsResult(Result):
             for names in (("first", "last"), ("previous", "self", "next"))
         )
         return (
-            f"Of all heads {end.name} attends most to the {place} token, with "
+            f"Of all heads, {end.name} attends most to the {place} token, with "
             f"{plain(end.estimate, '.2f')} of its attention; {by.name} attends most to "
             f"{_NEARBY[near]}, with {plain(by.estimate, '.2f')}."
         )

@@ -118,6 +118,7 @@ class MapTypesResult(Result):
     `example_map`: a few maps of each type, with tokens and recipes, where a text is short enough.
     """
 
+    lead: ClassVar[int] = 5
     place: ClassVar[int] = 1
     hundredths: ClassVar[Mapping[str, Mapping[str, str]]] = {
         "shares": dict.fromkeys(("share", "named"), "%"),

@@ -69,6 +69,7 @@ class RelationHeadsResult(Result):
     (layer, head, query, key).
     """
 
+    lead: ClassVar[int] = 6
     strongest: ClassVar[Mapping[str, str]] = {"heads": "excess"}
     hundredths: ClassVar[Mapping[str, Mapping[str, str]]] = {
         "heads": {"accuracy": "%", "behind_first": "points"}

@@ -96,6 +96,7 @@ class TokenClassesResult(Result):
     of these the strongest column of vertical maps belongs to.
     """
 
+    lead: ClassVar[int] = 2
     strongest: ClassVar[Mapping[str, str]] = {"heads": "weight"}
 
     @property

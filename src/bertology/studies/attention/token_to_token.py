@@ -80,6 +80,7 @@ class TokenToTokenResult(Result):
     that gets most (`weight`) and to all of them (`total`).
     """
 
+    lead: ClassVar[int] = 3
     strongest: ClassVar[Mapping[str, str]] = {"links": "excess"}
     hundredths: ClassVar[Mapping[str, Mapping[str, str]]] = {
         "links": {

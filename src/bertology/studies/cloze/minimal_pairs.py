@@ -34,6 +34,7 @@ ALL = "all"
 class MinimalPairsResult(Result):
     """Table `groups`: the share of pairs that were told right, in all and by group."""
 
+    lead: ClassVar[int] = 1
     hundredths: ClassVar[Mapping[str, Mapping[str, str]]] = {"groups": {"accuracy": "%"}}
 
     @property

@@ -44,6 +44,7 @@ class LinkCandidatesResult(Result):
     all heads together.
     """
 
+    strongest: ClassVar[Mapping[str, str]] = {"heads": "share"}
     hundredths: ClassVar[Mapping[str, Mapping[str, str]]] = {
         "heads": {"share": "%", "diagonal": "%"}
     }

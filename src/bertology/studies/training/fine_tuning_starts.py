@@ -73,6 +73,8 @@ class FineTuningStartsResult(TrialsResult):
     by their size there, as in claims; `runs` has them with their signs.
     """
 
+    lead: ClassVar[int] = 7
+
     @property
     def _also(self) -> str:
         """How many random classifiers the model that was not fine-tuned was scored under."""

@@ -10,7 +10,8 @@ function startClaims() {
     let count = 0;
     for (const row of rows) {
       const text = row.textContent.toLowerCase();
-      const fits = (!verdict || row.dataset.verdict === verdict)
+      const fits = (!verdict || row.dataset.verdict === verdict
+        || (verdict === "judged" && !["not run", "not judged"].includes(row.dataset.verdict)))
         && (!study || row.dataset.study === study)
         && (!paper || row.dataset.paper === paper)
         && words.every((word) => text.includes(word));
@@ -28,5 +29,6 @@ function startClaims() {
 function showClaim(row) {
   if (!row.hidden) return;
   at("claims-filters").reset();
+  at("claims-verdict").value = "";
   at("claims-filters").dispatchEvent(new Event("input"));
 }

@@ -13,12 +13,18 @@ function mapOf(set, place) {
   return weightsOf(set).subarray(place * size, (place + 1) * size);
 }
 
+// Maps are pictures of mostly nothing: on a dark page nothing is dark, and more is lighter.
+const night = matchMedia("(prefers-color-scheme: dark)");
+const isDark = () => night.matches;
+const more = () => (isDark() ? "Lighter" : "Darker");
+
 function drawMap(canvas, set, place) {
   canvas.width = canvas.height = set.size;
   const pen = canvas.getContext("2d");
   const picture = pen.createImageData(set.size, set.size);
+  const ramp = isDark() ? "night" : "sequential";
   mapOf(set, place).forEach((weight, i) => {
-    picture.data.set([...mixed("sequential", weight / 255), 255], 4 * i);
+    picture.data.set([...mixed(ramp, weight / 255), 255], 4 * i);
   });
   pen.putImageData(picture, 0, 0);
   return canvas;
@@ -27,6 +33,8 @@ function drawMap(canvas, set, place) {
 const peakOf = (set, place) => set.peaks[place] ?? 0;
 const weightAt = (set, place, row, column) =>
   (mapOf(set, place)[row * set.size + column] / 255) * peakOf(set, place);
+
+const LABELLED = 40; // tokens that have room for their names beside a map
 
 // The mean maps of all heads in the cells of the grid.
 function paintMaps(grid, set, heads) {
@@ -54,17 +62,18 @@ function meanFigure(set, place) {
 function exampleFigure(set, place) {
   return mapFigure(set, place, set.tokens, {
     title: "One text",
-    about: set.tokens.join(" "),
+    about: "Rows attend to columns.",
     label: "Attention map of one text; rows attend to columns",
+    tokens: set.tokens,
   });
 }
 
 // A map, and in words the cell under the mouse or the one chosen with arrow keys.
-function mapFigure(set, place, names, { title, about, label }) {
+function mapFigure(set, place, names, { title, about, label, tokens = null }) {
   const canvas = drawMap(
     make("canvas", { tabindex: "0", role: "img", "aria-label": `${label}. Arrow keys move over its cells.` }),
     set, place);
-  const start = `Darker is more; the maximum is ${shown(peakOf(set, place))}. Point at a cell.`;
+  const start = `${more()} is more; the maximum is ${shown(peakOf(set, place))}. Point at a cell.`;
   const words = make("p", { class: "cell", "aria-live": "polite" }, start);
   let [row, column] = [0, 0];
   const read = () => {
@@ -86,6 +95,12 @@ function mapFigure(set, place, names, { title, about, label }) {
     column = Math.min(Math.max(column + step[event.key][1], 0), set.size - 1);
     read();
   });
-  return make("figure", { class: "attention" }, canvas,
-    make("figcaption", {}, make("b", {}, `${title}. `), about), words);
+  const shownTokens = tokens && tokens.length <= LABELLED
+    ? make("div", { class: "tokens" },
+      make("div", { class: "columns", "aria-hidden": "true" }, ...tokens.map((t) => make("span", {}, t))),
+      make("div", { class: "rows", "aria-hidden": "true" }, ...tokens.map((t) => make("span", {}, t))), canvas)
+    : canvas;
+  const text = tokens && tokens.length > LABELLED ? `${about} ${tokens.join(" ")}` : about;
+  return make("figure", { class: shownTokens === canvas ? "attention" : "attention worded" }, shownTokens,
+    make("figcaption", {}, make("b", {}, `${title}. `), text), words);
 }

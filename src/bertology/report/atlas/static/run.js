@@ -27,17 +27,17 @@ function startHeads() {
       paintMaps(grid, set(), data.heads);
       at("legend").replaceChildren(make("p", { class: "unit" },
         "Each cell is the head's mean map: rows attend to columns, from the start of the text to " +
-        "its end; darker is more, each map on its own scale."));
+        `its end; ${more().toLowerCase()} is more, each map on its own scale.`));
     } else {
       scale = scaleOf(measure().sets.filter((s) => s.unit === set().unit), set().middle);
       paintGrid(grid, set(), scale, data.heads);
-      at("legend").replaceChildren(legendOf(set(), scale, sureNote(set())), ...more());
+      at("legend").replaceChildren(legendOf(set(), scale, sureNote(set())), ...below());
     }
     grid.table.setAttribute("aria-label", `Heads by layer: ${measure().title}, ${set().label}`);
     readout.replaceChildren(make("p", {}, set().reading || "Point at a head, or move over the grid with arrow keys."));
   }
 
-  function more() {
+  function below() {
     const gaps = set().values.includes(null) ? make("p", { class: "soft" }, "Hatched: not measured.") : "";
     const name = `${state.measure.replace("/", "-")}-${set().entry}`;
     const buttons = make("span", { class: "buttons" },
@@ -79,6 +79,7 @@ function startHeads() {
     writeAddress(state);
   }
   follow();
+  night.addEventListener("change", () => { paint(); keep(); }); // maps have other colours
   addEventListener("hashchange", () => readAddress() && follow());
   if (!state.head) at("panel").append(make("p", { class: "soft" }, "Choose a head to see its maps and its numbers in every study."));
 }
