@@ -24,7 +24,7 @@ class ViewOptions(DeviceOptions):
 
     panel: ClassVar[str | None] = None
     text: str = argument("The text to show.")
-    pair: str | None = argument("A second text, for a pair.", None, metavar="[SECOND]")
+    pair: str | None = argument("A second text, for a pair.", None, metavar="SECOND")
     to: str = required("The file to write.", metavar="FILE")
     model: str = parameter(DEFAULT_MODEL, MODEL_HELP)
     force: bool = flag("Replace a file that is already there.")
