@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,7 @@ __all__ = [
     "Found",
     "default_answer",
     "head_name",
+    "largest_row",
     "listed",
     "of_row",
     "percent",
@@ -80,18 +81,24 @@ def _ends(low: float, high: float, spec: str, limits: Sequence[float] = (0.0,)) 
     return f" {interval_text(low, high, spec, limits=limits)}"
 
 
-def head_name(row: pd.Series) -> str:
+def head_name(row: pd.Series[Any]) -> str:
     """`head 9.2` of a row with layer and head, `layer 4` of one with a layer only."""
     layer = int(row["layer"])
     return f"head {layer}.{int(row['head'])}" if "head" in row else f"layer {layer}"
 
 
 def of_row(
-    row: pd.Series, columns: tuple[str, str, str], *, n: int = 1, level: float = 0.95
+    row: pd.Series[Any], columns: tuple[str, str, str], *, n: int = 1, level: float = 0.95
 ) -> Estimate:
     """Value and bounds of a row."""
     value, low, high = (float(row[c]) for c in columns)
     return Estimate(value, low, high, n, level)
+
+
+def largest_row(table: pd.DataFrame, column: str, *, size: bool = False) -> pd.Series[Any]:
+    """The row with the largest value of a column, or the farthest from 0 (`size`)."""
+    values = (table[column].abs() if size else table[column]).to_numpy(dtype=float)
+    return table.iloc[int(np.nanargmax(values))]
 
 
 def strongest(
@@ -107,8 +114,8 @@ def strongest(
     if measure.sure is not None and (measure.sure & among).any():
         among = among & measure.sure
     at = np.unravel_index(int(np.where(among, values, -np.inf).argmax()), values.shape)
-    bounds = (math.nan if b is None else float(b[at]) for b in (measure.low, measure.high))
-    found = Estimate(float(measure.values[at]), *bounds, n, level)
+    low, high = (math.nan if b is None else float(b[at]) for b in (measure.low, measure.high))
+    found = Estimate(float(measure.values[at]), low, high, n, level)
     if not together:
         found = replace(found.at_level(1 - (1 - level) / values.size), level=level)
     name = f"head {at[0]}.{at[1]}" if measure.of_heads else f"layer {at[0]}"

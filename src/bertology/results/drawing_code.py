@@ -23,15 +23,18 @@ __all__ = ["drawn_by"]
 _PARTS = ("data", "metrics.py", "report", "results", "studies")
 
 
-@cache
 def drawn_by(kind: type[Result]) -> str:
     """A hash of all that decides the figures of a kind of result, but for its data."""
+    return _drawn_by(inspect.getsourcefile(kind) or "")
+
+
+@cache
+def _drawn_by(source: str) -> str:
     found = hashlib.sha256(version("matplotlib").encode())
     package = files("bertology")
     for part in _PARTS:
         _add(package / part, found)
-    source = inspect.getsourcefile(kind)
-    if source is not None:  # that of a plugin is elsewhere
+    if source:  # that of a plugin is elsewhere
         found.update(Path(source).read_bytes())
     return found.hexdigest()[:16]
 

@@ -15,7 +15,7 @@ from bertology.metrics import find_metric
 from bertology.parameters import parameter
 from bertology.report import drawings
 from bertology.report.figures import layer_bars, scatter_with_rank
-from bertology.results.answers import head_name, listed, of_row, points
+from bertology.results.answers import head_name, largest_row, listed, of_row, points
 from bertology.results.comparison import extreme, share_of_harmless
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
@@ -80,7 +80,7 @@ class HeadAblationResult(SweepResult):
         table, metric = self.tables[name], self.facts["metric"]
         sure = int(table["sure"].sum())
         among = table[table["sure"]] if sure else table
-        row = among.loc[among["difference"].abs().idxmax()]
+        row = largest_row(among, "difference", size=True)
         found = of_row(row, ("difference", "simultaneous_low", "simultaneous_high"))
         which = f"the set {row['set']}" if name == "sets" else head_name(row)
         if not sure:

@@ -130,7 +130,7 @@ class MapTypesResult(Result):
         """The commonest type, and how many maps have no form."""
         rows = self.tables["shares"].query("layer == 'all'").set_index("type")
         most, mixed = str(rows["share"].idxmax()), MAP_TYPES[HETEROGENEOUS]
-        shown = {t: percent(of_row(rows.loc[t], ("share", "low", "high"))) for t in (most, mixed)}
+        shown = {t: percent(of_row(r, ("share", "low", "high"))) for t, r in rows.iterrows()}
         opening = (
             f"Most maps are {most}" if rows["low"][most] > 0.5 else f"{most} maps are commonest"
         )

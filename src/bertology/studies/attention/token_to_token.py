@@ -16,7 +16,15 @@ from bertology.data.words.links import check_relation
 from bertology.errors import CapabilityError
 from bertology.parameters import parameter
 from bertology.report import drawings
-from bertology.results.answers import NOTHING_SURE, head_name, of_row, percent, plain, points
+from bertology.results.answers import (
+    NOTHING_SURE,
+    head_name,
+    largest_row,
+    of_row,
+    percent,
+    plain,
+    points,
+)
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, column_grid, dashed
 from bertology.results.number_text import number_text
@@ -107,7 +115,7 @@ class TokenToTokenResult(Result):
     def _told(self, relation: str, rows: pd.DataFrame) -> tuple[bool, str]:
         """Whether some head surely follows the links of a relation, and the best of them."""
         sure = self._judged(rows)["sure"]
-        row = rows.loc[rows["share"].where(sure if sure.any() else rows["share"].notna()).idxmax()]
+        row = largest_row(rows[sure] if sure.any() else rows, "share")
         share, excess = (of_row(row, (c, f"{c}_low", f"{c}_high")) for c in ("share", "excess"))
         source, _, target = relation.partition("-")
         links = f"points from the {source} to its {target}" if target else f"follows {relation}"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from bertology.metrics import find_metric
 from bertology.parameters import parameter
-from bertology.results.answers import NOTHING_SURE, of_row, points
+from bertology.results.answers import NOTHING_SURE, largest_row, of_row, points
 from bertology.results.drawing import Drawing
 from bertology.results.number_text import number_text
 from bertology.results.result import Provenance, Result
@@ -76,7 +76,7 @@ class PretrainingTrialsResult(TrialsResult):
         level, seeds = float(self.facts["level"]), int(self.facts["seeds"])
         sure = rows[rows["p_adjusted"] < 1 - level]
         among = sure if len(sure) else rows
-        row = among.loc[among["difference"].abs().idxmax()]
+        row = largest_row(among, "difference", size=True)
         columns = ("difference", "difference_low", "difference_high")
         found = of_row(row, columns, n=seeds, level=level)
         if not math.isnan(found.low):

@@ -167,7 +167,8 @@ class TrialsResult(Result):
         if measure not in table:
             return in_hundredths(table, dict.fromkeys(scores, "× 100"))
         rows = table[measure].isin(scores)
-        means = [c for c in table if c not in (variant, "seeds") and not _is_test(str(c))]
+        columns = [str(c) for c in table.columns]
+        means = [c for c in columns if c not in (variant, "seeds") and not _is_test(c)]
         names = table[measure].where(~rows, table[measure] + " (× 100)")
         return rows_in_hundredths(table, rows, means).assign(**{measure: names})
 

@@ -123,9 +123,10 @@ class HeadProfileResult(Result):
             return f"{NOTHING_SURE}: {why.removeprefix('not judged: ')}."
         groups, told = self.tables["groups"], []
         for effect in _EFFECTS:
-            columns = tuple(f"{effect.prefix}{c}" for c in ("contrast", "low", "high"))
+            opening = effect.prefix
+            columns = (f"{opening}contrast", f"{opening}low", f"{opening}high")
             if columns[0] in groups and groups[columns[0]].notna().any():
-                row = groups.loc[groups[f"{effect.prefix}p_adjusted"].idxmin()]
+                row = groups.sort_values(f"{effect.prefix}p_adjusted").iloc[0]
                 sure = row[f"{effect.prefix}p_adjusted"] < 1 - float(self.facts["level"])
                 told.append(
                     (
