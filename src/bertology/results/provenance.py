@@ -180,6 +180,8 @@ class Provenance:
             return self.model_name
         split = self.corpus.get("split")
         data = self.corpus_name + (f" ({split})" if split not in (None, "validation") else "")
+        if self.model_name.endswith(f" fine-tuned on {data}"):
+            return self.model_name
         tuned = " fine-tuned on " in self.model_name
         return f"{self.model_name}{', over' if tuned else ' on'} {data}"
 

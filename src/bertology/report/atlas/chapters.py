@@ -101,7 +101,7 @@ def _entry(entry: Entry, about: About, shape: tuple[int, int], *, opened: bool) 
     pieces.append(element("div", *_figures(entry, shown), kind="figures"))
     if again:
         pieces.append(_links(entry, [m for name in again for m in drawings[name].shows]))
-    pieces += [
+    tables = [
         table_piece(
             result.in_units(name, result.shown(name)),
             name=name,
@@ -110,6 +110,10 @@ def _entry(entry: Entry, about: About, shape: tuple[int, int], *, opened: bool) 
         )
         for name in result.tables
     ]
+    pieces += tables[:1]
+    if tables[1:]:
+        names = ", ".join(in_words(name) for name in list(result.tables)[1:])
+        pieces.append(folded(f"More tables: {names}", *tables[1:]))
     commands = commands_of(result.provenance, about)
     if commands:
         pieces.append(folded("How to make this again", preformatted("\n".join(commands))))

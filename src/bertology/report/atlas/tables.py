@@ -42,7 +42,7 @@ def table_piece(frame: pd.DataFrame, *, name: str, key: str, order: str = "") ->
 
     `order` says which rows come first, such as "largest excess first".
     """
-    columns, rows = with_intervals(_flat(frame).head(_ROWS), ".4g")
+    columns, rows = with_intervals(_flat(frame).head(_ROWS))
     shown = table(
         [in_words(c) for c in columns[:_COLUMNS]],
         [[_cell(v) for v in row[:_COLUMNS]] for row in rows],

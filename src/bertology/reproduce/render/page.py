@@ -112,7 +112,7 @@ def _exhibit(report: ReproductionReport, exhibit: Exhibit) -> Html:
     ours: list[object] = [element("h4", "Here"), element("p", exhibit.caption)]
     made = our_table(exhibit, results)
     if made is not None:
-        ours.append(_table(made))
+        ours += [*_answers(results), _table(made)]
     else:
         why = report.why_not_run(exhibit.study)
         ours.append(element("p", chip(None, NOT_RUN), f" {why}"))
@@ -133,6 +133,14 @@ def _exhibit(report: ReproductionReport, exhibit: Exhibit) -> Html:
     if commands and results:
         pieces.append(folded("Commands", preformatted("\n".join(commands))))
     return joined(pieces)
+
+
+def _answers(results: ResultsByData) -> list[Html]:
+    """What the results say, in a sentence each."""
+    if len(results) == 1:
+        return [element("p", element("b", result.answer)) for result in results.values()]
+    told = [joined([element("b", f"{title}: "), r.answer]) for title, r in results.items()]
+    return [folded(f"In a sentence: {len(told)} results", items(told))]
 
 
 def _table(made: TextTable) -> Html:
