@@ -5,11 +5,16 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
+import torch
+import transformers as hf
+
 import planted_links
 import planted_trees as planted
+from bertology.model.encoder import Encoder
 from bertology.studies.attention.attention_trees import AttentionTrees
+from bertology.studies.cloze.perturbed_masking import PerturbedMasking
 from nulls import HOLDS, Null, judged
-from nulls.models import encoder, random_model, texts
+from nulls.models import encoder, mini, random_model, texts
 
 _BEST_EFFORT = {"resamples": 200}
 
@@ -29,9 +34,20 @@ def planted_tree(seed: int) -> Mapping[str, str]:
     return judged("attention-trees", found)
 
 
+def random_impacts(seed: int) -> Mapping[str, str]:
+    """In a random model no word changes the guess at another for the sake of syntax."""
+    torch.manual_seed(seed)
+    guessing = hf.BertForMaskedLM(random_model(seed).config).eval()
+    reader = Encoder(guessing, mini().tokenizer, name="random", head="mlm")
+    study = PerturbedMasking(**_BEST_EFFORT)
+    return judged("perturbed-masking", planted_links.ask(study, reader, texts(seed, 40)))
+
+
+_IMPACT = ("impact-trees-beat-the-right-chain", "impact-trees-beat-every-baseline")
 _NO_HEAD = ("no-head-holds-the-tree", "no-head-parses-better-than-a-chain")
 
 NULLS = (
     Null("random model (trees)", random_trees, {"heads-find-single-relations": HOLDS}),
+    Null("random model (impact)", random_impacts, dict.fromkeys(_IMPACT, HOLDS)),
     Null("a head is the tree", planted_tree, dict.fromkeys(_NO_HEAD, HOLDS)),
 )

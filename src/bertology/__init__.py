@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from bertology.annotated.map_types.single import map_type as map_type
+    from bertology.annotated.trees.single import sentence_tree as sentence_tree
     from bertology.data.corpus import Corpus as Corpus
     from bertology.data.corpus import Example as Example
     from bertology.data.corpus import Field as Field
@@ -100,6 +101,7 @@ _HOMES = {
     "pseudo_log_likelihood": "bertology.model.masked_lm.scoring",
     "run": "bertology.run.api",
     "score": "bertology.run.scoring",
+    "sentence_tree": "bertology.annotated.trees.single",
     "steps": "bertology.model.loading.names",
     "studies": "bertology.studies",
     "view": "bertology.server.view_page",

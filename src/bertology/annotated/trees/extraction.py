@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.annotated.trees.projective import ProjectiveTrees
 from bertology.annotated.trees.spanning import Arborescences, undirected_trees
 
-__all__ = ["DIRECTED", "ROOTED", "SPANNING", "UNDIRECTED", "spanning_trees"]
+__all__ = ["PROJECTIVE", "SPANNING", "all_trees", "spanning_trees"]
 
 UNDIRECTED = "undirected"
 DIRECTED = ("to-head", "to-head-rooted", "to-dependent", "to-dependent-rooted")
@@ -17,6 +18,8 @@ ROOTED = tuple(name for name in DIRECTED if name.endswith("-rooted"))
 SPANNING = (*DIRECTED, UNDIRECTED)
 """`to-head`: a word attends to its head, or is changed by it; `to-dependent`: it attends to what
 hangs from it. `-rooted`: the annotated root is given."""
+PROJECTIVE = ("projective", "projective-rooted")
+"""The same without arcs that cross, words attending to their head."""
 _TOGETHER = 2**17  # scores: 1 MiB
 
 
@@ -39,6 +42,26 @@ def spanning_trees(
         for name, heads in trees.items():
             found[name][group, :, :n] = heads
     return found
+
+
+def all_trees(
+    maps: NDArray[np.floating],
+    sizes: NDArray[np.int64],
+    roots: NDArray[np.int64],
+    names: Sequence[str] = (*SPANNING, *PROJECTIVE),
+) -> dict[str, NDArray[np.int64]]:
+    """`spanning_trees`, and projective ones."""
+    found = spanning_trees(maps, sizes, roots, [name for name in names if name in SPANNING])
+    asked = [name for name in names if name in PROJECTIVE]
+    found |= {name: np.full(maps.shape[:3], -1) for name in asked}
+    for n in np.unique(sizes) if asked else ():
+        some = np.flatnonzero(sizes == n)
+        best = ProjectiveTrees(maps[some, :, :n, :n].reshape(-1, n, n))
+        starts = np.repeat(roots[some], maps.shape[1])
+        for name in asked:
+            heads = best.free() if name == PROJECTIVE[0] else best.rooted(starts)
+            found[name][some, :, :n] = heads.reshape(len(some), -1, n)
+    return {name: found[name] for name in names}
 
 
 def _alike(sizes: NDArray[np.int64], maps: int) -> Iterator[NDArray[np.int64]]:

@@ -8,18 +8,16 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
+from bertology.annotated.trees.extraction import SPANNING
 from bertology.report import drawings
 from bertology.results.answers import NOTHING_SURE, head_name, listed, of_row, percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.result import Provenance, Result
-from bertology.stats.row_blocks import RowBlocks
-from bertology.studies.designs.parts import Gathered
-from bertology.studies.designs.tables import head_table, labelled_table, with_bounds
+from bertology.studies.designs.tables import head_table, labelled_table
 from bertology.studies.designs.tree_figures import TREE_WORDS, TreesResult
-from bertology.studies.designs.trees import Compared, TreeHits, Trees, kept_sentences, per_arc
+from bertology.studies.designs.trees import TreeHits, Trees, kept_sentences
 from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
@@ -158,7 +156,12 @@ class AttentionTreesResult(TreesResult):
             reading="Where lines are high, heads of the layer together attend along the tree.",
             labels=["undirected", "to the head, root given"],
         )
-        return [*self.arc_drawings(), heads, profile, *self.relation_drawings("the best head")]
+        return [
+            *self.arc_drawings(),
+            heads,
+            profile,
+            *self.relation_drawings("the best head", "undirected"),
+        ]
 
 
 @dataclass(frozen=True)
@@ -192,7 +195,7 @@ class AttentionTrees(Trees):
     )
     result_type: ClassVar[type[Result]] = AttentionTreesResult
     all_heads: ClassVar[bool] = True
-    trees: ClassVar[tuple[str, ...]] = tuple(TREE_WORDS)
+    trees: ClassVar[tuple[str, ...]] = SPANNING
 
     def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
         """Arcs found by the trees of every head, layer and all, sentence by sentence."""
@@ -240,8 +243,8 @@ class AttentionTrees(Trees):
         layers, heads = int(seen.facts["layers"]), int(seen.facts["heads"])
         trees, single = seen.labels("tree"), slice(0, layers * heads)
         whole, by_relation = self.compared(seen, single), self.compared_by_relation(seen, single)
-        of_heads = self._scored(seen, single, whole)
-        means = self._scored(seen, slice(layers * heads, None), whole)
+        of_heads = self.scored(seen, single, whole)
+        means = self.scored(seen, slice(layers * heads, None), whole)
         tables = {
             "trees": _with_heads(self.compared_table(whole, ("tree",)), whole.best, heads),
             "heads": head_table((layers, heads), of_heads, groups=("tree", trees)),
@@ -259,28 +262,6 @@ class AttentionTrees(Trees):
             facts={"examples": int(seen["arcs"].any(axis=1).sum()), **seen.facts},
             arrays=xr.Dataset(kept_sentences(measured)),
         )
-
-    def _scored(self, seen: Gathered, candidates: slice, whole: Compared) -> dict[str, ArrayLike]:
-        """Score and gain of each tree and candidate, with bounds for all of them together."""
-        arcs, trees = seen["arcs"].sum(axis=1), range(len(whole.labels))
-
-        def rows(tree: int, name: str = "hits") -> NDArray[np.float64]:
-            return per_arc(seen.spooled[name][tree][:, candidates].T, arcs)
-
-        def gains(tree: int) -> NDArray[np.float64]:
-            over: NDArray[np.float64] = rows(tree) - whole.baseline[tree]
-            return over
-
-        score = self.of_arcs(RowBlocks(partial(map, rows, trees)))
-        gain = self.of_arcs(RowBlocks(partial(map, gains, trees)), least=-1.0)
-        return {
-            "n": gain.n,
-            **with_bounds("score", score, p=False),
-            "score_alone_high": score.alone_high,
-            "uuas": np.concatenate([np.nanmean(rows(tree, "turned"), axis=1) for tree in trees]),
-            **with_bounds("gain", gain),
-            "gain_alone_high": gain.alone_high,
-        }
 
     def _evidence(self, tables: Mapping[str, pd.DataFrame]) -> dict[str, Estimate | None]:
         """The best head of all trees, of undirected ones, and of all relations."""

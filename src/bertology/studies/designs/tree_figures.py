@@ -24,6 +24,8 @@ TREE_WORDS = {
     "to-dependent": "directed, words point to their dependents",
     "to-dependent-rooted": "directed, words point to their dependents, root given",
     "undirected": "undirected",
+    "projective": "projective, words are changed by their head",
+    "projective-rooted": "projective, words are changed by their head, root given",
 }
 """The trees in words, for figures and captions."""
 _ARCS = (
@@ -92,9 +94,8 @@ class TreesResult(Result):
                 at = int(name.removeprefix(KEPT))
                 yield Drawing(f"sentence-{at}", partial(self.arcs, at), caption)
 
-    def relation_drawings(self, what: str) -> Iterator[Drawing]:
-        """What is found of each relation by the tree that is shown."""
-        tree, _ = self.shown_tree()
+    def relation_drawings(self, what: str, tree: str) -> Iterator[Drawing]:
+        """What is found of each relation by one kind of tree."""
         rows = self.tables["relations"]
         rows = rows[rows["tree"] == tree].sort_values("gain", ascending=False)
         if len(rows):

@@ -10,16 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from bertology.errors import DataError
 from bertology.parameters import parameter
 from bertology.stats import Estimate
 from bertology.stats.cross_fitting import picked_on_other_half
 from bertology.stats.extremes import largest_of
+from bertology.stats.row_blocks import RowBlocks
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.parts import Gathered, gather, in_order, start_of
 from bertology.studies.designs.tables import labelled_table, with_bounds
@@ -279,6 +281,28 @@ class Trees(Resampled):
     def of_arcs(self, rows: Any, *, least: float = 0.0, families: int = 1) -> PartialMeans:
         """Means of `per_arc` rows; an arc may be found or missed."""
         return self.means(rows, within=(least, 1.0), reach=1.0, families=families)
+
+    def scored(self, seen: Gathered, candidates: slice, whole: Compared) -> dict[str, ArrayLike]:
+        """Score and gain of each tree and candidate, with bounds for all of them together."""
+        arcs, trees = seen["arcs"].sum(axis=1), range(len(whole.labels))
+
+        def rows(tree: int, name: str = "hits") -> NDArray[np.float64]:
+            return per_arc(seen.spooled[name][tree][:, candidates].T, arcs)
+
+        def gains(tree: int) -> NDArray[np.float64]:
+            over: NDArray[np.float64] = rows(tree) - whole.baseline[tree]
+            return over
+
+        score = self.of_arcs(RowBlocks(partial(map, rows, trees)))
+        gain = self.of_arcs(RowBlocks(partial(map, gains, trees)), least=-1.0)
+        return {
+            "n": gain.n,
+            **with_bounds("score", score, p=False),
+            "score_alone_high": score.alone_high,
+            "uuas": np.concatenate([np.nanmean(rows(tree, "turned"), axis=1) for tree in trees]),
+            **with_bounds("gain", gain),
+            "gain_alone_high": gain.alone_high,
+        }
 
     def compared_table(self, of: Compared, names: Sequence[str]) -> pd.DataFrame:
         """What was compared: score, baseline, and the gain with its test, for all rows together.

@@ -1,0 +1,126 @@
+"""Perturbed masking: as a plain loop over pairs; the planted tree is found, no random one is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+import bertology as bt
+import planted_impact as planted
+import planted_links
+from bertology.annotated.trees.impact import word_impacts
+from bertology.annotated.words import word_batches
+from bertology.data.corpus import Corpus
+from bertology.data.words.piece_words import PieceWords
+from bertology.errors import CapabilityError, UnknownNameError
+from bertology.model.encoder import Encoder
+from bertology.model.masked_lm.impact import MaskableText, impact_matrices
+from bertology.results.claims import Outcome
+from bertology.results.result import Result
+from bertology.studies.cloze.perturbed_masking import PerturbedMasking, PerturbedMaskingResult
+from result_conformance import ResultConformance, claims_of
+
+
+def look(encoder: Encoder, corpus: Corpus, **how: Any) -> PerturbedMaskingResult:
+    found = planted_links.ask(PerturbedMasking(**{"resamples": 200, **how}), encoder, corpus)
+    assert isinstance(found, PerturbedMaskingResult)
+    return found
+
+
+class TestResult(ResultConformance):
+    measures = frozenset({"projective-rooted-gain", "to-head-score", "undirected-score"})
+
+    @staticmethod
+    def make() -> Result:
+        return look(planted.encoder(planted.model()), planted.corpus(60))
+
+    def test_the_planted_tree_is_found(self, result: Result) -> None:
+        trees = result.table("trees").set_index("tree")
+        for tree in ("projective", "projective-rooted", "to-head", "to-head-rooted", "undirected"):
+            assert trees.loc[tree, "score"] == pytest.approx(1)
+        assert trees.loc["to-dependent", "score"] < 0.5
+        kept = result.arrays["sentence_0"].sel(tree="projective").isel(candidate=-1)
+        assert kept.to_numpy().tolist() == planted.HEADS
+        assert result.answer.startswith("Some of it: trees of impact have 100 %")
+
+    def test_claims_hold(self, result: Result) -> None:
+        found = claims_of(result)
+        assert found["primer-attention.impact-trees-beat-the-right-chain"] == "holds"
+        assert found["primer-attention.impact-trees-beat-every-baseline"] == "holds"
+
+
+class TestOfProbabilities(ResultConformance):
+    """They have no layers, and so no measures."""
+
+    @staticmethod
+    def make() -> Result:
+        return look(
+            planted.encoder(planted.random_model(0)), planted.corpus(20), impact="probability"
+        )
+
+    def test_there_is_one_matrix(self, result: Result) -> None:
+        assert set(result.table("layers")["layer"]) == {0}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_trees_of_random_models_are_not_surely_better(seed: int) -> None:
+    result = look(planted.encoder(planted.random_model(seed)), planted.corpus(40, seed=seed))
+    found = {v.claim.id: v.outcome for v in result.verdicts()}
+    assert found["primer-attention.impact-trees-beat-every-baseline"] is not Outcome.HOLDS
+    assert not (result.table("layers")["gain_low"] > 0).any()
+
+
+def pair_by_pair(encoder: Encoder, one: PieceWords, measure: str) -> NDArray[np.float64]:
+    """(C, n, n) by one pass for each pair and one for each word, nothing shared."""
+    words = [one.alignment.pieces_of(w) for w in range(len(one.alignment))]
+    layers = encoder.shape.layers
+
+    def seen(*masked: int) -> NDArray[np.float64]:
+        ids = torch.tensor([list(one.encoding.ids)])
+        for word in masked:
+            ids[0, list(words[word])] = encoder.tokenizer.mask_token_id
+        at = words[masked[0]][0]
+        inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+        with torch.no_grad():
+            out = encoder.model(**inputs, output_hidden_states=True)
+        if measure == "distance":
+            return np.array([out.hidden_states[k + 1][0, at].numpy() for k in range(layers)])
+        odds = out.logits[0, at].softmax(-1)
+        return np.array([[odds[one.encoding.ids[at]].item()]])
+
+    n = len(words)
+    found = np.zeros((layers if measure == "distance" else 1, n, n))
+    for i in range(n):
+        for j in range(n):
+            if i != j:
+                change = seen(i) - seen(i, j)
+                by_norm = np.linalg.norm(change, axis=1)
+                found[:, i, j] = by_norm if measure == "distance" else change[:, 0]
+    return found
+
+
+@pytest.mark.parametrize("measure", ["distance", "probability"])
+def test_a_plain_loop_over_pairs_gives_the_same(measure: str) -> None:
+    encoder = bt.load(device="cpu", head="mlm")
+    texts = bt.Corpus.of_texts(["Keys rattle unremarkably.", "Few zookeepers tiptoe past it."])
+    for read in word_batches(encoder, texts):
+        asked = [(one, range(len(one.alignment))) for one in read.examples]
+        found = word_impacts(encoder, asked, measure=measure, tokens_per_batch=64)
+        for ours, one in zip(found, read.examples, strict=True):
+            n = len(one.alignment)
+            assert any(len(one.alignment.pieces_of(w)) > 1 for w in range(n))
+            assert np.allclose(ours[:, :n, :n], pair_by_pair(encoder, one, measure), atol=2e-4)
+
+
+def test_models_that_guess_no_words_and_unknown_measures_are_refused() -> None:
+    texts = [MaskableText([2, 5, 6, 3], [[1], [2]])]
+    with pytest.raises(CapabilityError, match="masked-lm"):
+        impact_matrices(
+            Encoder(planted.model().bert, planted.encoder(planted.model()).tokenizer), texts
+        )
+    with pytest.raises(UnknownNameError, match="measure"):
+        impact_matrices(planted.encoder(planted.model()), texts, measure="cosine")  # type: ignore[arg-type]
