@@ -115,10 +115,12 @@ def test_a_run_is_shown_listed_and_exported(world: ToyWorld, tmp_path: Path, dia
         written = bertology(
             "export", short, "--format", format, "--to", tmp_path / "out", "--store", store
         )
-        assert Path(written.strip()).stat().st_size > 50
+        # A figure comes with the captions of all figures.
+        assert all(Path(file).stat().st_size > 50 for file in written.split())
+        assert len(written.split()) == 1 + (format in ("svg", "png", "pdf"))
     several = ("--to", tmp_path / "several", "--store", store)
-    assert len(bertology("export", short, "--format", "csv,svg", *several).split()) == 2
-    assert len(bertology("export", short, "--format", "all", *several).split()) == 7
+    assert len(bertology("export", short, "--format", "csv,svg", *several).split()) == 3
+    assert len(bertology("export", short, "--format", "all", *several).split()) == 8
     assert "8 rows" in shown
     run_toy(world, store, *more)
     assert diary.attempts() == {"part-0": 1, "part-1": 1}

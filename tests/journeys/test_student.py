@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,6 +37,10 @@ def check(done: list[Done]) -> None:
     assert all(path.is_file() and path.parent == Path("paper") for path in written)
     endings = {path.name.split("-", 3)[-1] for path in written}
     assert {"heads.pdf", "layers.pdf", "captions.txt", "heads-strongest.tex"} <= endings
+    figure = next(path for path in written if path.name.endswith("-heads.pdf"))
+    width = re.search(rb"/MediaBox \[ 0 0 ([0-9.]+)", figure.read_bytes())
+    assert width is not None
+    assert float(width[1]) == pytest.approx(3.3 * 72)  # a column, in points
     table = next(path for path in written if path.name.endswith("-heads-strongest.tex"))
     assert r"\toprule" in table.read_text(encoding="utf-8")
     captions = next(path for path in written if path.name.endswith("-captions.txt"))

@@ -17,8 +17,8 @@ from bertology.cli.run import RunOptions
 from bertology.cli.score import ScoreOptions
 from bertology.errors import DataError, InterruptedRunError, ParameterError
 from bertology.results.store import Store
-from bertology.run.finetuning import _Shown
 from bertology.run.loading import LOADING
+from bertology.run.training_line import TrainingLine
 
 WORDS = ("cat", "dog", "owl", "fox", "hen", "elk")
 
@@ -106,13 +106,21 @@ def test_another_split_of_a_corpus_is_found(data: Path) -> None:
     assert found.records[0]["validation"]["split"] == "validation"
 
 
+def test_nothing_is_scored_on_what_it_was_chosen_on(data: Path) -> None:
+    """A file has no splits: without other data, a cut was judged on the examples that chose it."""
+    with pytest.raises(DataError, match="are the same examples"):
+        bt.finetune("start", "cats-train.csv", columns=COLUMNS, to="out")
+    with pytest.raises(DataError, match="are the same examples"):
+        bt.prune("start", "cats-train.csv", columns=COLUMNS, to="out")
+
+
 def test_a_stop_says_that_the_same_call_goes_on(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stop(shown: Any, step: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_Shown, "step", stop)
+    monkeypatch.setattr(TrainingLine, "step", stop)
     with pytest.raises(InterruptedRunError, match=r"0 of 1 models are finished(.|\n)*same call"):
         tune(to="out")
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from bertology.data.corpus import Corpus
 from bertology.errors import InterruptedRunError, ParameterError
 from bertology.quiet import hush
-from bertology.run.loading import ModelSource, resolve_corpus
+from bertology.run.loading import ModelSource
 from bertology.run.progress import Progress, choose_progress
 from bertology.run.training_line import TrainingLine
+from bertology.run.two_corpora import Asked, seen_and_unseen
 
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
@@ -81,8 +82,9 @@ def finetune(
         >>> bt.run("head-ablation", tuned.encoder, task="mrpc")  # doctest: +SKIP
     """
     hush()
-    train = _Asked(task, train_split, limit)
-    unseen = _Asked(task if validation is None else validation, split, validation_limit)
+    data = seen_and_unseen(
+        Asked(task, train_split, limit), Asked(validation, split, validation_limit), **reading
+    )
     settings = {
         "epochs": epochs,
         "batch_size": batch_size,
@@ -91,17 +93,9 @@ def finetune(
         "precision": precision,
     }
     chosen = _chosen(seeds)
-    job = _job(_corpora(train, unseen, reading), (model, device), start, rate, settings)
+    job = _job(data, (model, device), start, rate, settings)
     place = Path(to) if to is not None else _usual_place(job)
     return _make(job, place, chosen, force=force, progress=progress, tell=tell or _silent)
-
-
-class _Asked(NamedTuple):
-    """Which data."""
-
-    data: Corpus | str | Path
-    split: str
-    limit: int | None
 
 
 def _silent(line: str) -> None:
@@ -164,24 +158,6 @@ def _make(
     trusted = bool((job.encoder.spec or {}).get("trust_remote_code"))
     loading = {"device": str(job.encoder.device), "trust_remote_code": trusted}
     return Finetuned(tuple(folders), tuple(records), job.validation, loading)
-
-
-def _corpora(train: _Asked, validation: _Asked, reading: dict[str, Any]) -> tuple[Corpus, Corpus]:
-    """What to learn from and what to score on: two splits of one source, or two sources."""
-    from bertology.data.loading import load_split
-    from bertology.train.encoded import task_of
-    from bertology.train.tuning import check_apart
-
-    if isinstance(train.data, Corpus) and validation.data is train.data:
-        validation = validation._replace(data=load_split(train.data, validation.split))
-    seen, unseen = (
-        resolve_corpus(data, must_have_task=True, split=split, limit=limit, **reading)
-        for data, split, limit in (train, validation)
-    )
-    for corpus in (seen, unseen):
-        task_of(corpus)
-    check_apart(seen, unseen)
-    return seen, unseen
 
 
 def _pretrained(model: Encoder | ModelSource | str | Path, device: str) -> Encoder:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from bertology.data.corpus import Corpus
 from bertology.errors import ParameterError, StoreError
 from bertology.quiet import hush
-from bertology.run.loading import ModelSource, resolve_corpus
+from bertology.run.loading import ModelSource
+from bertology.run.two_corpora import Asked, seen_and_unseen
 
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
@@ -84,12 +85,8 @@ def prune(
         raise StoreError(
             f"{place} is not empty.", hint="Choose another folder, or replace it with --force."
         )
-    train, held_out = (
-        resolve_corpus(data, must_have_task=True, split=part, limit=most, **reading)
-        for data, part, most in (
-            (task, train_split, None),
-            (task if validation is None else validation, split, validation_limit),
-        )
+    train, held_out = seen_and_unseen(
+        Asked(task, train_split, None), Asked(validation, split, validation_limit), **reading
     )
     source = ModelSource(model) if isinstance(model, str) else model
     encoder = source.load("classification") if isinstance(source, ModelSource) else source
