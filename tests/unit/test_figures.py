@@ -197,6 +197,7 @@ def small() -> Small:
 def test_export_writes_all_formats(tmp_path: Path) -> None:
     paths = export(small(), tmp_path / "new" / "folder", FORMATS, prefix="")
     assert sorted(p.name for p in paths) == [
+        "captions.txt",
         "effects-strongest.tex", "effects.csv", "effects.parquet", "effects.tex",
         "grid.pdf", "grid.png", "grid.svg",
         "named-strongest.tex", "named.csv", "named.parquet", "named.tex",
