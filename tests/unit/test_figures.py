@@ -301,3 +301,12 @@ def test_a_long_label_does_not_reach_into_the_title() -> None:
         assert box.x0 >= outside.x0
         assert box.x1 <= outside.x1
     assert axes.yaxis.label.get_window_extent().height <= 1.1 * axes.get_window_extent().height
+
+
+def test_the_name_of_a_level_stands_beside_its_line() -> None:
+    figure = layer_bars([0.8, 0.9], [0.7, 0.8], [0.9, 1.0], title="T", label="F1", baseline=0.85)
+    figure.canvas.draw()
+    axes = figure.axes[0]
+    box = axes.texts[0].get_window_extent()
+    line = axes.transData.transform((0, 0.85))[1]
+    assert box.y0 < line < box.y1

@@ -225,7 +225,8 @@ class _Search:
         if begun:
             self.steps, self.score = list(begun), begun[-1].score
             self.current = replay(self.given, begun)
-            self.tell(f"{len(begun)} cuts were made before the stop")
+            made = "1 cut was" if len(begun) == 1 else f"{len(begun)} cuts were"
+            self.tell(f"{made} made before the stop")
 
     def run(self, part: str) -> None:
         """Cut as many parts of one kind as the score allows."""

@@ -246,7 +246,8 @@ def _size(encoder: Encoder) -> int:
 
 
 def _megabytes(encoder: Encoder) -> float:
-    return sum(p.numel() * p.element_size() for p in encoder.model.parameters()) / 1e6
+    held: int = sum(p.numel() * p.element_size() for p in encoder.model.parameters())
+    return held / 1e6
 
 
 def _loss(before: Answers, after: Answers) -> Estimate:

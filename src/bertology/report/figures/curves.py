@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from textwrap import fill
 from typing import TYPE_CHECKING
@@ -96,8 +96,6 @@ def layer_bars(
         known = np.isfinite(bounds[0]) & np.isfinite(bounds[1]) & (bounds[0] < bounds[1])
         axes.plot(place[known], value[known], "o", color=INK, markersize=3.5)
         axes.axhline(start, color=GREY if baseline is None else ACCENT, linewidth=1.4, zorder=2.5)
-        if baseline is not None:
-            _name_levels(axes, {"intact": baseline})
         axes.set(ylabel=label, xlabel="layer" if names is None else "")
         add_title(figure, title)
         axes.set_xlim(-0.6, max(count, 1) - 0.4)
@@ -108,6 +106,8 @@ def layer_bars(
         else:
             axes.set_xticks(place, names, rotation=0 if _short(names) else 40)
         _fit(axes, np.concatenate([value, *bounds, [start]]), start)
+        if baseline is not None:
+            _name_levels(figure, axes, {"intact": baseline})
         told = ["Layers are numbered from 0."] if names is None else []
         told += [] if filled is None else [_SURE_BARS]
         add_note(figure, " ".join(told))
@@ -159,7 +159,9 @@ class Dots:
     values: ArrayLike
     low: ArrayLike
     high: ArrayLike
-    level: float | None = None  # a value to compare with, such as chance: a dashed line
+    level: float | None = field(
+        default=None, kw_only=True
+    )  # a value to compare with, such as chance: a dashed line
 
 
 def interval_dots(
@@ -336,7 +338,7 @@ def dose_curve(
         axes.set(xlabel=xlabel, ylabel=ylabel)
         axes.set_xticks(place, [str(d.dose) for d in draws])
         axes.set_xlim(place.min() - 0.5, place.max() + 0.5)
-        _name_levels(axes, lines or {})
+        _name_levels(figure, axes, lines or {})
         add_title(figure, title)
         add_note(figure, note)
     return figure
@@ -404,7 +406,7 @@ def _short(names: Sequence[str]) -> bool:
     return max(map(len, names), default=0) <= 3
 
 
-def _name_levels(axes: Axes, levels: Mapping[str, float]) -> None:
+def _name_levels(figure: Figure, axes: Axes, levels: Mapping[str, float]) -> None:
     """The names and values of lines, to the right of them; close ones are moved apart."""
     if not levels:
         return
@@ -413,7 +415,7 @@ def _name_levels(axes: Axes, levels: Mapping[str, float]) -> None:
     # In shares of the height of the axes: where each line is, and how much room a name needs.
     wanted = np.array([(levels[name] - low) / (high - low) for name in order])
     lines = max(name.count("\n") for name in order) + 2
-    points = 72 * float(axes.figure.get_size_inches()[1]) * _AXES_SHARE
+    points = 72 * float(figure.get_size_inches()[1]) * _AXES_SHARE
     room = 1.3 * lines * type_size(8) / points
     place = wanted.copy()
     for i in range(1, place.size):
