@@ -119,6 +119,15 @@ def test_figures_for_papers_have_their_width_and_type_that_is_read(name: str, wi
     assert seen.y1 < height_there + 0.03
 
 
+@pytest.mark.parametrize("name", ["heads", "rows", "types", "map"])
+def test_figures_without_a_title_have_no_hole_in_its_place(name: str) -> None:
+    """Squares in a narrow figure left an inch above and half an inch below."""
+    figure = drawn().plot(name, title="", width="column")
+    figure.draw_without_rendering()
+    assert figure.get_figheight() - figure.get_tightbbox().y1 < 0.2
+    assert figure.get_figwidth() == WIDTHS["column"]
+
+
 @pytest.mark.parametrize("name", ONE_PANEL)
 def test_one_panel_is_drawn_into_given_axes(name: str) -> None:
     figure = Figure(figsize=(8, 4))

@@ -105,6 +105,21 @@ def test_the_ten_strongest_rows_have_effect_and_interval_in_one_cell() -> None:
     assert lines.index(r"\begin{table}") < lines.index(r"\end{tabular}") < len(lines) - 1
 
 
+def test_the_caption_tells_the_order_of_these_rows_and_not_that_of_another_table() -> None:
+    """Of ablations it said "by the loss", which is not in the excerpt."""
+
+    class OtherOrder(Ranked):
+        def order_of(self, name: str) -> str:
+            return "surest first"
+
+    effect = np.arange(12) / 10
+    plain = ranked(excess=effect, excess_low=effect - 1, excess_high=effect + 1)
+    lines = excerpt(OtherOrder(plain.provenance, plain.tables, plain.arrays))
+    assert body(lines)[0].startswith("$11$ & $11$")
+    assert any("largest excess first" in line for line in lines)
+    assert not any("surest" in line for line in lines)
+
+
 def test_corrected_bounds_go_before_others_and_small_numbers_have_powers() -> None:
     effect = np.full(12, 1.5e-7)
     bounds = {f"excess_{end}": effect for end in ("low", "high")}

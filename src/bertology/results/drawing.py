@@ -20,6 +20,10 @@ WIDTHS = {"column": 3.3, "page": 6.9}
 """Inches: one of two columns of a paper, and its whole page."""
 
 
+_MARGIN = 0.08  # inches, above a figure
+_ROUNDS = 6
+
+
 @dataclass(frozen=True)
 class Canvas:
     """Where the next figure is drawn, and under which title."""
@@ -67,4 +71,17 @@ class Drawing:
         if given.axes is not None and figure is not given.axes.get_figure(root=True):
             must = f"be left out for the figure {self.name!r}, which makes its own axes"
             raise ParameterError("ax", "plot", must, type(given.axes).__name__)
+        if given.width is not None:
+            _close_gaps(figure)
         return figure
+
+
+def _close_gaps(figure: Figure) -> None:
+    """Take away height that nothing uses, as where squares are drawn into a narrow figure."""
+    for _ in range(_ROUNDS):  # what is taken away above leaves less below, and so on
+        figure.draw_without_rendering()
+        width, height = figure.get_size_inches()
+        gap = height - figure.get_tightbbox().y1 - _MARGIN
+        if gap < _MARGIN:
+            return
+        figure.set_size_inches(width, height - gap)
