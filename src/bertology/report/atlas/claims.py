@@ -17,6 +17,7 @@ from bertology.results.verdict_view import EXPLAINED, NOT_RUN, OURS, OUTCOMES, O
 __all__ = ["Judged", "claims_piece", "judged_on", "tally"]
 
 
+_OPEN = 2  # verdicts of one claim that are shown from the start
 _NO_VERDICT = (NOT_RUN, "not judged")
 
 
@@ -127,9 +128,9 @@ def _row(judged: Judged, model: str) -> Html:
     )
     found = [_found(entry, verdict) for entry, verdict in judged.verdicts]
     if len(found) > 1:
-        found.insert(
-            0, element("div", titled_chip(judged.overall, judged.overall), " over all data")
-        )
+        over_all = element("div", titled_chip(judged.overall, judged.overall), " over all data")
+        each = [folded(f"{len(found)} results", *found)] if len(found) > _OPEN else found
+        found = [over_all, *each]
     if not found:
         command = element("code", f"bertology verify {shlex.quote(model)} --claims {claim.id}")
         found = [element("div", chip(None, NOT_RUN), element("div", command, kind="soft"))]
