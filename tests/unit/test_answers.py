@@ -160,3 +160,17 @@ def test_rows_may_have_units_of_their_own() -> None:
     shown = rows_in_hundredths(table, table["measure"] == "score", ["mean"])
     assert shown["mean"].tolist() == [2.0, 50.0]
     assert shown["low"].tolist() == [1.0, 25.0]
+
+
+def test_bare_ends_belong_to_the_value_before_them() -> None:
+    table = pd.DataFrame(
+        {
+            "excess": [0.2], "simultaneous_low": [0.1], "simultaneous_high": [0.3],
+            "accuracy": [0.4], "accuracy_low": [0.35], "accuracy_high": [0.45],
+        }
+    )  # fmt: skip
+    columns, rows = with_intervals(in_hundredths(table, {"accuracy": "%"}))
+    assert dict(zip(columns, rows[0], strict=True)) == {
+        "excess": "0.2 [0.1, 0.3]",
+        "accuracy (%)": "40 [35, 45]",
+    }

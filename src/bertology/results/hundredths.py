@@ -19,20 +19,23 @@ _ENDS = ("_low", "_high")
 def in_hundredths(table: pd.DataFrame, units: Mapping[str, str]) -> pd.DataFrame:
     """The table with the columns of `units` times a hundred, and their unit in their names.
 
-    The ends of their intervals go with them. Ends that belong to no column, such as a bare `low`,
-    are those of the first one.
+    The ends of their intervals go with them. Ends that name no column, such as a bare `low`, are
+    those of the value that stands before them.
     """
     names = [str(c) for c in table.columns]
     given = [c for c in units if c in names]
     renamed: dict[str, str] = {}
+    before = ""
     for name in names:
         owner, end = _owner(name, names)
+        if not end:
+            before = name
         if owner in given:
             renamed[name] = f"{owner} ({units[owner]}){end}"
-        elif end and owner not in names and given:
-            unit = units[given[0]]
+        elif end and owner not in names and before in given:
+            unit = units[before]
             bare = not owner or owner == "simultaneous"
-            opening = f"{given[0]} ({unit})" if bare else f"{owner} ({unit})"
+            opening = f"{before} ({unit})" if bare else f"{owner} ({unit})"
             renamed[name] = f"{opening}{f'_{owner}' if bare and owner else ''}{end}"
     scaled = {name: 100 * table[name] for name in renamed if table[name].dtype.kind == "f"}
     return table.assign(**scaled).rename(columns={n: renamed[n] for n in scaled})
