@@ -12,6 +12,7 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
 import typer
+from rich.markup import escape
 
 from bertology.errors import ParameterError
 from bertology.parameters import following, option_name
@@ -80,7 +81,8 @@ def pairs_of(given: Iterable[str], option: str, command: str, example: str) -> d
 def _option(f: Field[object], annotation: Any, panel: str | None) -> inspect.Parameter:
     meta = f.metadata
     choices = meta.get("choices")
-    settings: dict[str, Any] = {"help": meta.get("help", ""), "rich_help_panel": panel}
+    # Square brackets, as in bertology[onnx], are not markup.
+    settings: dict[str, Any] = {"help": escape(meta.get("help", "")), "rich_help_panel": panel}
     word = meta.get("metavar") or ("MODEL" if meta.get("model") else None)
     if word is None and meta.get("argument"):
         word = f.name.upper()
