@@ -42,6 +42,7 @@ ASKED: dict[str, tuple[str, dict[str, Any]]] = {
     "attention-change": (SENTENCES, {"examples": "N", "before": "BEFORE"}),
     "token-classes": (SENTENCES, {"examples": "N", "other": "BEFORE"}),
     "token-to-token": (SENTENCES, {"examples": "N"}),
+    "attention-trees": (SENTENCES, {"examples": "N"}),
     "head-ablation": (TASK, {}),
     "head-sets": (TASK, {"sizes": (1, 4, 12), "sets": 10}),
     "fine-tuning-starts": (TASK, {"examples": "N", "seeds": 1, "epochs": 1}),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import bertology as bt
 import planted_impact as planted
 import planted_links
-from bertology.annotated.trees.impact import word_impacts
+from bertology.annotated.trees.impact import scaled, word_impacts
 from bertology.annotated.words import word_batches
 from bertology.data.corpus import Corpus
 from bertology.data.words.piece_words import PieceWords
@@ -114,6 +114,20 @@ def test_a_plain_loop_over_pairs_gives_the_same(measure: str) -> None:
             n = len(one.alignment)
             assert any(len(one.alignment.pieces_of(w)) > 1 for w in range(n))
             assert np.allclose(ours[:, :n, :n], pair_by_pair(encoder, one, measure), atol=2e-4)
+
+
+def test_the_published_scaling_is_that_of_the_authors_code() -> None:
+    """A softmax whose row sums are spread over columns, of each matrix without its padding."""
+    maps = np.random.default_rng(0).uniform(0, 9, (2, 3, 5, 5))
+    sizes = np.array([5, 3])
+    found = scaled(maps, sizes)
+    for i, n in enumerate(sizes):
+        for own, ours in zip(maps[i, :, :n, :n], found[i, :, :n, :n], strict=True):
+            powers = np.exp(own - np.max(own))
+            assert np.allclose(ours, powers / powers.sum(axis=1))
+    assert (found[1, :, 3:] == 0).all()
+    planted_tree = look(planted.encoder(planted.model()), planted.corpus(12), scaling="published")
+    assert planted_tree.table("trees")["score"].max() == pytest.approx(1)
 
 
 def test_models_that_guess_no_words_and_unknown_measures_are_refused() -> None:

@@ -12,7 +12,7 @@ from bertology.data.words.piece_words import PieceWords
 from bertology.model.encoder import Encoder
 from bertology.model.masked_lm.impact import Impact, MaskableText, impact_matrices
 
-__all__ = ["word_impacts"]
+__all__ = ["scaled", "word_impacts"]
 
 
 def word_impacts(
@@ -36,3 +36,17 @@ def word_impacts(
     )
     n = max(of.shape[-1] for of in found)
     return np.stack([np.pad(of, ((0, 0), *[(0, n - of.shape[-1])] * 2)) for of in found])
+
+
+def scaled(maps: NDArray[np.floating], sizes: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Impacts (B, C, n, n) as the authors' code has them before it looks for projective trees.
+
+    They are exponentiated, and each column, a possible head, is divided by the sum of the row of
+    the same word: words that others change much are made less likely heads.
+    """
+    there = np.arange(maps.shape[-1]) < np.asarray(sizes)[:, None]
+    pairs = (there[:, :, None] & there[:, None, :])[:, None]
+    most = np.where(pairs, maps, -np.inf).max(axis=(2, 3), keepdims=True)
+    powers = np.where(pairs, np.exp(np.where(pairs, maps, most) - most), 0.0)
+    sums = powers.sum(axis=3)[:, :, None, :]  # (B, C, 1, n)
+    return np.asarray(powers / np.where(sums > 0, sums, 1.0), np.float64)

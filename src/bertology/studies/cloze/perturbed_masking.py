@@ -141,10 +141,12 @@ class PerturbedMasking(Trees):
     attention-trees. No parameter is trained, so that what is found is the model's own.
 
     Source: Wu et al. (2020), Perturbed Masking. Limits: a sentence of n words takes n (n + 1) / 2
-    passes. The authors count the root and punctuation, too, and put impacts through a softmax
-    before Eisner's algorithm. Their constituency trees are left out: no corpus of the catalogue has
-    constituents. Words change their neighbours most in any model that reads text from both sides,
-    so the chain of neighbours is what must be beaten.
+    passes. The authors count the root and punctuation, too. Before Eisner's algorithm their code
+    exponentiates impacts and divides each column by the sum of the row of the same word, which
+    makes words that others change much less likely heads; `scaling` does the same. Their
+    constituency trees are left out: no corpus of the catalogue has constituents. Words change their
+    neighbours most in any model that reads text from both sides, so the chain of neighbours is what
+    must be beaten.
     """
 
     needs: ClassVar[Needs] = Needs(
@@ -165,12 +167,17 @@ class PerturbedMasking(Trees):
         "Impact as the distance between states, or as the fall of the right word's probability.",
         choices=("distance", "probability"),
     )
+    scaling: str = parameter(
+        "none",
+        "Impacts as they are, or scaled as in the code of the paper's authors.",
+        choices=("none", "published"),
+    )
 
     def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
         """Arcs found by the trees of impact, sentence by sentence."""
         from bertology.annotated.trees.extraction import all_trees
         from bertology.annotated.trees.gold import GoldTrees
-        from bertology.annotated.trees.impact import word_impacts
+        from bertology.annotated.trees.impact import scaled, word_impacts
         from bertology.annotated.words import word_batches
 
         block = self.of_block(part, corpus)
@@ -190,7 +197,8 @@ class PerturbedMasking(Trees):
                     measure=self.impact,
                     tokens_per_batch=context.batch_tokens,
                 )
-                trees = all_trees(maps, gold.sizes, gold.roots, self.trees)
+                scores = scaled(maps, gold.sizes) if self.scaling == "published" else maps
+                trees = all_trees(scores, gold.sizes, gold.roots, self.trees)
                 found.take(at, gold, trees, slice(0, candidates))
             context.advance(len(read.batch))
         data = found.part(part)

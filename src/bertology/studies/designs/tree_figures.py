@@ -103,13 +103,15 @@ class TreesResult(Result):
             yield Drawing("relations", partial(self._relations, rows, what), caption)
 
     def _relations(self, rows: pd.DataFrame, what: str) -> Figure:
-        panels = [
-            Dots(title, *(100 * rows[f"{column}{end}"].to_numpy() for end in ("", "_low", "_high")))
-            for column, title in (("score", "arcs found (%)"), ("gain", "gain (points)"))
-        ]
+        panels = []
+        for column, title, level in (("score", "arcs found (%)", None), ("gain", "gain", 0.0)):
+            value, low, high = (
+                100 * rows[f"{column}{end}"].to_numpy() for end in ("", "_low", "_high")
+            )
+            panels.append(Dots(title, value, low, high, level))
         return interval_dots(
             panels,
             [str(name) for name in rows["relation"]],
             title=f"Relations that {what} finds\n{self.about}",
-            note="Gain: over the best baseline of the relation. Intervals hold for all relations.",
+            note="Gain: points over the relation's best baseline. Intervals hold for all relations.",
         )
