@@ -113,5 +113,5 @@ class TreesResult(Result):
             panels,
             [str(name) for name in rows["relation"]],
             title=f"Relations that {what} finds\n{self.about}",
-            note="Gain: points over the relation's best baseline. Intervals hold for all relations.",
+            note="Gain: points over the relation's best baseline. Intervals hold for all of them.",
         )
