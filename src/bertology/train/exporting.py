@@ -95,12 +95,17 @@ class Exported:
         return self.folder / f"model.{self.format}"
 
     @property
+    def difference_text(self) -> str:
+        """The largest difference, in few digits."""
+        return f"{self.difference:.1e}" if self.difference else "0"
+
+    @property
     def sentence(self) -> str:
         """The answer in one sentence."""
         return (
             f"{self.file} ({self.megabytes:.1f} MB) gives the same answer as {self.model} for "
             f"{self.same_answers} of {self.compared} texts; the largest difference of any logit is "
-            f"{self.difference:.1e}."
+            f"{self.difference_text}."
         )
 
 
@@ -286,8 +291,7 @@ def _numbers(exported: Exported) -> Iterator[str]:
     yield from card_table(("", "the model in PyTorch", "the file", "times as fast"), rows)
     yield (
         f"The largest difference of any logit over {exported.compared} texts, in batches of many "
-        f"sizes, is {exported.difference:.1e}; {exported.same_answers} answers are the same. Times "
-        f"are medians on one machine (CPU, {exported.threads} threads), both taking "
-        "turns."
+        f"sizes, is {exported.difference_text}; {exported.same_answers} answers are the same. "
+        f"Times are medians on one machine (CPU, {exported.threads} threads), both taking turns."
     )
     yield ""
