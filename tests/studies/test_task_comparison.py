@@ -274,3 +274,16 @@ def test_it_is_stored_as_what_it_is_and_is_no_study(tmp_path: Path) -> None:
     assert again.headline() == "2 tasks compared, two at a time"
     assert list(again.figures()) == ["losses"]  # what was not compared is not drawn
     assert "task-comparison" not in list(STUDIES)
+
+
+def test_a_stored_comparison_that_is_made_no_more_does_no_harm() -> None:
+    """The page of a model broke off at a result of an earlier version."""
+    result = compared([ablation("a", 1), ablation("b", 2)], resamples=200)
+    pairs = result.tables["pairs"]
+    old = pairs.head(1).assign(comparison="missed heads")
+    result.tables["pairs"] = pd.concat([pairs, old], ignore_index=True)
+    assert list(result.figures()) == ["losses"]
+    result.tables["pairs"] = old
+    assert not result.figures()
+    assert result.answer
+    assert len(result.in_units("pairs", result.shown("pairs"))) == 1

@@ -89,7 +89,7 @@ class TokenToTokenResult(Result):
     """
 
     lead: ClassVar[int] = 3
-    strongest: ClassVar[Mapping[str, str]] = {"links": "excess"}
+    strongest: ClassVar[Mapping[str, str]] = {"links": "excess", "first": "weight"}
     hundredths: ClassVar[Mapping[str, Mapping[str, str]]] = {
         "links": {
             **dict.fromkeys(("excess", "selectivity", "excess_with_special"), "points"),

@@ -13,6 +13,7 @@ from bertology.metrics import find_metric
 from bertology.parameters import parameter
 from bertology.results.answers import NOTHING_SURE, points
 from bertology.results.drawing import Drawing
+from bertology.results.number_text import number_text
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
 from bertology.studies.designs.trials import (
@@ -107,7 +108,10 @@ class FineTuningStartsResult(TrialsResult):
     def headline(self) -> str:
         """What was learnt, and what a constant answer would score."""
         facts = self.facts
-        constant = ", ".join(f"{metric} {score:.4g}" for metric, score in self._constants.items())
+        constant = ", ".join(
+            f"{find_metric(metric).in_hundred} {number_text(100 * score, '.1f')}"
+            for metric, score in self._constants.items()
+        )
         return (
             f"{facts['task']}: {facts['train_size']} examples, {facts['epochs']} epochs, "
             f"{facts['seeds']} seeds{self._also}; always the same answer: {constant}"
