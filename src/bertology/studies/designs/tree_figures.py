@@ -108,7 +108,7 @@ class TreesResult(Result):
             value, low, high = (
                 100 * rows[f"{column}{end}"].to_numpy() for end in ("", "_low", "_high")
             )
-            panels.append(Dots(title, value, low, high, level))
+            panels.append(Dots(title, value, low, high, level=level))
         return interval_dots(
             panels,
             [str(name) for name in rows["relation"]],
