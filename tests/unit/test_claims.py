@@ -107,8 +107,10 @@ def test_less_than_the_margin_is_negligible(
 def test_what_texts_say_of_negligible_is_what_the_rule_does(claim: Claim) -> None:
     """All of them ask for one side only: surely less than the margin is claimed."""
     rule, margin = claim.rule, claim.rule.margin or 0.0
-    assert rule.judge(interval(-100 * margin, 0.9 * margin)) is Outcome.NEGLIGIBLE
-    assert rule.judge(interval(-100 * margin, 1.1 * margin)) is Outcome.INCONCLUSIVE
+    side = -1 if rule.relation is Relation.BELOW else 1
+    for end, outcome in ((0.9, Outcome.NEGLIGIBLE), (1.1, Outcome.INCONCLUSIVE)):
+        ends = sorted((-100 * side * margin, end * side * margin))
+        assert rule.judge(interval(*ends)) is outcome
     assert re.search(
         r"negligible if (it is |the mean gain is )?surely|surely less .* is negligible",
         claim.explanation,
