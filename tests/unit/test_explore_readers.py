@@ -111,7 +111,7 @@ def test_a_long_question_lets_others_in_between(monkeypatch: pytest.MonkeyPatch)
     begun, queued, go_on = threading.Event(), threading.Event(), threading.Event()
 
     def watched(batch: Any, **options: Any) -> Any:
-        order.append("mean" if "reduce" in options else "maps")
+        order.append("mean" if options.get("reduce") else "maps")
         if order.count("mean") == 2:
             begun.set()
             assert go_on.wait(PATIENCE)

@@ -20,23 +20,26 @@ def in_hundredths(table: pd.DataFrame, units: Mapping[str, str]) -> pd.DataFrame
     """The table with the columns of `units` times a hundred, and their unit in their names.
 
     The ends of their intervals go with them. Ends that name no column, such as a bare `low`, are
-    those of the value that stands before them.
+    those of the value right before them, if it has no others, else of the first of `units`.
     """
     names = [str(c) for c in table.columns]
     given = [c for c in units if c in names]
     renamed: dict[str, str] = {}
-    before = ""
+    before = ""  # the last column that is no bare end
     for name in names:
         owner, end = _owner(name, names)
-        if not end:
-            before = name
         if owner in given:
             renamed[name] = f"{owner} ({units[owner]}){end}"
-        elif end and owner not in names and before in given:
-            unit = units[before]
+        elif end and owner not in names and given:
+            alone = before and f"{before}_low" not in names and table[before].dtype.kind == "f"
+            whose = before if alone else given[0]
+            if whose not in given:
+                continue
             bare = not owner or owner == "simultaneous"
-            opening = f"{before} ({unit})" if bare else f"{owner} ({unit})"
+            opening = f"{whose if bare else owner} ({units[whose]})"
             renamed[name] = f"{opening}{f'_{owner}' if bare and owner else ''}{end}"
+            continue
+        before = name
     scaled = {name: 100 * table[name] for name in renamed if table[name].dtype.kind == "f"}
     return table.assign(**scaled).rename(columns={n: renamed[n] for n in scaled})
 
