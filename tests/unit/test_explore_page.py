@@ -16,6 +16,7 @@ from accessibility import find_barriers, need_axe
 from bertology.model.encoder import Encoder
 from browser import Browser, find_browser
 from explorer import serving
+from pages import IDLE, idle, text, texts
 
 EVIL = "<img src=x onerror=alert(1)>"
 PIECES = (
@@ -42,24 +43,7 @@ def browser(tmp_path: Path) -> Iterator[Browser]:
         yield made
 
 
-IDLE = "document.getElementById('panes').ariaBusy === 'false'"
 FIRST = f"{IDLE} && document.querySelector('#predictions td')"
-
-
-def idle(browser: Browser, condition: str = "true") -> None:
-    browser.wait_for(f"{IDLE} && ({condition})")
-
-
-def text(browser: Browser, selector: str) -> str:
-    found: str = browser.evaluate(f"document.querySelector({selector!r}).textContent")
-    return found
-
-
-def texts(browser: Browser, selector: str) -> list[str]:
-    found: list[str] = browser.evaluate(
-        f"[...document.querySelectorAll({selector!r})].map(e => e.textContent)"
-    )
-    return found
 
 
 def cell(layer: int, head: int) -> str:

@@ -14,12 +14,12 @@ import tiny
 from bertology.model.encoder import Encoder
 from browser import Browser, find_browser
 from explorer import serving, view_of
+from pages import IDLE
 
 PIECES = (
     "the keys to old cabinet are on table . dog that chased cats was barking a man is playing here "
     "nurse ##s"
 ).split()
-IDLE = "document.getElementById('panes').ariaBusy === 'false'"
 
 
 @pytest.fixture(scope="module")

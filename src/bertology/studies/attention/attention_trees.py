@@ -16,7 +16,7 @@ from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.result import Provenance, Result
 from bertology.studies.designs.tables import head_table, labelled_table
-from bertology.studies.designs.tree_figures import TREE_WORDS, TreesResult
+from bertology.studies.designs.tree_figures import TREE_WORDS, TreesResult, tree_measure
 from bertology.studies.designs.trees import TreeHits, Trees, kept_sentences
 from bertology.studies.study import Context, Needs
 
@@ -30,6 +30,11 @@ if TYPE_CHECKING:
     from bertology.stats import Estimate
 
 __all__ = ["AttentionTrees", "AttentionTreesResult"]
+
+_OF_HEADS = {
+    "title": "Arcs of the head's tree that are annotated",
+    "high": "High: the head attends along the syntactic tree.",
+}
 
 
 class AttentionTreesResult(TreesResult):
@@ -84,7 +89,7 @@ class AttentionTreesResult(TreesResult):
         heads = self.tables["heads"].assign(sure=self.sure_heads())
         found = []
         for tree, rows in heads.groupby("tree", sort=False):
-            found += [self._of_heads(str(tree), rows, column) for column in ("score", "gain")]
+            found += [tree_measure(rows, str(tree), c, **_OF_HEADS) for c in ("score", "gain")]
         maps = self.tables["maps"]
         for tree, rows in maps[maps["layer"] >= 0].groupby("tree", sort=False):
             found.append(
@@ -100,24 +105,6 @@ class AttentionTreesResult(TreesResult):
                 )
             )
         return found
-
-    def _of_heads(self, tree: str, rows: pd.DataFrame, column: str) -> Measure:
-        gain = column == "gain"
-        title = "beyond the best baseline " if gain else ""
-        return Measure.of_column(
-            rows,
-            column,
-            name=f"{tree}-{column}",
-            title=f"Arcs of the head's tree that are annotated, {title}({TREE_WORDS[tree]})",
-            unit="points (% of arcs)" if gain else "% of arcs",
-            bounds=(f"{column}_low", f"{column}_high"),
-            sure="sure" if gain else None,
-            scale=100.0,
-            middle=0.0 if gain else None,
-            reading="Above 0: the head's tree is better than chains, offsets and random trees."
-            if gain
-            else "High: the head attends along the syntactic tree.",
-        )
 
     def shown_tree(self) -> tuple[str, int]:
         """Undirected, of the head that is best on all sentences."""

@@ -15,7 +15,7 @@ from bertology.results.measures import Measure
 from bertology.results.result import Provenance, Result
 from bertology.studies.designs.parts import Gathered
 from bertology.studies.designs.tables import labelled_table
-from bertology.studies.designs.tree_figures import TREE_WORDS, TreesResult
+from bertology.studies.designs.tree_figures import TreesResult, tree_measure
 from bertology.studies.designs.trees import (
     RIGHT,
     Baselines,
@@ -37,6 +37,10 @@ if TYPE_CHECKING:
 __all__ = ["PerturbedMasking", "PerturbedMaskingResult"]
 
 _SHOWN = "projective-rooted"  # as in the paper
+_OF_LAYERS = {
+    "title": "Arcs in the tree of impact on the layer's states",
+    "high": "High: words change the guesses at their neighbours in the tree most.",
+}
 
 
 class PerturbedMaskingResult(TreesResult):
@@ -75,26 +79,7 @@ class PerturbedMaskingResult(TreesResult):
             return []
         sure = (table["gain_p"] < 1 - self.facts["level"]) & (table["gain"] > 0)
         for tree, rows in table.assign(sure=sure).groupby("tree", sort=False):
-            of = TREE_WORDS[str(tree)]
-            for gain in (False, True):
-                column = "gain" if gain else "score"
-                beyond = "beyond the best baseline " if gain else ""
-                found.append(
-                    Measure.of_column(
-                        rows,
-                        column,
-                        name=f"{tree}-{column}",
-                        title=f"Arcs in the tree of impact on the layer's states {beyond}({of})",
-                        unit="points (% of arcs)" if gain else "% of arcs",
-                        bounds=(f"{column}_low", f"{column}_high"),
-                        sure="sure" if gain else None,
-                        scale=100.0,
-                        middle=0.0 if gain else None,
-                        reading="Above 0: the tree is better than chains, offsets and random trees."
-                        if gain
-                        else "High: words change the guesses at their neighbours in the tree most.",
-                    )
-                )
+            found += [tree_measure(rows, str(tree), c, **_OF_LAYERS) for c in ("score", "gain")]
         return found
 
     def shown_tree(self) -> tuple[str, int]:

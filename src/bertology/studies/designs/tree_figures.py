@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from bertology.errors import UnknownNameError
 from bertology.report.figures import Dots, TreeArcs, interval_dots, tree_arcs
 from bertology.results.drawing import Drawing
+from bertology.results.measures import Measure
 from bertology.results.result import Result
 from bertology.studies.designs.trees import KEPT
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["TREE_WORDS", "TreesResult"]
+__all__ = ["TREE_WORDS", "TreesResult", "tree_measure"]
 
 TREE_WORDS = {
     "to-head": "directed, words point to their head",
@@ -38,6 +39,29 @@ _RELATIONS = (
     "best baseline, in per cent and points, with intervals for all relations together. Both were "
     "picked on one half of the sentences and scored on the other. Trees are {}."
 )
+
+
+def tree_measure(rows: pd.DataFrame, tree: str, column: str, *, title: str, high: str) -> Measure:
+    """The `score` of a kind of tree by head or layer, or its `gain` over the best baseline.
+
+    `high` says what a high score means; what a high gain means is the same for all.
+    """
+    gain = column == "gain"
+    beyond = ", beyond the best baseline" if gain else ""
+    return Measure.of_column(
+        rows,
+        column,
+        name=f"{tree}-{column}",
+        title=f"{title}{beyond} ({TREE_WORDS[tree]})",
+        unit="points (% of arcs)" if gain else "% of arcs",
+        bounds=(f"{column}_low", f"{column}_high"),
+        sure="sure" if gain else None,
+        scale=100.0,
+        middle=0.0 if gain else None,
+        reading="Above 0: the tree is better than chains, offsets and random trees."
+        if gain
+        else high,
+    )
 
 
 class TreesResult(Result):
