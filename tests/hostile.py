@@ -45,9 +45,31 @@ ROW = {
     "id": "a", "text": "the good cat", "label": 1, "words": ["the", "good", "cat"],
     "pos": ["DET", "ADJ", "NOUN"], "heads": [2, 2, -1], "relations": ["det", "amod", "root"],
     "links": [[0, 2, "own"]], "lemmas": ["the", "good", "cat"], "subject": 2, "group": "g",
+    "coreference": [[[0, 3]]], "sentences": [0],
 }  # fmt: skip
 _QUESTION = {"id": "q", "question": "up?", "answers": [{"text": "up", "answer_start": 0}]}
 SQUAD = {"data": [{"title": "t", "paragraphs": [{"context": "up down", "qas": [_QUESTION]}]}]}
+CONLL = "#begin document (a); part 0\n0\tThe\t(7\n1\tcat\t7)\n2\tsees\t_\n3\tit\t(7)\n"
+_COLUMNS = "ID\tText\tPronoun\tPronoun-offset\tA\tA-offset\tA-coref\tB\tB-offset\tB-coref\tURL"
+GAP = f"{_COLUMNS}\n1\tAnn saw Bea as she fell\tshe\t15\tAnn\t0\tTRUE\tBea\t8\tFALSE\tu\n"
+WINOBIAS = "1 [The cook] saw the guard because [he] was late.\n"
+SCHEMA = (
+    "<collection><schema><text><txt1>The cup broke the lid as</txt1><pron>it</pron><txt2>fell"
+    "</txt2></text><answers><answer>The cup</answer><answer>the lid</answer></answers>"
+    "<correctAnswer>A</correctAnswer></schema></collection>"
+)
+_SPANS = {"span1_index": 0, "span1_text": "Ann", "span2_index": 2, "span2_text": "she"}
+WSC = {"text": "Ann says she fell", "target": _SPANS, "label": True}
+ENTITIES = (
+    TREE.replace("# sent_id", "# newdoc id = a\n# sent_id")
+    .replace("det\t_\t_", "det\t_\tEntity=(e1-cat")
+    .replace("nsubj\t_\t_", "nsubj\t_\tEntity=e1)")
+)
+# Files of coreference by their readers: how they are called, and a good one.
+MENTIONS: dict[str, tuple[str, str]] = {
+    "conll": ("a.conll", CONLL), "corefud": ("a.conllu", ENTITIES), "gap": ("a.tsv", GAP),
+    "winobias": ("a.txt.dev", WINOBIAS), "wsc": ("a.xml", SCHEMA),
+}  # fmt: skip
 LAMA = {"uuid": "1", "obj_label": "up", "sub_label": "the", "masked_sentences": ["a [MASK]"]}
 ENTRY = """\
 name: own
@@ -277,12 +299,20 @@ def spoilt_bytes(data: bytes, rng: random.Random) -> bytes:
 
 def _random_data(w: World, rng: random.Random) -> list[str]:
     study = rng.choice(["attention-maps", "relation-heads", "minimal-pairs", "token-to-token"])
-    kind = rng.choice(["csv", "jsonl", "json", "conllu", "yaml", "squad", "lama", "tsv", "txt"])
+    kinds = ["csv", "jsonl", "json", "conllu", "yaml", "squad", "lama", "tsv", "txt", "super"]
+    kind = rng.choice([*kinds, *MENTIONS])
     if kind in ("jsonl", "json"):
         rows: list[Any] = [{**ROW, "id": str(i), "contrast": "up"} for i in range(3)]
         rows[rng.randrange(3)] = spoilt_json(rows[0], rng)
         text = json.dumps(rows) if kind == "json" else "\n".join(map(json.dumps, rows))
         return w.study(study, w.file(f"a.{kind}", text))
+    if kind in MENTIONS:
+        name, good = MENTIONS[kind]
+        path = w.file(name, spoilt_bytes(good.encode(), rng))
+        return [*w.read(path), "--columns", f"reader={kind}"]
+    if kind == "super":
+        path = w.file("a.jsonl", json.dumps(spoilt_json(WSC, rng)))
+        return [*w.read(path), "--columns", "reader=wsc"]
     if kind in ("squad", "lama"):
         made: Any = spoilt_json(SQUAD if kind == "squad" else LAMA, rng)
         return [*w.read(w.file("a.json", made)), "--columns", f"reader={kind}"]

@@ -138,15 +138,20 @@ def test_role_spans_are_whole_phrases() -> None:
 
 
 def test_coreferent_mentions_are_pronouns_after_a_first_description() -> None:
-    clusters = 0
+    clusters = alone = 0
     for example in MANY:
-        pos = example.get("pos")
+        pos, relations = example.get("pos"), example.get("relations")
         for cluster in example.get("coreference"):
-            clusters += 1
             assert len(cluster) == len(set(cluster))
+            assert all(relations[a] != "case" for a, _ in cluster), "'to the castle' mentions none"
+            if len(cluster) == 1:
+                alone += 1
+                continue
+            clusters += 1
             kinds = ["PRON" if pos[b - 1] == "PRON" and b - a == 1 else "NP" for a, b in cluster]
             assert kinds.count("PRON") >= 1, example.text
     assert clusters > 600
+    assert alone > clusters
 
 
 def test_negation_marks_exactly_the_negation_words() -> None:

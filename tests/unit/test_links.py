@@ -11,6 +11,7 @@ from bertology.data.corpus import Corpus, Example, Field
 from bertology.data.words.link_limits import LinkedSentence, LinkLimits
 from bertology.data.words.link_moves import COMPARISONS, LinkedPieces, comparisons, pieces_of
 from bertology.data.words.links import Link, check_relation, links_of
+from bertology.data.words.mentions import head_word, mentions_of
 from bertology.errors import CapabilityError, UnknownNameError
 
 SHE = Example(
@@ -164,3 +165,32 @@ def test_links_of_words_that_the_model_does_not_see_whole() -> None:
     assert found is not None
     assert (found.pairs, found.words, found.free) == (((1, 2),), ("a", "b"), frozenset({1, 2}))
     assert pieces_of(replace(whole, links=(Link((0,), (2,), "x"),)), cut, "forward") is None
+
+
+def test_heads_of_mentions_with_and_without_a_tree() -> None:
+    """The rule without a tree stops at what follows the noun; a tree says which word hangs out."""
+    cases = {
+        "the house on the hill": ("DET NOUN ADP DET NOUN", 1),
+        "Jane Austen": ("PROPN PROPN", 1),
+        "Jane 's old dog": ("PROPN PART ADJ NOUN", 3),
+        "Jane 's": ("PROPN PART", 0),
+        "a man who knew": ("DET NOUN PRON VERB", 1),
+        "John and Mary": ("PROPN CCONJ PROPN", 0),
+        "the rich": ("DET ADJ", 1),
+        "that man": ("DET NOUN", 1),
+    }
+    for text, (tags, wanted) in cases.items():
+        words = text.split()
+        assert head_word(0, len(words), words=words, tags=tags.split()) == wanted, text
+    words, tags = "the man saw himself".split(), "DET NOUN VERB PRON".split()
+    assert head_word(0, 2, words=words, tags=tags, heads=[1, 2, -1, 2]) == 1
+    assert head_word(0, 4, words=words, tags=tags, heads=[1, 2, -1, 2]) == 2
+
+
+def test_mentions_come_in_the_order_of_their_heads() -> None:
+    found = mentions_of(SHE)
+    assert [(m.first, m.end, m.head, m.cluster, str(m.kind)) for m in found] == [
+        (0, 3, 2, 0, "nominal"),
+        (5, 6, 5, 0, "pronoun"),
+    ]
+    assert not found[0].overlaps(found[1])

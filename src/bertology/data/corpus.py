@@ -33,7 +33,8 @@ class Field(StrEnum):
     ROLES = "roles"  # {role: (first word, last word + 1)}
     FRAME = "frame"
     PREDICATE = "predicate"  # positions of the words that evoke the frame
-    COREFERENCE = "coreference"  # list of clusters, each a list of (first, last + 1)
+    COREFERENCE = "coreference"  # clusters of mentions (first, last + 1); one may be alone in its
+    SENTENCES = "sentences"  # the first word of each sentence, where a text has several
     LINKS = "links"  # your own pairs of words: [source, target] or [source, target, name]
     NEGATION = "negation"  # positions of negation words
     TENSE = "tense"

@@ -79,11 +79,13 @@ def _span(role: Role) -> tuple[int, int]:
 
 
 def _clusters(order: list[Node]) -> list[list[tuple[int, int]]]:
+    """All mentions by what they refer to; many are alone, and might have been referred to."""
     mentions: dict[int, list[tuple[int, int]]] = {}
     for node in order:
         if node.ref is not None:
-            mentions.setdefault(id(node.ref), []).append((node.start, node.end))
-    return [m for m in mentions.values() if len(m) > 1]
+            first = next(i for i in range(node.start, node.end) if order[i].rel != "case")
+            mentions.setdefault(id(node.ref), []).append((first, node.end))
+    return list(mentions.values())
 
 
 _NEGATIONS = frozenset({"not", "never", "no"})

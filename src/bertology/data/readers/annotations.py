@@ -74,6 +74,7 @@ _FORMS: dict[Field, tuple[Callable[[Any], bool], str]] = {
         _list_of(_SPANS),
         "be a list of clusters, each a list of pairs [first word, last + 1]",
     ),
+    Field.SENTENCES: (_PLACES, "be a list of positions of words"),
     Field.FRAME: (_is_name, "be a name"),
     Field.TENSE: (_is_name, "be a name"),
     Field.NUMBER: (_is_name, "be a name"),
@@ -112,7 +113,10 @@ def check_annotations(annotations: Mapping[str, Any], text: object, at: str) -> 
 def _check_places(annotations: Mapping[str, Any], words: int, at: str) -> None:
     single = {n: annotations.get(n) for n in ("subject", "object", "verb")}
     places = {n: [p] for n, p in single.items() if p is not None}
-    places |= {n: list(annotations.get(n) or ()) for n in ("heads", "predicate", "negation")}
+    lists = ("heads", "predicate", "negation", "sentences")
+    places |= {n: list(annotations.get(n) or ()) for n in lists}
+    mentions = [span for cluster in annotations.get("coreference") or () for span in cluster]
+    places["coreference"] = [end - 1 for _, end in mentions]
     for name, given in places.items():
         least = -1 if name == "heads" else 0  # the root's head
         outside = [p for p in given if not least <= p < words]
@@ -121,3 +125,6 @@ def _check_places(annotations: Mapping[str, Any], words: int, at: str) -> None:
                 f"{at}: {name} names the word {outside[0]}, and there are {words} words.",
                 hint="Words are counted from 0; the head of the root is -1.",
             )
+    empty = [span for span in mentions if span[0] == span[1]]
+    if empty:
+        raise DataError(f"{at}: the mention {list(empty[0])} has no words.")

@@ -16,7 +16,7 @@ from bertology.data.readers.files import numbered_lines, read_text
 from bertology.data.readers.request import Request
 from bertology.errors import DataError
 
-__all__ = ["read"]
+__all__ = ["Sentence", "read", "sentences"]
 
 _COLUMNS = 10
 _FIELDS = frozenset(
@@ -43,13 +43,18 @@ class Sentence(Protocol):
 def read(source: str | Path, request: Request | None = None) -> Corpus:
     """The sentences of a .conllu file."""
     path, request = Path(source), Request.of(source, request)
-    examples = [
-        _sentence(block, line, index, path)
-        for index, (line, block) in enumerate(_blocks(read_text(path)))
-    ]
+    examples = [example for _, _, example in sentences(path)]
     return Corpus(
         name=request.name, examples=examples, fields=_FIELDS, task=None, split=request.split
     )
+
+
+def sentences(path: Path) -> Iterator[tuple[str, Sentence, Example]]:
+    """Where each sentence stands, how it was parsed, and the example made of it."""
+    for index, (line, block) in enumerate(_blocks(read_text(path))):
+        at = f"{path.name}, sentence at line {line}"
+        parsed = _parsed(block, line, path)
+        yield at, parsed, _example(parsed, at, index)
 
 
 def _blocks(text: str) -> Iterator[tuple[int, list[str]]]:
@@ -66,7 +71,7 @@ def _blocks(text: str) -> Iterator[tuple[int, list[str]]]:
         yield first, block
 
 
-def _sentence(block: list[str], line: int, index: int, path: Path) -> Example:
+def _parsed(block: list[str], line: int, path: Path) -> Sentence:
     from conllu import parse
     from conllu.exceptions import ParseException
 
@@ -77,11 +82,11 @@ def _sentence(block: list[str], line: int, index: int, path: Path) -> Example:
                 hint="Columns are separated by tabs; '_' stands for an empty one.",
             )
     try:
-        parsed = parse("\n".join(block) + "\n\n", field_parsers=_PARSERS)
+        parsed: Sentence = parse("\n".join(block) + "\n\n", field_parsers=_PARSERS)[0]
     except ParseException as error:
         where = f"{path.name}, sentence at line {line}"
         raise DataError(f"{where}: not CoNLL-U ({str(error).strip()}).") from None
-    return _example(parsed[0], f"{path.name}, sentence at line {line}", index)
+    return parsed
 
 
 def _example(tokens: Sentence, at: str, index: int) -> Example:

@@ -11,7 +11,8 @@ from bertology.errors import DataError
 __all__ = ["EXTENSIONS", "choose", "named_after"]
 
 EXTENSIONS = {
-    ".conllu": "conllu", ".csv": "csv", ".tsv": "csv", ".json": "jsonl", ".jsonl": "jsonl",
+    ".conll": "conll", ".v4_gold_conll": "conll", ".v4_auto_conll": "conll", ".conllu": "conllu",
+    ".csv": "csv", ".tsv": "csv", ".json": "jsonl", ".jsonl": "jsonl",
     ".ndjson": "jsonl", ".txt": "text", ".tokens": "text", ".text": "text",
 }  # fmt: skip
 _SPLIT_NAMES = {

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from bertology.data.corpus import Corpus, Example, Field
+from bertology.data.words.mentions import Mention, mentions_of
 from bertology.data.words.own_links import is_own, own_ends
 from bertology.errors import CapabilityError, UnknownNameError
 
@@ -195,23 +196,15 @@ def _pronouns(example: Example) -> list[Link]:
         nouns = [i for i, tag in enumerate(tags) if tag in _NOUNS]
         pairs = [(i, nouns) for i, tag in enumerate(tags) if tag == "PRON"]
     else:
-        pairs = []
-        for cluster in example.get(Field.COREFERENCE):
-            heads = [_noun_of(example, *span) for span in cluster]
-            nouns = [i for i in heads if i is not None]
-            alone = [first for first, end in cluster if end == first + 1]
-            pairs += [(i, nouns) for i in alone if tags[i] == "PRON"]
+        pairs, clusters = [], dict[int, list[Mention]]()
+        for mention in mentions_of(example):
+            clusters.setdefault(mention.cluster, []).append(mention)
+        for mentions in clusters.values():
+            heads = [m.head for m in mentions]
+            nouns = [i for i in heads if tags[i] in _NOUNS]
+            pairs += [(i, nouns) for i in heads if tags[i] == "PRON"]
     links = ((_nearest(pronoun, nouns), pronoun) for pronoun, nouns in pairs)
     return [Link((noun,), (at,), "noun-pronoun") for noun, at in links if noun is not None]
-
-
-def _noun_of(example: Example, first: int, end: int) -> int | None:
-    """The noun that heads a mention: the one hanging on a word outside of it, or else the last."""
-    nouns = [i for i in range(first, end) if example.get(Field.POS)[i] in _NOUNS]
-    heads = example.annotations.get(Field.HEADS)
-    if heads is not None:
-        nouns = [i for i in nouns if not first <= heads[i] < end] or nouns
-    return nouns[-1] if nouns else None
 
 
 def _nearest(pronoun: int, nouns: list[int]) -> int | None:
