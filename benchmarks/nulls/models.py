@@ -287,7 +287,11 @@ def shuffled_types(seed: int) -> Mapping[str, str]:
     return judged("link-candidates", found)
 
 
-_FRAMES = ("a-head-attends-along-frames", "few-heads-attend-along-frames")
+_FRAMES = (
+    "a-head-attends-along-frames",
+    "few-heads-attend-along-frames",
+    "a-head-encodes-a-semantic-relation",
+)
 _TRENDS = ("early-layers-attend-to-cls", "late-layers-attend-to-sep")
 _STRIPES = ("stripes-are-special-tokens", "linguistic-features-get-little-attention")
 _DIAGONAL = (

@@ -248,7 +248,11 @@ _LOSSES = tuple(
     f"disabling-{n}-the-loss" for n in ("some-heads-raises", "some-heads-lowers", "a-layer-raises")
 )
 _TRIALS = ("pretraining-objectives", "architecture-sweep", "fine-tuning-starts")
-_HARMLESS = ("disabling-one-head-is-mostly-harmless", "disabling-several-heads-is-harmless")
+_HARMLESS = (
+    "disabling-one-head-is-mostly-harmless",
+    "disabling-several-heads-is-harmless",
+    "most-heads-can-be-zeroed",
+)
 _ABLATIONS = {**_of("head-ablation"), **_of("head-sets"), **dict.fromkeys(_HARMLESS, FAILS)}
 _ALL_ABLATIONS = {**_of("head-ablation", ANY), **_of("head-sets", ANY)}
 _CANDIDATES = tuple(f"{n}-candidates-are-diagonal" for n in ("verb-subject", "noun-pronoun"))
@@ -263,6 +267,14 @@ _LIKE_LOSS = (
 _LIKE = (
     "disabling-relation-heads-is-harmless",
     "disabling-relation-heads-hurts-no-more-than-others",
+    "relation-heads-need-not-contribute",
+    "important-heads-can-be-zeroed",
+)
+_MAP_TYPES = (
+    "heterogeneous-maps-are-32-to-61-per-cent",
+    "first-three-map-types-are-common",
+    "most-maps-are-not-heterogeneous",
+    "most-heads-are-not-informative",
 )
 
 
@@ -302,9 +314,7 @@ NULLS = (
     Null(
         "border at the truth (map types)",
         named_types,
-        dict.fromkeys(
-            ("heterogeneous-maps-are-32-to-61-per-cent", "first-three-map-types-are-common"), BORDER
-        ),
+        dict.fromkeys(_MAP_TYPES, BORDER),
     ),
     Null("no objective gains", no_objective, _of("pretraining-objectives")),
     Null("no shape or trick gains", no_architecture, _of("architecture-sweep")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 
 import tiny
 from bertology.cli.main import app
+from bertology.results.result import Result
 from bertology.results.store import Store
 from bertology.run.session import Session
 from printed import Done, run
@@ -83,6 +85,36 @@ def test_a_page_that_is_stopped_and_resumed(
     record["command"] = "bertology reproduce dark-secrets --model another"
     (to / "summary.json").write_text(json.dumps(record))
     assert f"To make that page again: {record['command']}" in call(*given)[1]
+
+
+@pytest.mark.parametrize("paper", ["nuggets", "primer"])
+def test_a_survey_is_a_page_without_any_data(
+    paper: str, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing: list[tuple[str, str]] = []
+
+    def drawn(result: Result, name: str) -> bytes:
+        if name not in result.figures():
+            missing.append((result.provenance.study, name))
+        return b"<svg/>"
+
+    monkeypatch.setattr("bertology.reproduce.render.page._drawn", drawn)
+    monkeypatch.setattr(Store, "_draw", lambda store, result, folder: None)
+    to = tmp_path / "out"
+    code, said = call(paper, "--model", model, "--to", to, "--limit", 12, "--train-limit", 16)
+    assert code == 0, said
+    record = json.loads((to / "summary.json").read_text())
+    assert not record["missing"]
+    assert not record["not_run"], said
+    assert not {c["id"] for c in record["claims"] if c["overall"] == "not run"}
+    # A random model has no heads that follow a relation, and a page without their figure.
+    assert {
+        figure for figure in missing if figure[0] not in ("head-profile", "relation-heads")
+    } == set()
+    page = (to / "index.html").read_text()
+    assert re.findall(r'href="#s([^"]+)"', page)
+    for target in re.findall(r'href="#([^"]+)"', page):
+        assert f'id="{target}"' in page
 
 
 def test_the_plan_is_shown_and_nothing_is_done(

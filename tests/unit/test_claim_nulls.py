@@ -11,7 +11,7 @@ import pytest
 from bertology.results.known_claims import load_claims
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
-PAPERS = ("dark-secrets", "primer-attention", "primer-training")
+PAPERS = ("dark-secrets", "nuggets-attention", "primer-attention", "primer-training")
 
 
 @pytest.fixture

@@ -33,9 +33,8 @@ from bertology.studies import STUDIES
 SHAPE = Shape(layers=12, heads=12, hidden=192, head_size=16, mlp=768)
 
 
-def plan(shape: Shape = SHAPE, **options: Any) -> StepPlan:
-    paper = PAPERS.get("dark-secrets")
-    return plan_paper(paper, ReproductionOptions("some-model", **options), shape)
+def plan(shape: Shape = SHAPE, *, paper: str = "dark-secrets", **options: Any) -> StepPlan:
+    return plan_paper(PAPERS.get(paper), ReproductionOptions("some-model", **options), shape)
 
 
 def test_without_options_all_is_made_on_the_spot() -> None:
@@ -89,8 +88,9 @@ def test_two_tasks_are_compared_whichever_results_are_missing() -> None:
     assert all(getattr(step, "study", "") != "task-comparison" for step in alone)
 
 
-def test_every_study_takes_what_it_is_given() -> None:
-    for step in plan().steps:
+@pytest.mark.parametrize("paper", PAPERS.names())
+def test_every_study_takes_what_it_is_given(paper: str) -> None:
+    for step in plan(paper=paper).steps:
         if isinstance(step, RunStudy):
             kind = STUDIES.get(step.study)
             given = dict(step.parameters) | (
@@ -98,18 +98,42 @@ def test_every_study_takes_what_it_is_given() -> None:
             )
             kind(**given)
             # A study that needs a trained head is run on a model that has one.
-            assert step.fine_tuned_by is not None or kind.needs.head == "base"
+            assert step.fine_tuned_by is not None or kind.needs.head in ("base", "mlm")
 
 
-def test_every_claim_and_section_has_its_step() -> None:
-    paper, made = PAPERS.get("dark-secrets"), plan()
+@pytest.mark.parametrize("name", PAPERS.names())
+def test_every_claim_and_section_has_its_step(name: str) -> None:
+    paper, made = PAPERS.get(name), plan(paper=name)
     asked = {e.study for s in paper.sections for e in s.exhibits}
     assert asked == {s.study for s in made.steps if not isinstance(s, FineTune)}
-    numbers = tuple(s.number for s in paper.sections)
-    for claim in load_claims():
-        if claim.id.startswith("dark-secrets."):
-            assert claim.study in asked, claim.id
-            assert claim.source.section.startswith(numbers), claim.id
+    own = [claim for claim in load_claims() if paper.makes(claim)]
+    assert own
+    for claim in own:
+        assert claim.study in asked, claim.id
+        assert paper.sections_of(claim), claim.id
+
+
+@pytest.mark.parametrize("name", ["nuggets", "primer"])
+def test_surveys_run_on_what_comes_along_and_on_treebanks_where_there_are(name: str) -> None:
+    """All is made on the spot; where a folder is given, a treebank and FrameNet are looked for."""
+    made = plan(paper=name)
+    assert not made.missing
+    read = {s.data.name for s in made.steps if not isinstance(s, Combine)}
+    assert read == {"grammar", "grammar-entailment"}
+    few = plan(paper=name, examples=20)
+    assert max(s.data.limit or 0 for s in few.steps if isinstance(s, RunStudy)) <= 200
+    looked = plan(paper=name, root="no such folder")
+    assert {m.name for m in looked.missing} == {"ud-ewt", "framenet"}
+
+
+def test_claims_of_others_in_a_survey_stand_where_their_study_does() -> None:
+    paper = PAPERS.get("primer")
+    claims = {c.id: c for c in load_claims()}
+    for name, section in (("sep-is-a-no-op", "5.1"), ("no-head-parses-better-than-a-chain", "5.1"),
+                          ("impact-trees-beat-the-right-chain", "4.1")):  # fmt: skip
+        found = paper.sections_of(claims[f"primer-attention.{name}"])
+        assert [s.number for s in found] == [section]
+    assert not paper.makes(claims["primer-training.width-improves-tasks"])
 
 
 def test_options_reach_the_steps() -> None:

@@ -37,7 +37,7 @@ __all__ = ["ReproduceOptions", "add_to"]
 class ReproduceOptions(PlanOptions):
     """The options of `reproduce`."""
 
-    paper: str = argument("A paper, such as dark-secrets.")
+    paper: str = argument("A paper: dark-secrets, nuggets, primer, or one that a plugin brings.")
     to: str | None = parameter(
         None,
         "The folder for the page, models and results. If not given: reproductions/PAPER-MODEL.",
@@ -53,6 +53,7 @@ def add_to(app: typer.Typer) -> None:
         [ReproduceOptions],
         examples=[
             "bertology reproduce dark-secrets",
+            "bertology reproduce primer",
             "bertology reproduce dark-secrets --dry-run",
             "bertology reproduce dark-secrets --tasks mrpc,rte,sts-b --root data --to my-page",
             "bertology reproduce dark-secrets --model user/model-on-the-hub --limit 500",

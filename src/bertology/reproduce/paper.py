@@ -11,6 +11,7 @@ from bertology.reproduce.paper_plan import Note, PaperPlan
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from bertology.results.claims import Claim
     from bertology.results.result import Result
 
 __all__ = ["Exhibit", "Paper", "PaperSection", "ResultsByData", "TextTable", "Unjudged"]
@@ -67,7 +68,11 @@ class Unjudged:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper that can be reproduced. Its claims are those whose ids begin with its name."""
+    """A paper that can be reproduced.
+
+    Its claims are those whose ids open with its name, or with one of `claims` where a part of the
+    paper has a file of claims of its own: primer-attention.
+    """
 
     name: str
     title: str
@@ -77,3 +82,18 @@ class Paper:
     sections: tuple[PaperSection, ...]
     plan: PaperPlan
     unjudged: tuple[Unjudged, ...] = ()
+    claims: tuple[str, ...] = ()
+
+    def makes(self, claim: Claim) -> bool:
+        """Whether the claim is one of this paper's."""
+        return claim.id.partition(".")[0] in (self.claims or (self.name,))
+
+    def is_source_of(self, claim: Claim) -> bool:
+        """Whether the paper itself is quoted; a survey has claims of others, too."""
+        return self.title in claim.source.paper
+
+    def sections_of(self, claim: Claim) -> list[PaperSection]:
+        """The sections that its source names; for other sources, those that show its study."""
+        if self.is_source_of(claim):
+            return [s for s in self.sections if claim.source.section.startswith(s.number)]
+        return [s for s in self.sections if claim.study in {e.study for e in s.exhibits}]

@@ -61,13 +61,12 @@ class ReproductionReport:
     @cached_property
     def judged(self) -> tuple[JudgedClaim, ...]:
         """Every claim of the paper, in the order of its file."""
-        prefix = f"{self.paper.name}."
-        claims = [claim for claim in load_claims() if claim.id.startswith(prefix)]
+        claims = [claim for claim in load_claims() if self.paper.makes(claim)]
         return judge_claims(claims, self.plan, self.done)
 
     def judged_in(self, section: PaperSection) -> list[JudgedClaim]:
-        """The claims whose source begins with the section's number."""
-        return [j for j in self.judged if j.claim.source.section.startswith(section.number)]
+        """The claims that belong to a section."""
+        return [j for j in self.judged if section in self.paper.sections_of(j.claim)]
 
     def differs_in(self, section: PaperSection) -> tuple[str, ...]:
         """What differs from the paper in a section."""

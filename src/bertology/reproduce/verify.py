@@ -131,23 +131,17 @@ def plan_parts(
     claims: Sequence[Claim], options: ReproductionOptions, shape: Shape
 ) -> list[VerificationPart]:
     """One part for each paper that has a plan, then one for the studies of all other claims."""
-    by_paper: dict[str, list[Claim]] = {}
-    for claim in claims:
-        opening = claim.id.partition(".")[0]
-        by_paper.setdefault(opening if opening in PAPERS else "", []).append(claim)
-    parts = []
-    for name in sorted(by_paper, key=lambda name: name == ""):
-        own = tuple(by_paper[name])
-        if name:
-            paper = PAPERS.get(name)
+    parts, rest = [], list(claims)
+    for paper in map(PAPERS.get, PAPERS.names()):
+        own = tuple(claim for claim in rest if paper.makes(claim))
+        if own:
             whole = plan_paper(paper, options, shape)
-            parts.append(
-                VerificationPart(paper.title, own, needed_steps(whole, {c.study for c in own}))
-            )
-        else:
-            parts.append(
-                VerificationPart("Claims of papers without a plan", own, _plain_plan(own, options))
-            )
+            needed = needed_steps(whole, {c.study for c in own})
+            parts.append(VerificationPart(paper.title, own, needed))
+            rest = [claim for claim in rest if claim not in own]
+    if rest:
+        plan = _plain_plan(rest, options)
+        parts.append(VerificationPart("Claims of papers without a plan", tuple(rest), plan))
     return parts
 
 

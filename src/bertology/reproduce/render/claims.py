@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from bertology.report.web import Html, anchor, chip, element, joined, table, titled_chip
 from bertology.reproduce.judged import JudgedClaim, count_outcomes
+from bertology.reproduce.paper import Paper
 from bertology.reproduce.report import ReproductionReport
 from bertology.results.claims import Outcome
 from bertology.results.verdict_view import (
@@ -29,24 +30,24 @@ def verdicts_section(report: ReproductionReport) -> Html:
     pieces: list[object] = [
         element("h2", "What the paper says, and what we found"),
         _tally(said),
-        *_groups(said),
+        *_groups(said, report.paper),
     ]
     if ours:
         pieces += [element("h3", "Our own questions"), element("p", f"Here {OURS}.", kind="soft")]
-        pieces += [_tally(ours), *(claim_line(j) for j in _in_order(ours))]
+        pieces += [_tally(ours), *(claim_line(j, report.paper) for j in _in_order(ours))]
     pieces.append(element("p", f"{EXPLAINED} {OVER_TASKS}", kind="soft"))
     return element("section", joined(pieces), id="verdicts")
 
 
-def claim_line(judged: JudgedClaim, *, id: str = "") -> Html:
+def claim_line(judged: JudgedClaim, paper: Paper) -> Html:
     """Verdict, statement and a chip for each task; what was measured opens with a click."""
     line = element(
         "summary",
         titled_chip(judged.overall, judged.overall),
-        element("span", judged.claim.statement, " ", _where(judged), kind="statement"),
+        element("span", judged.claim.statement, " ", _where(judged, paper), kind="statement"),
         _task_chips(judged),
     )
-    return element("details", line, _numbers(judged), kind="claim", id=id)
+    return element("details", line, _numbers(judged), kind="claim")
 
 
 def _tally(judged: Sequence[JudgedClaim]) -> Html:
@@ -55,13 +56,13 @@ def _tally(judged: Sequence[JudgedClaim]) -> Html:
     return element("ul", *chips, kind="counts")
 
 
-def _groups(judged: Sequence[JudgedClaim]) -> list[Html]:
+def _groups(judged: Sequence[JudgedClaim], paper: Paper) -> list[Html]:
     """Lines under the name of their outcome."""
     pieces = []
     for name in OUTCOMES:
         some = [j for j in judged if j.overall == name]
         if some:
-            lines = (claim_line(j) for j in some)
+            lines = (claim_line(j, paper) for j in some)
             pieces.append(element("div", element("h3", name.capitalize()), *lines, kind="group"))
     return pieces
 
@@ -70,10 +71,14 @@ def _in_order(judged: Sequence[JudgedClaim]) -> list[JudgedClaim]:
     return sorted(judged, key=lambda j: OUTCOMES.index(j.overall))
 
 
-def _where(judged: JudgedClaim) -> Html:
-    number = judged.claim.source.section
+def _where(judged: JudgedClaim, paper: Paper) -> Html:
+    """The section that says it; or whose statement it is, where a survey tells of others."""
+    source, sections = judged.claim.source, paper.sections_of(judged.claim)
+    author = source.paper.partition(",")[0]
+    of_paper = paper.is_source_of(judged.claim)
+    told = f"§\u00a0{source.section}" if of_paper else f"{author}, {source.section}"
     return element(
-        "span", anchor(f"#s{number.split()[0].rstrip(',')}", f"§\u00a0{number}"), kind="soft"
+        "span", anchor(f"#s{sections[0].number}", told) if sections else told, kind="soft"
     )
 
 

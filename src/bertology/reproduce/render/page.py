@@ -21,6 +21,7 @@ from bertology.report.web import (
     table,
 )
 from bertology.reproduce.paper import Exhibit, PaperSection, ResultsByData, TextTable
+from bertology.reproduce.plan import RunStudy
 from bertology.reproduce.render.claims import claim_line, verdicts_section
 from bertology.reproduce.report import ReproductionReport
 from bertology.reproduce.tables import our_table
@@ -63,7 +64,7 @@ def _header(report: ReproductionReport) -> Html:
             [
                 ("Paper", joined([paper.citation, anchor(paper.address, paper.address)])),
                 ("Model", f"{model.get('name')} ({model.get('family')}; {built})"),
-                ("Tasks", ", ".join(d.title for d in report.plan.tasks)),
+                *_data(report),
             ]
         ),
         folded(
@@ -79,6 +80,16 @@ def _header(report: ReproductionReport) -> Html:
         ),
         element("nav", items(anchor(*link) for link in links)),
     )
+
+
+def _data(report: ReproductionReport) -> Iterator[tuple[str, str]]:
+    """The tasks, and the texts that are read beside them."""
+    tasks = [d.title for d in report.plan.tasks]
+    read = [s.data.title for s in report.plan.steps if isinstance(s, RunStudy)]
+    texts = [title for title in dict.fromkeys(read) if title not in tasks]
+    for name, titles in (("Tasks", tasks), ("Texts", texts)):
+        if titles:
+            yield name, ", ".join(titles)
 
 
 # Sections ----------------------------------------------------------------------------------------
@@ -98,7 +109,7 @@ def _section(report: ReproductionReport, section: PaperSection) -> Html:
         *(_exhibit(report, exhibit) for exhibit in section.exhibits),
     ]
     if judged:
-        pieces += [element("h3", "Verdicts"), *(claim_line(j) for j in judged)]
+        pieces += [element("h3", "Verdicts"), *(claim_line(j, report.paper) for j in judged)]
     if differs:
         pieces += [element("h3", "What differs, and why"), items(differs)]
     return element("section", joined(pieces), id=f"s{section.number}")

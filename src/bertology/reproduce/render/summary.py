@@ -109,11 +109,9 @@ def _lines(report: ReproductionReport) -> Iterator[str]:
     yield report.command
     yield "```"
     yield ""
-    yield (
-        f"Model: `{name}`, fingerprint `{model.get('fingerprint')}`. Tasks: "
-        + ", ".join(d.title for d in report.plan.tasks)
-        + "."
-    )
+    tasks = ", ".join(d.title for d in report.plan.tasks)
+    told = f" Tasks: {tasks}." if tasks else ""
+    yield f"Model: `{name}`, fingerprint `{model.get('fingerprint')}`.{told}"
     yield ""
     yield from _verdict_lines(report)
     for section in paper.sections:
