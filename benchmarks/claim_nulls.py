@@ -7,22 +7,26 @@ no world makes it false; there the border of its rule is moved to the truth, and
 counted: that is how often its interval misses. Every repetition is one line of the file, so that
 the command can be stopped and goes on where it was.
 
-    python benchmarks/claim_nulls.py [--repetitions 100] [--only CLAIM] [--file claim_nulls.jsonl]
+    python benchmarks/claim_nulls.py [--repetitions 100] [--jobs 1] [--only CLAIM]
+        [--file claim_nulls.jsonl]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
 import nulls.models
 import nulls.simulated
 import nulls.trees
+import torch
 from machine import describe
 from nulls import Null
 from scipy.stats import beta
@@ -32,6 +36,7 @@ from bertology.results.known_claims import load_claims
 NULLS = (*nulls.models.NULLS, *nulls.simulated.NULLS, *nulls.trees.NULLS)
 ALLOWED = 0.05
 UNJUDGED = "not-applicable"
+World = tuple[str, int]  # the null and its seed
 
 
 def read(path: Path) -> dict[tuple[str, int], dict[str, str]]:
@@ -41,24 +46,38 @@ def read(path: Path) -> dict[tuple[str, int], dict[str, str]]:
     return {(row["null"], row["seed"]): row["outcomes"] for row in found}
 
 
-def run(chosen: list[Null], repetitions: int, path: Path) -> None:
+def draw(name: str, seed: int) -> dict[str, str]:
+    """One world, in any process."""
+    (null,) = (null for null in NULLS if null.name == name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return dict(null.draw(seed))
+
+
+def drawn(wanted: list[World], jobs: int) -> Iterator[tuple[World, dict[str, str]]]:
+    """All worlds as they are ready, from so many processes."""
+    if jobs == 1:
+        yield from ((one, draw(*one)) for one in wanted)
+        return
+    context = multiprocessing.get_context("spawn")  # torch's threads do not survive a fork
+    with ProcessPoolExecutor(jobs, context, torch.set_num_threads, (1,)) as pool:
+        waiting = {pool.submit(draw, *one): one for one in wanted}
+        yield from ((waiting[ready], ready.result()) for ready in as_completed(waiting))
+
+
+def run(chosen: list[Null], repetitions: int, path: Path, jobs: int = 1) -> None:
     """Draw what is missing."""
     done = read(path)
+    every = ((null.name, seed) for null in chosen for seed in range(repetitions))
+    wanted = [world for world in every if world not in done]
+    begun = time.perf_counter()
     with path.open("a", encoding="utf-8") as file:
-        for null in chosen:
-            begun, drawn = time.perf_counter(), 0
-            for seed in range(repetitions):
-                if (null.name, seed) in done:
-                    continue
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    outcomes = dict(null.draw(seed))
-                row = {"null": null.name, "seed": seed, "outcomes": outcomes}
-                print(json.dumps(row, ensure_ascii=False), file=file, flush=True)
-                drawn += 1
-            if drawn:
-                each = (time.perf_counter() - begun) / drawn
-                print(f"{null.name}: {drawn} drawn, {each:.2f} s each", flush=True)
+        for number, ((name, seed), outcomes) in enumerate(drawn(wanted, jobs), 1):
+            row = {"null": name, "seed": seed, "outcomes": outcomes}
+            print(json.dumps(row, ensure_ascii=False), file=file, flush=True)
+            if number % 50 == 0 or number == len(wanted):
+                seconds = time.perf_counter() - begun
+                print(f"{number} of {len(wanted)} drawn, {seconds:.0f} s", flush=True)
 
 
 def bounds(false: int, judged: int) -> tuple[float, float]:
@@ -97,6 +116,7 @@ def main() -> None:
     """Draw, then print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repetitions", type=int, default=100)
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--only", help="a claim, with or without its paper")
     parser.add_argument("--file", type=Path, default=Path("claim_nulls.jsonl"))
     asked = parser.parse_args()
@@ -108,7 +128,7 @@ def main() -> None:
             parser.error(f"there is no claim {asked.only!r}; see: bertology claims")
     chosen = [null for null in NULLS if set(null.false) & set(claims)]
     print(describe())
-    run(chosen, asked.repetitions, asked.file)
+    run(chosen, asked.repetitions, asked.file, asked.jobs)
     print(*table(chosen, claims, asked.file), sep="\n")
 
 

@@ -11,12 +11,14 @@ import transformers as hf
 import planted_links
 import planted_trees as planted
 from bertology.model.encoder import Encoder
+from bertology.studies.attention.attention_parser import AttentionParser
 from bertology.studies.attention.attention_trees import AttentionTrees
 from bertology.studies.cloze.perturbed_masking import PerturbedMasking
 from nulls import HOLDS, Null, judged
 from nulls.models import encoder, mini, random_model, texts
 
 _BEST_EFFORT = {"resamples": 200}
+_PARSER = AttentionParser(**_BEST_EFFORT, vector_size=8)
 
 
 def random_trees(seed: int) -> Mapping[str, str]:
@@ -34,6 +36,21 @@ def planted_tree(seed: int) -> Mapping[str, str]:
     return judged("attention-trees", found)
 
 
+def random_parsers(seed: int) -> Mapping[str, str]:
+    """Training finds something in any attention; in a random model no more than without order."""
+    found = planted_links.ask(_PARSER, encoder(random_model(seed)), texts(seed))
+    return judged("attention-parser", found)
+
+
+def parsed_by_one_head(seed: int) -> Mapping[str, str]:
+    """One head is the tree, so a combination of heads has nothing to add."""
+    strength = random.Random(seed).uniform(1.5, 4.0)
+    reader = planted.encoder(planted.model(strength=strength))
+    return judged(
+        "attention-parser", planted_links.ask(_PARSER, reader, planted.corpus(40, seed=seed))
+    )
+
+
 def random_impacts(seed: int) -> Mapping[str, str]:
     """In a random model no word changes the guess at another for the sake of syntax."""
     torch.manual_seed(seed)
@@ -46,7 +63,15 @@ def random_impacts(seed: int) -> Mapping[str, str]:
 _IMPACT = ("impact-trees-beat-the-right-chain", "impact-trees-beat-every-baseline")
 _NO_HEAD = ("no-head-holds-the-tree", "no-head-parses-better-than-a-chain")
 
+_MIX = ("relations-are-in-several-heads", "objects-are-in-several-heads")
+
 NULLS = (
+    Null(
+        "random model (parsers)",
+        random_parsers,
+        dict.fromkeys((*_MIX, "heads-together-know-syntax"), HOLDS),
+    ),
+    Null("a head is the tree (parsers)", parsed_by_one_head, dict.fromkeys(_MIX, HOLDS)),
     Null("random model (trees)", random_trees, {"heads-find-single-relations": HOLDS}),
     Null("random model (impact)", random_impacts, dict.fromkeys(_IMPACT, HOLDS)),
     Null("a head is the tree", planted_tree, dict.fromkeys(_NO_HEAD, HOLDS)),

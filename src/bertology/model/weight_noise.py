@@ -1,7 +1,9 @@
-"""A model whose weights are moved at random, as far as training moved them.
+"""Models with weights of chance: moved as far as training moved them, or put in random order.
 
 Attention changes with any change of the weights, and more in higher layers, whose input has changed
-too. What is said of fine-tuning must therefore be more than noise of the same size does.
+too. What is said of fine-tuning must therefore be more than noise of the same size does. And a
+trained reader finds something in attention of any weights, so what it finds in a model must be more
+than it finds in the same weights without their order.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import torch
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
-__all__ = ["noisy_copies"]
+__all__ = ["noisy_copies", "shuffled_copy"]
 
 
 def noisy_copies(
@@ -46,6 +48,25 @@ def noisy_copies(
                     step = noise * (sizes[name] / noise.norm().clamp_min(1e-30))
                     weights.copy_(start[name] + step.to(weights.dtype))
         yield noisy
+
+
+def shuffled_copy(encoder: Encoder, *, seed: int) -> Encoder:
+    """The same model with the numbers of each matrix in random order; vectors stay as they are."""
+    from bertology.model.encoder import Encoder
+
+    found = Encoder(
+        copy.deepcopy(encoder.model),
+        encoder.tokenizer,
+        head=encoder.head,
+        name=f"{encoder.name}, weights shuffled",
+    )
+    with torch.no_grad():
+        for name, weights in found.base.named_parameters():
+            if weights.dim() > 1:
+                generator = torch.Generator().manual_seed(crc32(f"{seed}/{name}".encode()))
+                order = torch.randperm(weights.numel(), generator=generator).to(weights.device)
+                weights.copy_(weights.flatten()[order].view_as(weights))
+    return found
 
 
 def _sizes(before: Encoder, after: Encoder, *, even: bool) -> dict[str, float]:
