@@ -391,7 +391,9 @@ class AttentionParser(Resampled):
             return None
         rows = [per_arc((of[mix] - of[rival])[there][None], arcs[there]) for rival in RIVALS[mix]]
         found = least_means(rows, level=self.level if level is None else level)
-        value, low, high = (float(side[0]) for side in (found.value, found.low, found.high))
+        value, low, high = (
+            float(np.clip(side[0], -1, 1)) for side in (found.value, found.low, found.high)
+        )
         return Estimate(value, low, high, int(there.sum()), self.level, "sentences")
 
 
