@@ -25,6 +25,7 @@ from pathlib import Path
 
 import nulls.models
 import nulls.simulated
+import nulls.taxonomy
 import nulls.trees
 import torch
 from machine import describe
@@ -33,7 +34,12 @@ from scipy.stats import beta
 
 from bertology.results.known_claims import load_claims
 
-NULLS = (*nulls.models.NULLS, *nulls.simulated.NULLS, *nulls.trees.NULLS)
+NULLS = (
+    *nulls.models.NULLS,
+    *nulls.simulated.NULLS,
+    *nulls.taxonomy.NULLS,
+    *nulls.trees.NULLS,
+)
 ALLOWED = 0.05
 UNJUDGED = "not-applicable"
 World = tuple[str, int]  # the null and its seed

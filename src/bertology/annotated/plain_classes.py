@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 from bertology.data.words.classes import Specials, is_punctuation
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from bertology.model.batch import Batch
     from bertology.model.encoder import Encoder
 
-__all__ = ["PlainClass", "plain_classes"]
+__all__ = ["PlainClass", "plain_classes", "role_masks"]
 
 _JOINTS = "#Ġ▁"  # how pieces mark that they go on with a word, or open one
 
@@ -47,6 +49,27 @@ def plain_classes(encoder: Encoder, batch: Batch) -> NDArray[np.bool_]:
     masks[3] = ~np.isin(ids, sorted(every)) & ~masks[2]
     found: NDArray[np.bool_] = (masks & real).transpose(1, 0, 2)
     return found
+
+
+def role_masks(encoder: Encoder, batch: Batch) -> tuple[Tensor, Tensor]:
+    """What `HeadRoles` needs: [CLS], [SEP], punctuation (B, 3, T), and what ends a text (B, T).
+
+    A text ends with its last token and with [SEP], and with a full stop right before these.
+    """
+    import torch
+
+    order = [PlainClass.CLS, PlainClass.SEP, PlainClass.PUNCTUATION]
+    kinds = plain_classes(encoder, batch)[:, [list(PlainClass).index(k) for k in order]]
+    real = batch.real.cpu().numpy()
+    ends = kinds[:, 1] | (real & ~_after(real))
+    ends |= kinds[:, 2] & _after(ends)
+    masks, closing = (torch.as_tensor(x, device=encoder.device) for x in (kinds, ends))
+    return masks, closing
+
+
+def _after(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """What is true of the token after each one; padding may be on either side."""
+    return np.pad(mask[:, 1:], ((0, 0), (0, 1)))
 
 
 def _is_sign(tokenizer: object, token: int) -> bool:

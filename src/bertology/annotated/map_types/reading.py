@@ -7,8 +7,9 @@ of several batches. A GPU is asked for nothing in between for which the host wou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -19,8 +20,12 @@ from bertology.annotated.map_types.network import types_of
 from bertology.annotated.map_types.scanning import Scanner, can_scan
 from bertology.model.batch import Batch
 from bertology.model.encoder import Encoder
+from bertology.model.reducers.class_attention import Several
 from bertology.model.segments import segments_of
 from bertology.model.site_context import SiteContext
+
+if TYPE_CHECKING:
+    from bertology.model.hooks.instrument import Reducer
 
 __all__ = ["MapReading", "read_batches", "read_maps"]
 
@@ -51,7 +56,11 @@ def read_maps(encoder: Encoder, batch: Batch, *, measures: bool = False) -> MapR
 
 
 def read_batches(
-    encoder: Encoder, batches: Iterable[Batch], *, measures: bool = False
+    encoder: Encoder,
+    batches: Iterable[Batch],
+    *,
+    measures: bool = False,
+    beside: Callable[[Batch], Reducer] | None = None,
 ) -> Iterator[MapReading]:
     """What `read_maps` gives for each batch, in order.
 
@@ -59,10 +68,11 @@ def read_batches(
         encoder: The model whose maps are read.
         batches: From `encoder.batches`.
         measures: Also take the measures of every map.
+        beside: Makes a reducer that sees the same maps, so that no second pass is needed.
     """
     waiting: list[_Seen] = []
     for batch in batches:
-        waiting.append(_see(encoder, batch, measures=measures))
+        waiting.append(_see(encoder, batch, beside and beside(batch), measures=measures))
         maps = sum(seen.look.facts.shape[:2].numel() for seen in waiting)
         if maps >= _together(encoder) or len(waiting) == _WAITING:
             yield from _named(encoder, waiting)
@@ -85,10 +95,11 @@ class _Seen:
     paired: Tensor
 
 
-def _see(encoder: Encoder, batch: Batch, *, measures: bool) -> _Seen:
+def _see(encoder: Encoder, batch: Batch, beside: Reducer | None, *, measures: bool) -> _Seen:
     cells = Cells(segments_of(batch).to(encoder.device))
     watcher = _Watcher(cells, encoder.shape.layers, measures=measures)
-    encoder.run(batch, reduce={"layer.*.head.*.pattern": watcher})
+    reducer = watcher if beside is None else Several([watcher, beside])
+    encoder.run(batch, reduce={"layer.*.head.*.pattern": reducer})
     return _Seen(batch, watcher.look(), cells.same, cells.paired)
 
 

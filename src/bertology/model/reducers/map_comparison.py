@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from bertology.model.batch import Batch, Text
+from bertology.model.batch import Text
+from bertology.model.reducers.held_maps import held_together
 from bertology.model.site_context import SiteContext
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["MapChanges", "compare_maps"]
 
 _SITES = "layer.*.head.*.pattern"
-_HELD = 2**26  # weights of one model's maps held at a time: 256 MiB
 
 
 @dataclass
@@ -46,9 +46,8 @@ def compare_maps(
     """Run both models batch by batch; only three numbers per head are kept, not the maps."""
     shape = encoder.shape
     found = torch.zeros(3, len(texts), shape.layers, shape.heads)
-    weights = shape.layers * shape.heads
     for whole in encoder.batches(texts, tokens_per_batch=tokens_per_batch):
-        for batch in _pieces(whole, weights):
+        for batch in held_together(whole, shape):
             kept = _Kept()
             other.run(batch, reduce={_SITES: kept})
             compared = _Compared(kept.layers)
@@ -57,16 +56,6 @@ def compare_maps(
             found[:, list(batch.indices)] = torch.stack(rows, dim=2).cpu()  # (3, B, layers, H)
         done(len(whole))
     return MapChanges(*found)
-
-
-def _pieces(batch: Batch, weights_per_cell: int) -> Iterator[Batch]:
-    """The batch cut so that the maps of each piece fit into `_HELD`."""
-    length = batch.inputs["input_ids"].shape[-1]
-    rows = max(1, _HELD // (weights_per_cell * length * length))
-    for start in range(0, len(batch), rows):
-        part = slice(start, start + rows)
-        inputs = {name: tensor[part] for name, tensor in batch.inputs.items()}
-        yield Batch(inputs, batch.indices[part], batch.tokenizer)
 
 
 class _Kept:

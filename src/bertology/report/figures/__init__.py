@@ -30,6 +30,7 @@ from bertology.report.figures.grids import (
     row_grid,
     type_grid,
 )
+from bertology.report.figures.kinds import KindPanel, kind_grids, kind_plane
 from bertology.report.figures.maps import TitledMap, example_sheet, link_map, map_sheet
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "Dots",
     "Draws",
     "GridPanel",
+    "KindPanel",
     "Line",
     "TitledMap",
     "TreeArcs",
@@ -46,6 +48,8 @@ __all__ = [
     "head_grid",
     "head_grids",
     "interval_dots",
+    "kind_grids",
+    "kind_plane",
     "layer_bars",
     "layer_profile",
     "lines",
