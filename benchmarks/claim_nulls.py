@@ -7,7 +7,7 @@ no world makes it false; there the border of its rule is moved to the truth, and
 counted: that is how often its interval misses. Every repetition is one line of the file, so that
 the command can be stopped and goes on where it was.
 
-    python benchmarks/claim_nulls.py [--repetitions 100] [--jobs 1] [--only CLAIM]
+    python benchmarks/claim_nulls.py [--repetitions 100] [--jobs 1] [--only CLAIM …]
         [--file claim_nulls.jsonl]
 """
 
@@ -123,15 +123,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repetitions", type=int, default=100)
     parser.add_argument("--jobs", type=int, default=1, help="processes")
-    parser.add_argument("--only", help="a claim, with or without its paper")
+    parser.add_argument("--only", nargs="+", help="claims, with or without their paper")
     parser.add_argument("--file", type=Path, default=Path("claim_nulls.jsonl"))
     asked = parser.parse_args()
     claims = [claim.id.partition(".")[2] for claim in load_claims()]
     if asked.only:
-        wanted = asked.only.rpartition(".")[2]
-        claims = [claim for claim in claims if claim == wanted]
-        if not claims:
-            parser.error(f"there is no claim {asked.only!r}; see: bertology claims")
+        wanted = {one.rpartition(".")[2] for one in asked.only}
+        if unknown := sorted(wanted - set(claims)):
+            parser.error(f"there is no claim {unknown[0]!r}; see: bertology claims")
+        claims = [claim for claim in claims if claim in wanted]
     chosen = [null for null in NULLS if set(null.false) & set(claims)]
     print(describe())
     run(chosen, asked.repetitions, asked.file, asked.jobs)
