@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
+import nulls.coreference
 import nulls.models
 import nulls.simulated
 import nulls.taxonomy
@@ -39,6 +40,7 @@ NULLS = (
     *nulls.simulated.NULLS,
     *nulls.taxonomy.NULLS,
     *nulls.trees.NULLS,
+    *nulls.coreference.NULLS,
 )
 ALLOWED = 0.05
 UNJUDGED = "not-applicable"

@@ -22,7 +22,7 @@ from bertology.model.loading.pruning import prune_heads
 from bertology.results.claims import Outcome
 from bertology.results.result import Result
 from bertology.studies.attention.attention_trees import AttentionTrees, AttentionTreesResult
-from bertology.studies.designs.trees import per_arc
+from bertology.studies.designs.shares import per_item
 from result_conformance import ResultConformance, claims_of
 
 
@@ -134,7 +134,7 @@ def test_the_random_tree_is_expected_not_drawn() -> None:
 
 def test_shares_are_of_all_arcs_and_empty_sentences_do_not_count() -> None:
     hits, arcs = np.array([[1, 0, 4, 0]]), np.array([2, 2, 8, 0])
-    values = per_arc(hits, arcs)
+    values = per_item(hits, arcs)
     assert np.isnan(values[0, 3])
     assert np.nanmean(values) == pytest.approx(5 / 12)
 

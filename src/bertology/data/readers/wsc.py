@@ -86,7 +86,7 @@ def _super_glue(path: Path) -> Iterator[Example]:
     lines: dict[tuple[str, Span], int] = {}
     for row in objects(path):
         at = f"{path.name}, line {row.line}"
-        values: dict[str, Any] = row.values
+        values = row.values
         text, target, label = (values.get(k) for k in ("text", "target", "label"))
         if not isinstance(text, str) or not text.strip() or not isinstance(target, dict):
             raise DataError(f"{at}: text and target are wanted, as in SuperGLUE's WSC.")

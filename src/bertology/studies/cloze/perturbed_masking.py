@@ -14,6 +14,7 @@ from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.result import Provenance, Result
 from bertology.studies.designs.parts import Gathered
+from bertology.studies.designs.shares import per_item
 from bertology.studies.designs.tables import labelled_table
 from bertology.studies.designs.tree_figures import TreesResult, tree_measure
 from bertology.studies.designs.trees import (
@@ -22,7 +23,6 @@ from bertology.studies.designs.trees import (
     TreeHits,
     Trees,
     kept_sentences,
-    per_arc,
 )
 from bertology.studies.study import Context, Needs
 
@@ -222,5 +222,5 @@ class PerturbedMasking(Trees):
         base, tree = Baselines(seen), seen.labels("tree").index(_SHOWN)
         chain = base.hits(_SHOWN)[:, base.names(_SHOWN).index(RIGHT)]
         over = seen.spooled["hits"][tree][:, last][:, 0] - chain
-        found = self.of_arcs(per_arc(over[None], seen["arcs"].sum(axis=1)), least=-1.0).estimate(0)
+        found = self.of_arcs(per_item(over[None], seen["arcs"].sum(axis=1)), least=-1.0).estimate(0)
         return None if found is None else found.counting("sentences")

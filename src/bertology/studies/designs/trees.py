@@ -2,7 +2,7 @@
 
 Scores are shares of arcs, as the literature counts them, so that long sentences weigh more;
 intervals are over sentences. A share of arcs is a ratio of two means, and what varies from sentence
-to sentence is its distance from that ratio (`per_arc`). The best of several candidates, of
+to sentence is its distance from that ratio (`per_item`). The best of several candidates, of
 baselines as of heads, is picked on one half of the sentences and scored on the other.
 """
 
@@ -19,11 +19,11 @@ from numpy.typing import ArrayLike, NDArray
 from bertology.errors import DataError
 from bertology.parameters import parameter
 from bertology.stats import Estimate
-from bertology.stats.cross_fitting import picked_on_other_half
 from bertology.stats.extremes import largest_of
 from bertology.stats.row_blocks import RowBlocks
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.parts import Gathered, gather, in_order, start_of
+from bertology.studies.designs.shares import best_of_other_half, per_item
 from bertology.studies.designs.tables import labelled_table, with_bounds
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.stats.partial_means import PartialMeans
 
-__all__ = ["KEPT", "Baselines", "Compared", "TreeHits", "Trees", "kept_sentences", "per_arc"]
+__all__ = ["KEPT", "Baselines", "Compared", "TreeHits", "Trees", "kept_sentences"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -49,15 +49,6 @@ _COLUMNS = (
 )  # fmt: skip
 RIGHT, LEFT, RANDOM = "right chain", "left chain", "random tree"
 CHAIN, STAR = "chain to the root", "all from the root"
-
-
-def per_arc(hits: NDArray[Any], arcs: NDArray[Any]) -> Floats:
-    """Hits (…, N) as values of sentences whose mean is the share of all arcs (N,); NaN without."""
-    there, counts = arcs > 0, arcs.astype(np.float64)
-    total = counts.sum()
-    share = np.where(there, hits, 0.0).sum(axis=-1, keepdims=True, dtype=np.float64) / total
-    values = share + (hits - share * counts) * (there.sum() / total)
-    return np.asarray(np.where(there, values, np.nan), np.float64)
 
 
 class TreeHits:
@@ -251,7 +242,9 @@ class Trees(Resampled):
         arcs, base, rows = seen["arcs"].sum(axis=1), Baselines(seen), []
         for i, tree in enumerate(seen.labels("tree")):
             hits = seen.spooled["hits"][i][:, candidates]
-            rows.append((tree, *_picked(hits, arcs), *_picked(base.hits(tree), arcs)))
+            rows.append(
+                (tree, *best_of_other_half(hits, arcs), *best_of_other_half(base.hits(tree), arcs))
+            )
         labels, best, score, at, baseline = zip(*rows, strict=True)
         named = [base.names(tree)[i] for tree, i in zip(labels, at, strict=True)]
         return Compared(labels, best, named, np.array(score), np.array(baseline))
@@ -268,9 +261,9 @@ class Trees(Resampled):
                 continue
             found, others = (seen.spooled[n][r][..., candidates] for n in ("found", "elsewhere"))
             for t, tree in enumerate(seen.labels("kind")):
-                best, score = _picked(found[:, t], arcs)
-                elsewhere = _picked(found[:, t], arcs, told=others[:, t])[1]
-                at, baseline = _picked(base.hits(tree, r), arcs)
+                best, score = best_of_other_half(found[:, t], arcs)
+                elsewhere = best_of_other_half(found[:, t], arcs, told=others[:, t])[1]
+                at, baseline = best_of_other_half(base.hits(tree, r), arcs)
                 name = base.names(tree)[at]
                 rows.append(((relation, tree), best, name, score, baseline, elsewhere))
         if not rows:
@@ -279,7 +272,7 @@ class Trees(Resampled):
         return Compared(labels, picked, names, *(np.array(of) for of in values))
 
     def of_arcs(self, rows: Any, *, least: float = 0.0, families: int = 1) -> PartialMeans:
-        """Means of `per_arc` rows; an arc may be found or missed."""
+        """Means of `per_item` rows; an arc may be found or missed."""
         return self.means(rows, within=(least, 1.0), reach=1.0, families=families)
 
     def scored(self, seen: Gathered, candidates: slice, whole: Compared) -> dict[str, ArrayLike]:
@@ -287,7 +280,7 @@ class Trees(Resampled):
         arcs, trees = seen["arcs"].sum(axis=1), range(len(whole.labels))
 
         def rows(tree: int, name: str = "hits") -> NDArray[np.float64]:
-            return per_arc(seen.spooled[name][tree][:, candidates].T, arcs)
+            return per_item(seen.spooled[name][tree][:, candidates].T, arcs)
 
         def gains(tree: int) -> NDArray[np.float64]:
             over: NDArray[np.float64] = rows(tree) - whole.baseline[tree]
@@ -370,24 +363,10 @@ class Trees(Resampled):
 
         arcs, base, found = seen["arcs"].sum(axis=1), Baselines(seen), []
         for tree in seen.labels("tree"):
-            means = self.of_arcs(per_arc(base.hits(tree).T, arcs))
+            means = self.of_arcs(per_item(base.hits(tree).T, arcs))
             labels = {"tree": [tree], "baseline": base.names(tree)}
             found.append(labelled_table(labels, with_bounds("score", means, p=False)))
         return pd.concat(found, ignore_index=True)
-
-
-def _picked(
-    hits: NDArray[Any], arcs: NDArray[Any], *, told: NDArray[Any] | None = None
-) -> tuple[int, Floats]:
-    """The best of candidates (N, C) on all sentences, and the cross-fitted best's values (N,).
-
-    `told`: the values (N, C) that are asked of the candidate with the most hits, if not these.
-    """
-    present = np.where((arcs > 0)[:, None], hits, np.nan)
-    picked = picked_on_other_half(present[:, None])
-    values = np.take_along_axis(hits if told is None else told, picked, axis=1)[:, 0]
-    best = int(np.nansum(present, axis=0).argmax())
-    return best, per_arc(values.astype(np.float64), arcs)
 
 
 def kept_sentences(measured: Mapping[str, xr.Dataset]) -> dict[str, xr.DataArray]:

@@ -1,0 +1,41 @@
+"""Shares of items (arcs, mentions) that are found, whose intervals are over what holds the items.
+
+A share of items is a ratio of two means: a long sentence has more arcs. What varies from sentence
+to sentence, or from document to document, is its distance from that ratio.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertology.stats.cross_fitting import picked_on_other_half
+
+__all__ = ["best_of_other_half", "per_item"]
+
+Floats = NDArray[np.float64]
+
+
+def per_item(hits: NDArray[Any], items: NDArray[Any]) -> Floats:
+    """Hits (…, N) as values of examples whose mean is the share of all items (N,); NaN without."""
+    there, counts = items > 0, items.astype(np.float64)
+    total = counts.sum()
+    share = np.where(there, hits, 0.0).sum(axis=-1, keepdims=True, dtype=np.float64) / total
+    values = share + (hits - share * counts) * (there.sum() / total)
+    return np.asarray(np.where(there, values, np.nan), np.float64)
+
+
+def best_of_other_half(
+    hits: NDArray[Any], items: NDArray[Any], *, told: NDArray[Any] | None = None
+) -> tuple[int, Floats]:
+    """The best of candidates (N, C) on all examples, and the cross-fitted best's values (N,).
+
+    `told`: the values (N, C) that are asked of the candidate with the most hits, if not these.
+    """
+    present = np.where((items > 0)[:, None], hits, np.nan)
+    picked = picked_on_other_half(present[:, None])
+    values = np.take_along_axis(hits if told is None else told, picked, axis=1)[:, 0]
+    best = int(np.nansum(present, axis=0).argmax())
+    return best, per_item(values.astype(np.float64), items)
