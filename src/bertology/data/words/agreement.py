@@ -88,9 +88,9 @@ def agreement_of(example: Example, mention: Mention) -> Agreement:
     lemma = str(lemmas[mention.head]).lower() if lemmas is not None else None
     plural = "CCONJ" in tags and "and" in inside[: mention.head - mention.first + 2]
     plural = plural or (mention.kind is MentionKind.NOMINAL and _is_plural(head, lemma))
-    known = (lemma or "", head, head.removesuffix("s"))
+    known = [lemma or "", head, head.removesuffix("s")]
     if mention.kind is MentionKind.PROPER:
-        known = (*known, *inside)
+        known += inside
     gender = next((_genders()[w] for w in known if w in _genders()), None)
     return Agreement("3", "plural" if plural else "singular", gender)
 
@@ -104,7 +104,7 @@ def _is_plural(word: str, lemma: str | None) -> bool:
 
 @cache
 def _pronouns() -> dict[str, Agreement]:
-    found = {}
+    found = dict[str, Agreement]()
     for told, words in _PRONOUNS.items():
         person, number, gender = (None if t == "-" else t for t in told.split())
         found |= dict.fromkeys(words.split(), Agreement(person, number, gender))

@@ -22,8 +22,8 @@ from bertology.stats import Estimate
 from bertology.stats.least_means import least_means
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.parts import Gathered, gather
+from bertology.studies.designs.shares import per_item
 from bertology.studies.designs.tables import head_table, with_bounds
-from bertology.studies.designs.trees import per_arc
 from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
@@ -294,8 +294,8 @@ class AttentionParser(Resampled):
 
         seen = gather(measured, concatenate=("hits", "arcs", "weights", "picked"))
         of, arcs = _by_parser(seen, slice(None))
-        uas = self.means(per_arc(np.stack(list(of.values())), arcs), within=(0, 1), reach=1.0)
-        over = per_arc(np.stack([of[a] - of[b] for a, b in COMPARED]), arcs)
+        uas = self.means(per_item(np.stack(list(of.values())), arcs), within=(0, 1), reach=1.0)
+        over = per_item(np.stack([of[a] - of[b] for a, b in COMPARED]), arcs)
         gain = self.means(over, within=(-1, 1), reach=1.0)
         weights = seen["weights"].mean(axis=0)
         tables = {
@@ -341,7 +341,7 @@ class AttentionParser(Resampled):
         for r in kept:
             some, level = slice(r, r + 1), 1 - (1 - self.level) / len(kept)
             of, arcs = _by_parser(seen, some)
-            score = {name: per_arc(hits, arcs) for name, hits in of.items()}
+            score = {name: per_item(hits, arcs) for name, hits in of.items()}
             mix = self.means(
                 score[ATTENTION + TOLD][None], within=(0, 1), reach=1.0, families=len(kept)
             )
@@ -389,7 +389,7 @@ class AttentionParser(Resampled):
         there = arcs > 0
         if there.sum() < _FEWEST:
             return None
-        rows = [per_arc((of[mix] - of[rival])[there][None], arcs[there]) for rival in RIVALS[mix]]
+        rows = [per_item((of[mix] - of[rival])[there][None], arcs[there]) for rival in RIVALS[mix]]
         found = least_means(rows, level=self.level if level is None else level)
         value, low, high = (
             float(np.clip(side[0], -1, 1)) for side in (found.value, found.low, found.high)

@@ -6,14 +6,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from bertology.annotated.coreference import READINGS
 from bertology.data.corpus import Field
-from bertology.data.words.antecedents import BASELINES, SIMPLE, baseline_hits
+from bertology.data.words.antecedents import BASELINES, baseline_hits
 from bertology.data.words.mentions import MentionKind
 from bertology.errors import CapabilityError, DataError
 from bertology.parameters import parameter
@@ -25,9 +26,10 @@ from bertology.results.measures import Measure
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
 from bertology.stats.row_blocks import RowBlocks
+from bertology.studies.designs.antecedents import best_head, lesser_of
 from bertology.studies.designs.blocks import Tagged
 from bertology.studies.designs.parts import Gathered, gather, start_of
-from bertology.studies.designs.shares import best_of_other_half, per_item
+from bertology.studies.designs.shares import per_item
 from bertology.studies.designs.tables import head_table, labelled_table, with_bounds
 from bertology.studies.study import Context, Needs
 
@@ -51,10 +53,10 @@ KIND_WORDS = {
     "proper": "proper names",
     "nominal": "other nouns",
 }
-MATCHING = "head match or nearest"  # what a head must beat to be marked: nothing that knows grammar
 PAR = 0.05  # points to the sieve that still count as on par; Clark et al. call 4 points close
 _STAGES = ("with an antecedent", "with an antecedent in the window", "asked")
 _UNIT = "documents"
+_PART = 8000  # words in one part of the work
 _FEWEST = 10  # documents with a kind of mention, for it to be judged
 _METHODS = (
     "One panel for each kind of mention: the share of mentions for which the best head attends "
@@ -175,14 +177,12 @@ class CoreferenceHeadsResult(Result):
         return [Drawing("methods", partial(self._methods, kinds), _METHODS), heads]
 
     def _methods(self, kinds: Sequence[str]) -> Figure:
-        best = self.tables["kinds"]
-        best = best[best["reading"] == READINGS[0]].set_index("kind")
-        base = self.tables["baselines"].set_index(["kind", "baseline"])
+        best, base = self.tables["kinds"], self.tables["baselines"]
+        best = best[best["reading"] == READINGS[0]]
         panels = []
         for kind in kinds:
-            rows = [base.loc[(kind, name)] for name in BASELINES] + [best.loc[kind]]
             sides = [
-                100 * np.array([row[c] for row in rows], np.float64)
+                100 * np.concatenate([of.loc[of["kind"] == kind, c] for of in (base, best)])
                 for c in ("score", "score_low", "score_high")
             ]
             panels.append(Dots(f"{KIND_WORDS[kind]} (%)", *sides))
@@ -216,7 +216,7 @@ class CoreferenceHeads(Tagged):
     Winograd schemas) leaves two or three to choose from.
     """
 
-    block: ClassVar[int] = 64
+    block: ClassVar[int] = 128
     needs: ClassVar[Needs] = Needs(
         capabilities=frozenset({"patterns"}), fields=frozenset({"text", "words", "coreference"})
     )
@@ -243,6 +243,17 @@ class CoreferenceHeads(Tagged):
         from bertology.data.words.windows import sentence_texts
 
         return [text for example in self.shown(corpus) for text in sentence_texts(example)]
+
+    def _blocks(self, corpus: Corpus, size: int) -> list[str]:
+        """Documents differ in length: a part ends with so many examples, or so many words."""
+        ends, words, first = [0], 0, 0
+        for at, example in enumerate(self.shown(corpus)):
+            words += len(example.get(Field.WORDS))
+            if words >= _PART or at + 1 - first >= size:
+                first, words = at + 1, 0
+                ends.append(first)
+        ends = sorted({*ends, len(self.shown(corpus))})
+        return [f"examples-{a:06d}-{b:06d}" for a, b in pairwise(ends)]
 
     def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
         """Mentions resolved by every head and baseline, document by document."""
@@ -328,23 +339,22 @@ class CoreferenceHeads(Tagged):
 
     def _kinds(self, seen: Gathered, kinds: Sequence[int], heads: int) -> pd.DataFrame:
         """The cross-fitted best head of each kind, in both readings, and its gains."""
-        compared = [_best(seen, kind, r) for r in range(len(READINGS)) for kind in kinds]
+        compared = [best_head(seen, kind, r) for r in range(len(READINGS)) for kind in kinds]
         score = self._shares(seen, np.array([c.score for c in compared]))
-        table = labelled_table(
-            {"reading": READINGS, "kind": [KINDS[k] for k in kinds]},
-            {
-                "n": score.n,
-                "mentions": [int(seen["mentions"][:, k].sum()) for k in kinds] * len(READINGS),
-                "layer": [c.best // heads for c in compared],
-                "head": [c.best % heads for c in compared],
-                **with_bounds("score", score, p=False),
-            },
-        ).assign(simple=[c.name for c in compared])
+        columns: dict[str, ArrayLike] = {
+            "n": score.n,
+            "mentions": [int(seen["mentions"][:, k].sum()) for k in kinds] * len(READINGS),
+            "layer": [c.best // heads for c in compared],
+            "head": [c.best % heads for c in compared],
+            **with_bounds("score", score, p=False),
+            "simple": [c.name for c in compared],
+        }
         for name in ("sieve", "matching", "simple"):
             gains = np.array([c.score - getattr(c, name) for c in compared])
-            columns = with_bounds(f"over_{name}", self._shares(seen, gains, least=-1.0, families=3))
-            table = table.assign(**columns)
-        return table
+            over = self._shares(seen, gains, least=-1.0, families=3)
+            columns |= with_bounds(f"over_{name}", over)
+        labels = {"reading": READINGS, "kind": [KINDS[k] for k in kinds]}
+        return labelled_table(labels, columns)
 
     def _heads(self, seen: Gathered, kinds: Sequence[int], shape: tuple[int, int]) -> pd.DataFrame:
         """What every head resolves of each kind, with bounds for all of them together."""
@@ -354,7 +364,7 @@ class CoreferenceHeads(Tagged):
             return per_item(found.T, seen["mentions"][:, kind])
 
         def gains(kind: int) -> Floats:
-            over: Floats = rows(kind) - _best(seen, kind, 0).bar
+            over: Floats = rows(kind) - best_head(seen, kind, 0).bar
             return over
 
         share = self._shares(seen, RowBlocks(partial(map, rows, kinds)))
@@ -376,7 +386,7 @@ class CoreferenceHeads(Tagged):
 
     def _evidence(self, seen: Gathered, kinds: pd.DataFrame) -> dict[str, Estimate | None]:
         """Of all mentions, among mentions: one head, picked on the other half, so no correction."""
-        of = _best(seen, 0, 0)
+        of = best_head(seen, 0, 0)
         rows = {
             "best_head_score": of.score,
             "best_head_less_sieve": of.score - of.sieve,
@@ -396,51 +406,10 @@ class CoreferenceHeads(Tagged):
             near = replace(
                 sieve, value=sieve.value + PAR, low=sieve.low + PAR, high=sieve.high + PAR
             )
-            found["on_par_with_sieve"] = _lesser(near, simple)
-            found["beyond_head_match"] = _lesser(match, simple)
+            found["on_par_with_sieve"] = lesser_of(near, simple)
+            found["beyond_head_match"] = lesser_of(match, simple)
         for _, row in kinds[kinds["reading"] == READINGS[0]].iloc[1:].iterrows():
             value, low, high = (float(row[f"over_sieve{end}"]) for end in ("", "_low", "_high"))
             name = f"{row['kind']}_less_sieve"
             found[name] = Estimate(value, low, high, int(row["n"]), self.level, _UNIT)
         return found
-
-
-@dataclass(frozen=True)
-class _Best:
-    """The cross-fitted best head of a kind and the baselines, as values of documents."""
-
-    best: int  # on all documents
-    score: Floats
-    sieve: Floats
-    matching: Floats  # head match, else nearest
-    alone: Floats  # head match, else nothing
-    simple: Floats  # the best of nearest, first, random, cross-fitted
-    name: str  # which of these it is, on all documents
-    bar: Floats  # the best of simple choices and of matching, cross-fitted
-
-
-def _best(seen: Gathered, kind: int, reading: int) -> _Best:
-    counts, base = seen["mentions"][:, kind], seen["base"][:, kind]
-    hits = seen.spooled["hits"][kind][:, reading].reshape(len(counts), -1)
-    best, score = best_of_other_half(hits, counts)
-
-    def some(*names: str) -> tuple[int, Floats]:
-        return best_of_other_half(base[:, [BASELINES.index(name) for name in names]], counts)
-
-    at, simple = some(*SIMPLE)
-    return _Best(
-        best=best,
-        score=score,
-        sieve=some("sieve")[1],
-        matching=some(MATCHING)[1],
-        alone=some("head match")[1],
-        simple=simple,
-        name=SIMPLE[at],
-        bar=some(*SIMPLE, "string match or nearest", MATCHING)[1],
-    )
-
-
-def _lesser(a: Estimate, b: Estimate) -> Estimate:
-    """The lesser of two quantities; it is surely above 0 where both are."""
-    value, low, high = (min(getattr(a, end), getattr(b, end)) for end in ("value", "low", "high"))
-    return replace(a, value=value, low=low, high=high)
