@@ -189,3 +189,24 @@ def test_a_corpus_without_tags_is_tagged() -> None:
     fields = frozenset({Field.TEXT, Field.WORDS, Field.COREFERENCE})
     result = look(bt.load(device="cpu"), replace(corpus, examples=bare, fields=fields))
     assert "probe" in result.facts["tagger"]
+
+
+def _twins(size: int) -> Corpus:
+    """Pairs of texts that differ in what the pronoun stands for, and in nothing that shows."""
+    texts = []
+    for i in range(size):
+        for right in (0, 2):
+            clusters = [[(right, right + 1), (4, 5)], [(2 - right, 3 - right)]]
+            example = _by_hand("ann met bea . she", "PROPN VERB PROPN PUNCT PRON", clusters)
+            texts.append(replace(example, id=f"{i}-{right}"))
+    fields = frozenset({Field.TEXT, Field.WORDS, Field.POS, Field.COREFERENCE})
+    return Corpus("twins", texts, fields)
+
+
+def test_twins_do_not_make_the_best_of_one_half_the_worst_of_the_other() -> None:
+    """In halves of even and odd numbers, what is right in one is wrong in the other."""
+    result = look(planted.encoder(planted.model()), _twins(40))
+    row = result.table("kinds").iloc[0]
+    assert row["score"] == pytest.approx(0.5)
+    assert row["over_simple"] == pytest.approx(0)
+    assert not {ON_PAR, BEYOND} & {k for k, v in claims_of(result).items() if v == "holds"}

@@ -19,14 +19,17 @@ def cross_fitted(scores: NDArray[np.floating]) -> tuple[Floats, Floats]:
     return np.take_along_axis(scores, best, axis=2)[..., 0].astype(np.float64), _mean(scores)
 
 
-def picked_on_other_half(scores: NDArray[np.floating]) -> NDArray[np.int64]:
+def picked_on_other_half(scores: NDArray[np.floating], *, together: int = 1) -> NDArray[np.int64]:
     """The candidate (N, R) that for one half of the examples is the best on the other half.
 
-    Halves are the examples of even and of odd number, so that a file's order does not matter.
+    Halves are the examples of even and of odd number, so that a file's order does not matter. Where
+    neighbours are not independent (twins, such as the two sentences of a Winograd schema, of which
+    what is right in one is wrong in the other), so many stay `together` in one half.
     """
     picked = np.empty(scores.shape[:2], np.int64)
-    for half in (0, 1):
-        picked[half::2] = _mean(scores[1 - half :: 2]).argmax(axis=-1)  # (R,)
+    second = (np.arange(len(scores)) // together) % 2 == 1
+    for half in (second, ~second):
+        picked[half] = _mean(scores[~half]).argmax(axis=-1)  # (R,)
     return picked
 
 

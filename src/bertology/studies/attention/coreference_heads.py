@@ -207,7 +207,8 @@ class CoreferenceHeads(Tagged):
     nearest mention before, the first, one at random; the nearest with the same words or the same
     head word; and a rule-based sieve: the nearest that has the same words, else the same head word,
     else agrees in number, gender and person, else the nearest. The best head is picked on one half
-    of the documents and scored on the other. Intervals are over documents.
+    of the documents and scored on the other; neighbours, which may be twins (the two sentences of a
+    Winograd schema), stay in one half. Intervals are over documents.
 
     Source: Clark et al. (2019), section 4.3 and Table 2, who take documents of 128 tokens. Limits:
     antecedents in earlier windows are lost; the table `losses` counts them. Where a corpus has no

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ __all__ = ["BestHead", "best_head", "lesser_of"]
 
 Floats = NDArray[np.float64]
 _MATCHING = "head match or nearest"
+_TOGETHER = 8  # neighbours in one half: twins, or texts of one source; fewer where there are few
 
 
 @dataclass(frozen=True)
@@ -36,10 +38,15 @@ def best_head(seen: Gathered, kind: int, reading: int) -> BestHead:
     """`kind` counts from 0, all mentions; `reading` as in READINGS."""
     counts, base = seen["mentions"][:, kind], seen["base"][:, kind]
     hits = seen.spooled["hits"][kind][:, reading].reshape(len(counts), -1)
-    best, score = best_of_other_half(hits, counts)
+    picked = partial(
+        best_of_other_half,
+        items=counts,
+        together=min(_TOGETHER, max(1, len(counts) // _TOGETHER)),
+    )
+    best, score = picked(hits)
 
     def some(*names: str) -> tuple[int, Floats]:
-        return best_of_other_half(base[:, [BASELINES.index(name) for name in names]], counts)
+        return picked(base[:, [BASELINES.index(name) for name in names]])
 
     at, simple = some(*SIMPLE)
     return BestHead(

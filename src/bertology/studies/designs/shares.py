@@ -28,14 +28,19 @@ def per_item(hits: NDArray[Any], items: NDArray[Any]) -> Floats:
 
 
 def best_of_other_half(
-    hits: NDArray[Any], items: NDArray[Any], *, told: NDArray[Any] | None = None
+    hits: NDArray[Any],
+    items: NDArray[Any],
+    *,
+    told: NDArray[Any] | None = None,
+    together: int = 1,
 ) -> tuple[int, Floats]:
     """The best of candidates (N, C) on all examples, and the cross-fitted best's values (N,).
 
     `told`: the values (N, C) that are asked of the candidate with the most hits, if not these.
+    `together`: so many neighbours are in one half, see `stats.cross_fitting`.
     """
     present = np.where((items > 0)[:, None], hits, np.nan)
-    picked = picked_on_other_half(present[:, None])
+    picked = picked_on_other_half(present[:, None], together=together)
     values = np.take_along_axis(hits if told is None else told, picked, axis=1)[:, 0]
     best = int(np.nansum(present, axis=0).argmax())
     return best, per_item(values.astype(np.float64), items)
