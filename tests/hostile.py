@@ -65,10 +65,11 @@ ENTITIES = (
     .replace("det\t_\t_", "det\t_\tEntity=(e1-cat")
     .replace("nsubj\t_\t_", "nsubj\t_\tEntity=e1)")
 )
-# Files of coreference by their readers: how they are called, and a good one.
+PHRASES = "( (S (NP-SBJ (DT the) (NN cat)) (VP (VBZ sits) (NP (-NONE- *))) (. .)) )\n"
+# Files of coreference and phrases by their readers: how they are called, and a good one.
 MENTIONS: dict[str, tuple[str, str]] = {
     "conll": ("a.conll", CONLL), "corefud": ("a.conllu", ENTITIES), "gap": ("a.tsv", GAP),
-    "winobias": ("a.txt.dev", WINOBIAS), "wsc": ("a.xml", SCHEMA),
+    "brackets": ("a.mrg", PHRASES), "winobias": ("a.txt.dev", WINOBIAS), "wsc": ("a.xml", SCHEMA),
 }  # fmt: skip
 LAMA = {"uuid": "1", "obj_label": "up", "sub_label": "the", "masked_sentences": ["a [MASK]"]}
 ENTRY = """\

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from bertology.cli.pretrain import EXAMPLE
-from hostile import ENTRY, LAMA, ROW, TREE, World, pipe
+from hostile import ENTRY, LAMA, PHRASES, ROW, TREE, World, pipe
 
 Case = Callable[[World], list[str]]
 
@@ -168,6 +168,12 @@ NAMED: dict[str, Case] = {
     "catalogue that doubles": lambda w: w.read(w.file("a.yaml", _doubling())),
     "catalogue is a pipe": lambda w: w.read(pipe(w.place("a.yaml"))),
     "bad pattern to skip": lambda w: [*w.read(w.file("a.txt", "up\n")), "--columns", "skip=("],
+    "brackets, 100,000 deep": lambda w: w.read(w.file("a.mrg", "(A " * DEEP)),
+    "a bracket too many": lambda w: w.read(w.file("a.mrg", PHRASES + ")")),
+    "words outside of brackets": lambda w: w.read(w.file("a.mrg", "the cat sits")),
+    "only what is not pronounced": lambda w: w.read(w.file("a.mrg", "( (S (-NONE- *)) )")),
+    "phrases outside of the words": _jsonl(constituents=[[0, 99]]),
+    "phrases of another form": _jsonl(constituents=[["a"], 3]),
     "tree without a root": lambda w: w.read(w.file("a.conllu", TREE.replace("\t0\t", "\t2\t"))),
     "tree with a lone range": lambda w: w.read(
         w.file("a.conllu", TREE.replace("2\tcat", "2-9\tcat"))

@@ -13,6 +13,7 @@ import planted_trees as planted
 from bertology.model.encoder import Encoder
 from bertology.studies.attention.attention_parser import AttentionParser
 from bertology.studies.attention.attention_trees import AttentionTrees
+from bertology.studies.cloze.impact_constituents import ImpactConstituents
 from bertology.studies.cloze.perturbed_masking import PerturbedMasking
 from nulls import HOLDS, Null, judged
 from nulls.models import encoder, mini, random_model, texts
@@ -60,6 +61,15 @@ def random_impacts(seed: int) -> Mapping[str, str]:
     return judged("perturbed-masking", planted_links.ask(study, reader, texts(seed, 40)))
 
 
+def random_constituents(seed: int) -> Mapping[str, str]:
+    """The same for phrases: no split of a random model's impacts is one of syntax."""
+    torch.manual_seed(seed)
+    guessing = hf.BertForMaskedLM(random_model(seed).config).eval()
+    reader = Encoder(guessing, mini().tokenizer, name="random", head="mlm")
+    study = ImpactConstituents(**_BEST_EFFORT)
+    return judged("impact-constituents", planted_links.ask(study, reader, texts(seed, 60)))
+
+
 _IMPACT = ("impact-trees-beat-the-right-chain", "impact-trees-beat-every-baseline")
 _NO_HEAD = ("no-head-holds-the-tree", "no-head-parses-better-than-a-chain")
 
@@ -74,5 +84,10 @@ NULLS = (
     Null("a head is the tree (parsers)", parsed_by_one_head, dict.fromkeys(_MIX, HOLDS)),
     Null("random model (trees)", random_trees, {"heads-find-single-relations": HOLDS}),
     Null("random model (impact)", random_impacts, dict.fromkeys(_IMPACT, HOLDS)),
+    Null(
+        "random model (phrases)",
+        random_constituents,
+        {"impact-constituents-beat-every-baseline": HOLDS},
+    ),
     Null("a head is the tree", planted_tree, dict.fromkeys(_NO_HEAD, HOLDS)),
 )

@@ -27,6 +27,7 @@ class Field(StrEnum):
     POS = "pos"  # universal part-of-speech tags
     HEADS = "heads"  # index of each word's syntactic head; -1 for the root
     RELATIONS = "relations"  # dependency label of each word to its head
+    CONSTITUENTS = "constituents"  # phrases: [first word, last + 1] or [first, last + 1, label]
     SUBJECT = "subject"  # position of the main subject's head word, or None
     OBJECT = "object"
     VERB = "verb"

@@ -14,8 +14,8 @@ from bertology.registry import Registry
 __all__ = ["READERS", "ReadFunction", "Request"]
 
 _NAMES = (
-    "conll", "conllu", "corefud", "csv", "framenet", "gap", "glue", "grammar", "hub", "jsonl",
-    "lama", "minimal-pairs", "squad", "text", "winobias", "wsc",
+    "brackets", "conll", "conllu", "corefud", "csv", "framenet", "gap", "glue", "grammar", "hub",
+    "jsonl", "lama", "minimal-pairs", "squad", "text", "winobias", "wsc",
 )  # fmt: skip
 
 

@@ -46,6 +46,11 @@ def _is_span(value: object) -> bool:
     )
 
 
+def _is_phrase(value: object) -> bool:
+    """A span of words, and perhaps its label."""
+    return isinstance(value, Sequence) and _is_span(value[:2]) and all(map(_is_name, value[2:]))
+
+
 def _list_of(each: Callable[[object], bool]) -> Callable[[Any], bool]:
     return lambda value: _is_list(value) and all(map(each, value))
 
@@ -61,6 +66,10 @@ _FORMS: dict[Field, tuple[Callable[[Any], bool], str]] = {
     Field.TAGS: (_list_of(_is_name), "be a list of names or numbers"),
     Field.HEADS: (_PLACES, "be a list of whole numbers"),
     Field.OFFSETS: (_SPANS, "be a list of pairs [first character, last + 1]"),
+    Field.CONSTITUENTS: (
+        _list_of(_is_phrase),
+        "be a list of phrases: [first word, last + 1] or [first word, last + 1, label]",
+    ),
     Field.SUBJECT: (_is_place, "be the position of a word"),
     Field.OBJECT: (_is_place, "be the position of a word"),
     Field.VERB: (_is_place, "be the position of a word"),
@@ -117,6 +126,8 @@ def _check_places(annotations: Mapping[str, Any], words: int, at: str) -> None:
     places |= {n: list(annotations.get(n) or ()) for n in lists}
     mentions = [span for cluster in annotations.get("coreference") or () for span in cluster]
     places["coreference"] = [end - 1 for _, end in mentions]
+    phrases = annotations.get("constituents") or ()
+    places["constituents"] = [phrase[1] - 1 for phrase in phrases if phrase[1]]
     for name, given in places.items():
         least = -1 if name == "heads" else 0  # the root's head
         outside = [p for p in given if not least <= p < words]

@@ -13,7 +13,7 @@ __all__ = ["EXTENSIONS", "choose", "named_after"]
 EXTENSIONS = {
     ".conll": "conll", ".v4_gold_conll": "conll", ".v4_auto_conll": "conll", ".conllu": "conllu",
     ".csv": "csv", ".tsv": "csv", ".json": "jsonl", ".jsonl": "jsonl",
-    ".ndjson": "jsonl", ".txt": "text", ".tokens": "text", ".text": "text",
+    ".mrg": "brackets", ".ndjson": "jsonl", ".txt": "text", ".tokens": "text", ".text": "text",
 }  # fmt: skip
 _SPLIT_NAMES = {
     "train": ("train",),

@@ -129,9 +129,8 @@ class PerturbedMasking(Trees):
     passes. The authors count the root and punctuation, too. Before Eisner's algorithm their code
     exponentiates impacts and divides each column by the sum of the row of the same word, which
     makes words that others change much less likely heads; `scaling` does the same. Their
-    constituency trees are left out: no corpus of the catalogue has constituents. Words change their
-    neighbours most in any model that reads text from both sides, so the chain of neighbours is what
-    must be beaten.
+    constituents are in impact-constituents. Words change their neighbours most in any model that
+    reads text from both sides, so the chain of neighbours is what must be beaten.
     """
 
     needs: ClassVar[Needs] = Needs(
