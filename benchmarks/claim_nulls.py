@@ -26,6 +26,7 @@ from pathlib import Path
 import nulls.coreference
 import nulls.models
 import nulls.simulated
+import nulls.syntax
 import nulls.taxonomy
 import nulls.trees
 import torch
@@ -41,6 +42,7 @@ NULLS = (
     *nulls.taxonomy.NULLS,
     *nulls.trees.NULLS,
     *nulls.coreference.NULLS,
+    *nulls.syntax.NULLS,
 )
 ALLOWED = 0.05
 UNJUDGED = "not-applicable"

@@ -5,7 +5,7 @@ Usage: python benchmarks/languages.py FOLDER, which holds treebanks (UD_German-P
 The paper's last open question: in English a subject mostly stands right before its verb, so heads
 that look at the previous word cannot be told from heads that know subjects. No model is needed to
 say how much better other languages would tell them apart: this is the baseline that the study
-token-to-token sets heads against, over treebanks of the same sentences in many languages.
+syntax-heads sets heads against, over treebanks of the same sentences in many languages.
 """
 
 from __future__ import annotations
@@ -15,14 +15,19 @@ from pathlib import Path
 
 import numpy as np
 
-from bertology.annotated.linked_batches import offset_hits
 from bertology.data.loading import load_corpus
-from bertology.data.words.links import links_of
+from bertology.data.words.links import Link, links_of
 from bertology.stats import mean_interval
 from bertology.stats.cross_fitting import cross_fitted
-from bertology.studies.attention.token_to_token import OFFSETS
 
 RELATIONS = ("verb-subject", "verb-object")
+OFFSETS = [k for k in range(-10, 11) if k]
+
+
+def offset_hits(links: list[Link]) -> list[float]:
+    """The share of links of single words whose target stands so many words away, by offset."""
+    away = [link.target[0] - link.source[0] for link in links]
+    return [away.count(k) / len(away) for k in OFFSETS]
 
 
 def row(path: Path) -> tuple[float, str]:
@@ -30,8 +35,8 @@ def row(path: Path) -> tuple[float, str]:
     corpus, cells = load_corpus(path), []
     shares = []
     for relation in RELATIONS:
-        links = [[(k.source, k.target) for k in links_of(e, relation)] for e in corpus]
-        hits = np.array([offset_hits(of_one, OFFSETS) for of_one in links if of_one])
+        links = [links_of(e, relation) for e in corpus]
+        hits = np.array([offset_hits(of_one) for of_one in links if of_one])
         scored, means = cross_fitted(hits[:, None])
         found = mean_interval(scored[:, 0])
         shares.append(found.value)

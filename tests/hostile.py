@@ -299,7 +299,7 @@ def spoilt_bytes(data: bytes, rng: random.Random) -> bytes:
 
 
 def _random_data(w: World, rng: random.Random) -> list[str]:
-    study = rng.choice(["attention-maps", "relation-heads", "minimal-pairs", "token-to-token"])
+    study = rng.choice(["attention-maps", "relation-heads", "minimal-pairs", "syntax-heads"])
     kinds = ["csv", "jsonl", "json", "conllu", "yaml", "squad", "lama", "tsv", "txt", "super"]
     kind = rng.choice([*kinds, *MENTIONS])
     if kind in ("jsonl", "json"):

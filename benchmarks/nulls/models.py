@@ -29,11 +29,12 @@ from bertology.model.encoder import Encoder
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.studies.attention.attention_change import AttentionChange
+from bertology.studies.attention.cls_attention import ClsAttention
 from bertology.studies.attention.map_types import MapTypes
 from bertology.studies.attention.relation_heads import RelationHeads
 from bertology.studies.attention.separator_noop import SeparatorNoop
+from bertology.studies.attention.syntax_heads import SyntaxHeads
 from bertology.studies.attention.token_classes import TokenClasses
-from bertology.studies.attention.token_to_token import TokenToToken
 from bertology.studies.joins.link_candidates import LinkCandidates
 from bertology.studies.joins.task_comparison import TaskComparison
 from bertology.studies.study import Context, Study
@@ -50,6 +51,7 @@ _SMALL = {
     "max_position_embeddings": 64,
 }
 _BEST_EFFORT = {"resamples": 200}
+_LINKS = ("verb-subject", "noun-pronoun")
 
 
 @cache
@@ -96,9 +98,10 @@ def random_separators(seed: int) -> Mapping[str, str]:
 
 
 def random_links(seed: int) -> Mapping[str, str]:
-    study = TokenToToken(**_BEST_EFFORT)
-    found = planted.ask(study, encoder(random_model(seed)), texts(seed))
-    return judged("token-to-token", found)
+    reader = encoder(random_model(seed))
+    found = planted.ask(SyntaxHeads(relations=_LINKS, **_BEST_EFFORT), reader, texts(seed))
+    from_cls = planted.ask(ClsAttention(**_BEST_EFFORT), reader, texts(seed))
+    return judged("syntax-heads", found) | judged("cls-attention", from_cls)
 
 
 def random_relations(seed: int) -> Mapping[str, str]:
@@ -130,13 +133,13 @@ def permuted_relations(seed: int) -> Mapping[str, str]:
 
 
 def permuted_links(seed: int) -> Mapping[str, str]:
-    study = TokenToToken(relations=("links",), **_BEST_EFFORT)
+    study = SyntaxHeads(relations=("links",), **_BEST_EFFORT)
     found, named = planted.ask(study, mini(), permuted(texts(seed), seed)), {}
     for name, estimate in found.evidence().items():
         if name.startswith("links_"):
             for relation in ("verb_subject", "noun_pronoun"):
                 named[name.replace("links", relation, 1)] = estimate
-    return judged("token-to-token", found, evidence=named)
+    return judged("syntax-heads", found, evidence=named)
 
 
 def one_of_eight(seed: int) -> Mapping[str, str]:
@@ -223,8 +226,32 @@ class Stored:
         return self.study.conclude({"examples-000000-999999": part}, self.about)
 
     def drawn(self, seed: int, size: int = TEXTS) -> Result:
-        chosen = np.random.default_rng(seed).choice(self.part.sizes["example"], size, replace=False)
-        return self.concluded(self.part.isel(example=np.sort(chosen)))
+        chosen = np.random.default_rng(seed).choice(self.size, size, replace=False)
+        return self.concluded(self.of(np.sort(chosen)))
+
+    @property
+    def size(self) -> int:
+        return int(self.part.sizes["example"])
+
+    def of(self, chosen: np.ndarray) -> xr.Dataset:
+        return self.part.isel(example=chosen)
+
+
+class StoredLinks(Stored):
+    """The same of words and the links between them, of which texts have more or fewer."""
+
+    @property
+    def size(self) -> int:
+        return int(self.part.attrs["examples"])
+
+    def of(self, chosen: np.ndarray) -> xr.Dataset:
+        part = self.part
+        rows = np.flatnonzero(np.isin(part["example"], chosen))
+        ends = part["links"].to_numpy()
+        links = np.flatnonzero(np.isin(ends[:, 1], rows))
+        moved = ends[links].copy()
+        moved[:, 1:] = np.searchsorted(rows, moved[:, 1:])
+        return part.isel(row=rows, link=links).assign(links=(("link", "end"), moved))
 
 
 @cache
@@ -239,7 +266,13 @@ def classes_of_mini(*, pair: bool = False) -> Stored:
 
 @cache
 def links_of_mini() -> Stored:
-    return Stored(TokenToToken(examples=POPULATION, **_BEST_EFFORT), texts(0, POPULATION))
+    study = SyntaxHeads(relations=_LINKS, examples=POPULATION, **_BEST_EFFORT)
+    return StoredLinks(study, texts(0, POPULATION))
+
+
+@cache
+def cls_of_mini() -> Stored:
+    return Stored(ClsAttention(examples=POPULATION, **_BEST_EFFORT), texts(0, POPULATION))
 
 
 @cache
@@ -261,8 +294,10 @@ def classes_at_the_truth(seed: int) -> Mapping[str, str]:
 
 
 def links_at_the_truth(seed: int) -> Mapping[str, str]:
-    stored = links_of_mini()
-    return at_the_truth("token-to-token", stored.drawn(seed).evidence(), stored.truth)
+    links, from_cls = links_of_mini(), cls_of_mini()
+    return at_the_truth("syntax-heads", links.drawn(seed).evidence(), links.truth) | at_the_truth(
+        "cls-attention", from_cls.drawn(seed).evidence(), from_cls.truth
+    )
 
 
 def separators_at_the_truth(seed: int) -> Mapping[str, str]:

@@ -30,8 +30,8 @@ def made(study: str, tables: dict[str, pd.DataFrame], n: int = 100) -> Result:
 def links(found: Any = FEW, relation: str = "verb-subject") -> Result:
     share = np.where(found, 0.55, 0.05)
     columns = {"share": share, "share_low": share - 0.05, "excess": share - 0.5}
-    where = {"relation": relation, "layer": WHERE[0], "head": WHERE[1]}
-    return made("token-to-token", {"links": pd.DataFrame({**where, **columns})})
+    where = {"relation": relation, "direction": "forward", "layer": WHERE[0], "head": WHERE[1]}
+    return made("syntax-heads", {"links": pd.DataFrame({**where, **columns})})
 
 
 def types(diagonal: Any = FEW, share: float = 0.9, n: int = 100) -> Result:
@@ -114,18 +114,15 @@ def test_texts_and_not_heads_settle_it(share: float) -> None:
     assert most.tested[1] < 0.05
 
 
-def test_without_candidates_or_links_nothing_is_judged() -> None:
+def test_without_candidates_nothing_is_judged() -> None:
     none = joined(links(np.zeros_like(FEW)), types())
     assert outcome(none) is Outcome.NOT_APPLICABLE
     assert "comes near" in none.reasons()[""]
-    bare = joined(made("token-to-token", {"first": pd.DataFrame({"n": [1]})}), types())
-    assert bare.evidence() == {}
-    assert "no links" in bare.reasons()[""]
-    assert bare.figures() == {}
+    assert none.answer.startswith("No head is surely a candidate")
 
 
 def test_what_does_not_belong_together_is_refused() -> None:
-    with pytest.raises(ParameterError, match="one result of token-to-token"):
+    with pytest.raises(ParameterError, match="one result of syntax-heads"):
         joined(links())
     small = types()
     small.tables["heads"] = small.tables["heads"].iloc[:8]

@@ -36,8 +36,8 @@ def followed(sure: bool) -> Any:
     excess = grid(h1_0=0.3, h2_1=0.4)
     rows = [
         {
-            "relation": relation, "layer": i, "head": h, "share": 0.5 + excess[i, h],
-            "excess": excess[i, h], "excess_low": excess[i, h] - 0.1,
+            "relation": relation, "direction": "forward", "layer": i, "head": h,
+            "share": 0.5 + excess[i, h], "excess": excess[i, h], "excess_low": excess[i, h] - 0.1,
             "excess_high": excess[i, h] + 0.1,
         }
         for relation in ("verb-object", "verb-subject") for i in range(LAYERS) for h in range(HEADS)

@@ -102,7 +102,7 @@ def test_links_of_one_word_are_refused_before_any_work(links: list[int], end: st
     ]
     corpus = Corpus("one", examples, frozenset({Field.TEXT, Field.WORDS, Field.LINKS}))
     encoder = Encoder(planted_links.model(planted_links.LINK), planted_links.tokenizer())
-    with pytest.raises(DataError, match=f"(?s){end} the same word, 'sees'.*token-to-token"):
+    with pytest.raises(DataError, match=f"(?s){end} the same word, 'sees'.*syntax-heads"):
         RelationHeads(relation="links").check(encoder, corpus)
 
 

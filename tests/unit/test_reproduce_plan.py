@@ -52,7 +52,7 @@ def test_the_steps_of_a_task_are_those_of_the_paper() -> None:
     task = [step for step in steps if step.data.name == "grammar-paraphrase"]
     assert [step.key.partition("@")[0] for step in task] == [
         "finetune", "fine-tuning-starts", "map-types", "attention-change", "token-classes",
-        "token-to-token", "head-ablation", "head-sets", "head-profile",
+        "cls-attention", "head-ablation", "head-sets", "head-profile",
     ]  # fmt: skip
     assert [step.needs for step in task] == [
         *((), ()),

@@ -1,60 +1,63 @@
-"""The links of a batch's examples in the pieces a model sees, and what offsets make of them."""
+"""The links of an example in the words that a model sees."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bertology.annotated.words import WordBatch
-from bertology.data.words.links import links_of
+from bertology.data.words.links import dependencies_of, links_of
 
 if TYPE_CHECKING:
-    from bertology.model.reducers.link_hits import MostAttended
+    from bertology.data.corpus import Example
+    from bertology.data.words.piece_words import PieceWords
 
-__all__ = ["Ends", "Followed", "followed", "offset_hits", "offsets_of"]
-
-Ends = tuple[tuple[int, ...], tuple[int, ...]]
+__all__ = ["LinkedExample"]
 
 
 @dataclass(frozen=True)
-class Followed:
-    """What will see which links heads follow, and the links of each example, in words."""
+class LinkedExample:
+    """Words that have a piece, phrases of them that are linked as a whole, and their links.
 
-    reducer: MostAttended
-    links: Sequence[Sequence[Ends]]
-
-
-def followed(read: WordBatch, relation: str) -> Followed:
-    """The links of `relation` in a batch; those that truncation cut off do not count."""
-    from bertology.model.reducers.link_hits import LinkedWords, MostAttended
-
-    words, links = [], []
-    for one in read.examples:
-        pieces = [one.alignment.pieces_of(word) for word in range(len(one.alignment))]
-        ends = [
-            tuple(tuple(w for w in end if pieces[w]) for end in (link.source, link.target))
-            for link in links_of(one.example, relation)
-        ]
-        words.append(pieces)
-        links.append([(source, target) for source, target in ends if source and target])
-    return Followed(MostAttended(LinkedWords.over(read.batch, words, links)), links)
-
-
-def offsets_of(links: Iterable[Ends]) -> set[int]:
-    """All fixed offsets that find the target of some link; see `offset_hits`."""
-    ends = [(min(s), max(s), at) for s, t in links for at in t]
-    left = {at - first for first, _, at in ends if at < first}
-    return left | {at - last for _, last, at in ends if at > last}
-
-
-def offset_hits(links: Sequence[Ends], offsets: Sequence[int]) -> list[float]:
-    """The share of links whose target the word `offset` words away belongs to; NaN without links.
-
-    It is counted from the first word of the source to the left, from the last to the right.
+    Words that truncation cut off, or that a neighbour's piece spells, do not count, and a link
+    without any other word neither. An end of a link is a row: words first, in their order, then
+    phrases.
     """
-    if not links:
-        return [float("nan")] * len(offsets)
-    return [
-        sum((max(s) if k > 0 else min(s)) + k in t for s, t in links) / len(links) for k in offsets
-    ]
+
+    words: Sequence[int]
+    """The numbers of the words in their example."""
+    pieces: Sequence[Sequence[int]]
+    phrases: Sequence[tuple[int, ...]]
+    """The rows of their words."""
+    links: Sequence[tuple[str, int, int]]
+    """Name, source and target."""
+
+    @classmethod
+    def of(cls, one: PieceWords, relations: Sequence[str]) -> LinkedExample:
+        """The links of some relations, or all dependencies as they are annotated."""
+        every = [one.alignment.pieces_of(word) for word in range(len(one.alignment))]
+        words = [word for word, pieces in enumerate(every) if pieces]
+        row = {word: at for at, word in enumerate(words)}
+        phrases: dict[tuple[int, ...], int] = {}
+
+        def end_of(end: Sequence[int]) -> int | None:
+            rows = tuple(row[word] for word in end if word in row)
+            if len(rows) < 2:
+                return rows[0] if rows else None
+            return len(words) + phrases.setdefault(rows, len(phrases))
+
+        links = []
+        for name, source, target in _named(one.example, relations):
+            ends = end_of(source), end_of(target)
+            if ends[0] is not None and ends[1] is not None:
+                links.append((name, ends[0], ends[1]))
+        return cls(words, [every[word] for word in words], list(phrases), links)
+
+
+def _named(
+    example: Example, relations: Sequence[str]
+) -> Iterator[tuple[str, tuple[int, ...], tuple[int, ...]]]:
+    if not relations:
+        yield from ((k.name, k.source, k.target) for k in dependencies_of(example))
+    for relation in relations:
+        yield from ((relation, k.source, k.target) for k in links_of(example, relation))

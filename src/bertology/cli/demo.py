@@ -188,7 +188,7 @@ def _look_at_heads(plan: FinetunePlan, to: Path, *, fresh: bool) -> list[Result]
     say(f"What its heads attend to, in {len(corpus)} sentences", style="bold")
     encoder, store = Encoder.load(plan.start, device="cpu"), str(to / "results")
     links = run(
-        "token-to-token", encoder, corpus=corpus, store=store, force=fresh,
+        "syntax-heads", encoder, corpus=corpus, store=store, force=fresh,
         relations=tuple(RELATIONS),
     )  # fmt: skip
     classes = run("token-classes", encoder, corpus=corpus, store=store, force=fresh)

@@ -56,7 +56,7 @@ def links_told(result: Result) -> Iterator[str]:
     measures = {m.name: m for m in result.measures()}
     table = result.tables["links"]
     for relation, (source, target) in RELATIONS.items():
-        rows = table[table["relation"] == relation]
+        rows = table[(table["relation"] == relation) & (table["direction"] == "forward")]
         measure = measures.get(f"{relation}-excess")
         if measure is None or measure.sure is None or rows["share"].isna().all():
             yield f"{source} → {target}: no such words in these sentences."

@@ -220,13 +220,16 @@ def distinct(values: Floats) -> tuple[Floats, Floats]:
 
     Flips of class ids give a handful of values; what follows is then much less work.
     """
-    found = [np.unique(row, return_counts=True) for row in values]
-    most = max(len(row) for row, _ in found)
-    support, counts = np.zeros((len(found), most)), np.zeros((len(found), most))
-    for at, (row, count) in enumerate(found):
-        support[at, : len(row)], support[at, len(row) :] = row, row[0]
-        counts[at, : len(row)] = count
-    return support, counts
+    ordered = np.sort(values, axis=1)
+    new = np.ones(ordered.shape, bool)
+    new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    place = new.cumsum(axis=1) - 1  # which of the different values it is
+    most = int(place[:, -1].max()) + 1
+    rows = np.arange(len(values))[:, None]
+    support = np.repeat(ordered[:, :1], most, axis=1)
+    support[np.broadcast_to(rows, place.shape)[new], place[new]] = ordered[new]
+    counts = np.bincount((rows * most + place).ravel(), minlength=support.size)
+    return support, counts.reshape(support.shape).astype(np.float64)
 
 
 def bounded_mean_bounds(

@@ -32,12 +32,13 @@ from bertology.stats.intervals import (
     Estimate,
     bounded_mean_bounds,
     check_level,
+    distinct,
     evidence_against_zero,
 )
 from bertology.stats.multiplicity import max_statistics, step_down
 from bertology.stats.row_blocks import RowBlocks, in_blocks
 
-__all__ = ["PartialMeans", "partial_means"]
+__all__ = ["PartialMeans", "means_with_tests", "partial_means"]
 
 Floats = NDArray[np.float64]
 
@@ -95,6 +96,7 @@ def partial_means(
     level: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
+    among: int | None = None,
 ) -> PartialMeans:
     """The mean of each row of `values` (V, N); NaN where an example lacks the quantity.
 
@@ -103,7 +105,9 @@ def partial_means(
     `support`: where every single value must lie; then simultaneous bounds and p-values allow for
     rare large values of which none was seen, up to these ends, whatever the sample looks like.
     Rows with fewer than two values have no interval and take no part in the correction. Rows that
-    are too many to be held together come as `RowBlocks`.
+    are too many to be held together come as `RowBlocks`. `among`: so many rows are looked at in
+    all, of which these are some; bounds and p-values then are Bonferroni's for all of them, which
+    needs no resamples. For thousands of rows that is hardly wider.
     """
     check_level(level, "partial_means")
     blocks = values if isinstance(values, RowBlocks) else in_blocks(_checked(values))
@@ -115,18 +119,22 @@ def partial_means(
     all_low, all_high, one_low, one_high, p = (np.full(mean.size, np.nan) for _ in range(5))
     if known.any():
         influences = RowBlocks(lambda: (_influence(block)[0] for block in blocks))
-        null = max_statistics(influences, resamples=resamples, seed=seed)
-        critical = float(np.quantile(null.max(axis=1), level))
         # As `stats.paired.simultaneous` spends them, for all rows and for one.
-        together, alone = -float(log_ndtr(-critical)), math.log(2 / (1 - level))
+        alone = math.log(2 / (1 - level))
+        if among is None:
+            null = max_statistics(influences, resamples=resamples, seed=seed)
+            critical = float(np.quantile(null.max(axis=1), level))
+            together, rows = -float(log_ndtr(-critical)), int(known.sum())
+        else:
+            together, rows = alone + math.log(among), among
         against_all = np.zeros(int(known.sum()))
         if support is None:
             few = mean[known], spread[known], n[known], level
-            for lower, upper, budget, of in (
-                (one_low, one_high, alone, 1),
-                (all_low, all_high, together, int(known.sum())),
+            bounds = _bounds(influences, most[known], (alone, together))
+            for lower, upper, of, (below, above) in (
+                (one_low, one_high, 1, bounds[0]),
+                (all_low, all_high, rows, bounds[1]),
             ):
-                below, above = _bounds(influences, most[known], budget)
                 strict, against_all = _students(*few, of)
                 lower[known] = mean[known] + np.minimum(below, -strict)
                 upper[known] = mean[known] + np.maximum(above, strict)
@@ -135,13 +143,30 @@ def partial_means(
             filled = (all_low, all_high, one_low, one_high, against)
             for row, found in zip(filled, np.concatenate(ends, axis=1), strict=True):
                 row[known] = found
-        stepped = step_down(np.maximum(-ndtri_exp(-against[known]), 0.0), null)
-        p[known] = np.maximum(stepped, against_all)
+        if among is None:
+            adjusted = step_down(np.maximum(-ndtri_exp(-against[known]), 0.0), null)
+        else:
+            adjusted = np.minimum(2 * among * np.exp(-against[known]), 1.0)
+        p[known] = np.maximum(adjusted, against_all)
     low, high, all_low, all_high, one_low, one_high = (
         np.clip(b, *within) for b in (low, high, all_low, all_high, one_low, one_high)
     )
     sides = (low, high, all_low, all_high, one_low, one_high)
     return PartialMeans(mean, *sides, p, n.astype(np.int64), level)
+
+
+def means_with_tests(
+    values: ArrayLike, *, among: int, reach: float = 0.0, level: float = 0.95
+) -> tuple[Floats, Floats, NDArray[np.int64]]:
+    """As `partial_means` among so many rows, without bounds: means, p-values and counts.
+
+    Bounds take ten times as long, and of thousands of rows few are looked at.
+    """
+    mean, spread, _, against, n = _seen(_checked(values), reach)
+    known, p = n > 1, np.full(mean.size, np.nan)
+    _, few = _students(mean[known], spread[known], n[known], level, among)
+    p[known] = np.maximum(np.minimum(2 * among * np.exp(-against[known]), 1.0), few)
+    return mean, p, n.astype(np.int64)
 
 
 def _checked(values: ArrayLike) -> NDArray[np.generic]:
@@ -178,20 +203,26 @@ def _seen(
     most[known] = np.maximum(largest, reach * size / n[known])
     # As far below 0 as the bounds allow one example to be: then they exclude 0 where p says so.
     worst = np.maximum(most[known] - np.abs(mean[known]), 1e-12 * most[known])
-    against[known] = evidence_against_zero(influence + mean[known, None], None, reach=worst)
+    if known.any():
+        values, counts = distinct(influence + mean[known, None])
+        against[known] = evidence_against_zero(values, counts, reach=worst)
     return mean, spread, most, against, n
 
 
-def _bounds(influences: Iterable[Floats], most: Floats, budget: float) -> tuple[Floats, Floats]:
-    """Bounds of the means of influences, block by block."""
-    below, above, at = np.empty(most.size), np.empty(most.size), 0
+def _bounds(
+    influences: Iterable[Floats], most: Floats, budgets: tuple[float, ...]
+) -> list[tuple[Floats, Floats]]:
+    """Bounds of the means of influences by each budget, block by block."""
+    found, at = [(np.empty(most.size), np.empty(most.size)) for _ in budgets], 0
     for block in influences:
         some = slice(at, at + len(block))
-        below[some], above[some] = bounded_mean_bounds(
-            block, None, low=-most[some], high=most[some], budget=budget
-        )
+        values, counts = distinct(block) if len(block) else (block, None)
+        for (below, above), budget in zip(found, budgets, strict=True):
+            below[some], above[some] = bounded_mean_bounds(
+                values, counts, low=-most[some], high=most[some], budget=budget
+            )
         at += len(block)
-    return below, above
+    return found
 
 
 def _supported(

@@ -50,7 +50,16 @@ def _studies() -> Mapping[str, str]:
     return {name: target for topic in topics() for name, target in _modules_of(topic)}
 
 
-def _is_a_join(name: str) -> str:
+_REPLACED = {
+    "token-to-token": "It is now syntax-heads, which takes the same relations and more: bertology "
+    "run syntax-heads. What [CLS] attends to is a study of its own: bertology run cls-attention",
+}
+"""Studies of before, and where their questions went."""
+
+
+def _elsewhere(name: str) -> str:
+    if name in _REPLACED:
+        return _REPLACED[name]
     if name not in JOINS:
         return ""
     kind = JOINS.get(name)
@@ -59,7 +68,7 @@ def _is_a_join(name: str) -> str:
 
 
 STUDIES: Registry[type[Study]] = Registry(
-    "study", group="bertology.studies", builtin=_studies, elsewhere=_is_a_join
+    "study", group="bertology.studies", builtin=_studies, elsewhere=_elsewhere
 )
 JOINS: Registry[type[Join]] = Registry(
     "join", group="bertology.joins", builtin=lambda: dict(_modules_of("joins"))

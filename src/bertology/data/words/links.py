@@ -6,7 +6,10 @@ The first word of a name is where a link starts. What may be asked for, and what
     role:NAME         predicate -> the element called NAME  the same
     nsubj, obj, …     head -> dependent, subtypes included  HEADS, RELATIONS
     nsubj:pass        the same, this subtype only
+    nsubj:plain       the same, those without a subtype
     dependency:LABEL  the same, for labels that are not universal ones
+    all               the same, all but punctuation         the same
+    prep              governor -> preposition               the same
     verb-subject      verb -> subject                       HEADS, RELATIONS, POS; or VERB, SUBJECT
     verb-object       verb -> object                        the same with OBJECT
     coreference       mention -> the mention before it      COREFERENCE
@@ -14,10 +17,12 @@ The first word of a name is where a link starts. What may be asked for, and what
     links             your own, source -> target            LINKS (see `own_links.py`)
     links:NAME        those of them with this name          the same
 
-`verb-subject` and `verb-object` are those of every clause where the syntax is annotated, and of
-the main clause where only that is. `noun-pronoun` links a pronoun with the noun that it stands
-for; where no coreference is annotated, with the nearest noun before it (or else after it), which
-is our reading of an experiment that the literature does not spell out.
+`prep` is not a relation of Universal Dependencies, in which prepositions hang from their nouns: it
+leads from the word that the noun of a preposition hangs from to the preposition, as other schemes
+have it. `verb-subject` and `verb-object` are those of every clause where the syntax is annotated,
+and of the main clause where only that is. `noun-pronoun` links a pronoun with the noun that it
+stands for; where no coreference is annotated, with the nearest noun before it (or else after it),
+which is our reading of an experiment that the literature does not spell out.
 """
 
 from __future__ import annotations
@@ -31,7 +36,7 @@ from bertology.data.words.mentions import Mention, mentions_of
 from bertology.data.words.own_links import is_own, own_ends
 from bertology.errors import CapabilityError, UnknownNameError
 
-__all__ = ["UNIVERSAL", "Link", "check_relation", "links_of"]
+__all__ = ["PLAIN", "UNIVERSAL", "Link", "check_relation", "dependencies_of", "links_of"]
 
 UNIVERSAL = tuple(
     """acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det discourse
@@ -40,7 +45,10 @@ UNIVERSAL = tuple(
 )
 """The relations of Universal Dependencies, less `root`, which links nothing."""
 
+PLAIN = "plain"
+"""In place of a subtype: a relation without one."""
 _ROLE, _DEPENDENCY = "role:", "dependency:"
+_PREP = "prep"
 _NOUNS = ("NOUN", "PROPN")
 _VERBS = ("VERB", "AUX")
 
@@ -148,11 +156,37 @@ def _own(example: Example, relation: str) -> list[Link]:
     return [Link(*ends) for ends in own_ends(example.get(Field.LINKS) or [], relation)]
 
 
-def _dependencies(example: Example, label: str) -> Iterator[Link]:
+def dependencies_of(example: Example) -> Iterator[Link]:
+    """All links from heads to dependents, punctuation too, and `prep`; names are as annotated."""
     rows = zip(example.get(Field.HEADS), example.get(Field.RELATIONS), strict=True)
     for word, (head, relation) in enumerate(rows):
-        if head >= 0 and (relation == label or relation.split(":")[0] == label):
+        if head >= 0 and head != word:
             yield Link((head,), (word,), relation)
+    yield from _prepositions(example)
+
+
+def _dependencies(example: Example, label: str) -> Iterator[Link]:
+    base, _, subtype = label.partition(":")
+    label = base if subtype == PLAIN else label
+    for link in dependencies_of(example):
+        if link.name == _PREP:
+            continue
+        if link.name == label or (not subtype and link.name.partition(":")[0] == label):
+            yield link
+
+
+def _all(example: Example) -> list[Link]:
+    left_out = ("punct", _PREP)
+    return [k for k in dependencies_of(example) if k.name.partition(":")[0] not in left_out]
+
+
+def _prepositions(example: Example) -> Iterator[Link]:
+    """From what the noun of a preposition hangs from to the preposition."""
+    heads, relations = example.get(Field.HEADS), example.get(Field.RELATIONS)
+    for word, (noun, relation) in enumerate(zip(heads, relations, strict=True)):
+        governed = noun >= 0 and relations[noun].partition(":")[0] in ("nmod", "obl")
+        if relation == "case" and governed and heads[noun] not in (-1, word):
+            yield Link((heads[noun],), (word,), _PREP)
 
 
 def _subjects(example: Example) -> list[Link]:
@@ -215,6 +249,8 @@ def _nearest(pronoun: int, nouns: list[int]) -> int | None:
 
 _NAMED: dict[str, Callable[[Example], list[Link]]] = {
     "frame": _frame,
+    "all": _all,
+    _PREP: lambda example: list(_prepositions(example)),
     "coreference": _coreference,
     "verb-subject": _subjects,
     "verb-object": _objects,

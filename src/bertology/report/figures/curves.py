@@ -162,6 +162,10 @@ class Dots:
     level: float | None = field(
         default=None, kw_only=True
     )  # a value to compare with, such as chance: a dashed line
+    bars: ArrayLike | None = field(default=None, kw_only=True)
+    hollow: ArrayLike | None = field(default=None, kw_only=True)
+    """Values without intervals to compare each with, as grey bars and hollow diamonds; the note
+    says what they are."""
 
 
 def interval_dots(
@@ -213,6 +217,12 @@ def _panel(axes: Axes, dots: Dots, place: NDArray[np.integer], reference: int | 
     if dots.level is not None:
         axes.axvline(dots.level, color=GREY, linewidth=1.0, linestyle="--", zorder=1)
     axes.grid(axis="y")
+    for beside, shape in (
+        (dots.bars, {"marker": "|", "color": GREY, "markersize": 8.0, "mew": 1.8}),
+        (dots.hollow, {"marker": "D", "mec": ACCENT, "mfc": "none", "markersize": 4.5}),
+    ):
+        if beside is not None:
+            axes.plot(np.asarray(beside, float), place, linestyle="none", zorder=2, **shape)
     axes.hlines(place[known], low[known], high[known], color=POSITIVE, linewidth=1.4)
     axes.plot(value[known], place[known], "o", color=POSITIVE, markersize=4.5)
     axes.plot(value[~known], place[~known], "o", mec=POSITIVE, mfc=PAPER, markersize=4.5)

@@ -119,7 +119,7 @@ def require_words(words: Words) -> None:
                 f"All links that can be compared {end} the same word, "
                 f"{str(words[0, int(end == 'end in')])!r}. What a head does with one word is no "
                 "relation, so at least 2 different words are needed at each end.",
-                hint="Give sentences in which links have other words too. token-to-token counts "
+                hint="Give sentences in which links have other words too. syntax-heads counts "
                 "how many links each head follows, whatever the words are.",
             )
 

@@ -19,11 +19,14 @@ Floats = NDArray[np.float64]
 
 
 def per_item(hits: NDArray[Any], items: NDArray[Any]) -> Floats:
-    """Hits (…, N) as values of examples whose mean is the share of all items (N,); NaN without."""
+    """Hits (…, N) as values of examples whose mean is the share of all items; NaN without.
+
+    `items` are how many each example has: (N,), or of each row (…, N).
+    """
     there, counts = items > 0, items.astype(np.float64)
-    total = counts.sum()
+    total = np.maximum(counts.sum(axis=-1, keepdims=True), 1)
     share = np.where(there, hits, 0.0).sum(axis=-1, keepdims=True, dtype=np.float64) / total
-    values = share + (hits - share * counts) * (there.sum() / total)
+    values = share + (hits - share * counts) * (there.sum(axis=-1, keepdims=True) / total)
     return np.asarray(np.where(there, values, np.nan), np.float64)
 
 

@@ -2,32 +2,28 @@
 
 Intervals need what each example gave, for every head and class or relation: a few numbers of each,
 but of all examples more than should lie in memory. What is concluded of one group (a class, say)
-needs no other.
+needs no other. `Spooled` holds values of all examples, `SpooledRows` rows of a few examples each.
 """
 
 from __future__ import annotations
 
 import tempfile
 import weakref
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertology.errors import StoreError
 
-__all__ = ["Spooled"]
+__all__ = ["Spooled", "SpooledRows"]
 
 
 class Spooled:
     """Values (example, group, …) of one dtype, given in pieces of examples."""
 
     def __init__(self) -> None:
-        try:
-            self._file = tempfile.TemporaryFile()  # noqa: SIM115  closed when this is forgotten
-        except OSError as error:
-            raise _unwritable(error) from error
-        weakref.finalize(self, self._file.close)
+        self._file = _temporary(self)
         self._pieces: list[tuple[int, tuple[int, ...]]] = []  # where each begins, and its shape
         self._dtype = np.dtype(np.float32)
 
@@ -35,12 +31,7 @@ class Spooled:
         """More examples."""
         self._dtype = self._dtype if self._pieces else values.dtype
         by_group = np.ascontiguousarray(np.moveaxis(values, 1, 0), dtype=self._dtype)
-        self._pieces.append((self._file.seek(0, 2), by_group.shape))
-        try:
-            self._file.write(by_group.data)
-            self._file.flush()
-        except OSError as error:
-            raise _unwritable(error) from error
+        self._pieces.append((_written(self._file, by_group), by_group.shape))
 
     def __len__(self) -> int:
         """How many groups there are."""
@@ -60,6 +51,49 @@ class Spooled:
         """One group of all examples, flattened: (…, example)."""
         values = self[group]
         return values.reshape(len(values), -1).T
+
+
+class SpooledRows:
+    """Rows of one dtype and length by the name of a group, some at a time."""
+
+    def __init__(self, dtype: type[np.generic]) -> None:
+        self._file, self._dtype = _temporary(self), np.dtype(dtype)
+        self._pieces: dict[str, list[tuple[int, tuple[int, ...]]]] = {}
+
+    def append(self, group: str, rows: NDArray[Any]) -> None:
+        """More rows of a group."""
+        values = np.ascontiguousarray(rows, dtype=self._dtype)
+        self._pieces.setdefault(group, []).append((_written(self._file, values), values.shape))
+
+    def __getitem__(self, group: str) -> NDArray[Any]:
+        """All rows of a group, in the order in which they came."""
+        found = []
+        for start, shape in self._pieces[group]:
+            self._file.seek(start)
+            read = self._file.read(int(np.prod(shape)) * self._dtype.itemsize)
+            found.append(np.frombuffer(read, self._dtype).reshape(shape))
+        return np.concatenate(found)
+
+
+def _temporary(owner: object) -> IO[bytes]:
+    """A file that is closed, and so gone, when its owner is forgotten."""
+    try:
+        file = tempfile.TemporaryFile()  # noqa: SIM115
+    except OSError as error:
+        raise _unwritable(error) from error
+    weakref.finalize(owner, file.close)
+    return file
+
+
+def _written(file: IO[bytes], values: NDArray[Any]) -> int:
+    """Where the values begin that were put at the end."""
+    start = file.seek(0, 2)
+    try:
+        file.write(values.data)
+        file.flush()
+    except OSError as error:
+        raise _unwritable(error) from error
+    return start
 
 
 def _unwritable(error: OSError) -> StoreError:

@@ -25,10 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["LinkCandidates", "LinkCandidatesResult"]
 
-LINKS, TYPES = "token-to-token", "map-types"
+LINKS, TYPES = "syntax-heads", "map-types"
 DIAGONAL = tuple(name for name in MAP_TYPES if "diagonal" in name)
-NEAR = 0.75  # of what the best fixed offset finds: as token-to-token has it
-_NO_LINKS = "not judged: no links between words were looked at"
+NEAR = 0.75  # of what the best fixed offset finds: as syntax-heads has it
 _CHANCE = (
     "of so few candidates as many may be diagonal by chance: more texts would not settle it, but "
     "other models may"
@@ -67,8 +66,7 @@ class LinkCandidatesResult(Result):
                 f"{percent(share, limits=(0.5,))}, {sure}{'most' if share.value > 0.5 else 'few'}"
             )
         if not found:
-            why = told[0] if told else "no links between words were looked at"
-            return f"{NOTHING_SURE}: {why}."
+            return f"{NOTHING_SURE}: {told[0]}."
         text = "; ".join(told)
         return f"{text[:1].upper()}{text[1:]}."
 
@@ -103,7 +101,7 @@ class LinkCandidatesResult(Result):
 class LinkCandidates(Join):
     """Are heads that find linked words those with diagonal maps?
 
-    Combines `token-to-token` and `map-types` of one model on one corpus.
+    Combines `syntax-heads` and `map-types` of one model on one corpus.
 
     Method: a candidate for a relation is a head that surely finds at least three quarters of the
     linked words that the best fixed offset finds. It is diagonal if more than half of its maps are,
@@ -118,16 +116,16 @@ class LinkCandidates(Join):
     has diagonal candidates too: `diagonal_others` says how many of the other heads are.
     """
 
-    version: ClassVar[int] = 3  # most of a few candidates may be diagonal by chance
+    version: ClassVar[int] = 4  # shares are of links, of all sentences together
     result_type: ClassVar[type[Result]] = LinkCandidatesResult
     sources: ClassVar[tuple[str, ...]] = (LINKS, TYPES)
-    lacking: ClassVar[str] = "it needs token-to-token and map-types on the same sentences"
+    lacking: ClassVar[str] = "it needs syntax-heads and map-types on the same sentences"
 
     def combine(self, results: Sequence[Result], name: str) -> Result:
         """One row for each relation and head."""
         by_study = {result.provenance.study: result for result in results}
         if len(by_study) < len(results) or set(by_study) != set(self.sources):
-            must = "hold one result of token-to-token and one of map-types"
+            must = "hold one result of syntax-heads and one of map-types"
             raise ParameterError("results", name, must, [r.provenance.study for r in results])
         identities = {study: r.identity for study, r in sorted(by_study.items())}
         heads = self._heads(by_study[LINKS], by_study[TYPES])
@@ -136,24 +134,20 @@ class LinkCandidates(Join):
             self.provenance(name, by_study[LINKS], identities),
             {"heads": heads},
             evidence=evidence,
-            reasons={"": _NO_CANDIDATE if len(heads) else _NO_LINKS},
+            reasons={"": _NO_CANDIDATE},
             facts={"examples": int(by_study[TYPES].facts["examples"])},
         )
 
     def _heads(self, links: Result, types: Result) -> pd.DataFrame:
-        import pandas as pd
-
         forms = types.tables["heads"]
         share = forms[list(DIAGONAL)].sum(axis=1).clip(0, 1).to_numpy(dtype=float)
         low, high = self._bounds(share, int(types.facts["examples"]))
         looks = forms[["layer", "head"]].assign(
             diagonal=share, diagonal_low=low, diagonal_high=high
         )
-        if "links" not in links.tables:
-            columns = ["relation", "layer", "head", "share", "candidate", *looks.columns[2:]]
-            return pd.DataFrame(columns=columns)
         found = links.tables["links"]
-        found = found[found["share"].notna()]
+        towards = found["direction"].isin(("forward", "to-dependent"))  # from source to target
+        found = found[towards & found["share"].notna()]
         near = found["share_low"] > NEAR * (found["share"] - found["excess"])
         table = found[["relation", "layer", "head", "share"]].assign(candidate=near)
         merged = table.merge(looks, on=["layer", "head"])
