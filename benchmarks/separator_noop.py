@@ -45,7 +45,7 @@ def main() -> None:
     asked = parser.parse_args()
     encoder = bt.load(asked.model, device="cpu", head="mlm")
     plain = hf.AutoModelForMaskedLM.from_pretrained(
-        encoder.model.config._name_or_path, attn_implementation="eager"
+        encoder.model.config._name_or_path, attn_implementation="eager", dtype=torch.float32
     ).eval()
     corpus = bt.load_corpus("grammar", limit=asked.sentences)
     study, size = SeparatorNoop(), 16

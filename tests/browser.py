@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-_CODES = {"Tab": 9, "Escape": 27}
+_CODES = {"Tab": 9, "Escape": 27, "ArrowRight": 39}
 _PATIENCE = 60.0  # seconds; a loaded machine starts a browser slowly
 
 

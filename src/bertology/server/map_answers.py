@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.data.words.alignment import pool
+from bertology.errors import BertologyError
 from bertology.server.map_pictures import in_16_bits
 from bertology.server.reading import Reading
 
-__all__ = ["described", "maps_at", "pack", "single"]
+__all__ = ["described", "maps_at", "mean_of", "pack", "single"]
 
 Floats = NDArray[np.floating]
 _WORD = 4  # bytes; the weights must begin at a multiple, so that JavaScript reads them in place
@@ -24,6 +25,17 @@ def maps_at(reading: Reading, maps: Floats, level: str) -> Floats:
     assert reading.sentence.units  # raises an error if no words are known
     assert reading.sentence.alignment is not None
     return pool(maps, reading.sentence.alignment, special=True)
+
+
+def mean_of(maps: Floats, layer: int | None, head: int | None) -> Floats:
+    """One map of all (layers, heads, …), or a mean; heads that were pruned do not count."""
+    some = maps if layer is None else maps[layer : layer + 1]
+    some = some if head is None else some[:, head : head + 1]
+    there = ~np.isnan(some).any(axis=(-2, -1))
+    if not there.any():
+        raise BertologyError("All of these heads were pruned: they have no map.")
+    found: Floats = some[there].mean(axis=0)
+    return found
 
 
 def described(reading: Reading, level: str) -> dict[str, object]:

@@ -21,6 +21,7 @@ __all__ = [
     "PredictQuestion",
     "PythonQuestion",
     "SearchQuestion",
+    "TreeQuestion",
     "View",
     "ViewQuestion",
 ]
@@ -80,6 +81,15 @@ class MapQuestion(_Strict):
     view: View
     layer: Number
     head: Number
+
+
+class TreeQuestion(_Strict):
+    """The tree of a head, or of a mean of heads: that of a layer, over layers, or of all."""
+
+    view: View
+    layer: Number | None = None
+    head: Number | None = None
+    tree: Literal["undirected", "to-head", "to-dependent"] = "undirected"
 
 
 class PredictQuestion(_Strict):

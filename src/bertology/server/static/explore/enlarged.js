@@ -1,13 +1,16 @@
-// The chosen head, or a mean of heads: as a matrix or as lines, for all tokens or for one.
+// The chosen head, or a mean of heads: as a matrix or as lines, for all tokens or for one; or as a
+// tree.
 
 import { currentRamp } from "./colour.js";
 import { at, element, nameOf, percent } from "./elements.js";
 import { Lines } from "./lines.js";
 import { Matrix } from "./matrix.js";
+import { Tree } from "./tree.js";
 
 const HINTS = {
   matrix: "Point at a cell to see its weight; click a token at the edge to see only its row or column.",
   lines: "Point at a token to see only its lines; click it to keep this choice.",
+  tree: "",
 };
 
 export class Enlarged {
@@ -15,6 +18,7 @@ export class Enlarged {
     this.change = change;
     const acts = { say: (cell) => this.#say(cell), filter: (filter) => this.#filter(filter) };
     this.views = { matrix: new Matrix(at("matrix"), acts), lines: new Lines(at("lines"), acts) };
+    this.tree = new Tree({ change });
     at("filter-token").addEventListener("change", () => this.#filterByMenu());
     at("filter-direction").addEventListener("change", () => this.#filterByMenu());
     at("scale").addEventListener("change", () => change({ scale: at("scale").value }));
@@ -23,7 +27,7 @@ export class Enlarged {
     }
   }
 
-  show(maps, { chosen, isOff, look, scale, filter, averaged }) {
+  show(maps, { chosen, isOff, look, scale, filter, averaged, tree }) {
     this.map = maps.map(chosen);
     this.options = { look, scale, filter };
     this.name(chosen, isOff);
@@ -34,6 +38,9 @@ export class Enlarged {
       at(name).hidden = name !== look;
       if (name === look) view.show(this.map, { scale, filter });
     }
+    at("tree").hidden = look !== "tree";
+    for (const one of document.querySelectorAll("[data-of-map]")) one.hidden = look === "tree";
+    if (look === "tree") this.tree.show(tree.found, { ...tree, chosen });
     this.#legend();
     this.#say(null);
   }
@@ -81,7 +88,7 @@ export class Enlarged {
         context.fillRect(x, 0, 1, canvas.height);
       }
     }
-    at("legend-boundary").hidden = this.map.boundary === null || this.options.look === "lines";
+    at("legend-boundary").hidden = this.map.boundary === null || this.options.look !== "matrix";
   }
 
   #say(cell) {

@@ -18,6 +18,7 @@ import { Source } from "./source.js";
 import { isAnythingOff, isHeadOff, newState, readLink, turn, writeLink } from "./state.js";
 import { Switches } from "./switches.js";
 import { TokenRow } from "./tokens.js";
+import { HeadTree } from "./tree.js";
 import { Tour, aboutTour } from "./tour.js";
 import { SINK, SUBJECT, WorthSeeing, bestOf, isClear } from "./worth-seeing.js";
 
@@ -101,7 +102,7 @@ function draw() {
   const averaged =
     task && `Mean over ${means.examples} examples, by position in the text: 0 % is its beginning. ${task.title}`;
   at("copy-python").hidden = Boolean(task); // the lines are about one text
-  enlarged.show(shown, { chosen, isOff: isOff(chosen), look, scale, filter, averaged });
+  enlarged.show(shown, { chosen, isOff: isOff(chosen), look, scale, filter, averaged, tree: headTree.of(state, model) });
   tokenRow.show(maps, view.masked, canMask());
 }
 
@@ -191,6 +192,11 @@ async function askExact(signal) {
   if (!signal.aborted) draw();
 }
 
+async function askChosen(signal) {
+  await askExact(signal);
+  if (maps && (await headTree.ask(state, model, signal))) draw();
+}
+
 async function askBest(query, signal) {
   if (query.kind === "relation" && !model.can.words) return null; // its words are not known
   return bestOf(await post("/api/search", { view: state.view, query }, { signal }));
@@ -202,11 +208,11 @@ async function askWorth(signal) {
 }
 
 // Means take long, so they come last.
-const AFTER_TEXT = [askMaps, askPredictions, askSearch, askOutliers, askExact, askWorth, askMeans];
+const AFTER_TEXT = [askMaps, askPredictions, askSearch, askOutliers, askChosen, askWorth, askMeans];
 // After switching, users wait for the predictions, so these come first.
-const AFTER_SWITCH = [askPredictions, askMaps, askSearch, askExact, askWorth, askMeans];
+const AFTER_SWITCH = [askPredictions, askMaps, askSearch, askChosen, askWorth, askMeans];
 
-const AFTER_MASK = [askPredictions, askMaps, askSearch, askOutliers, askExact, askWorth];
+const AFTER_MASK = [askPredictions, askMaps, askSearch, askOutliers, askChosen, askWorth];
 
 const asking = new Asking({
   showBusy: (busy) => {
@@ -240,7 +246,7 @@ function changeText({ text, pair, masked, example = null }) {
 }
 
 // Asked separately, so that choosing another head does not delay or restart long questions.
-function changePage(part, question = askExact) {
+function changePage(part, question = askChosen) {
   state.page = { ...state.page, ...part };
   address.keepSoon();
   drawControls();
@@ -338,6 +344,7 @@ async function showStep(number, { view, page }) {
 // ---- beginning -----------------------------------------------------------------------------
 
 const grid = new Grid(at("grid"), at("pointed"), { choose, toggle });
+const headTree = new HeadTree(post);
 const enlarged = new Enlarged({ change: (part) => changePage(part) });
 const tokenRow = new TokenRow({ mask });
 const worth = new WorthSeeing({ choose: (place) => choose(place) });

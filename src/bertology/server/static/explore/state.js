@@ -6,7 +6,8 @@ const wholes = (value) => (Array.isArray(value) ? value.filter((x) => WHOLE(x) &
 const oneOf = (value, choices) => (choices.includes(value) ? value : choices[0]);
 
 export const LEVELS = ["pieces", "words"];
-export const LOOKS = ["matrix", "lines"];
+export const LOOKS = ["matrix", "lines", "tree"];
+export const TREES = ["undirected", "to-head", "to-dependent"];
 export const SCALES = ["own", "common"];
 export const JUDGED = ["all", "right", "wrong"];
 export const DIRECTIONS = ["from", "to"];
@@ -23,7 +24,7 @@ export function newState() {
       level: "pieces",
       off: { heads: [], layers: [], dimensions: [], how: "uniform" },
     },
-    page: { chosen: null, look: "matrix", scale: "own", filter: null, search: null, mean: null, ...NO_LESSON },
+    page: { chosen: null, look: "matrix", tree: TREES[0], scale: "own", filter: null, search: null, mean: null, ...NO_LESSON },
   };
 }
 
@@ -56,12 +57,13 @@ function readOff({ heads, layers, dimensions, how }) {
   return { heads: pairs, layers: wholes(layers), dimensions: wholes(dimensions), how: chosen };
 }
 
-function readPage({ chosen, look, scale, filter, search, mean, tour, present, example }) {
+function readPage({ chosen, look, tree, scale, filter, search, mean, tour, present, example }) {
   const number = (value) => (WHOLE(value) && value >= 0 ? value : null);
   const isObject = (value) => typeof value === "object" && value !== null;
   return {
     chosen: isObject(chosen) ? { layer: number(chosen.layer), head: number(chosen.head) } : null,
     look: oneOf(look, LOOKS),
+    tree: oneOf(tree, TREES),
     scale: oneOf(scale, SCALES),
     filter:
       isObject(filter) && number(filter.token) !== null
