@@ -65,6 +65,6 @@ def pair_weights(
         linked = LinkedWords.over(batch, [s.pieces for s in here], [s.asked for s in here])
         followed = MostAttended(linked)
         encoder.run(batch, reduce={"layer.*.head.*.pattern": Several([maxima, followed])})
-        hits[list(batch.indices)] = followed.value().among_words
+        hits[list(batch.indices)] = followed.value()
         done(len(batch))
     return maxima.means().reshape(len(sentences), width, shape.layers, shape.heads), hits

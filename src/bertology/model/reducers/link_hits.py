@@ -13,7 +13,7 @@ from torch import Tensor
 from bertology.model.batch import Batch
 from bertology.model.site_context import SiteContext
 
-__all__ = ["LinkHits", "LinkedWords", "MostAttended"]
+__all__ = ["LinkedWords", "MostAttended"]
 
 WordPieces = Sequence[Sequence[int]]  # the pieces of each word
 WordLinks = Sequence[tuple[tuple[int, ...], tuple[int, ...]]]  # source and target words
@@ -62,56 +62,24 @@ class LinkedWords:
         return cls(*(t.to(batch.real.device) for t in made))
 
 
-@dataclass(frozen=True)
-class LinkHits:
-    """Shares of each example's links that a head follows, (B, layers, H); NaN without a link."""
-
-    among_words: NDArray[np.float32]
-    among_all: NDArray[np.float32]
-    from_elsewhere: NDArray[np.float32]
-
-
 class MostAttended:
     """In one batch, by layer and head: is the most attended word the target of the link?
 
     Attention to a word is the sum over its pieces, attention from a word the mean over them
-    (Clark et al. 2019). The source itself does not count. `among_words` compares words only,
-    `among_all` special tokens as well. `from_elsewhere` is how often the same target is the most
-    attended word of the other words of the example: a head that always looks there does not
-    follow a link.
+    (Clark et al. 2019). The source itself does not count, nor do special tokens.
     """
 
     def __init__(self, linked: LinkedWords) -> None:
         self._linked = linked
-        self._found: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
+        self._found: dict[int, Tensor] = {}
 
     def update(self, value: Tensor, at: SiteContext) -> None:
         """Take one layer: (B, H, T, S)."""
         of = self._linked
         rows = of.queries[:, None].to(value.device) @ value.float()  # (B, H, K, S)
         weights = rows @ of.members[:, None]  # (B, H, K, W)
-        barred = (of.sources | of.absent[:, None])[:, None]
-        everything = weights.masked_fill(barred, -1.0)
-        words = everything.masked_fill(of.special[:, None, None], -1.0)
-        elsewhere = self._elsewhere(value.float())
-        self._found[at.layer] = (self._share(words), self._share(everything), elsewhere)
-
-    def _elsewhere(self, value: Tensor) -> Tensor:
-        """(B, H): the share of other words from which a link's target is attended to most."""
-        of = self._linked
-        columns = of.members.shape[-1]
-        every = (of.members / of.members.sum(1, keepdim=True).clamp_min(1)).transpose(1, 2)
-        weights = every[:, None] @ value @ of.members[:, None]  # (B, H, W, W)
-        oneself = torch.eye(columns, dtype=torch.bool, device=value.device)
-        barred = (of.absent | of.special)[:, None, None] | oneself
-        best = weights.masked_fill(barred, -1.0).argmax(-1)  # (B, H, W)
-        links = of.targets.shape[1]
-        targets = of.targets[:, None].expand(-1, value.shape[1], -1, -1)
-        found = targets.gather(-1, best[:, :, None].expand(-1, -1, links, -1)).float()
-        others = ~(of.sources | of.targets | (of.absent | of.special)[:, None])  # (B, K, W)
-        others &= of.targets.any(-1, keepdim=True)
-        counted = others[:, None].float()
-        return ((found * counted).sum((-2, -1)) / counted.sum((-2, -1))).cpu()
+        barred = (of.sources | (of.absent | of.special)[:, None])[:, None]
+        self._found[at.layer] = self._share(weights.masked_fill(barred, -1.0))
 
     def _share(self, weights: Tensor) -> Tensor:
         """(B, H): hits over links."""
@@ -121,7 +89,8 @@ class MostAttended:
         there = self._linked.targets.any(-1)[:, None].float()  # (B, 1, K)
         return ((hits * there).sum(-1) / there.sum(-1)).cpu()  # 0 / 0 is NaN, as it should be
 
-    def value(self) -> LinkHits:
-        """What was found, once all layers were seen."""
+    def value(self) -> NDArray[np.float32]:
+        """(B, layers, H): the share of each example's links; NaN without a link."""
         layers = [self._found[i] for i in sorted(self._found)]
-        return LinkHits(*(torch.stack(t, dim=1).numpy() for t in zip(*layers, strict=True)))
+        found: NDArray[np.float32] = torch.stack(layers, dim=1).numpy()
+        return found

@@ -217,12 +217,12 @@ def _panel(axes: Axes, dots: Dots, place: NDArray[np.integer], reference: int | 
     if dots.level is not None:
         axes.axvline(dots.level, color=GREY, linewidth=1.0, linestyle="--", zorder=1)
     axes.grid(axis="y")
-    for beside, shape in (
-        (dots.bars, {"marker": "|", "color": GREY, "markersize": 8.0, "mew": 1.8}),
-        (dots.hollow, {"marker": "D", "mec": ACCENT, "mfc": "none", "markersize": 4.5}),
-    ):
-        if beside is not None:
-            axes.plot(np.asarray(beside, float), place, linestyle="none", zorder=2, **shape)
+    if dots.bars is not None:
+        beside = np.asarray(dots.bars, float)
+        axes.plot(beside, place, "|", color=GREY, markersize=8.0, mew=1.8, zorder=2)
+    if dots.hollow is not None:
+        beside = np.asarray(dots.hollow, float)
+        axes.plot(beside, place, "D", mec=ACCENT, mfc="none", markersize=4.5, zorder=2)
     axes.hlines(place[known], low[known], high[known], color=POSITIVE, linewidth=1.4)
     axes.plot(value[known], place[known], "o", color=POSITIVE, markersize=4.5)
     axes.plot(value[~known], place[~known], "o", mec=POSITIVE, mfc=PAPER, markersize=4.5)

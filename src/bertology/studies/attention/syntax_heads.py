@@ -51,8 +51,8 @@ _NO_CANDIDATE = "not judged: too few such links, or no head surely comes near th
 _RELATIONS = (
     "One row for each relation. Left: of how many words the best head attends most to the linked "
     "one, in per cent (dots, with intervals for all relations together), the best fixed offset "
-    "(grey bars){}. Right: the gain over the offset. Head and direction were picked on one half "
-    "of the sentences and scored on the other."
+    "(grey bars){}. Right: the gain over the offset, where its interval is narrower than a hundred "
+    "points. Head and direction were picked on one half of the sentences and scored on the other."
 )
 
 
@@ -193,6 +193,8 @@ class SyntaxHeadsResult(LinksResult):
     def drawings(self) -> Sequence[Drawing]:
         """Relations beside offsets and what was published; heads; the heads of some relations."""
         rows = self.relations().sort_values("gain", ascending=False, kind="stable")
+        told = rows[rows["gain_high"] - rows["gain_low"] < 1]  # wider ones tell nothing
+        rows = told if len(told) else rows
         known = rows["published"].notna().any()
         also = ", and what was published of BERT-base (hollow diamonds)" if known else ""
         best, *_ = self.measures()
@@ -330,7 +332,7 @@ class SyntaxHeads(FollowedLinks):
         shape = some.sizes["layer"], some.sizes["head"]
         tables = self.looked_through(counts, questions, shape, named=bool(asked))
         _with_published(tables["relations"])
-        evidence = dict(self.gains(tables["relations"]))
+        evidence: dict[str, Estimate | None] = dict(self.gains(tables["relations"]))
         evidence |= self.gains(tables["directions"], by_direction=True)
         if asked:
             evidence |= followed_evidence(tables["links"], self.level)

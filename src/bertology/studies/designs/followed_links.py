@@ -193,24 +193,24 @@ class FollowedLinks(Tagged):
         gain = self._of_links(rows["share"] - rows["baseline"], least=-1.0)
         chosen = self._of_links(rows["share"] - rows["elsewhere"], least=-1.0)
         heads = np.array(picked.best) % (shape[0] * shape[1])
-        first = {k: picked.columns[k] for k in ("relation", "direction") if k in picked.columns}
-        rest = {k: v for k, v in picked.columns.items() if k not in first}
-        return pd.DataFrame(
-            {
-                **first,
-                "layer": heads // shape[1],
-                "head": heads % shape[1],
-                "n": gain.n,
-                **rest,
-                **with_bounds("share", share, p=False),
-                "share_with_special": _means(rows["special"]),
-                "baseline": _means(rows["baseline"]),
-                **with_bounds("gain", gain),
-                "gain_alone_high": gain.alone_high,
-                **with_bounds("selectivity", chosen),
-                "selectivity_alone_high": chosen.alone_high,
-            }
-        )
+        first, rest = dict[str, Any](), dict[str, Any]()
+        for name, column in picked.columns.items():
+            (first if name in ("relation", "direction") else rest)[name] = column
+        columns: dict[str, ArrayLike] = {
+            **first,
+            "layer": heads // shape[1],
+            "head": heads % shape[1],
+            "n": gain.n,
+            **rest,
+            **with_bounds("share", share, p=False),
+            "share_with_special": _means(rows["special"]),
+            "baseline": _means(rows["baseline"]),
+            **with_bounds("gain", gain),
+            "gain_alone_high": gain.alone_high,
+            **with_bounds("selectivity", chosen),
+            "selectivity_alone_high": chosen.alone_high,
+        }
+        return pd.DataFrame(columns)
 
     def _links(
         self, of: Counts, question: Question, shape: tuple[int, int], among: int, *, named: bool

@@ -137,7 +137,9 @@ class LinkCounts:
                 total[at] += spool[name]
         for total in sums:
             total[..., self.gone] = np.nan
-        return Counts(examples, links, *sums, *self._offsets(known, examples))
+        hits, special, elsewhere = sums
+        offsets, distances = self._offsets(known, examples)
+        return Counts(examples, links, hits, special, elsewhere, offsets, distances)
 
     def _offsets(self, names: Sequence[str], examples: Ints) -> tuple[Floats, Ints]:
         away = [piece for name in names for piece in self._away[name]]
