@@ -24,6 +24,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
 import nulls.coreference
+import nulls.distractors
 import nulls.models
 import nulls.simulated
 import nulls.syntax
@@ -37,6 +38,7 @@ from scipy.stats import beta
 from bertology.results.known_claims import load_claims
 
 NULLS = (
+    *nulls.distractors.NULLS,
     *nulls.models.NULLS,
     *nulls.simulated.NULLS,
     *nulls.taxonomy.NULLS,

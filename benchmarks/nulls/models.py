@@ -55,8 +55,8 @@ _LINKS = ("verb-subject", "noun-pronoun")
 
 
 @cache
-def mini() -> Encoder:
-    return Encoder.load("bertology-mini", device="cpu")
+def mini(head: str = "base") -> Encoder:
+    return Encoder.load("bertology-mini", head=head, device="cpu")
 
 
 @cache
@@ -207,10 +207,12 @@ def permuted_labels(seed: int) -> Mapping[str, str]:
 class Stored:
     """What a study measured of `bertology-mini` on many texts, to draw from and conclude on."""
 
-    def __init__(self, study: Study, corpus: Corpus, *, pair: bool = False) -> None:
+    def __init__(
+        self, study: Study, corpus: Corpus, *, pair: bool = False, head: str = "base"
+    ) -> None:
         self.study, self.name = study, corpus.name
         part = f"examples-000000-{len(corpus):06d}"
-        self.part: xr.Dataset = study.measure(mini(), corpus, part, Context())
+        self.part: xr.Dataset = study.measure(mini(head), corpus, part, Context())
         name = "".join(f"-{c.lower()}" if c.isupper() else c for c in type(study).__name__)
         self.about = Provenance(
             study=name.strip("-"),

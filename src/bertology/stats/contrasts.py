@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import combinations
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
@@ -10,6 +13,7 @@ from bertology.stats.intervals import Estimate, check_level
 from bertology.stats.partial_means import PartialMeans
 
 __all__ = [
+    "difference_of_groups",
     "difference_of_halves",
     "group_contrast",
     "mean_over_layers",
@@ -18,24 +22,47 @@ __all__ = [
     "rise_at",
 ]
 
+_ALL_EXCHANGES = 12  # entries, of which all exchanges of halves are looked at: 924
 
-def difference_of_halves(values: ArrayLike, level: float = 0.95) -> Estimate:
+
+def difference_of_halves(
+    values: ArrayLike, level: float = 0.95, *, exchanged: bool = False
+) -> Estimate:
     """The mean of the first half of a row less that of the second, with Welch's interval.
 
     The entries, which are layers, are what is sampled: one that stands out does not make a trend.
-    A middle entry is left out; with fewer than two entries a side there is no interval.
+    A middle entry is left out; with fewer than two entries a side there is no interval. Where
+    entries are skewed, as maxima are, let `exchanged` decide on which side of 0 the difference
+    lies: the test by all exchanges of entries, or many, if they are more than twelve.
     """
     check_level(level, "difference_of_halves")
     x = np.asarray(values, dtype=np.float64).ravel()
     k = x.size // 2
-    return _between_layers(x[:k], x[x.size - k :], x.size, level)
+    first, second = x[:k], x[x.size - k :]
+    found = _welch(first, second, x.size, level)
+    if not exchanged or np.isnan(found.low):
+        return found
+    return replace(found, tested=(0.0, _p_of_exchanges(first, second))).at_level(level)
+
+
+def _p_of_exchanges(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+    """Two-sided: how many exchanges give a difference as large."""
+    both, k = np.concatenate([first, second]), first.size
+    if both.size <= _ALL_EXCHANGES:
+        chosen = np.array(list(combinations(range(both.size), k)))
+        sums = both[chosen].sum(1)
+        away = np.abs(2 * sums - both.sum())
+        return float((away >= np.abs(2 * first.sum() - both.sum()) * (1 - 1e-9)).mean())
+    drawn = np.random.default_rng(0).permuted(np.tile(both, (9999, 1)), axis=1)[:, :k].sum(1)
+    away = np.abs(2 * drawn - both.sum()) >= np.abs(2 * first.sum() - both.sum()) * (1 - 1e-9)
+    return float((1 + away.sum()) / 10_000)
 
 
 def rise_at(values: ArrayLike, at: int, level: float = 0.95) -> Estimate:
     """The mean of a row from entry `at` on less that of the entries before, as for halves."""
     check_level(level, "rise_at")
     x = np.asarray(values, dtype=np.float64).ravel()
-    return _between_layers(x[at:], x[:at], x.size, level)
+    return _welch(x[at:], x[:at], x.size, level)
 
 
 def mean_over_layers(values: ArrayLike, level: float = 0.95) -> Estimate:
@@ -52,13 +79,26 @@ def mean_over_layers(values: ArrayLike, level: float = 0.95) -> Estimate:
     return Estimate(value, value - half, value + half, x.size, level, "layers")
 
 
-def _between_layers(
-    first: NDArray[np.float64], second: NDArray[np.float64], n: int, level: float
+def difference_of_groups(
+    values: ArrayLike, first: ArrayLike, level: float = 0.95, unit: str = "examples"
+) -> Estimate:
+    """The mean of the values that `first` marks less that of the others, with Welch's interval."""
+    check_level(level, "difference_of_groups")
+    x, marked = np.asarray(values, dtype=np.float64).ravel(), np.asarray(first, dtype=bool).ravel()
+    return _welch(x[marked], x[~marked], x.size, level, unit)
+
+
+def _welch(
+    first: NDArray[np.float64],
+    second: NDArray[np.float64],
+    n: int,
+    level: float,
+    unit: str = "layers",
 ) -> Estimate:
     if not first.size or not second.size:
-        return Estimate(np.nan, np.nan, np.nan, n, level, "layers")
+        return Estimate(np.nan, np.nan, np.nan, n, level, unit)
     value = first.mean() - second.mean()
-    unknown = Estimate(value, np.nan, np.nan, n, level, "layers")
+    unknown = Estimate(value, np.nan, np.nan, n, level, unit)
     if min(first.size, second.size) < 2:
         return unknown
     a, b = (x.var(ddof=1) / x.size for x in (first, second))
@@ -66,7 +106,7 @@ def _between_layers(
         return unknown
     freedom = (a + b) ** 2 / (a * a / (first.size - 1) + b * b / (second.size - 1))
     half = stdtrit(freedom, (1 + level) / 2) * np.sqrt(a + b)
-    return Estimate(value, value - half, value + half, n, level, "layers")
+    return Estimate(value, value - half, value + half, n, level, unit)
 
 
 def ratio_of_means(top: ArrayLike, bottom: ArrayLike, level: float = 0.95) -> Estimate | None:

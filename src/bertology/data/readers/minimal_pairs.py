@@ -1,6 +1,9 @@
 """Minimal pairs in two published layouts: the good sentence is TEXT, the bad one CONTRAST.
 
-- CLAMS and Marvin & Linzen: lines `True<TAB>sentence`, `False<TAB>sentence` in turn;
+- CLAMS and Marvin & Linzen: lines `True<TAB>sentence`, `False<TAB>sentence` in turn. Its English
+  sentences are made by templates, so that noun phrases can be told: SUBJECT is that of the verb, or
+  the antecedent of the reflexive, `critical` the word in which the two sentences differ, and
+  `distractors` are the heads of the other noun phrases;
 - Linzen, Dupoux & Goldberg as filtered by Gulordava et al.: `x.text` beside `x.gold`, whose
   columns are the verb's position, its right form, its wrong form and the number of attractors.
 """
@@ -9,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from bertology.data.corpus import Corpus, Example, Field
 from bertology.data.readers.files import numbered_lines, read_text
@@ -29,6 +33,7 @@ def read(source: str | Path, request: Request | None = None) -> Corpus:
         fields |= {Field.WORDS, Field.VERB}
     else:
         examples = list(_judged(path))
+        fields |= {Field.WORDS, Field.SUBJECT}
     return Corpus(
         name=request.name, examples=examples, fields=frozenset(fields), split=request.split
     )
@@ -54,8 +59,39 @@ def _judged(path: Path) -> Iterator[Example]:
         yield Example(
             id=str(i // 2),
             text=text.strip(),
-            annotations={"contrast": contrast.strip(), "group": path.stem},
+            annotations={
+                "contrast": contrast.strip(),
+                "group": path.stem,
+                **_phrases(text.split(), contrast.split(), path.stem),
+            },
         )
+
+
+def _phrases(words: list[str], bad: list[str], group: str) -> dict[str, Any]:
+    """Words, where the sentences part, and the nouns of English templates; else None."""
+    apart = [i for i, (a, b) in enumerate(zip(words, bad, strict=False)) if a != b]
+    one = len(words) == len(bad) and len(apart) == 1
+    found: dict[str, Any] = {"words": words, "subject": None}
+    nouns = [] if _is_npi(group) else _english_nouns(words)
+    before = [n for n in nouns if one and n < apart[0]]
+    if before:
+        # In these templates the critical word is in a clause of its own, after the first noun.
+        inner = "within" in group or "sent_comp" in group
+        subject = before[-1] if inner else before[0]
+        others = [n for n in nouns if n != subject]
+        found |= {"subject": subject, "critical": apart[0], "distractors": others}
+    return found
+
+
+def _is_npi(group: str) -> bool:
+    return "npi" in group.split("_")
+
+
+def _english_nouns(words: list[str]) -> list[int]:
+    """The word after "the"; "the taxi driver" and "to the side of" are all that need care."""
+    after = [i + 1 for i, word in enumerate(words[:-1]) if word == "the"]
+    nouns = [i + 1 if words[i] == "taxi" else i for i in after if words[i] != "side"]
+    return [i for i in nouns if i < len(words)]
 
 
 def _agreement(path: Path) -> Iterator[Example]:
