@@ -26,9 +26,11 @@ from bertology.studies.study import Context, Needs
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
+    from bertology.stats.partial_means import PartialMeans
 
 __all__ = ["ImpactConstituents", "ImpactConstituentsResult"]
 
@@ -230,12 +232,8 @@ class ImpactConstituents(Resampled):
         beaten = np.take_along_axis(trivial, best, axis=1)[:, 0]
         names = seen.labels("baseline")
         over_right = f1[:, -1] - trivial[:, names.index(RIGHT)]
-        score = self.means(f1.T, within=(0.0, 1.0), support=(0.0, 1.0))
-        over = {"within": (-1.0, 1.0), "support": (-1.0, 1.0)}
-        gain = self.means((f1 - beaten[:, None]).T, **over)
-        rows = self.means(
-            np.vstack([f1[:, -1:].T, trivial.T]), within=(0.0, 1.0), support=(0.0, 1.0)
-        )
+        score, gain = self._means(f1.T), self._means((f1 - beaten[:, None]).T, least=-1.0)
+        rows = self._means(np.vstack([f1[:, -1:].T, trivial.T]))
         tables = {
             "layers": labelled_table(
                 {"layer": range(f1.shape[1])},
@@ -246,9 +244,9 @@ class ImpactConstituents(Resampled):
             ),
         }
         estimates = {
-            "constituents_f1": self.means(f1[None, :, -1], within=(0.0, 1.0), support=(0.0, 1.0)),
-            "constituents_gain": self.means((f1[:, -1] - beaten)[None], **over),
-            "constituents_over_right_branching": self.means(over_right[None], **over),
+            "constituents_f1": self._means(f1[None, :, -1]),
+            "constituents_gain": self._means((f1[:, -1] - beaten)[None], least=-1.0),
+            "constituents_over_right_branching": self._means(over_right[None], least=-1.0),
         }
         evidence = {name: of.estimate(0) for name, of in estimates.items()}
         return self.result(
@@ -259,6 +257,10 @@ class ImpactConstituents(Resampled):
             },
             facts={"examples": int(np.isfinite(f1[:, -1]).sum()), "longest": self.longest},
         )
+
+    def _means(self, rows: NDArray[np.float64], *, least: float = 0.0) -> PartialMeans:
+        """Of F1, or of what it exceeds another by."""
+        return self.means(rows, within=(least, 1.0), support=(least, 1.0))
 
 
 def _words(written: Sequence[str]) -> int:
