@@ -191,7 +191,7 @@ class CoreferenceHeadsResult(Result):
             [*BASELINES, "best head"],
             title=f"Antecedents found\n{self.about}",
             reference="best head",
-            note="Intervals of a panel hold for all of its rows.",
+            note="Intervals hold for all baselines together, and for all best heads together.",
         )
 
 
