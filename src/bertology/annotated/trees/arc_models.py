@@ -44,7 +44,8 @@ class ArcModel:
         if self.feature == "attention":
             return block.attention
         far = np.clip(block.away, -FARTHEST - 1, FARTHEST + 1)
-        return (far[:, None] == np.arange(-FARTHEST - 1, FARTHEST + 2)).astype(np.float32)
+        found: Floats = (far[:, None] == np.arange(-FARTHEST - 1, FARTHEST + 2)).astype(np.float32)
+        return found
 
     @property
     def ways(self) -> int:
@@ -71,7 +72,7 @@ class ArcFit:
     scale: Floats
     penalty: float
 
-    def heads(self, sentences: Sentences, which: Sequence[int]) -> list[Ints]:
+    def heads(self, sentences: Sentences, which: Sequence[int] | Ints) -> list[Ints]:
         """The likeliest head of each word of the sentences `which`."""
         found: list[Ints] = []
         for block in sentences.blocks(which):
@@ -83,7 +84,7 @@ class ArcFit:
         return found
 
 
-def fit_arcs(model: ArcModel, sentences: Sentences, which: Sequence[int]) -> ArcFit:
+def fit_arcs(model: ArcModel, sentences: Sentences, which: Sequence[int] | Ints) -> ArcFit:
     """Train on the sentences `which`.
 
     The penalty on large weights is chosen on every fifth sentence, after training on the others;
@@ -198,4 +199,5 @@ def principal_vectors(vectors: NDArray[Any], train: Ints, size: int) -> Floats:
     _, spread, axes = np.linalg.svd(values[train] - centre, full_matrices=False)
     found = (values - centre) @ axes[:size].T
     unit = np.sqrt((spread[:size] ** 2).mean() / len(train))
-    return (found / max(unit, 1e-12)).astype(np.float32)
+    scaled: Floats = (found / max(unit, 1e-12)).astype(np.float32)
+    return scaled

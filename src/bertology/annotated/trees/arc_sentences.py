@@ -103,7 +103,7 @@ class Sentences:
         found = np.arange(n)[:, None] + np.asarray(offsets)
         return np.where((found >= 0) & (found < n), found, -2)
 
-    def hits(self, sentences: Sequence[int], guess: Callable[[int], Ints]) -> Ints:
+    def hits(self, sentences: Sequence[int] | Ints, guess: Callable[[int], Ints]) -> Ints:
         """(relations, candidates): words whose head is among the guesses (n, C), by candidate."""
         total = 0
         for s in sentences:
@@ -120,18 +120,18 @@ class Sentences:
         read = self._file.read(2 * n * n * self._maps)
         return np.frombuffer(read, np.float16).reshape(n, n, self._maps)
 
-    def words_of(self, sentences: Sequence[int]) -> Ints:
+    def words_of(self, sentences: Sequence[int] | Ints) -> Ints:
         """The numbers of their words through all sentences."""
         return np.concatenate([np.arange(*self._first[s : s + 2]) for s in sentences])
 
-    def blocks(self, sentences: Sequence[int]) -> Iterable[PairBlock]:
+    def blocks(self, sentences: Sequence[int] | Ints) -> Iterable[PairBlock]:
         """All pairs of these sentences, some sentences at a time; to be gone through repeatedly."""
         pairs = sum(len(self.heads[s]) ** 2 for s in sentences)
         if pairs * self._maps <= _HELD:
             return list(self._blocks(sentences))
         return _Again(partial(self._blocks, sentences))
 
-    def _blocks(self, sentences: Sequence[int]) -> Iterator[PairBlock]:
+    def _blocks(self, sentences: Sequence[int] | Ints) -> Iterator[PairBlock]:
         waiting: list[int] = []
         pairs = 0
         for sentence in sentences:

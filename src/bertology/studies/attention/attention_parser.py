@@ -95,9 +95,9 @@ class AttentionParserResult(Result):
         """The mix beside single heads and distances, relation told, then all without."""
         over = self.evidence()["told_mix_over_single"]
         sure = "Yes" if over.low > 0 else "No" if over.high < NEGLIGIBLE else "Not sure"
-        found = self.tables["parsers"].set_index("parser")
+        found = self.tables["parsers"]
         told, plain, words = (
-            percent(of_row(found.loc[name], ("uas", "uas_low", "uas_high")))
+            percent(of_row(found[found["parser"] == name].iloc[0], ("uas", "uas_low", "uas_high")))
             for name in (ATTENTION + TOLD, ATTENTION, ATTENTION + WORDS)
         )
         return (
