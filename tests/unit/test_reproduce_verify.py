@@ -96,6 +96,16 @@ def test_claims_of_a_paper_without_a_plan_have_the_steps_of_their_studies() -> N
         assert (step.data.split, step.data.limit) == ("train", 20)
 
 
+def test_claims_of_a_part_of_a_survey_have_the_steps_of_its_plan() -> None:
+    """Their ids open with another name than the paper's."""
+    names = ("primer-attention.sep-is-a-no-op", "nuggets-attention.important-heads-can-be-zeroed")
+    nuggets, primer = plan_parts([claim(n) for n in names], OPTIONS, SHAPE)
+    assert (nuggets.title, primer.title) == ("BERTology Nuggets", "A Primer in BERTology")
+    assert keys(primer.plan) == ["separator-noop"]
+    joined = ["relation-heads", "finetune", "map-types", "head-ablation", "head-profile"]
+    assert keys(nuggets.plan) == joined
+
+
 def test_a_plugins_claims_are_judged_on_a_classifier_where_they_need_one() -> None:
     ablation = replace(claim("dark-secrets.disabling-some-heads-hurts"), id="other-paper.ablation")
     types = replace(claim("dark-secrets.first-three-map-types-are-common"), id="other-paper.maps")
