@@ -212,8 +212,8 @@ class CoreferenceHeads(Tagged):
 
     Source: Clark et al. (2019), section 4.3 and Table 2, who take documents of 128 tokens. Limits:
     antecedents in earlier windows are lost; the table `losses` counts them. Where a corpus has no
-    trees, heads of mentions are found by a rule, and where it has no tags, by a tagger's. What
-    nouns agree in is known of common words only. A corpus that annotates few mentions (GAP,
+    trees, heads of mentions are found by a rule; where it has no tags, those of a tagger are used.
+    What nouns agree in is known of common words only. A corpus that annotates few mentions (GAP,
     Winograd schemas) leaves two or three to choose from.
     """
 
