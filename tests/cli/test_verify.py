@@ -165,7 +165,7 @@ def test_the_plan_has_no_more_than_the_claims_need(
     ("words", "message"),
     [
         (("--claims", "dark-secrets.some-heads-hurts"), "Did you mean 'dark-secrets.some-heads"),
-        (("--claims", "no such words"), "Unknown claim 'no such words'"),
+        (("--claims", "nobody says it"), "Unknown claim 'nobody says it'"),
         (("--tasks", "mrpx"), "Did you mean 'mrpc'?"),
         (("--limit", "1"), "--limit"),
         (("--csv", "no/such/folder/table.csv"), "cannot be written"),

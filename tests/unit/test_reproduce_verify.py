@@ -64,7 +64,7 @@ def test_claims_are_named_by_id_or_by_words() -> None:
     assert len({c.id for c in some}) == len(some) > 3
     named = choose_claims(["primer-training.sentence-order-beats-nsp"])
     assert not named.left_out
-    for nothing in ("no such words", " "):
+    for nothing in ("words that nobody says", " "):
         with pytest.raises(UnknownNameError, match="claims --search"):
             choose_claims([nothing])
 
