@@ -13,8 +13,8 @@ from bertology.stats.intervals import Estimate, check_level
 from bertology.stats.partial_means import PartialMeans
 
 __all__ = [
-    "difference_of_groups",
     "difference_of_halves",
+    "difference_within",
     "group_contrast",
     "mean_over_layers",
     "ratio_of_largest",
@@ -22,6 +22,7 @@ __all__ = [
     "rise_at",
 ]
 
+_FEWEST = 10  # values a side
 _ALL_EXCHANGES = 12  # entries, of which all exchanges of halves are looked at: 924
 
 
@@ -79,13 +80,36 @@ def mean_over_layers(values: ArrayLike, level: float = 0.95) -> Estimate:
     return Estimate(value, value - half, value + half, x.size, level, "layers")
 
 
-def difference_of_groups(
-    values: ArrayLike, first: ArrayLike, level: float = 0.95, unit: str = "examples"
-) -> Estimate:
-    """The mean of the values that `first` marks less that of the others, with Welch's interval."""
-    check_level(level, "difference_of_groups")
-    x, marked = np.asarray(values, dtype=np.float64).ravel(), np.asarray(first, dtype=bool).ravel()
-    return _welch(x[marked], x[~marked], x.size, level, unit)
+def difference_within(
+    values: ArrayLike,
+    first: ArrayLike,
+    groups: ArrayLike,
+    level: float = 0.95,
+    unit: str = "examples",
+) -> Estimate | None:
+    """The mean of the values that `first` marks less that of the others, within each group.
+
+    Groups that have both count, each by how well it tells the two apart, so that what differs from
+    group to group is not taken for a difference. The interval is Student's with errors that may
+    differ in size (White 1980). None where fewer than ten values a side are left.
+    """
+    check_level(level, "difference_within")
+    y, x = np.asarray(values, dtype=np.float64).ravel(), np.asarray(first, dtype=np.float64).ravel()
+    _, group = np.unique(np.asarray(groups).ravel(), return_inverse=True)
+    sizes = np.bincount(group)
+    shares = np.bincount(group, weights=x) / sizes
+    kept = ((shares > 0) & (shares < 1))[group]
+    if min(x[kept].sum(), (1 - x[kept]).sum()) < _FEWEST:
+        return None
+    left = int(kept.sum()) - len(np.unique(group[kept])) - 1
+    if left < 2:
+        return None
+    x, y = (v[kept] - (np.bincount(group, weights=v) / sizes)[group[kept]] for v in (x, y))
+    weight = float((x**2).sum())
+    value = float((x * y).sum()) / weight
+    spread = np.sqrt(float((x**2 * (y - value * x) ** 2).sum()) * kept.sum() / left) / weight
+    half = stdtrit(left, (1 + level) / 2) * spread
+    return Estimate(value, value - half, value + half, int(kept.sum()), level, unit, freedom=left)
 
 
 def _welch(
@@ -93,12 +117,11 @@ def _welch(
     second: NDArray[np.float64],
     n: int,
     level: float,
-    unit: str = "layers",
 ) -> Estimate:
     if not first.size or not second.size:
-        return Estimate(np.nan, np.nan, np.nan, n, level, unit)
+        return Estimate(np.nan, np.nan, np.nan, n, level, "layers")
     value = first.mean() - second.mean()
-    unknown = Estimate(value, np.nan, np.nan, n, level, unit)
+    unknown = Estimate(value, np.nan, np.nan, n, level, "layers")
     if min(first.size, second.size) < 2:
         return unknown
     a, b = (x.var(ddof=1) / x.size for x in (first, second))
@@ -106,7 +129,7 @@ def _welch(
         return unknown
     freedom = (a + b) ** 2 / (a * a / (first.size - 1) + b * b / (second.size - 1))
     half = stdtrit(freedom, (1 + level) / 2) * np.sqrt(a + b)
-    return Estimate(value, value - half, value + half, n, level, unit)
+    return Estimate(value, value - half, value + half, n, level, "layers")
 
 
 def ratio_of_means(top: ArrayLike, bottom: ArrayLike, level: float = 0.95) -> Estimate | None:

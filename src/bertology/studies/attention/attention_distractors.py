@@ -17,7 +17,7 @@ from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, bounded_mean_bounds
-from bertology.stats.contrasts import difference_of_groups
+from bertology.stats.contrasts import difference_within
 from bertology.stats.cross_fitting import picked_on_other_half
 from bertology.studies.designs.blocks import Tagged
 from bertology.studies.designs.parts import Gathered, gather
@@ -38,7 +38,10 @@ Floats = NDArray[np.float64]
 ALL = "all"
 LEAST = 0.001  # a share below counts as this much: the logarithm of nothing has no end
 FEW = 10  # sentences of a kind, below which it has no row
-_NO_PAIR = "not judged: fewer than ten sentences were guessed right, or wrong"
+_NO_PAIR = (
+    "not judged: of words that are guessed right in some sentences of a kind and wrong in others, "
+    "there are too few"
+)
 
 
 class AttentionDistractorsResult(Result):
@@ -195,6 +198,7 @@ class AttentionDistractors(Tagged):
         fields=frozenset({"text", "words", "contrast"}),
         head="mlm",
     )
+    version: ClassVar[int] = 2  # right and wrong guesses are compared at the same word
     result_type: ClassVar[type[Result]] = AttentionDistractorsResult
     all_heads: ClassVar[bool] = True
 
@@ -241,6 +245,10 @@ class AttentionDistractors(Tagged):
         better = right_over_wrong(encoder, block, spans, context.batch_tokens)
         choices = [0 if one is None else 1 + len(one.distractors) for one in known]
         kinds = ["" if one is None else one.kind for one in known]
+        forms = [
+            e.text[slice(*span)].lower() if span else ""
+            for e, span in zip(block, spans, strict=True)
+        ]
         places = ("example", "layer", "head")
         return xr.Dataset(
             {
@@ -251,12 +259,13 @@ class AttentionDistractors(Tagged):
                 "better": ("example", better),
                 "choices": ("example", np.array(choices, np.int64)),
                 "kind": ("example", np.array(kinds, dtype=str)),
+                "form": ("example", np.array(forms, dtype=str)),
             }
         )
 
     def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
         """Confusion, pointing and selectivity with bounds over sentences; guesses beside them."""
-        names = ("share", "elsewhere", "first", "layer_share", "better", "choices", "kind")
+        names = ("share", "elsewhere", "first", "layer_share", "better", "choices", "kind", "form")
         seen = gather(measured, concatenate=names)
         used: NDArray[np.bool_] = np.asarray(np.isfinite(seen["share"]).all((1, 2)))
         if used.sum() < 2:
@@ -351,17 +360,16 @@ class AttentionDistractors(Tagged):
             found = self.means(values[None], within=(least, 1.0)).estimate(0)
             return found and found.counting("sentences")
 
-        right = seen["better"][used] > 0
-        enough = min(right.sum(), (~right).sum()) >= FEW
+        # The same word in the same kind of sentence: which form a model prefers whatever the
+        # sentence, and what that form attends to, would be taken for a relation.
+        alike = np.char.add(np.char.add(seen["kind"].astype(str), "\t"), seen["form"].astype(str))
         return {
             "best_layer_pointing": one(by.best_layer_pointing),
             "best_head_pointing": one(by.best_pointing),
             "best_head_selectivity": one(by.best_selectivity, -1.0),
-            "right_over_wrong": difference_of_groups(
-                _within_kinds(by.best_pointing, seen["kind"][used]), right, self.level, "sentences"
-            )
-            if enough
-            else None,
+            "right_over_wrong": difference_within(
+                by.best_pointing, seen["better"][used] > 0, alike[used], self.level, "sentences"
+            ),
         }
 
 
@@ -409,12 +417,4 @@ def _taken(values: Floats, which: NDArray[np.int64]) -> Floats:
     """(N,): of each sentence the value of one head or layer."""
     flat = values.reshape(len(values), -1)
     found: Floats = np.take_along_axis(flat, which[:, None], axis=1)[:, 0]
-    return found
-
-
-def _within_kinds(values: Floats, kinds: NDArray[np.generic]) -> Floats:
-    """Less the mean of each kind: hard kinds of sentences are not taken for a relation."""
-    found = values.astype(np.float64).copy()
-    for kind in np.unique(kinds):
-        found[kinds == kind] -= values[kinds == kind].mean()
     return found
