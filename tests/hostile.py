@@ -310,7 +310,7 @@ def _random_data(w: World, rng: random.Random) -> list[str]:
     if kind in MENTIONS:
         name, good = MENTIONS[kind]
         path = w.file(name, spoilt_bytes(good.encode(), rng))
-        return [*w.read(path), "--columns", f"reader={kind}"]
+        return [*w.study("coreference-heads", path), "--columns", f"reader={kind}"]
     if kind == "super":
         path = w.file("a.jsonl", json.dumps(spoilt_json(WSC, rng)))
         return [*w.read(path), "--columns", "reader=wsc"]

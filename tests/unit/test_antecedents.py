@@ -83,14 +83,14 @@ def test_windows_keep_what_lies_inside_and_count_from_their_start() -> None:
     example = Example(
         "d", example.text, annotations={**example.annotations, "coreference": clusters}
     )
-    assert [w.example for w in windows_of(example, [3, 3], 9)] == [example]
+    assert windows_of(example, [3, 3], 9) == [example]
     first, second = windows_of(example, [3, 3], 5)
-    assert (first.example.text, second.example.text) == ("Ann ran .", "She sat .")
-    assert (second.first, second.example.id) == (3, "d/3")
-    assert first.example.get("coreference") == [[(0, 1)]]
-    assert second.example.get("coreference") == [[(0, 1)]], "what crosses the cut is lost"
-    assert first.example.get("heads") == [1, -1, 0]
-    assert second.example.get("heads") == [1, -1, 1]
-    assert second.example.get("offsets")[0] == (0, 3)
+    assert (first.text, second.text) == ("Ann ran .", "She sat .")
+    assert second.id == "d/3"
+    assert first.get("coreference") == [[(0, 1)]]
+    assert second.get("coreference") == [[(0, 1)]], "what crosses the cut is lost"
+    assert first.get("heads") == [1, -1, 0]
+    assert second.get("heads") == [1, -1, 1]
+    assert second.get("offsets")[0] == (0, 3)
     long = windows_of(example, [9, 9], 5)
-    assert [len(w.example.get("words")) for w in long] == [3, 3], "a long sentence is alone"
+    assert [len(w.get("words")) for w in long] == [3, 3], "a long sentence is alone"

@@ -41,13 +41,14 @@ class Windows:
 def cut_documents(encoder: Encoder, corpus: Corpus, longest: int, tagger: str) -> Windows:
     """Windows of at most `longest` tokens, special ones counted; tagged where there are no tags."""
     sentences = [sentence_texts(example) for example in corpus]
-    encodings = encoder.tokenize([text for of in sentences for text in of]).encodings or ()
+    texts = [text for of in sentences for text in of]
+    encodings = (encoder.tokenize(texts).encodings or ()) if texts else ()
     pieces = [[s is not None for s in e.sequence_ids] for e in encodings]
-    special = max(len(of) - sum(of) for of in pieces)
+    special = max((len(of) - sum(of) for of in pieces), default=0)
     lengths = iter(sum(of) for of in pieces)
     limit = min(longest, encoder.max_length or longest) - special
     found = [
-        (window.example, number)
+        (window, number)
         for number, example in enumerate(corpus)
         for window in windows_of(example, [next(lengths) for _ in sentences[number]], limit)
     ]
@@ -61,7 +62,8 @@ def cut_documents(encoder: Encoder, corpus: Corpus, longest: int, tagger: str) -
 
 def linked(example: Example) -> int:
     """How many mentions corefer with one before them."""
-    return sum(len(cluster) - 1 for cluster in example.get(Field.COREFERENCE))
+    clusters = example.get(Field.COREFERENCE) or ()
+    return sum(len(cluster) - 1 for cluster in clusters if cluster)
 
 
 @dataclass(frozen=True)

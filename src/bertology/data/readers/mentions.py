@@ -79,14 +79,14 @@ def of_characters(
             "words": [text[a:b] for a, b in spans],
             "offsets": spans,
             "coreference": [
-                [_words(spans, mention, text, at) for mention in cluster] for cluster in clusters
+                [_words(spans, mention, at) for mention in cluster] for cluster in clusters
             ],
             **(more or {}),
         },
     )
 
 
-def _words(spans: Sequence[Span], mention: Span, text: str, at: str) -> Span:
+def _words(spans: Sequence[Span], mention: Span, at: str) -> Span:
     inside = [i for i, (a, b) in enumerate(spans) if a < mention[1] and mention[0] < b]
     if not inside:
         raise DataError(f"{at}: there is no word at the characters {list(mention)} of the text.")

@@ -217,7 +217,7 @@ def _main(example: Example, other: Field, name: str) -> list[Link]:
 
 def _coreference(example: Example) -> list[Link]:
     found = []
-    for cluster in example.get(Field.COREFERENCE):
+    for cluster in example.get(Field.COREFERENCE) or ():
         mentions = [tuple(range(*span)) for span in sorted(map(tuple, cluster))]
         for earlier, later in pairwise(mentions):
             found.append(Link(later, earlier, "coreference"))

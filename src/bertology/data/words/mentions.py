@@ -50,7 +50,7 @@ def mentions_of(example: Example) -> list[Mention]:
     tags, heads = example.get(Field.POS), example.annotations.get(Field.HEADS)
     words = example.get(Field.WORDS)
     found = []
-    for number, cluster in enumerate(example.get(Field.COREFERENCE)):
+    for number, cluster in enumerate(example.get(Field.COREFERENCE) or ()):
         for first, end in cluster:
             head = head_word(first, end, words=words, tags=tags, heads=heads)
             found.append(Mention(first, end, head, number, _kind(tags[head])))

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from bertology.data.corpus import Example, Field
 from bertology.data.words.piece_words import word_spans
 
-__all__ = ["Window", "sentence_starts", "sentence_texts", "windows_of"]
+__all__ = ["sentence_starts", "sentence_texts", "windows_of"]
 
 _ENDS = frozenset({".", "?", "!", "...", "…"})
 _BY_WORD = ("words", "lemmas", "pos", "relations")
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """A piece of a document as an example, and the number of its first word in the document."""
-
-    example: Example
-    first: int
 
 
 def sentence_starts(example: Example) -> list[int]:
     """The first word of each sentence; where that is not annotated, after a full stop."""
     words = example.get(Field.WORDS)
     given = example.annotations.get(Field.SENTENCES)
+    if not words:
+        return []
     if given is not None:
         return sorted({0, *given})
     ends = (i + 1 for i, word in enumerate(words[:-1]) if word in _ENDS)
@@ -40,7 +33,7 @@ def sentence_texts(example: Example) -> list[str]:
     return [example.text[spans[a][0] : spans[b - 1][1]] for a, b in pairwise(starts)]
 
 
-def windows_of(example: Example, lengths: Sequence[int], longest: int) -> list[Window]:
+def windows_of(example: Example, lengths: Sequence[int], longest: int) -> list[Example]:
     """Consecutive sentences, as many as have at most `longest` pieces together.
 
     `lengths` are the pieces of each sentence. A longer sentence is a window of its own, and cut
@@ -55,11 +48,11 @@ def windows_of(example: Example, lengths: Sequence[int], longest: int) -> list[W
         used += length
     cuts.append(count)
     if len(cuts) == 2:
-        return [Window(example, 0)]
+        return [example]
     return [_window(example, a, b) for a, b in pairwise(cuts)]
 
 
-def _window(example: Example, first: int, end: int) -> Window:
+def _window(example: Example, first: int, end: int) -> Example:
     spans = word_spans(example)[0]
     start, stop = spans[first][0], spans[end - 1][1]
     given = example.annotations
@@ -72,8 +65,8 @@ def _window(example: Example, first: int, end: int) -> Window:
         about["heads"] = [h - first if first <= h < end else -1 for h in heads]
     inside = (
         [(a - first, b - first) for a, b in cluster if first <= a and b <= end]
-        for cluster in given[Field.COREFERENCE]
+        for cluster in given[Field.COREFERENCE] or ()
     )
     about["coreference"] = [cluster for cluster in inside if cluster]
     text = example.text[start:stop]
-    return Window(Example(f"{example.id}/{first}", text, annotations=about), first)
+    return Example(f"{example.id}/{first}", text, annotations=about)
