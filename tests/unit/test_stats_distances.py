@@ -7,7 +7,7 @@ import pytest
 from sklearn.manifold import MDS
 
 from bertology.errors import DataError
-from bertology.stats.contrasts import difference_of_halves, difference_within
+from bertology.stats.contrasts import difference_within
 from bertology.stats.nearness import nearer_within
 from bertology.stats.plane import in_the_plane
 
@@ -115,18 +115,3 @@ def test_differences_within_groups_miss_as_rarely_as_promised() -> None:
         assert found is not None
         wrong += found.low > 0 or found.high < 0
     assert wrong <= 20
-
-
-def test_halves_of_skewed_rows_are_told_apart_by_exchanges() -> None:
-    wrong = 0
-    for seed in range(300):
-        row = np.random.default_rng(seed).lognormal(0, 2, 12)
-        found = difference_of_halves(row, exchanged=True)
-        wrong += found.low > 0 or found.high < 0
-    assert wrong <= 27  # 5 % of 300, and three standard errors
-    sure = difference_of_halves(
-        [5.0, 5.1, 5.2, 5.3, 5.4, 5.5, *np.arange(6.0) / 10], exchanged=True
-    )
-    assert sure.low > 0
-    many = difference_of_halves([*np.arange(20.0) + 30, *np.arange(20.0)], exchanged=True)
-    assert many.low > 0

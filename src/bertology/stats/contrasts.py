@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from itertools import combinations
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
@@ -23,40 +20,18 @@ __all__ = [
 ]
 
 _FEWEST = 10  # values a side
-_ALL_EXCHANGES = 12  # entries, of which all exchanges of halves are looked at: 924
 
 
-def difference_of_halves(
-    values: ArrayLike, level: float = 0.95, *, exchanged: bool = False
-) -> Estimate:
+def difference_of_halves(values: ArrayLike, level: float = 0.95) -> Estimate:
     """The mean of the first half of a row less that of the second, with Welch's interval.
 
     The entries, which are layers, are what is sampled: one that stands out does not make a trend.
-    A middle entry is left out; with fewer than two entries a side there is no interval. Where
-    entries are skewed, as maxima are, let `exchanged` decide on which side of 0 the difference
-    lies: the test by all exchanges of entries, or many, if they are more than twelve.
+    A middle entry is left out; with fewer than two entries a side there is no interval.
     """
     check_level(level, "difference_of_halves")
     x = np.asarray(values, dtype=np.float64).ravel()
     k = x.size // 2
-    first, second = x[:k], x[x.size - k :]
-    found = _welch(first, second, x.size, level)
-    if not exchanged or np.isnan(found.low):
-        return found
-    return replace(found, tested=(0.0, _p_of_exchanges(first, second))).at_level(level)
-
-
-def _p_of_exchanges(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    """Two-sided: how many exchanges give a difference as large."""
-    both, k = np.concatenate([first, second]), first.size
-    if both.size <= _ALL_EXCHANGES:
-        chosen = np.array(list(combinations(range(both.size), k)))
-        sums = both[chosen].sum(1)
-        away = np.abs(2 * sums - both.sum())
-        return float((away >= np.abs(2 * first.sum() - both.sum()) * (1 - 1e-9)).mean())
-    drawn = np.random.default_rng(0).permuted(np.tile(both, (9999, 1)), axis=1)[:, :k].sum(1)
-    away = np.abs(2 * drawn - both.sum()) >= np.abs(2 * first.sum() - both.sum()) * (1 - 1e-9)
-    return float((1 + away.sum()) / 10_000)
+    return _welch(x[:k], x[x.size - k :], x.size, level)
 
 
 def rise_at(values: ArrayLike, at: int, level: float = 0.95) -> Estimate:

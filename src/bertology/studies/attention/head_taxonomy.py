@@ -249,7 +249,6 @@ class HeadTaxonomy(Resampled):
     what a head attends to is not yet what it does.
     """
 
-    version: ClassVar[int] = 2  # trends over layers by exchanges
     needs: ClassVar[Needs] = MAPS_OF_TEXTS
     result_type: ClassVar[type[Result]] = HeadTaxonomyResult
     block: ClassVar[int] = 64
@@ -397,8 +396,8 @@ class HeadTaxonomy(Resampled):
         share, sure, at_most = (float((side[-1] > self.half).mean()) for side in (value, low, high))
         return {
             "special_heads": Estimate(share, sure, at_most, n, self.level, counted=True),
-            "positional_early": difference_of_halves(positional.max(1), self.level, exchanged=True),
-            "broad_early": difference_of_halves(entropy.mean(1), self.level, exchanged=True),
+            "positional_early": difference_of_halves(positional.max(1), self.level),
+            "broad_early": difference_of_halves(entropy.mean(1), self.level),
             "layer_nearness": nearer_within(
                 distance,
                 np.repeat(np.arange(layers), heads),
