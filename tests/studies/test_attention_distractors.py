@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -164,6 +165,15 @@ def _context() -> Any:
     from bertology.studies.study import Context
 
     return Context()
+
+
+def test_a_head_that_knows_places_is_not_called_a_pointer() -> None:
+    """Where the nearest noun is always right, nobody can tell."""
+    near = [e for e in corpus(200) if e.annotations["verb"] - e.annotations["subject"] < 2]
+    found = ask(guessing(planted.model(LINK)), replace(corpus(), examples=near))
+    assert found.facts["nearest"] == 1
+    assert claims_of(found)[STRONG] == "not-applicable"
+    assert "places" in found.reasons()["strong_pointing"]
 
 
 def test_sentences_without_a_distractor_are_not_enough() -> None:

@@ -38,6 +38,11 @@ class Dependency:
     kind: str
     """What tells sentences of a corpus apart: attractors in between, the construction."""
 
+    @property
+    def nearest(self) -> int:
+        """The candidate that is nearest to the word; the one before it of two as near."""
+        return min((self.target, *self.distractors), key=lambda p: (abs(p - self.word), p))
+
 
 def dependency_of(example: Example) -> Dependency | None:
     """What is known of the example's critical word; None where target or word are not known.

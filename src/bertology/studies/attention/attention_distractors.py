@@ -38,6 +38,14 @@ Floats = NDArray[np.float64]
 ALL = "all"
 LEAST = 0.001  # a share below counts as this much: the logarithm of nothing has no end
 FEW = 10  # sentences of a kind, below which it has no row
+_KEPT = (
+    "share", "elsewhere", "first", "layer_share", "better", "choices", "kind", "form", "nearest",
+)  # fmt: skip
+NEAREST = 0.9  # of the sentences: where the nearest noun is right in more, places tell it
+_NEAR = (
+    "not judged: the nearest noun is right in nearly all sentences, so a head that knows no more "
+    "than places would do"
+)
 _NO_PAIR = (
     "not judged: of words that are guessed right in some sentences of a kind and wrong in others, "
     "there are too few"
@@ -198,7 +206,7 @@ class AttentionDistractors(Tagged):
         fields=frozenset({"text", "words", "contrast"}),
         head="mlm",
     )
-    version: ClassVar[int] = 2  # right and wrong guesses are compared at the same word
+    version: ClassVar[int] = 3  # strong pointers where the nearest noun is not always right
     result_type: ClassVar[type[Result]] = AttentionDistractorsResult
     all_heads: ClassVar[bool] = True
 
@@ -245,6 +253,7 @@ class AttentionDistractors(Tagged):
         better = right_over_wrong(encoder, block, spans, context.batch_tokens)
         choices = [0 if one is None else 1 + len(one.distractors) for one in known]
         kinds = ["" if one is None else one.kind for one in known]
+        nearest = [one is not None and one.nearest == one.target for one in known]
         forms = [
             e.text[slice(*span)].lower() if span else ""
             for e, span in zip(block, spans, strict=True)
@@ -260,13 +269,13 @@ class AttentionDistractors(Tagged):
                 "choices": ("example", np.array(choices, np.int64)),
                 "kind": ("example", np.array(kinds, dtype=str)),
                 "form": ("example", np.array(forms, dtype=str)),
+                "nearest": ("example", np.array(nearest, dtype=np.float32)),
             }
         )
 
     def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
         """Confusion, pointing and selectivity with bounds over sentences; guesses beside them."""
-        names = ("share", "elsewhere", "first", "layer_share", "better", "choices", "kind", "form")
-        seen = gather(measured, concatenate=names)
+        seen = gather(measured, concatenate=_KEPT)
         used: NDArray[np.bool_] = np.asarray(np.isfinite(seen["share"]).all((1, 2)))
         if used.sum() < 2:
             raise DataError(
@@ -285,8 +294,12 @@ class AttentionDistractors(Tagged):
             provenance,
             tables,
             evidence=self._evidence(seen, used, by),
-            reasons={"right_over_wrong": _NO_PAIR},
-            facts={"examples": int(used.sum()), "sentences": int((seen["choices"] > 0).sum())},
+            reasons={"right_over_wrong": _NO_PAIR, "strong_pointing": _NEAR},
+            facts={
+                "examples": int(used.sum()),
+                "sentences": int((seen["choices"] > 0).sum()),
+                "nearest": float(seen["nearest"][used].mean()),
+            },
         )
 
     def _heads(self, by: _Pointing) -> pd.DataFrame:
@@ -363,9 +376,11 @@ class AttentionDistractors(Tagged):
         # The same word in the same kind of sentence: which form a model prefers whatever the
         # sentence, and what that form attends to, would be taken for a relation.
         alike = np.char.add(np.char.add(seen["kind"].astype(str), "\t"), seen["form"].astype(str))
+        by_place = seen["nearest"][used].mean() > NEAREST
         return {
             "best_layer_pointing": one(by.best_layer_pointing),
             "best_head_pointing": one(by.best_pointing),
+            "strong_pointing": None if by_place else one(by.best_pointing),
             "best_head_selectivity": one(by.best_selectivity, -1.0),
             "right_over_wrong": difference_within(
                 by.best_pointing, seen["better"][used] > 0, alike[used], self.level, "sentences"
