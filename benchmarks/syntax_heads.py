@@ -54,9 +54,8 @@ def main() -> None:
     encoder = bt.load(*([asked.model] if asked.model else []), device="cpu")
     corpus = bt.load_corpus(asked.corpus, limit=asked.sentences)
     study = SyntaxHeads(examples=len(corpus))
-    about = Provenance(
-        "syntax-heads", study.version, study.parameters, {"name": "m"}, {"name": "c"}
-    )
+    model, data = ({"name": name, "fingerprint": "0"} for name in ("model", "corpus"))
+    about = Provenance("syntax-heads", study.version, study.parameters, model, data)
     measured = {}
 
     def measure() -> None:

@@ -24,14 +24,10 @@ from bertology.results.number_text import number_text
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
 from bertology.studies.designs.clark_table import published
-from bertology.studies.designs.followed_links import (
-    ALL,
-    FollowedLinks,
-    followed_evidence,
-    questions_of,
-)
+from bertology.studies.designs.followed_links import FollowedLinks, followed_evidence
 from bertology.studies.designs.link_counts import LinkCounts, LinkParts
 from bertology.studies.designs.link_figures import FOLLOWED, LinksResult
+from bertology.studies.designs.link_questions import ALL, questions_of
 from bertology.studies.study import MAPS_OF_TEXTS, Context, Needs
 
 if TYPE_CHECKING:
@@ -261,6 +257,10 @@ class SyntaxHeads(FollowedLinks):
 
     needs: ClassVar[Needs] = MAPS_OF_TEXTS
     result_type: ClassVar[type[Result]] = SyntaxHeadsResult
+    # Little is kept of a sentence. Of 128 sentences some are long and many short, and half of what
+    # a model computes would be padding.
+    block: ClassVar[int] = 1024
+    block_on_gpu: ClassVar[int | None] = 4096
 
     relations: tuple[str, ...] = parameter(
         (), "Relations such as obj or verb-subject; by default all dependencies of the corpus."

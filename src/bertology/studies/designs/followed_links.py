@@ -19,79 +19,31 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bertology.data.words.links import PLAIN, UNIVERSAL
 from bertology.stats import Estimate
 from bertology.stats.extremes import largest_of
 from bertology.stats.partial_means import PartialMeans, means_with_tests, partial_means
+from bertology.stats.row_blocks import RowBlocks
 from bertology.studies.designs.blocks import Tagged
 from bertology.studies.designs.link_counts import Counts, LinkCounts
+from bertology.studies.designs.link_questions import (
+    ALL,
+    FEWEST,
+    PUNCTUATION,
+    Question,
+    quantity_of,
+)
 from bertology.studies.designs.shares import best_of_other_half, per_item
 from bertology.studies.designs.tables import head_table, with_bounds
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ALL", "FollowedLinks", "Question", "followed_evidence", "quantity_of", "questions_of"]
+__all__ = ["FollowedLinks", "followed_evidence"]
 
 Floats = NDArray[np.float64]
-ALL, PREP, PUNCTUATION = "all", "prep", "punct"
-_FEWEST = 10  # sentences with a relation, for it to be looked at when all are
 _OFFSETS = 20  # of each relation and direction, the best ones are told
+_HELD = 24  # heads whose values of all sentences are in memory together
 _MARGIN = 0.05  # points that a head must gain to count as one that follows a relation
-
-
-@dataclass(frozen=True)
-class Question:
-    """A relation, the names of the links that it is made of, and the names of its directions."""
-
-    relation: str
-    names: tuple[str, ...]
-
-    @property
-    def of_trees(self) -> bool:
-        """Whether links lead from the head of a word to the word."""
-        base = self.relation.removeprefix("dependency:").partition(":")[0]
-        universal = base in UNIVERSAL or base in (ALL, PREP)
-        return universal or self.relation.startswith("dependency:")
-
-    @property
-    def directions(self) -> tuple[str, str]:
-        """From the source to the target, and back."""
-        return ("to-dependent", "to-head") if self.of_trees else ("forward", "backward")
-
-
-def questions_of(counts: LinkCounts, asked: Sequence[str]) -> list[Question]:
-    """The relations that were asked for; or every dependency that is in ten sentences or more.
-
-    Of these: a relation with its subtypes, each subtype, and those without a subtype (`:plain`).
-    """
-    if asked:
-        return [Question(name, (name,)) for name in asked]
-    labels = [name for name in counts.names if name != PREP]
-    by_base: dict[str, list[str]] = {}
-    for label in labels:
-        by_base.setdefault(label.partition(":")[0], []).append(label)
-    found = []
-    for base, of_base in sorted(by_base.items()):
-        known = base if base in UNIVERSAL else f"dependency:{base}"
-        found.append(Question(known, tuple(of_base)))
-        if len(of_base) > 1:
-            found += [
-                Question(f"{known}:{label.partition(':')[2] or PLAIN}", (label,))
-                for label in of_base
-            ]
-    if PREP in counts.names:
-        found.append(Question(PREP, (PREP,)))
-    every = tuple(x for x in labels if x.partition(":")[0] != PUNCTUATION)
-    return [
-        Question(ALL, every),
-        *(q for q in found if counts.sentences(q.names) >= _FEWEST),
-    ]
-
-
-def quantity_of(relation: str) -> str:
-    """A relation as part of a quantity's name."""
-    return "".join(c if c.isalnum() else "_" for c in relation)
 
 
 @dataclass
@@ -180,7 +132,9 @@ class FollowedLinks(Tagged):
             "offsets": pd.concat(offsets, ignore_index=True),
         }
 
-    def _of_links(self, rows: Floats, *, least: float, families: int = 2) -> PartialMeans:
+    def _of_links(
+        self, rows: Floats | RowBlocks, *, least: float, families: int = 2
+    ) -> PartialMeans:
         """Means over sentences; gain and selectivity are judged together."""
         return self.means(rows, within=(least, 1.0), reach=1.0, families=families)
 
@@ -220,13 +174,18 @@ class FollowedLinks(Tagged):
 
         heads, found = shape[0] * shape[1], []
         for d, direction in enumerate(question.directions):
-            hits, special, elsewhere = (
-                per_item(side[:, d].T, of.links) if len(of.links) else np.full((heads, 1), np.nan)
-                for side in (of.hits, of.with_special, of.elsewhere)
-            )
             base = _baseline(of.offsets[:, d], of.links) if len(of.links) else np.zeros(1)
-            make = self._bounded if named else self._tested
-            columns = make(hits, special, base, elsewhere, among)
+            make, pieces = self._bounded if named else self._tested, []
+            for at in range(0, heads, _HELD):
+                some = slice(at, min(at + _HELD, heads))
+                hits, special, elsewhere = (
+                    per_item(side[:, d, some].T, of.links)
+                    if len(of.links)
+                    else np.full((some.stop - at, 1), np.nan)
+                    for side in (of.hits, of.with_special, of.elsewhere)
+                )
+                pieces.append(make(hits, special, base, elsewhere, among))
+            columns = {n: np.concatenate([np.asarray(p[n]) for p in pieces]) for n in pieces[0]}
             table = head_table(shape, columns, groups=("direction", [direction]))
             table.insert(0, "relation", question.relation)
             found.append(table)
@@ -290,8 +249,8 @@ class FollowedLinks(Tagged):
         flat = np.where(used[:, None, None], surest, -np.inf).reshape(3, -1, heads)
         picked = flat.argmax(axis=1)  # (3, heads): question and direction
         size = counts.examples
-        gains, chosen = (np.zeros((heads, size)) for _ in range(2))
-        links = np.zeros((heads, size), np.int64)
+        gains, chosen = (np.zeros((heads, size), np.float32) for _ in range(2))
+        links = np.zeros((heads, size), np.int16)
         for i in np.unique(picked[:2] // 2):
             of = counts.of(questions[i].names)
             for half in (0, 1):
@@ -303,7 +262,14 @@ class FollowedLinks(Tagged):
                     links[at] = of.links[some]
                     gains[at], chosen[at] = over[some].T, beyond[some].T
         links[counts.gone] = 0
-        gain, chose = (self._of_links(per_item(x, links), least=-1.0) for x in (gains, chosen))
+
+        def few(x: NDArray[Any]) -> RowBlocks:
+            starts = range(0, heads, _HELD)
+            return RowBlocks(
+                lambda: (per_item(x[at : at + _HELD], links[at : at + _HELD]) for at in starts)
+            )
+
+        gain, chose = (self._of_links(few(x), least=-1.0) for x in (gains, chosen))
         best = [divmod(int(at), 2) for at in picked[2]]
         columns: dict[str, ArrayLike] = {
             "relation": np.array([questions[i].relation for i, _ in best]),
@@ -381,13 +347,16 @@ def _surest(of: Counts, parity: int | None) -> Floats:
     The largest gain may be that of a rare relation. Without five sentences nothing is sure.
     """
     some = slice(None) if parity is None else of.examples % 2 == parity
-    if len(of.examples[some]) < _FEWEST // 2:
+    if len(of.examples[some]) < FEWEST // 2:
         return np.full(of.hits.shape[1:], -1e9)
     found = []
     for direction in (0, 1):
-        sides = [side[some].astype(np.float64) for side in _differences(of, direction)]
-        sizes = [np.sqrt((side**2).sum(axis=0)) for side in sides]
-        surest = [x.sum(axis=0) / np.maximum(s, 1e-12) for x, s in zip(sides, sizes, strict=True)]
+        sides = [side[some] for side in _differences(of, direction)]
+        sizes = [np.sqrt((side**2).sum(axis=0, dtype=np.float64)) for side in sides]
+        surest = [
+            x.sum(axis=0, dtype=np.float64) / np.maximum(s, 1e-12)
+            for x, s in zip(sides, sizes, strict=True)
+        ]
         found.append(np.nan_to_num(np.minimum(*surest), nan=-1e9))
     return np.array(found)
 

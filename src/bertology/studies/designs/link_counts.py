@@ -182,21 +182,22 @@ class _Part:
 
     def __init__(self, part: xr.Dataset) -> None:
         heads = part.sizes["layer"] * part.sizes["head"]
-        best = part["best"].to_numpy().reshape(-1, heads).astype(np.int64)
+        best = part["best"].to_numpy().reshape(-1, heads).astype(np.int32)
         self.first = int(part.attrs["first"])
         self.example = part["example"].to_numpy().astype(np.int64)
         self.word = part["word"].to_numpy().astype(np.int64)
         self.links = part["links"].to_numpy().astype(np.int64)
         missing = best == _NONE
         self.gone = missing.all(axis=0)
-        starts = np.searchsorted(self.example, self.example)  # the first row of the same example
+        # The first row of the same example.
+        starts = np.searchsorted(self.example, self.example).astype(np.int32)
         self._special = best < _NONE
         local = np.where(self._special, -2 - best, best)
-        self._best = np.where(missing, _NONE, local + starts[:, None])
+        self._best = np.where(missing, np.int32(_NONE), local + starts[:, None])
         single = self.word >= 0
         self._words = np.bincount(self.example[single])
         # How often each row is the most attended one.
-        flat = self._best[single] * heads + np.arange(heads)
+        flat = self._best[single] * np.int64(heads) + np.arange(heads)
         counted = np.bincount(flat[self._best[single] >= 0], minlength=best.size)
         self._received = counted.reshape(best.shape)
         self._members = self._membership(part["phrases"].to_numpy())
@@ -239,7 +240,7 @@ class _Part:
             np.where(others > 0, share, hit).astype(np.float32),
         )
 
-    def _hits(self, best: Ints, target: Ints) -> NDArray[np.bool_]:
+    def _hits(self, best: NDArray[np.int32], target: Ints) -> NDArray[np.bool_]:
         """(links, C): whether a word of the target is the most attended one."""
         hit = np.zeros(best.shape, bool)
         for words in self._members[target].T:
