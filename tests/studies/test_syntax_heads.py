@@ -328,6 +328,21 @@ def test_the_name_of_before_leads_to_the_new_one() -> None:
         STUDIES.get("token-to-token")
 
 
+def test_examples_without_links_do_not_move_others() -> None:
+    """With fewer words in links than texts before them, counts went to other texts."""
+    linked, bare = planted_links.corpus(6), planted_links.corpus(200)
+    without = [
+        replace(e, annotations={**e.annotations, "heads": [-1] * len(e.get("words"))}) for e in bare
+    ]
+    far = replace(linked, examples=[*without, *linked.examples])
+    one, two = (
+        look(encoder_of_links(), c, relations=("verb-subject", "det")).table("links")
+        for c in (linked, far)
+    )
+    assert np.allclose(one["share"], two["share"], equal_nan=True)
+    assert one["n"].tolist() == two["n"].tolist()
+
+
 def test_counts_do_not_depend_on_how_examples_are_cut() -> None:
     encoder, corpus = planted.encoder(planted.random_model()), planted.corpus(40)
     study = SyntaxHeads(resamples=100)

@@ -157,10 +157,11 @@ class LinkCounts:
         names = [str(name) for name in part["relation"].to_numpy()]
         if not len(read.links):
             return
-        key = read.links[:, 0] * len(read.example) + read.example[read.links[:, 1]]
+        size = int(read.example.max()) + 1  # there may be fewer rows than examples
+        key = read.links[:, 0] * size + read.example[read.links[:, 1]]
         order = np.argsort(key, kind="stable")
         keys, starts, counts = np.unique(key[order], return_index=True, return_counts=True)
-        of_name, example = np.divmod(keys, len(read.example))
+        of_name, example = np.divmod(keys, size)
         both = [read.found(*ends) for ends in ((1, 2), (2, 1))]
         sums = [
             np.stack([np.add.reduceat(side[order], starts, axis=0) for side in sides], axis=1)
