@@ -43,7 +43,7 @@ TASK, OTHER = Data("some-task", sample=True), Data("other-task")
 
 def claim(name: str, study: str) -> Claim:
     return Claim(
-        f"paper.{name}", Source("A 2020", "4.1, Table 1"), f"{name} is so {EVIL}",
+        f"paper.{name}", Source(f"A 2020, A paper {EVIL}", "4.1, Table 1"), f"{name} is so {EVIL}",
         Published(f"about 3 {EVIL}"), study, Rule("gain", Relation.ABOVE, 0.0), f"Because {EVIL}.",
     )  # fmt: skip
 

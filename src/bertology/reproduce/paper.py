@@ -92,6 +92,13 @@ class Paper:
         """Whether the paper itself is quoted; a survey has claims of others, too."""
         return self.title in claim.source.paper
 
+    def place_of(self, claim: Claim) -> str:
+        """The section that says it; or whose statement it is, where a survey tells of others."""
+        source = claim.source
+        if self.is_source_of(claim):
+            return source.section
+        return f"{source.paper.partition(',')[0]}, {source.section}"
+
     def sections_of(self, claim: Claim) -> list[PaperSection]:
         """The sections that its source names; for other sources, those that show its study."""
         if self.is_source_of(claim):

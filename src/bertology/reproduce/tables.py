@@ -17,10 +17,12 @@ def our_table(exhibit: Exhibit, results: ResultsByData) -> TextTable | None:
 def evidence_table(results: ResultsByData) -> TextTable:
     """What claims are judged on, a column for each corpus."""
     evidence = {title: result.evidence() for title, result in results.items()}
-    quantities = list(dict.fromkeys(q for entry in evidence.values() for q in entry))
     units = {
         q: unit for r in results.values() for q, unit in quantity_units(r.provenance.study).items()
     }
+    measured = dict.fromkeys(q for entry in evidence.values() for q in entry)
+    # What no claim speaks of is in the result's own tables; without any claim, all is shown.
+    quantities = [q for q in measured if q in units] or list(measured)
     rows = [
         (
             q.replace("_", " "),

@@ -72,11 +72,8 @@ def _in_order(judged: Sequence[JudgedClaim]) -> list[JudgedClaim]:
 
 
 def _where(judged: JudgedClaim, paper: Paper) -> Html:
-    """The section that says it; or whose statement it is, where a survey tells of others."""
-    source, sections = judged.claim.source, paper.sections_of(judged.claim)
-    author = source.paper.partition(",")[0]
-    of_paper = paper.is_source_of(judged.claim)
-    told = f"§\u00a0{source.section}" if of_paper else f"{author}, {source.section}"
+    sections, told = paper.sections_of(judged.claim), paper.place_of(judged.claim)
+    told = f"§\u00a0{told}" if paper.is_source_of(judged.claim) else told
     return element(
         "span", anchor(f"#s{sections[0].number}", told) if sections else told, kind="soft"
     )

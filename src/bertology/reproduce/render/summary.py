@@ -133,7 +133,7 @@ def _verdict_lines(report: ReproductionReport) -> Iterator[str]:
     for judged in ([j for j in report.judged if j.claim.ours is ours] for ours in (False, True)):
         if judged:
             rows = [
-                (_sign(j), j.claim.statement, j.claim.source.section, _by_task(j))
+                (_sign(j), j.claim.statement, report.paper.place_of(j.claim), _by_task(j))
                 for j in sorted(judged, key=lambda j: OUTCOMES.index(j.overall))
             ]
             said = f"Our own questions: {OURS}." if judged[0].claim.ours else "Said in the paper:"
