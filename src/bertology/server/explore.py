@@ -20,7 +20,7 @@ from bertology.server import annotate
 from bertology.server.about_model import about_model
 from bertology.server.app import make_app
 from bertology.server.judging import Judging
-from bertology.server.map_answers import described, maps_at, mean_of, pack, single
+from bertology.server.map_answers import described, maps_at, pack, single
 from bertology.server.map_pictures import MapPictures, picture_of
 from bertology.server.mean_maps import MOST_MEANS, mean_maps
 from bertology.server.outliers import outliers_of
@@ -30,7 +30,7 @@ from bertology.server.reading import ModelReader
 from bertology.server.searching import Searching
 from bertology.server.shown import Shown
 from bertology.server.task_examples import TaskExamples, first_examples
-from bertology.server.trees import tree_of
+from bertology.server.trees import answer_tree
 from bertology.server.views import (
     JudgeQuestion,
     MapQuestion,
@@ -147,14 +147,7 @@ def _routes(
 
     @router.post("/tree")
     def show_tree(question: TreeQuestion) -> JSONResponse:
-        shown, layer, head = question.view.shown, question.layer, question.head
-        reader.check_head(layer or 0, head or 0)
-        reading = reader.read(shown)
-        weights = mean_of(reader.maps(reading), layer, head)
-        corpus, example = examples.find(shown.text, shown.pair) or (None, None)
-        found = tree_of(reading, weights, question.tree, example)
-        by = None if corpus is None or found["gold"] is None else corpus.name
-        return JSONResponse(found | {"by": by})
+        return JSONResponse(answer_tree(reader, examples, question))
 
     @router.post("/predict")
     def predict(question: PredictQuestion) -> JSONResponse:

@@ -10,15 +10,32 @@ from numpy.typing import NDArray
 from bertology.data.corpus import Example
 from bertology.data.words.piece_words import PieceWords
 from bertology.errors import BertologyError
-from bertology.server.reading import Reading
+from bertology.server.map_answers import mean_of
+from bertology.server.reading import ModelReader, Reading
 from bertology.server.sentences import Sentence
+from bertology.server.task_examples import TaskExamples
+from bertology.server.views import TreeQuestion
 
-__all__ = ["tree_of"]
+__all__ = ["answer_tree"]
 
 _FEWEST = 2  # words
 
 
-def tree_of(
+def answer_tree(
+    reader: ModelReader, examples: TaskExamples, question: TreeQuestion
+) -> dict[str, object]:
+    """The tree of the head, or mean of heads, that is asked for; `by`: who annotated the other."""
+    shown, layer, head = question.view.shown, question.layer, question.head
+    reader.check_head(layer or 0, head or 0)
+    reading = reader.read(shown)
+    weights = mean_of(reader.maps(reading), layer, head)
+    corpus, example = examples.find(shown.text, shown.pair) or (None, None)
+    found = _tree_of(reading, weights, question.tree, example)
+    by = None if corpus is None or found["gold"] is None else corpus.name
+    return found | {"by": by}
+
+
+def _tree_of(
     reading: Reading, weights: NDArray[np.floating], tree: str, known: Example | None
 ) -> dict[str, object]:
     """Words, and the head of each in the tree of `weights` (queries, keys); -1 for none.
