@@ -309,7 +309,7 @@ def test_large_maps_are_compared_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch
     one, other = (encoder(tiny.model("bert", seed=s)) for s in (0, 1))
     texts, steps = planted.corpus(12).texts, []
     whole = compare_maps(one, other, texts, done=steps.append)
-    monkeypatch.setattr("bertology.model.reducers.map_comparison._HELD", 12 * 2 * 12 * 12)
+    monkeypatch.setattr("bertology.model.reducers.held_maps._HELD", 12 * 2 * 12 * 12)
     pieces = compare_maps(one, other, texts)
     assert torch.allclose(whole.divergence, pieces.divergence, atol=1e-6)
     assert sum(steps) == 12
