@@ -168,16 +168,6 @@ def _routes(
             return JSONResponse(searching.pattern(shown, query.name))
         return JSONResponse(searching.relation(shown, query.name))
 
-    @router.post("/mean", dependencies=[Depends(Turnstile(MOST_MEANS, what="means"))])
-    async def show_mean(question: MeanQuestion, request: Request) -> Response:
-        gone = request.is_disconnected
-        made = await mean_maps(reader, examples, question, is_abandoned=gone)
-        return Response(status_code=_NOBODY_WAITS) if made is None else _binary(made)
-
-    @router.post("/judged", dependencies=[Depends(Turnstile(MOST_MEANS, what="tasks"))])
-    async def judge(question: JudgeQuestion) -> JSONResponse:
-        return JSONResponse(await judging.of(question.task))
-
     @router.post("/python")
     def write_python(question: PythonQuestion) -> JSONResponse:
         layer, head = question.layer, question.head
@@ -187,7 +177,24 @@ def _routes(
             reader.check_head(layer, head)
         return JSONResponse({"code": python_code(reader, question.view, layer, head)})
 
+    _add_long_work(router, reader, examples, judging)
     return router
+
+
+def _add_long_work(
+    router: APIRouter, reader: ModelReader, examples: TaskExamples, judging: Judging
+) -> None:
+    """What many passes are needed for; few may ask for it at a time."""
+
+    @router.post("/mean", dependencies=[Depends(Turnstile(MOST_MEANS, what="means"))])
+    async def show_mean(question: MeanQuestion, request: Request) -> Response:
+        gone = request.is_disconnected
+        made = await mean_maps(reader, examples, question, is_abandoned=gone)
+        return Response(status_code=_NOBODY_WAITS) if made is None else _binary(made)
+
+    @router.post("/judged", dependencies=[Depends(Turnstile(MOST_MEANS, what="tasks"))])
+    async def judge(question: JudgeQuestion) -> JSONResponse:
+        return JSONResponse(await judging.of(question.task))
 
 
 def _binary(content: bytes) -> Response:
