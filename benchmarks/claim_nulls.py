@@ -26,6 +26,7 @@ from pathlib import Path
 import nulls.coreference
 import nulls.distractors
 import nulls.models
+import nulls.probes
 import nulls.simulated
 import nulls.syntax
 import nulls.taxonomy
@@ -40,6 +41,7 @@ from bertology.results.known_claims import load_claims
 NULLS = (
     *nulls.distractors.NULLS,
     *nulls.models.NULLS,
+    *nulls.probes.NULLS,
     *nulls.simulated.NULLS,
     *nulls.taxonomy.NULLS,
     *nulls.trees.NULLS,

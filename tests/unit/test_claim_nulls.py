@@ -11,7 +11,13 @@ import pytest
 from bertology.results.known_claims import load_claims
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
-PAPERS = ("dark-secrets", "nuggets-attention", "primer-attention", "primer-training")
+PAPERS = (
+    "dark-secrets",
+    "nuggets-attention",
+    "primer-attention",
+    "primer-syntax",
+    "primer-training",
+)
 
 
 @pytest.fixture

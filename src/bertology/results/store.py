@@ -5,6 +5,7 @@
                              arrays.nc          the labelled arrays
                              figures/<name>.svg drawn from the data, by the code in drawn-by
     <url>/unfinished/<identity>/<part>.nc       finished parts of work that is under way
+    <url>/states/<key>/<block>.safetensors      states of words (`annotated.states`); local only
 
 `result.json` is written after the data it lists: a folder without it is unfinished and is not
 read. A data file is never overwritten: where another process left different bytes
@@ -20,6 +21,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bertology.errors import (
@@ -28,7 +30,7 @@ from bertology.errors import (
     StoreError,
 )
 from bertology.results.drawing_code import drawn_by
-from bertology.results.files import Files, open_files
+from bertology.results.files import Files, LocalFiles, open_files
 from bertology.results.formats import (
     arrays_from_bytes,
     arrays_to_bytes,
@@ -59,7 +61,8 @@ Names = list[str]
 _log = logging.getLogger(__name__)
 LATEST = "latest"  # in place of an identity: the newest result
 _IDENTITY = re.compile(f"[0-9a-f]{{{IDENTITY_LENGTH}}}")
-_UNFINISHED = "unfinished"
+_UNFINISHED, _STATES = "unfinished", "states"  # folders beside those of studies
+_OTHERS = {_UNFINISHED, _STATES}
 _DRAWN_BY = "figures/drawn-by"  # the code that drew the figures beside it
 
 
@@ -90,6 +93,11 @@ class Store:
         if self._opened is None:
             self._opened = open_files(self.url, self.options)
         return self._opened
+
+    def folder_of_states(self) -> Path | None:
+        """Where states of words are kept; None where the store is not on a local disk."""
+        files = self._files
+        return Path(files.root) / _STATES if isinstance(files, LocalFiles) else None
 
     # Results
 
@@ -194,7 +202,7 @@ class Store:
     def _studies(self) -> Names:
         names = self._files.names()
         # A study's name has no dot; the name of a stray file has one.
-        return [n for n in names if SAFE_NAME.fullmatch(n) and "." not in n and n != _UNFINISHED]
+        return [n for n in names if SAFE_NAME.fullmatch(n) and "." not in n and n not in _OTHERS]
 
     def _folders(self, study: str | None = None) -> Names:
         return [

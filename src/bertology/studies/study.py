@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from bertology.parameters import check_parameters
@@ -53,6 +54,8 @@ class Context:
     """The models that parameters declared with `model=True` name, by parameter."""
     advance: Callable[[int], None] = field(default=lambda steps: None)
     """Tells the progress bar that `steps` of `Study.steps(…)` are done."""
+    states: Path | None = None
+    """The folder where states of words are kept; None: they are not kept after the part."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,3 @@
+"""What layers know."""
+
+TOPIC = "What layers know"

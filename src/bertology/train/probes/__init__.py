@@ -1,0 +1,1 @@
+"""Probes: small classifiers of states, many trained together."""

@@ -1,0 +1,103 @@
+"""States from disk as examples of probes: block by block, so that words take no more memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bertology.annotated.states import States
+from bertology.train.probes.classifiers import Examples
+
+__all__ = ["StateStream"]
+
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+class StateStream:
+    """Examples made of states: `units` (R, 1) are words, (R, 2) pairs of words of one text.
+
+    A pair is its two states and their product, side by side. States are standardised by what they
+    are in the rows `train`.
+    """
+
+    def __init__(
+        self,
+        states: States,
+        units: Ints,
+        train: Mask,
+        *,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self._states, self._units = states, units
+        self._device = device
+        ends = np.cumsum([0, *states.block_sizes])
+        self._starts = ends[:-1]
+        # Rows of each block; both words of a pair stand in one text, and a text in one block.
+        self._rows = [
+            np.flatnonzero((units[:, 0] >= first) & (units[:, 0] < end))
+            for first, end in pairwise(ends)
+        ]
+        self._mean, self._scale = self._moments(train)
+
+    @property
+    def width(self) -> int:
+        """Dimensions of an example."""
+        return self._mean.shape[-1] * (1 if self._units.shape[1] == 1 else 3)
+
+    @property
+    def layers(self) -> int:
+        """Layers, that of the input counted too."""
+        return len(self._mean)
+
+    def examples(
+        self, chosen: Mask, labels: Tensor, size: int, *, mix: torch.Generator | None = None
+    ) -> Iterator[tuple[Ints, Examples]]:
+        """The chosen rows with their `labels` (R, P), `size` at a time; `mix` draws their order."""
+        blocks = list(range(len(self._rows)))
+        if mix is not None:
+            blocks = torch.randperm(len(blocks), generator=mix).tolist()
+        for block in blocks:
+            rows = self._rows[block][chosen[self._rows[block]]]
+            if not len(rows):
+                continue
+            if mix is not None:
+                rows = rows[torch.randperm(len(rows), generator=mix).numpy()]
+            states = self._block(block)
+            for at in range(0, len(rows), size):
+                some = rows[at : at + size]
+                own = torch.from_numpy(self._units[some] - self._starts[block])
+                features = _features(states, own.to(self._device))
+                yield some, Examples(features, labels[some].to(self._device))
+
+    def _block(self, number: int) -> Tensor:
+        read = torch.from_numpy(self._states.block(number)).to(self._device).float()
+        return (read - self._mean) / self._scale
+
+    def _moments(self, train: Mask) -> tuple[Tensor, Tensor]:
+        """(L, 1, D): mean and spread over the words of the training examples."""
+        sums, squares, count = torch.zeros(()), torch.zeros(()), 0
+        for number, rows in enumerate(self._rows):
+            own = np.unique(self._units[rows[train[rows]]]) - self._starts[number]
+            if len(own):
+                read = torch.from_numpy(self._states.block(number)[:, own]).double()
+                sums, squares = sums + read.sum(1), squares + (read**2).sum(1)
+                count += len(own)
+        mean = sums / max(count, 1)
+        spread = (squares / max(count, 1) - mean**2).clamp_min(0).sqrt()
+        spread = torch.where(spread > 1e-6, spread, torch.ones_like(spread))
+        return mean[:, None].float().to(self._device), spread[:, None].float().to(self._device)
+
+
+def _features(states: Tensor, units: Tensor) -> Tensor:
+    """(L, n, D) of words, (L, n, 3 D) of pairs."""
+    first = states[:, units[:, 0]]
+    if units.shape[1] == 1:
+        return first
+    second = states[:, units[:, 1]]
+    return torch.cat([first, second, first * second], dim=-1)

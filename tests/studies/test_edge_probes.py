@@ -1,0 +1,136 @@
+"""Edge probes: planted labels are told by the right layer and no other; shuffled ones by none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import planted_links
+import planted_trees as planted
+from bertology.annotated import states as module
+from bertology.annotated.states import States
+from bertology.data.corpus import Corpus, Example, Field
+from bertology.errors import CapabilityError, DataError, UnknownNameError
+from bertology.results.result import Result
+from bertology.studies.probing.edge_probes import EdgeProbes, EdgeProbesResult
+from result_conformance import ResultConformance, claims_of
+
+KINDS, PLANTED = ["NOUN", "VERB", "ADJ"], 2
+
+
+class Made(States):
+    """One block of states that were not computed."""
+
+    def __init__(self, values: np.ndarray, counts: list[int]) -> None:
+        self._values, self.counts = values.astype(np.float16), np.array(counts)
+        self.there, self.folder = np.ones(sum(counts), bool), Path()
+
+    @property
+    def block_sizes(self) -> list[int]:
+        return [len(self)]
+
+    def block(self, number: int) -> Any:
+        return self._values
+
+
+def corpus(size: int = 120, *, seed: int = 0) -> Corpus:
+    """Sentences of six words, of which any may be of any part of speech."""
+    rng = np.random.default_rng(seed)
+    examples = []
+    for i in range(size):
+        words = [str(word) for word in rng.choice(planted.WORDS, 6)]
+        kinds = [str(kind) for kind in rng.choice(KINDS, 6)]
+        annotations = {"words": words, "pos": kinds}
+        examples.append(Example(str(i), " ".join(words), annotations=annotations))
+    fields = frozenset({Field.TEXT, Field.WORDS, Field.POS})
+    return Corpus("parts of speech", examples, fields)
+
+
+def ask(encoder: Any, texts: Corpus, **how: Any) -> EdgeProbesResult:
+    found = planted_links.ask(EdgeProbes(**{"resamples": 200, **how}), encoder, texts)
+    assert isinstance(found, EdgeProbesResult)
+    return found
+
+
+def simulated(monkeypatch: pytest.MonkeyPatch, *, told: bool, seed: int = 0) -> EdgeProbesResult:
+    """States that are noise, but those after layer 2, which tell the part of speech."""
+    texts, rng = corpus(seed=seed), np.random.default_rng(seed + 99)
+
+    def made(reader: Any, given: Corpus, **_: Any) -> Made:
+        values = rng.normal(size=(planted.LAYERS + 1, 6 * len(given), 16))
+        if told and "shuffled" not in reader.name:
+            for at, kind in enumerate(k for e in given for k in e.get("pos")):
+                values[PLANTED + 1, at, KINDS.index(kind)] += 4
+        return Made(values, [6] * len(given))
+
+    monkeypatch.setattr(module, "word_states", made)
+    return ask(planted.encoder(planted.model()), texts)
+
+
+class TestResult(ResultConformance):
+    measures = frozenset({"pos-accuracy", "parent-selectivity", "arc-accuracy"})
+
+    @staticmethod
+    def make() -> Result:
+        return ask(planted.encoder(planted.random_model()), planted.corpus(60))
+
+    def test_what_words_tell_alone_is_no_gain(self, result: Result) -> None:
+        tasks = result.table("tasks").set_index("task")
+        assert tasks.loc["pos", "frequent"] == 1  # every word has one part of speech
+        assert tasks.loc["pos", "gain_low"] <= 0
+        assert "holds" not in {claims_of(result)["primer-syntax.parts-of-speech-are-told"]}
+
+
+def test_the_planted_layer_tells_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = simulated(monkeypatch, told=True)
+    rows = result.table("layers").set_index("layer")
+    assert rows.loc[PLANTED, "accuracy"] > 0.9
+    assert rows.loc[PLANTED, "selectivity_low"] > 0
+    assert rows.loc[PLANTED, "compression"] > 1.5
+    others = rows.drop(PLANTED)
+    assert (others["accuracy"] < 0.5).all()
+    assert (others["compression"] < 1.05).all()
+    (task,) = result.table("tasks").to_dict("records")
+    assert (task["layer"], task["unseen"]) == (PLANTED, 0)
+    assert task["gain_low"] > 0.2
+    assert "part of speech (layer 2" in result.answer
+    assert claims_of(result)["primer-syntax.parts-of-speech-are-told"] == "holds"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_labels_that_nothing_tells_are_not_told(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    result = simulated(monkeypatch, told=False, seed=seed)
+    assert result.answer.startswith("Nothing is sure")
+    assert claims_of(result)["primer-syntax.parts-of-speech-are-told"] != "holds"
+
+
+def test_labels_that_never_trained_are_wrong_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = corpus()
+    for example in list(texts)[2::10]:  # scored ones
+        example.annotations["pos"][0] = "INTJ"
+    result = ask(planted.encoder(planted.random_model()), texts)
+    (task,) = result.table("tasks").to_dict("records")
+    assert (task["unseen"], task["classes"]) == (12, 3)
+
+
+def test_bad_requests_are_refused_in_words() -> None:
+    reader = planted.encoder(planted.model())
+    with pytest.raises(UnknownNameError, match="grammar"):
+        EdgeProbes(tasks=("grammar",)).check(reader, corpus())
+    with pytest.raises(CapabilityError, match="needs heads"):
+        EdgeProbes(tasks=("arc",)).check(reader, corpus())
+    plain = Corpus("plain", [Example("0", "a b")] * 30, frozenset({Field.TEXT}))
+    with pytest.raises(CapabilityError, match="annotates nothing"):
+        EdgeProbes().check(reader, plain)
+    same = corpus()
+    for example in same:
+        example.annotations["pos"][:] = ["NOUN"] * 6
+    with pytest.raises(DataError, match="two answers or more"):
+        ask(reader, same)
+    with pytest.raises(DataError, match="'pos' has 1 answer"):
+        ask(reader, same, tasks=("pos",))
+    with pytest.raises(DataError, match="test sentences"):
+        ask(reader, corpus(30))

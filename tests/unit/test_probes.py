@@ -1,0 +1,140 @@
+"""Probes: those of scikit-learn, each as if alone; codes as long as theory says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+from bertology.annotated.states import States
+from bertology.train.probes.battery import UNASKED, Question, probed
+from bertology.train.probes.classifiers import Examples, Probe, Probes, trained
+from bertology.train.probes.streams import StateStream
+
+LAYERS, WIDTH, CLASSES = 4, 16, 5
+
+
+class Made(States):
+    """States that were not computed: (layers, units, width), in blocks of 100 texts of ten."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self._values, texts = values.astype(np.float16), values.shape[1] // 10
+        self.counts, self.there = np.full(texts, 10), np.ones(10 * texts, bool)
+        self.folder, self._each = Path(), 1000
+
+    @property
+    def block_sizes(self) -> list[int]:
+        whole, rest = divmod(len(self), self._each)
+        return [self._each] * whole + ([rest] if rest else [])
+
+    def block(self, number: int) -> Any:
+        return self._values[:, number * self._each : (number + 1) * self._each]
+
+
+def drawn(
+    n: int, *, seed: int = 0, sharp: float = 1.0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """States whose layers tell the label more and more, the labels, and log p of each class."""
+    rng = np.random.default_rng(seed)
+    told, weights = rng.normal(size=(n, WIDTH)), rng.normal(size=(WIDTH, CLASSES)) * sharp
+    logits = told @ weights
+    log_p = logits - np.log(np.exp(logits).sum(1, keepdims=True))
+    labels = np.array([rng.choice(CLASSES, p=np.exp(row)) for row in log_p])
+    clear = np.array([0.0, 0.3, 0.6, 1.0])[:, None, None]
+    noise = rng.normal(size=(LAYERS, n, WIDTH))
+    return clear * told + (1 - clear) * noise, labels, log_p
+
+
+def ask(states: np.ndarray, labels: np.ndarray, **how: Any) -> Any:
+    n = states.shape[1]
+    question = Question("planted", labels, np.roll(labels, 7), CLASSES)
+    rows = np.arange(n)
+    split = np.array([0, 0, 2, 0, 0, 1, 0, 2, 0, 0])[rows // 10 % 10]
+    found = probed(Made(states), rows[:, None], rows // 10, [question], split, **how)
+    return found, split
+
+
+@pytest.mark.parametrize("layer", range(LAYERS))
+def test_linear_probes_are_those_of_scikit_learn(layer: int, planted: Any) -> None:
+    states, labels, found, split = planted
+    rounded = states[layer].astype(np.float16).astype(np.float64)
+    scaler = StandardScaler().fit(rounded[split == 0])
+    train, test = (scaler.transform(rounded[split == part]) for part in (0, 2))
+    alone = LogisticRegression(C=1 / (1e-3 * len(train)), max_iter=1000)
+    score = alone.fit(train, labels[split == 0]).score(test, labels[split == 2])
+    assert found.hits[:, 0, layer].sum() / (split == 2).sum() == pytest.approx(score, abs=0.012)
+
+
+@pytest.fixture(scope="module")
+def planted() -> Any:
+    states, labels, _ = drawn(3000)
+    found, split = ask(states, labels, whole=False)
+    return states, labels, found, split
+
+
+def test_a_layer_that_tells_nothing_is_at_chance_and_controls_are(planted: Any) -> None:
+    states, labels, _, _ = planted
+    found, split = ask(states, labels)
+    tested = (split == 2).sum()
+    usual = np.bincount(labels[split == 2]).max() / tested
+    shares = found.hits[:, 0].sum(0) / tested
+    assert shares[0] < usual + 0.05
+    assert (np.diff(shares) > 0.05).all()
+    assert (found.control[:, 0].sum(0) / tested < usual + 0.05).all()
+
+
+def test_codes_are_as_long_as_theory_says() -> None:
+    """Where states tell the labels' distribution, a label takes its entropy; else the prior's."""
+    states, labels, log_p = drawn(20_000, sharp=0.8)
+    found, split = ask(states[[0, 3]], labels)
+    train = split == 0
+    told = -log_p[np.arange(len(labels)), labels][train].sum() / np.log(2)
+    shares = np.bincount(labels[train]) / train.sum()
+    nothing = -(np.log2(shares) * shares).sum() * train.sum()
+    assert found.code[0, 1] == pytest.approx(told, rel=0.05)
+    assert found.code[0, 0] == pytest.approx(nothing, rel=0.05)
+
+
+def test_hidden_units_tell_what_lines_cannot() -> None:
+    rng = np.random.default_rng(0)
+    states = rng.normal(size=(1, 2000, 2))
+    labels = ((states[0, :, 0] > 0) ^ (states[0, :, 1] > 0)).astype(np.int64)
+    line, split = ask(states, labels, whole=False)
+    bent, _ = ask(states, labels, whole=False, hidden=16)
+    shares = [of.hits.sum() / (split == 2).sum() for of in (line, bent)]
+    assert shares[0] < 0.65 < 0.9 < shares[1]
+
+
+def test_each_probe_is_as_if_it_were_alone() -> None:
+    """Other tasks, classes and penalties beside it change nothing but its batches."""
+    states, labels, _ = drawn(400)
+    x = torch.from_numpy(states).float()
+    own = torch.from_numpy(labels)
+
+    def one(columns: list[torch.Tensor], probes: list[Probe]) -> torch.Tensor:
+        made = Probes(LAYERS, WIDTH, probes)
+        given = Examples(x, torch.stack(columns, 1))
+        return trained(made, lambda: [given], lambda: [given], epochs=5)[:, 0]
+
+    alone = one([own], [Probe(CLASSES, 1e-3)])
+    other = torch.where(own > 2, -1, own)
+    beside = one([own, other, own % 2], [Probe(CLASSES, 1e-3), Probe(3, 0.1, 4), Probe(2)])
+    assert torch.allclose(alone, beside, atol=1e-5)
+
+
+def test_pairs_are_both_words_and_their_product() -> None:
+    states, *_ = drawn(40)
+    units = np.array([[0, 3], [12, 15]])
+    stream = StateStream(Made(states), units, np.array([True, True]))
+    labels = torch.tensor([[1], [0]])
+    ((rows, examples),) = stream.examples(np.array([True, True]), labels, 8)
+    assert rows.tolist() == [0, 1]
+    assert examples.states.shape == (LAYERS, 2, 3 * WIDTH) == (stream.layers, 2, stream.width)
+    a, b, product = examples.states[2, 1].split(WIDTH)
+    assert torch.allclose(a * b, product)
+    assert UNASKED < 0
