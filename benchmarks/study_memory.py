@@ -38,6 +38,8 @@ ASKED: dict[str, tuple[str, dict[str, Any]]] = {
     CORPUS: (SENTENCES, {}),
     "attention-maps": (SENTENCES, {}),
     "map-types": (SENTENCES, {"examples": "N"}),
+    "head-taxonomy": (SENTENCES, {"examples": "N"}),
+    "coreference-heads": (SENTENCES, {"examples": "N"}),
     "relation-heads": (SENTENCES, {"every": False}),
     "attention-change": (SENTENCES, {"examples": "N", "before": "BEFORE"}),
     "token-classes": (SENTENCES, {"examples": "N", "other": "BEFORE"}),
