@@ -19,21 +19,31 @@ from bertology.annotated.word_labels import ProbedTask
 from bertology.data.corpus import Corpus
 from bertology.errors import DataError
 
-__all__ = ["ProbeQuestions", "questions_of"]
+__all__ = ["UNASKED", "UNSEEN", "ProbeQuestions", "Question", "questions_of"]
 
 Ints = NDArray[np.int64]
-_UNASKED, _UNSEEN = -1, -2
+UNASKED, UNSEEN = -1, -2  # of labels: no question; a class that no training example has
 _SPLIT = (0, 0, 2, 0, 0, 1, 0, 2, 0, 0)  # of ten texts; 0 trains, 1 is held out, 2 is scored
 
 
 @dataclass(frozen=True)
+class Question:
+    """One task: the label of each row (R,), and that of its control task."""
+
+    name: str
+    labels: Ints
+    control: Ints
+    classes: int
+
+
+@dataclass(frozen=True)
 class ProbeQuestions:
-    """R rows: their states, texts and parts; for each task names, labels, controls and classes."""
+    """R rows: their states, texts and parts; and what each task asks of them."""
 
     units: Ints  # (R, 1) or (R, 2): numbers of states
     examples: Ints  # (R,)
     split: Ints  # (R,)
-    questions: Sequence[tuple[str, Ints, Ints, int]]
+    questions: Sequence[Question]
     frequent: NDArray[np.uint16]  # (tested texts, tasks): right by the word's most frequent label
     counts: NDArray[np.uint16]  # (tested texts, tasks)
     trained: Ints  # (tasks, 3): labels that train, classes, labels of tested texts never seen
@@ -97,13 +107,13 @@ def questions_of(
                 hint="Give more text with --limit, or leave the task out.",
             )
         labels, control, guess = _labels(found, classes, split, types, len(rows), seed)
-        questions.append((task.name, labels, control, len(classes)))
-        asked = (labels != _UNASKED) & (split == 2)
+        questions.append(Question(task.name, labels, control, len(classes)))
+        asked = (labels != UNASKED) & (split == 2)
         for kept, some in ((counts, asked), (frequent, asked & (guess == labels))):
             kept.append(np.bincount(place[of_row[some]], minlength=len(tested)))
         trained.append([
             int(((labels >= 0) & (split == 0)).sum()), len(classes),
-            int(((labels == _UNSEEN) & (split == 2)).sum()),
+            int(((labels == UNSEEN) & (split == 2)).sum()),
         ])  # fmt: skip
     if not questions:
         raise DataError(
@@ -132,10 +142,10 @@ def _labels(
 ) -> tuple[Ints, Ints, Ints]:
     """Labels of rows, those of the control task, and each word type's most frequent label."""
     index = {label: i for i, label in enumerate(classes)}
-    labels, control, guess = (np.full(rows, _UNASKED) for _ in range(3))
+    labels, control, guess = (np.full(rows, UNASKED) for _ in range(3))
     by_type: dict[str, Counter[int]] = defaultdict(Counter)
     for row, label in found.items():
-        labels[row] = index.get(label, _UNSEEN)
+        labels[row] = index.get(label, UNSEEN)
         if split[row] == 0:
             by_type[types[row]][labels[row]] += 1
     usual = Counter(int(x) for x in labels[(labels >= 0) & (split == 0)])

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
-from bertology.data.corpus import Corpus, Example
+from bertology.data.corpus import Example
 
-__all__ = ["PROBED", "Labelled", "ProbedTask", "labelled"]
+__all__ = ["PROBED", "Labelled", "ProbedTask"]
 
 Labels = Sequence[str | None]
 
@@ -99,8 +99,3 @@ PROBED: Mapping[str, ProbedTask] = {
     )
 }
 """All tasks by name; those that a corpus annotates are asked by default."""
-
-
-def labelled(corpus: Corpus, task: ProbedTask, *, seed: int) -> list[Labelled]:
-    """The questions of every example."""
-    return [task.ask(example, seed) for example in corpus]

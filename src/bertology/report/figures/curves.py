@@ -32,6 +32,7 @@ from bertology.results.drawing import canvas
 from bertology.results.verdict_view import with_interval
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -166,6 +167,14 @@ class Dots:
     hollow: ArrayLike | None = field(default=None, kw_only=True)
     """Values without intervals to compare each with, as grey bars and hollow diamonds; the note
     says what they are."""
+
+    @classmethod
+    def of_columns(
+        cls, label: str, rows: pd.DataFrame, column: str, *, level: float | None = None
+    ) -> Dots:
+        """Shares in per cent, from a column and those of its bounds (`_low`, `_high`)."""
+        sides = (100 * rows[f"{column}{end}"].to_numpy() for end in ("", "_low", "_high"))
+        return cls(label, *sides, level=level)
 
 
 def interval_dots(

@@ -154,9 +154,8 @@ class AttentionParserResult(Result):
 
     def _parsers(self) -> Figure:
         rows = self.tables["parsers"]
-        value, low, high = (100 * rows[f"uas{end}"].to_numpy() for end in ("", "_low", "_high"))
         return interval_dots(
-            [Dots("head found (%)", value, low, high)],
+            [Dots.of_columns("head found (%)", rows, "uas")],
             [str(name) for name in rows["parser"]],
             title=f"Who finds the head of a word?\n{self.about}",
             note="Trained on one half of the sentences, scored on the other.",
@@ -164,14 +163,11 @@ class AttentionParserResult(Result):
 
     def _relations(self) -> Figure:
         rows = self.tables["relations"].sort_values("gain", ascending=False)
-        panels = []
-        for column, title, level in (("mix", "head found (%)", None), ("gain", "gain", 0.0)):
-            value, low, high = (
-                100 * rows[f"{column}{end}"].to_numpy() for end in ("", "_low", "_high")
-            )
-            panels.append(Dots(title, value, low, high, level=level))
         return interval_dots(
-            panels,
+            [
+                Dots.of_columns("head found (%)", rows, "mix"),
+                Dots.of_columns("gain", rows, "gain", level=0.0),
+            ],
             [str(name) for name in rows["relation"]],
             title=f"All heads together, relation by relation\n{self.about}",
             note="Gain: points over the best of single head, distances and shuffled weights.",

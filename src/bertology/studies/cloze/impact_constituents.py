@@ -113,9 +113,8 @@ class ImpactConstituentsResult(Result):
 
     def _draw_trees(self) -> Figure:
         rows = self.tables["trees"]
-        values = (100 * rows[f"f1{end}"].to_numpy() for end in ("", "_low", "_high"))
         return interval_dots(
-            [Dots("F1 (%)", *values, level=None)],
+            [Dots.of_columns("F1 (%)", rows, "f1")],
             [str(name) for name in rows["tree"]],
             title=f"Phrases found by trees of impact\n{self.about}",
             note="Unlabelled; single words and the whole sentence are not counted.",

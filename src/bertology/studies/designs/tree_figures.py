@@ -127,14 +127,11 @@ class TreesResult(Result):
             yield Drawing("relations", partial(self._relations, rows, what), caption)
 
     def _relations(self, rows: pd.DataFrame, what: str) -> Figure:
-        panels = []
-        for column, title, level in (("score", "arcs found (%)", None), ("gain", "gain", 0.0)):
-            value, low, high = (
-                100 * rows[f"{column}{end}"].to_numpy() for end in ("", "_low", "_high")
-            )
-            panels.append(Dots(title, value, low, high, level=level))
         return interval_dots(
-            panels,
+            [
+                Dots.of_columns("arcs found (%)", rows, "score"),
+                Dots.of_columns("gain", rows, "gain", level=0.0),
+            ],
             [str(name) for name in rows["relation"]],
             title=f"Relations that {what} finds\n{self.about}",
             note="Gain: points over the relation's best baseline. Intervals hold for all of them.",

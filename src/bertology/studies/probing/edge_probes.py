@@ -42,7 +42,6 @@ SHUFFLED = "-shuffled"
 _KINDS = {"words": False, "pairs": True}
 _FEWEST = 10  # test sentences with a task, for it to be judged
 _HIDDEN = 64
-_ALWAYS = ("pos", "relation", "parent", "grandparent", "great-grandparent", "arc", "arc-relation")
 _SYNTAX = ("relation", "arc-relation", "arc")  # the first that was asked tells of layers
 
 
@@ -166,14 +165,11 @@ class EdgeProbesResult(Result):
 
     def _tasks(self) -> Figure:
         rows = self.tables["tasks"]
-        panels = []
-        for column, title, level in (("accuracy", "right (%)", None), ("gain", "gain", 0.0)):
-            value, low, high = (
-                100 * rows[f"{column}{end}"].to_numpy() for end in ("", "_low", "_high")
-            )
-            panels.append(Dots(title, value, low, high, level=level))
         return interval_dots(
-            panels,
+            [
+                Dots.of_columns("right (%)", rows, "accuracy"),
+                Dots.of_columns("gain", rows, "gain", level=0.0),
+            ],
             [PROBED[str(task)].title for task in rows["task"]],
             title=f"What the best layer tells\n{self.about}",
             note="Gain: points over words alone, the input and shuffled weights, the smallest.",
@@ -261,7 +257,7 @@ class EdgeProbes(Resampled):
         from bertology.annotated.probe_questions import questions_of
         from bertology.annotated.states import word_states
         from bertology.model.weight_noise import shuffled_copy
-        from bertology.train.probes.battery import EPOCHS, Question, probed
+        from bertology.train.probes.battery import EPOCHS, probed
 
         shown, shuffled = self.shown(corpus), part.endswith(SHUFFLED)
         pairs = _KINDS[part.removesuffix(SHUFFLED)]
@@ -287,7 +283,7 @@ class EdgeProbes(Resampled):
             states,
             asked.units,
             asked.examples,
-            [Question(*of) for of in asked.questions],
+            asked.questions,
             asked.split,
             hidden=_HIDDEN if self.probe == "hidden" else 0,
             whole=not shuffled,
@@ -306,7 +302,7 @@ class EdgeProbes(Resampled):
                 "trained": (("task", "about"), asked.trained),
             },
             coords={
-                "task": [name for name, *_ in asked.questions],
+                "task": [question.name for question in asked.questions],
                 "layer": [INPUT, *range(encoder.shape.layers)],
                 "about": ["labels", "classes", "unseen"],
             },

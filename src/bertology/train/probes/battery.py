@@ -18,30 +18,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from bertology.annotated.probe_questions import UNASKED, Question
 from bertology.annotated.states import States
 from bertology.train.probes.classifiers import Examples, Probe, Probes, trained
 from bertology.train.probes.streams import StateStream
 
-__all__ = ["EPOCHS", "UNASKED", "UNSEEN", "Question", "Scores", "probed"]
+__all__ = ["EPOCHS", "Scores", "probed"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-UNASKED, UNSEEN = -1, -2  # of labels: no question; a class that no training example has
 DECAYS = (1e-2, 1e-3, 1e-4)
 PORTIONS = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.0625, 0.125, 0.25, 0.5, 1.0)
 """Of the training examples, as Voita and Titov have them."""
 EPOCHS = 40  # at most
-
-
-@dataclass(frozen=True)
-class Question:
-    """One task: the label of each row (R,), and that of its control task."""
-
-    name: str
-    labels: Ints
-    control: Ints
-    classes: int
 
 
 @dataclass(frozen=True)
