@@ -51,12 +51,17 @@ def drawn(
     return clear * told + (1 - clear) * noise, labels, log_p
 
 
+def _words(rows: np.ndarray) -> np.ndarray:
+    """Spans of one word."""
+    return np.stack([rows, rows + 1], axis=1)[:, None]
+
+
 def ask(states: np.ndarray, labels: np.ndarray, **how: Any) -> Any:
     n = states.shape[1]
     question = Question("planted", labels, np.roll(labels, 7), CLASSES)
     rows = np.arange(n)
     split = np.array([0, 0, 2, 0, 0, 1, 0, 2, 0, 0])[rows // 10 % 10]
-    found = probed(Made(states), rows[:, None], rows // 10, [question], split, **how)
+    found = probed(Made(states), _words(rows), rows // 10, [question], split, **how)
     return found, split
 
 
@@ -130,7 +135,7 @@ def test_each_probe_is_as_if_it_were_alone() -> None:
 
 def test_pairs_are_both_words_and_their_product() -> None:
     states, *_ = drawn(40)
-    units = np.array([[0, 3], [12, 15]])
+    units = np.array([[[0, 1], [3, 4]], [[12, 13], [15, 16]]])
     stream = StateStream(Made(states), units, np.array([True, True]))
     labels = torch.tensor([[1], [0]])
     ((rows, examples),) = stream.examples(np.array([True, True]), labels, 8)
@@ -138,3 +143,20 @@ def test_pairs_are_both_words_and_their_product() -> None:
     assert examples.states.shape == (LAYERS, 2, 3 * WIDTH) == (stream.layers, 2, stream.width)
     a, b, product = examples.states[2, 1].split(WIDTH)
     assert torch.allclose(a * b, product)
+
+
+def test_a_span_is_the_mean_of_its_words_and_standardised() -> None:
+    states, *_ = drawn(200)
+    made = Made(states)
+    rng = np.random.default_rng(1)
+    first = rng.integers(0, 7, 60) + 10 * rng.integers(0, 20, 60)  # none leaves its text
+    units = np.stack([first, first + rng.integers(1, 4, 60)], axis=1)[:, None]
+    train = np.arange(60) < 40
+    stream = StateStream(made, units, train)
+    values = made.block(0).astype(np.float64)
+    pooled = np.stack([values[:, a:b].mean(1) for a, b in units[:, 0]], axis=1)
+    known = np.unique(units[train][:, 0], axis=0)
+    own = np.stack([values[:, a:b].mean(1) for a, b in known], axis=1)
+    expected = (pooled - own.mean(1, keepdims=True)) / own.std(1, keepdims=True)
+    ((rows, examples),) = stream.examples(np.ones(60, bool), torch.zeros(60, 1), 60)
+    assert np.allclose(examples.states, expected[:, rows], atol=1e-4)

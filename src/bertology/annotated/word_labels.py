@@ -1,4 +1,4 @@
-"""What probes are asked of words and of pairs of words, read off a corpus's annotation."""
+"""What probes are asked of spans of words and of pairs of spans, read off a corpus's annotation."""
 
 from __future__ import annotations
 
@@ -9,17 +9,37 @@ from zlib import crc32
 
 from bertology.data.corpus import Example
 
-__all__ = ["PROBED", "Labelled", "ProbedTask"]
+__all__ = ["COUNTED", "PROBED", "Labelled", "ProbedTask", "Span", "Unit", "sentence", "word"]
 
 Labels = Sequence[str | None]
+Span = tuple[int, int]
+"""The first word and the one after the last."""
+Unit = tuple[Span, ...]
+"""One span, or two; the first is the one that a label is given to."""
+COUNTED: Mapping[str, str] = {
+    "labels": "answers that trained",
+    "classes": "different answers among them",
+    "unseen": "answers that never trained (they count as wrong)",
+    "once": "answers that trained once only",
+    "cut": "questions about words without a state",
+    "partly": "questions about spans with some words without a state",
+    "doubled": "questions with two answers (the first counts)",
+    "constant": "properties with one answer",
+}
+"""What is counted of the questions of a task; all but the first two should be few."""
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """Questions of one task about one example: words or pairs of words, and the right answer."""
+    """Questions of one task about one example: one or two spans each, and the right answer.
 
-    units: Sequence[tuple[int, ...]]
+    A task may ask several things of the same spans (has the argument this property, that one?):
+    `about` then says which one each question is.
+    """
+
+    units: Sequence[Unit]
     labels: Sequence[str]
+    about: Sequence[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -34,9 +54,19 @@ class ProbedTask:
     pairs: bool = False
 
 
+def word(place: int) -> Span:
+    """A span of one word."""
+    return place, place + 1
+
+
+def sentence(example: Example) -> Span:
+    """All words of an example."""
+    return 0, len(example.get("words"))
+
+
 def _words(labels: Labels) -> Labelled:
     found = [(i, label) for i, label in enumerate(labels) if label]
-    return Labelled([(i,) for i, _ in found], [label for _, label in found])
+    return Labelled([(word(i),) for i, _ in found], [label for _, label in found])
 
 
 def _field(name: str) -> Callable[[Example, int], Labelled]:
@@ -54,8 +84,8 @@ def _ancestor(steps: int) -> Callable[[Example, int], Labelled]:
     def ask(example: Example, seed: int) -> Labelled:
         heads, relations = example.get("heads"), example.get("relations")
         labels: list[str | None] = []
-        for word in range(len(heads)):
-            at = word
+        for place in range(len(heads)):
+            at = place
             for _ in range(steps):
                 at = heads[at] if at >= 0 else -1
             labels.append(_plain(relations[at]) if at >= 0 else None)
@@ -68,20 +98,23 @@ def _arcs(example: Example, seed: int) -> Labelled:
     """Each word with its head, and with another word that is not."""
     heads = example.get("heads")
     rng = random.Random(crc32(f"{seed}/{example.id}/{example.text}".encode()))
-    units: list[tuple[int, ...]] = []
+    units: list[Unit] = []
     labels: list[str] = []
-    for word, head in enumerate(heads):
-        others = [w for w in range(len(heads)) if w not in (word, head) and heads[w] != word]
+    for place, head in enumerate(heads):
+        others = [w for w in range(len(heads)) if w not in (place, head) and heads[w] != place]
         if head >= 0 and others:
-            units += [(word, head), (word, rng.choice(others))]
+            units += [(word(place), word(head)), (word(place), word(rng.choice(others)))]
             labels += ["head", "other"]
     return Labelled(units, labels)
 
 
 def _arc_relations(example: Example, seed: int) -> Labelled:
     heads, relations = example.get("heads"), example.get("relations")
-    found = [(word, head) for word, head in enumerate(heads) if head >= 0]
-    return Labelled(found, [_plain(relations[word]) for word, _ in found])
+    found = [(place, head) for place, head in enumerate(heads) if head >= 0]
+    return Labelled(
+        [(word(place), word(head)) for place, head in found],
+        [_plain(relations[place]) for place, _ in found],
+    )
 
 
 _TREE = frozenset({"words", "heads", "relations"})

@@ -1,84 +1,267 @@
-"""What probes told of one task, by test sentence and layer, and gains over what they must beat."""
+"""Studies that ask probes about the words of a corpus, layer by layer."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bertology.annotated.word_labels import COUNTED, ProbedTask
+from bertology.errors import CapabilityError, DataError, UnknownNameError
+from bertology.parameters import parameter
+from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
-from bertology.stats.cross_fitting import picked_on_other_half
-from bertology.stats.least_means import least_means
+from bertology.studies.designs.blocks import Resampled
+from bertology.studies.designs.probe_results import ProbingResult
+from bertology.studies.designs.probe_scores import TaskScores, least_gain, rows_of_tasks
 from bertology.studies.designs.shares import per_item
+from bertology.studies.designs.tables import labelled_table, with_bounds
+from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
+    import pandas as pd
     import xarray as xr
 
-__all__ = ["TaskScores", "least_gain", "rows_of_tasks"]
+    from bertology.annotated.states import States
+    from bertology.data.corpus import Corpus
+    from bertology.model.encoder import Encoder
+    from bertology.model.shape import Shape
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+__all__ = ["HIDDEN", "INPUT", "SHUFFLED", "Probing"]
+
+INPUT = -1  # as a layer: what enters the first one
+SHUFFLED = "-shuffled"
+HIDDEN = 64
+_KINDS = {"words": False, "pairs": True}
+_FEWEST = 10  # test sentences with a task, for it to be judged
 
 
-class TaskScores:
-    """What was measured of one task, by test sentence; layer 0 of the arrays is the input."""
+@dataclass(frozen=True)
+class Probing(Resampled):
+    """Trains probes of tasks on states of all layers, and of a model with shuffled weights.
 
-    def __init__(self, part: xr.Dataset, shuffled: xr.Dataset, task: int) -> None:
-        self.name = str(part["task"].to_numpy()[task])
-        self.hits, self.control = (
-            part[name].to_numpy()[:, task].astype(np.float64) for name in ("hits", "control")
+    A study says which tasks it `offers`, and what it concludes from their scores (`judged`).
+    """
+
+    offers: ClassVar[Mapping[str, ProbedTask]] = {}
+    needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "words"}))
+    result_type: ClassVar[type[Result]] = ProbingResult
+    fewest: ClassVar[int] = 20
+
+    tasks: tuple[str, ...] = parameter((), "Tasks such as pos or arc; all that are annotated.")
+    probe: str = parameter(
+        "linear", "Linear probes, or with 64 hidden units.", choices=("linear", "hidden")
+    )
+    pooling: str = parameter(
+        "mean",
+        "The state of a word: that of its first piece, its last, or the mean.",
+        choices=("first", "last", "mean"),
+    )
+
+    def judged(self, of: Mapping[str, TaskScores]) -> dict[str, Estimate | None]:
+        """What claims are judged on, of the scores by task; the gain of each task is there."""
+        return {}
+
+    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+        """Refuse tasks that are not known or not annotated."""
+        from bertology.annotated.words import require_offsets
+
+        super().check(encoder, corpus)
+        require_offsets(encoder)
+        for task in self.tasks:
+            if task not in self.offers:
+                raise UnknownNameError("task", task, list(self.offers))
+        if corpus is not None:
+            if not self.asked(corpus):
+                wanted = sorted(set().union(*(t.fields for t in self.offers.values())) - {"words"})
+                raise CapabilityError(
+                    f"{corpus.name!r} annotates nothing that probes could be asked.",
+                    hint=f"Give a corpus with one of {', '.join(wanted)}, such as ud-ewt.",
+                )
+            for task in self.tasks:
+                if missing := sorted(self.offers[task].fields - set(map(str, corpus.fields))):
+                    raise CapabilityError(
+                        f"The task {task!r} needs {', '.join(missing)}, which {corpus.name!r} does "
+                        "not have."
+                    )
+
+    def asked(self, corpus: Corpus) -> list[ProbedTask]:
+        """The tasks given, or all that the corpus annotates."""
+        has = set(map(str, corpus.fields))
+        names = self.tasks or [name for name in self.offers if self.offers[name].fields <= has]
+        return [self.offers[name] for name in names]
+
+    def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
+        """Spans and pairs of spans, of the model and of its shuffled weights."""
+        kinds = {task.pairs for task in self.asked(corpus)}
+        return [
+            kind + suffix for kind, pairs in _KINDS.items() if pairs in kinds
+            for suffix in ("", SHUFFLED)
+        ]  # fmt: skip
+
+    def steps(self, part: str, shape: Shape, corpus: Corpus) -> int:
+        """The examples that are read; training counts as much again."""
+        return 2 * len(self.shown(corpus))
+
+    def states(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> States:
+        """Those of all words that are shown, of the model or of its shuffled weights."""
+        from bertology.annotated.states import word_states
+        from bertology.model.weight_noise import shuffled_copy
+
+        shuffled = part.endswith(SHUFFLED)
+        return word_states(
+            shuffled_copy(encoder, seed=self.seed) if shuffled else encoder,
+            self.shown(corpus),
+            pooling=self.pooling,
+            folder=context.states,
+            batch_tokens=context.batch_tokens,
+            advance=context.advance,
         )
-        self.shuffled = shuffled["hits"].to_numpy()[:, task].astype(np.float64)
-        self.counts: Ints = part["counts"].to_numpy()[:, task].astype(np.int64)
-        self.frequent: Floats = part["frequent"].to_numpy()[:, task].astype(np.float64)
-        self.code: Floats = part["code"].to_numpy()[task]
-        self.labels, self.classes, self.unseen = map(int, part["trained"].to_numpy()[task])
 
-    def share(self, hits: Floats) -> Floats:
-        """Of all questions: (layers,)."""
-        found: Floats = hits.sum(axis=0) / max(self.counts.sum(), 1)
-        return found
+    def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
+        """Right answers on test sentences by task and layer, and the bits of labels."""
+        import xarray as xr
 
-    def best(self) -> tuple[int, Floats]:
-        """The best layer on all test sentences, and the hits of the cross-fitted best."""
-        return self._best(self.hits[:, 1:])
+        from bertology.annotated.probe_questions import questions_of
+        from bertology.train.probes.battery import EPOCHS, probed
 
-    def baselines(self) -> list[Floats]:
-        """The word's most frequent label, the input, and the best layer of shuffled weights."""
-        return [self.frequent, self.hits[:, 0], self._best(self.shuffled[:, 1:])[1]]
+        shown, shuffled = self.shown(corpus), part.endswith(SHUFFLED)
+        pairs = _KINDS[part.removesuffix(SHUFFLED)]
+        states = self.states(encoder, corpus, part, context)
+        tasks = [task for task in self.asked(corpus) if task.pairs == pairs]
+        asked = questions_of(shown, states, tasks, seed=self.seed, every=bool(self.tasks))
+        done = 0
 
-    def _best(self, hits: Floats) -> tuple[int, Floats]:
-        shares = np.where((self.counts > 0)[:, None], hits, np.nan)
-        picked = picked_on_other_half(shares[:, None])
-        found = np.take_along_axis(hits, picked, axis=1)[:, 0]
-        return int(np.nansum(shares, axis=0).argmax()), found
+        def advance(epochs: int) -> None:
+            nonlocal done
+            before, done = done, done + epochs
+            context.advance(len(shown) * done // EPOCHS - len(shown) * before // EPOCHS)
 
+        found = probed(
+            states,
+            asked.units,
+            asked.examples,
+            asked.questions,
+            asked.split,
+            hidden=HIDDEN if self.probe == "hidden" else 0,
+            whole=not shuffled,
+            seed=self.seed,
+            device=encoder.device,
+            advance=advance,
+        )
+        by_example = ("example", "task", "layer")
+        return xr.Dataset(
+            {
+                "hits": (by_example, asked.of_examples(found.hits)),
+                "control": (by_example, asked.of_examples(found.control)),
+                "frequent": (("example", "task"), asked.frequent),
+                "counts": (("example", "task"), asked.counts),
+                "code": (("task", "layer"), asked.of_tasks(found.code)),
+                "about": (("task", "what"), asked.about),
+            },
+            coords={
+                "task": list(asked.tasks),
+                "layer": [INPUT, *range(encoder.shape.layers)],
+                "what": list(COUNTED),
+            },
+            attrs={
+                "missing": states.missing,
+                "left_out": " ".join(t.name for t in tasks if t.name not in asked.tasks),
+            },
+        )
 
-def rows_of_tasks(hits: Sequence[tuple[Floats, Ints]]) -> Floats:
-    """(tasks × layers, N): values of sentences whose means are shares, of hits and questions.
+    def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
+        """Accuracy, selectivity and bits by layer; gains of the best layers."""
+        import pandas as pd
 
-    Tasks may have other sentences; where one has fewer, the rest is NaN.
-    """
-    rows = [per_item(of.T, counts) for of, counts in hits]
-    n = max(row.shape[1] for row in rows)
-    return np.concatenate(
-        [np.pad(row, ((0, 0), (0, n - row.shape[1])), constant_values=np.nan) for row in rows]
-    )
+        whole = {name: of for name, of in sorted(measured.items()) if not name.endswith(SHUFFLED)}
+        first = next(iter(whole.values()))
+        layers = [int(layer) for layer in first["layer"].to_numpy()]
+        every = [
+            TaskScores(part, measured[f"{name}{SHUFFLED}"], task)
+            for name, part in whole.items()
+            for task in range(part.sizes["task"])
+        ]
+        order = [*self.offers]
+        seen = sorted(
+            (one for one in every if (one.counts > 0).sum() >= _FEWEST),
+            key=lambda one: order.index(one.name),
+        )
+        if not seen:
+            raise DataError(
+                f"No task is asked in {_FEWEST} test sentences or more.",
+                hint="Give more text with --limit; two sentences of ten are scored.",
+            )
+        left = [name for part in whole.values() for name in part.attrs["left_out"].split()]
+        left += [one.name for one in every if one not in seen]
+        by_name = {one.name: one for one in seen}
+        gains = {
+            f"{name.replace('-', '_')}_gain": least_gain(one.gains(), one.counts, level=self.level)
+            for name, one in by_name.items()
+        }
+        return self.result(
+            provenance,
+            {
+                "layers": self._by_layer(seen, layers),
+                "tasks": pd.DataFrame([self._task(one, layers, len(seen)) for one in seen]),
+            },
+            evidence={**gains, **self.judged(by_name)},
+            reasons={"": "not judged: the corpus does not annotate it, or in too few sentences"},
+            facts={
+                "examples": max(len(one.counts) for one in seen),
+                "missing": int(first.attrs["missing"]),
+                "left_out": ", ".join(left),
+                **{
+                    name: sum(one.about[name] for one in every)
+                    for name in COUNTED
+                    if name != "classes"
+                },
+            },
+        )
 
+    def _by_layer(self, seen: Sequence[TaskScores], layers: Sequence[int]) -> pd.DataFrame:
+        """The table of tasks × layers; its bounds hold for all rows together."""
+        right = rows_of_tasks([(one.hits, one.counts) for one in seen])
+        beyond = rows_of_tasks([(one.hits - one.control, one.counts) for one in seen])
+        accuracy = self.means(right, within=(0, 1), reach=1.0, families=2)
+        selectivity = self.means(beyond, within=(-1, 1), reach=1.0, families=2)
+        bits = np.stack([one.code / max(one.about["labels"], 1) for one in seen])
+        known = np.array([np.log2(one.about["classes"]) for one in seen])[:, None]
+        return labelled_table(
+            {"task": [one.name for one in seen], "layer": layers},
+            {
+                "n": accuracy.n,
+                **with_bounds("accuracy", accuracy, p=False),
+                "control": accuracy.value - selectivity.value,
+                **with_bounds("selectivity", selectivity),
+                "shuffled": np.stack([one.share(one.shuffled) for one in seen]),
+                "bits": bits,
+                "compression": known / np.where(bits > 0, bits, np.nan),
+            },
+        )
 
-def least_gain(
-    gains: Sequence[Floats], counts: Ints, *, level: float, families: int = 1
-) -> Estimate:
-    """The smallest of some gains (N,) in hits; all must be above zero for it to be.
-
-    With `families`, bounds hold for so many such questions together.
-    """
-    there = counts > 0
-    rows = [per_item(gain[there][None], counts[there]) for gain in gains]
-    found = least_means(rows, level=1 - (1 - level) / families)
-    value, low, high = (
-        float(np.clip(side[0], -1, 1)) for side in (found.value, found.low, found.high)
-    )
-    return Estimate(value, low, high, int(there.sum()), level, "sentences")
+    def _task(self, one: TaskScores, layers: Sequence[int], families: int) -> dict[str, object]:
+        """The best layer of a task, cross-fitted, beside its baselines."""
+        best, picked = one.best()
+        score = self.means(
+            per_item(picked, one.counts)[None], within=(0, 1), reach=1.0, families=families
+        )
+        gain = least_gain(one.gains(), one.counts, level=self.level, families=families)
+        return {
+            "task": one.name,
+            "title": self.offers[one.name].title,
+            "n": int(score.n[0]),
+            "layer": layers[best + 1],
+            "accuracy": score.value[0],
+            "accuracy_low": score.simultaneous_low[0],
+            "accuracy_high": score.simultaneous_high[0],
+            "frequent": one.share(one.frequent[:, None])[0],
+            "input": one.share(one.hits)[0],
+            "shuffled": one.share(one.shuffled).max(),
+            "gain": gain.value,
+            "gain_low": gain.low,
+            "gain_high": gain.high,
+            **one.about,
+        }

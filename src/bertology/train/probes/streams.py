@@ -13,17 +13,18 @@ from torch import Tensor
 from bertology.annotated.states import States
 from bertology.train.probes.classifiers import Examples
 
-__all__ = ["StateStream"]
+__all__ = ["StateStream", "mean_states"]
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
 class StateStream:
-    """Examples made of states: `units` (R, 1) are words, (R, 2) pairs of words of one text.
+    """Examples made of states: `units` (R, 1, 2) are spans of words, (R, 2, 2) pairs of one text.
 
-    A pair is its two states and their product, side by side. States are standardised by what they
-    are in the rows `train`.
+    A span is the mean of its states, from the first to the one before the last number. A pair is
+    its two spans and their product, side by side. Spans are standardised by what they are in the
+    rows `train`.
     """
 
     def __init__(
@@ -38,9 +39,9 @@ class StateStream:
         self._device = device
         ends = np.cumsum([0, *states.block_sizes])
         self._starts = ends[:-1]
-        # Rows of each block; both words of a pair stand in one text, and a text in one block.
+        # Rows of each block; both spans of a pair stand in one text, and a text in one block.
         self._rows = [
-            np.flatnonzero((units[:, 0] >= first) & (units[:, 0] < end))
+            np.flatnonzero((units[:, 0, 0] >= first) & (units[:, 0, 0] < end))
             for first, end in pairwise(ends)
         ]
         self._mean, self._scale = self._moments(train)
@@ -80,13 +81,15 @@ class StateStream:
         return (read - self._mean) / self._scale
 
     def _moments(self, train: Mask) -> tuple[Tensor, Tensor]:
-        """(L, 1, D): mean and spread over the words of the training examples."""
+        """(L, 1, D): mean and spread over the spans of the training examples, each once."""
         sums, squares, count = torch.zeros(()), torch.zeros(()), 0
         for number, rows in enumerate(self._rows):
-            own = np.unique(self._units[rows[train[rows]]]) - self._starts[number]
+            spans = np.unique(self._units[rows[train[rows]]].reshape(-1, 2), axis=0)
+            own = torch.from_numpy(spans - self._starts[number])
             if len(own):
-                read = torch.from_numpy(self._states.block(number)[:, own]).double()
-                sums, squares = sums + read.sum(1), squares + (read**2).sum(1)
+                read = torch.from_numpy(self._states.block(number)).double()
+                pooled = mean_states(read, own)
+                sums, squares = sums + pooled.sum(1), squares + (pooled**2).sum(1)
                 count += len(own)
         mean = sums / max(count, 1)
         spread = (squares / max(count, 1) - mean**2).clamp_min(0).sqrt()
@@ -94,10 +97,20 @@ class StateStream:
         return mean[:, None].float().to(self._device), spread[:, None].float().to(self._device)
 
 
+def mean_states(states: Tensor, spans: Tensor) -> Tensor:
+    """(L, n, D): means of states (L, units, D) over spans (n, 2)."""
+    first, lengths = spans[:, 0], spans[:, 1] - spans[:, 0]
+    found = states[:, first]
+    for place in range(1, int(lengths.max())):  # as many numbers at once as there are spans
+        longer = (lengths > place).nonzero()[:, 0]
+        found[:, longer] += states[:, first[longer] + place]
+    return found / lengths[:, None] if int(lengths.max()) > 1 else found
+
+
 def _features(states: Tensor, units: Tensor) -> Tensor:
-    """(L, n, D) of words, (L, n, 3 D) of pairs."""
-    first = states[:, units[:, 0]]
+    """(L, n, D) of spans, (L, n, 3 D) of pairs."""
+    first = mean_states(states, units[:, 0])
     if units.shape[1] == 1:
         return first
-    second = states[:, units[:, 1]]
+    second = mean_states(states, units[:, 1])
     return torch.cat([first, second, first * second], dim=-1)

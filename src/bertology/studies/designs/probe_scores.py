@@ -1,0 +1,91 @@
+"""What probes told of one task, by test sentence and layer, and gains over what they must beat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertology.stats import Estimate
+from bertology.stats.cross_fitting import picked_on_other_half
+from bertology.stats.least_means import least_means
+from bertology.studies.designs.shares import per_item
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["TaskScores", "least_gain", "rows_of_tasks"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class TaskScores:
+    """What was measured of one task, by test sentence; layer 0 of the arrays is the input."""
+
+    def __init__(self, part: xr.Dataset, shuffled: xr.Dataset, task: int) -> None:
+        self.name = str(part["task"].to_numpy()[task])
+        self.hits, self.control = (
+            part[name].to_numpy()[:, task].astype(np.float64) for name in ("hits", "control")
+        )
+        self.shuffled = shuffled["hits"].to_numpy()[:, task].astype(np.float64)
+        self.counts: Ints = part["counts"].to_numpy()[:, task].astype(np.int64)
+        self.frequent: Floats = part["frequent"].to_numpy()[:, task].astype(np.float64)
+        self.code: Floats = part["code"].to_numpy()[task]
+        told = part["about"].to_numpy()[task]
+        self.about = {str(name): int(n) for name, n in zip(part["what"].values, told, strict=True)}
+        """What was counted of its questions, see `annotated.probe_questions.ABOUT`."""
+
+    def share(self, hits: Floats) -> Floats:
+        """Of all questions: (layers,)."""
+        found: Floats = hits.sum(axis=0) / max(self.counts.sum(), 1)
+        return found
+
+    def best(self) -> tuple[int, Floats]:
+        """The best layer on all test sentences, and the hits of the cross-fitted best."""
+        return self._best(self.hits[:, 1:])
+
+    def baselines(self) -> list[Floats]:
+        """The words' most frequent label, the input, and the best layer of shuffled weights."""
+        return [self.frequent, self.hits[:, 0], self._best(self.shuffled[:, 1:])[1]]
+
+    def gains(self) -> list[Floats]:
+        """Hits of the cross-fitted best layer beyond those of each baseline."""
+        _, picked = self.best()
+        return [picked - base for base in self.baselines()]
+
+    def _best(self, hits: Floats) -> tuple[int, Floats]:
+        shares = np.where((self.counts > 0)[:, None], hits, np.nan)
+        picked = picked_on_other_half(shares[:, None])
+        found = np.take_along_axis(hits, picked, axis=1)[:, 0]
+        return int(np.nansum(shares, axis=0).argmax()), found
+
+
+def rows_of_tasks(hits: Sequence[tuple[Floats, Ints]]) -> Floats:
+    """(tasks × layers, N): values of sentences whose means are shares, of hits and questions.
+
+    Tasks may have other sentences; where one has fewer, the rest is NaN.
+    """
+    rows = [per_item(of.T, counts) for of, counts in hits]
+    n = max(row.shape[1] for row in rows)
+    return np.concatenate(
+        [np.pad(row, ((0, 0), (0, n - row.shape[1])), constant_values=np.nan) for row in rows]
+    )
+
+
+def least_gain(
+    gains: Sequence[Floats], counts: Ints, *, level: float, families: int = 1
+) -> Estimate:
+    """The smallest of some gains (N,) in hits; all must be above zero for it to be.
+
+    With `families`, bounds hold for so many such questions together.
+    """
+    there = counts > 0
+    rows = [per_item(gain[there][None], counts[there]) for gain in gains]
+    found = least_means(rows, level=1 - (1 - level) / families)
+    value, low, high = (
+        float(np.clip(side[0], -1, 1)) for side in (found.value, found.low, found.high)
+    )
+    return Estimate(value, low, high, int(there.sum()), level, "sentences")
