@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bertology.annotated.word_labels import COUNTED, ProbedTask
 from bertology.errors import CapabilityError, DataError, UnknownNameError
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
+    from bertology.annotated.probe_questions import ProbeQuestions
     from bertology.annotated.states import States
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
@@ -49,6 +51,7 @@ class Probing(Resampled):
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "words"}))
     result_type: ClassVar[type[Result]] = ProbingResult
     fewest: ClassVar[int] = 20
+    controls: ClassVar[bool] = True  # whether there are control tasks, and bits of labels
 
     tasks: tuple[str, ...] = parameter((), "Tasks such as pos or arc; all that are annotated.")
     probe: str = parameter(
@@ -62,6 +65,19 @@ class Probing(Resampled):
 
     def judged(self, of: Mapping[str, TaskScores]) -> dict[str, Estimate | None]:
         """What claims are judged on, of the scores by task; the gain of each task is there."""
+        return {}
+
+    def besides(
+        self,
+        states: States,
+        asked: ProbeQuestions,
+        encoder: Encoder,
+        advance: Callable[[int], None],
+    ) -> dict[str, tuple[tuple[str, ...], NDArray[Any]]]:
+        """What else is measured of the model, not of shuffled weights; it takes as many steps.
+
+        `advance` is told of all of them: as many as there are examples.
+        """
         return {}
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
@@ -146,14 +162,16 @@ class Probing(Resampled):
             asked.questions,
             asked.split,
             hidden=HIDDEN if self.probe == "hidden" else 0,
-            whole=not shuffled,
+            whole=self.controls and not shuffled,
             seed=self.seed,
             device=encoder.device,
             advance=advance,
         )
+        more = {} if shuffled else self.besides(states, asked, encoder, context.advance)
         by_example = ("example", "task", "layer")
         return xr.Dataset(
             {
+                **more,
                 "hits": (by_example, asked.of_examples(found.hits)),
                 "control": (by_example, asked.of_examples(found.control)),
                 "frequent": (("example", "task"), asked.frequent),
@@ -176,6 +194,27 @@ class Probing(Resampled):
         """Accuracy, selectivity and bits by layer; gains of the best layers."""
         import pandas as pd
 
+        seen, layers, facts = self.scores(measured)
+        by_name = {one.name: one for one in seen}
+        gains = {
+            f"{name.replace('-', '_')}_gain": least_gain(one.gains(), one.counts, level=self.level)
+            for name, one in by_name.items()
+        }
+        return self.result(
+            provenance,
+            {
+                "layers": self._by_layer(seen, layers),
+                "tasks": pd.DataFrame([self.of_task(one, layers, len(seen)) for one in seen]),
+            },
+            evidence={**gains, **self.judged(by_name)},
+            reasons={"": "not judged: the corpus does not annotate it, or in too few sentences"},
+            facts=facts,
+        )
+
+    def scores(
+        self, measured: Mapping[str, xr.Dataset]
+    ) -> tuple[list[TaskScores], list[int], dict[str, object]]:
+        """What was measured of tasks that enough test sentences ask; the layers; what was left."""
         whole = {name: of for name, of in sorted(measured.items()) if not name.endswith(SHUFFLED)}
         first = next(iter(whole.values()))
         layers = [int(layer) for layer in first["layer"].to_numpy()]
@@ -196,30 +235,13 @@ class Probing(Resampled):
             )
         left = [name for part in whole.values() for name in part.attrs["left_out"].split()]
         left += [one.name for one in every if one not in seen]
-        by_name = {one.name: one for one in seen}
-        gains = {
-            f"{name.replace('-', '_')}_gain": least_gain(one.gains(), one.counts, level=self.level)
-            for name, one in by_name.items()
+        facts: dict[str, object] = {
+            "examples": max(len(one.counts) for one in seen),
+            "missing": int(first.attrs["missing"]),
+            "left_out": ", ".join(left),
+            **{n: sum(one.about[n] for one in every) for n in COUNTED if n != "classes"},
         }
-        return self.result(
-            provenance,
-            {
-                "layers": self._by_layer(seen, layers),
-                "tasks": pd.DataFrame([self._task(one, layers, len(seen)) for one in seen]),
-            },
-            evidence={**gains, **self.judged(by_name)},
-            reasons={"": "not judged: the corpus does not annotate it, or in too few sentences"},
-            facts={
-                "examples": max(len(one.counts) for one in seen),
-                "missing": int(first.attrs["missing"]),
-                "left_out": ", ".join(left),
-                **{
-                    name: sum(one.about[name] for one in every)
-                    for name in COUNTED
-                    if name != "classes"
-                },
-            },
-        )
+        return seen, layers, facts
 
     def _by_layer(self, seen: Sequence[TaskScores], layers: Sequence[int]) -> pd.DataFrame:
         """The table of tasks × layers; its bounds hold for all rows together."""
@@ -242,7 +264,7 @@ class Probing(Resampled):
             },
         )
 
-    def _task(self, one: TaskScores, layers: Sequence[int], families: int) -> dict[str, object]:
+    def of_task(self, one: TaskScores, layers: Sequence[int], families: int) -> dict[str, object]:
         """The best layer of a task, cross-fitted, beside its baselines."""
         best, picked = one.best()
         score = self.means(
