@@ -25,6 +25,7 @@ from pathlib import Path
 
 import nulls.coreference
 import nulls.distractors
+import nulls.layers
 import nulls.models
 import nulls.probes
 import nulls.simulated
@@ -41,6 +42,7 @@ from bertology.results.known_claims import load_claims
 NULLS = (
     *nulls.distractors.NULLS,
     *nulls.models.NULLS,
+    *nulls.layers.NULLS,
     *nulls.probes.NULLS,
     *nulls.simulated.NULLS,
     *nulls.taxonomy.NULLS,

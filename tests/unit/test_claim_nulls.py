@@ -15,6 +15,7 @@ PAPERS = (
     "dark-secrets",
     "nuggets-attention",
     "primer-attention",
+    "primer-layers",
     "primer-syntax",
     "primer-training",
 )

@@ -1,0 +1,135 @@
+"""Layer scores: planted labels are placed at their layer and in their order; chance has none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import planted_links
+import planted_trees as planted
+from bertology.annotated import states as module
+from bertology.data.corpus import Corpus, Example, Field
+from bertology.results.result import Result
+from bertology.studies.probing.layer_scores import LayerScores, LayerScoresResult
+from made_states import MadeStates
+from result_conformance import ResultConformance, claims_of
+
+KINDS, RELATIONS = ["NOUN", "VERB", "ADJ"], ["nsubj", "obj", "amod"]
+EARLY, LATE, WORDS = 0, 2, 6
+
+
+def corpus(size: int = 150, *, seed: int = 0) -> Corpus:
+    """Sentences of words, of which any may be of any part of speech and in any relation."""
+    rng = np.random.default_rng(seed)
+    examples = []
+    for i in range(size):
+        words = [str(word) for word in rng.choice(planted.WORDS, WORDS)]
+        annotations: dict[str, Any] = {
+            "words": words,
+            "pos": [str(kind) for kind in rng.choice(KINDS, WORDS)],
+            "relations": [str(kind) for kind in rng.choice(RELATIONS, WORDS)],
+            "heads": [-1, *range(WORDS - 1)],
+        }
+        examples.append(Example(str(i), " ".join(words), annotations=annotations))
+    fields = {Field.TEXT, Field.WORDS, Field.POS, Field.HEADS, Field.RELATIONS}
+    return Corpus("labels", examples, frozenset(fields))
+
+
+def ask(encoder: Any, texts: Corpus, **how: Any) -> LayerScoresResult:
+    given = {"resamples": 200, "halves": 3, "tasks": ("pos", "relation"), **how}
+    found = planted_links.ask(LayerScores(**given), encoder, texts)
+    assert isinstance(found, LayerScoresResult)
+    return found
+
+
+def simulated(
+    monkeypatch: pytest.MonkeyPatch,
+    at: dict[str, int],
+    *,
+    kept: bool = False,
+    seed: int = 0,
+    sharp: float = 5.0,
+) -> LayerScoresResult:
+    """Noise, but that labels of a field are written after a layer (`at`), there only or from there.
+
+    Each field has dimensions of its own.
+    """
+    rng = np.random.default_rng(seed + 99)
+
+    def made(reader: Any, given: Corpus, **_: Any) -> MadeStates:
+        values = rng.normal(size=(planted.LAYERS + 1, WORDS * len(given), 8))
+        for field, layer in at.items() if "shuffled" not in reader.name else ():
+            names = KINDS if field == "pos" else RELATIONS
+            first = 0 if field == "pos" else len(KINDS)
+            for word, kind in enumerate(k for e in given for k in e.get(field)):
+                end = None if kept else layer + 2
+                values[layer + 1 : end, word, first + names.index(kind)] += sharp
+        return MadeStates(values, [WORDS] * len(given))
+
+    monkeypatch.setattr(module, "word_states", made)
+    return ask(planted.encoder(planted.model()), corpus(seed=seed))
+
+
+class TestResult(ResultConformance):
+    measures = frozenset({"pos-accuracy", "relation-weight", "relation-gain", "pos-place"})
+
+    @staticmethod
+    def make() -> Result:
+        with pytest.MonkeyPatch.context() as patch:
+            return simulated(patch, {"pos": EARLY, "relations": LATE})
+
+    def test_each_task_is_placed_where_it_was_written(self, result: Result) -> None:
+        tasks = result.table("tasks").set_index("task")
+        for task, layer in (("pos", EARLY), ("relation", LATE)):
+            row = tasks.loc[task]
+            assert row["layer"] == layer
+            assert row["expected"] == pytest.approx(layer, abs=0.25)
+            assert row["expected_low"] <= layer <= row["expected_high"]
+            assert row["centre"] == pytest.approx(layer, abs=0.2)
+            rows = result.table("layers").set_index(["task", "layer"]).loc[task]
+            assert rows.loc[layer, "weight"] > 0.9
+            assert rows.loc[layer, "gain_low"] > 0.3
+            assert rows["among_best"].sum() == 1
+            assert rows.loc[layer, "among_best"]
+            assert rows["weight"].sum() == pytest.approx(1)
+
+    def test_the_order_is_told(self, result: Result) -> None:
+        (pair,) = result.table("pairs").to_dict("records")
+        assert (pair["first"], pair["second"]) == ("pos", "relation")
+        assert pair["later"] == pytest.approx(LATE - EARLY, abs=0.3)
+        claims = claims_of(result)
+        assert claims["primer-layers.parts-of-speech-before-relations"] == "holds"
+        assert claims["primer-layers.parts-of-speech-in-lower-layers"] == "holds"
+        assert claims["primer-layers.parts-of-speech-in-middle-layers"] == "fails"
+        assert claims["primer-layers.middle-layers-are-most-transferable"] == "fails"
+        assert claims["primer-layers.relations-before-roles"] == "not-applicable"
+
+
+def test_the_other_order_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is kept after its layer is expected at that layer, too."""
+    result = simulated(monkeypatch, {"pos": LATE, "relations": EARLY}, kept=True)
+    tasks = result.table("tasks").set_index("task")
+    assert tasks.loc["pos", "expected"] == pytest.approx(LATE, abs=0.25)
+    assert tasks.loc["relation", "expected"] == pytest.approx(EARLY, abs=0.3)
+    assert claims_of(result)["primer-layers.parts-of-speech-before-relations"] == "fails"
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_labels_of_chance_have_no_place_and_no_order(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    result = simulated(monkeypatch, {}, seed=seed)
+    assert result.answer.startswith("Nothing is sure")
+    assert result.table("pairs").empty
+    assert set(claims_of(result).values()) == {"not-applicable"}
+
+
+def test_tasks_at_the_same_layer_have_no_sure_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = simulated(monkeypatch, {"pos": 1, "relations": 1}, sharp=2.0)
+    claims = claims_of(result)
+    outcome = claims["primer-layers.parts-of-speech-before-relations"]
+    assert outcome in ("inconclusive", "negligible")
+    assert claims["primer-layers.parts-of-speech-in-middle-layers"] == "holds"
+    assert claims["primer-layers.middle-layers-are-most-transferable"] == "holds"
