@@ -31,6 +31,7 @@ import nulls.probes
 import nulls.simulated
 import nulls.syntax
 import nulls.taxonomy
+import nulls.tensors
 import nulls.trees
 import torch
 from machine import describe
@@ -46,6 +47,7 @@ NULLS = (
     *nulls.probes.NULLS,
     *nulls.simulated.NULLS,
     *nulls.taxonomy.NULLS,
+    *nulls.tensors.NULLS,
     *nulls.trees.NULLS,
     *nulls.coreference.NULLS,
     *nulls.syntax.NULLS,

@@ -21,7 +21,7 @@ from bertology.annotated.word_labels import COUNTED, ProbedTask, Unit
 from bertology.data.corpus import Corpus, Example
 from bertology.errors import DataError
 
-__all__ = ["UNASKED", "UNSEEN", "ProbeQuestions", "Question", "questions_of"]
+__all__ = ["UNASKED", "UNSEEN", "ProbeQuestions", "Question", "parts_of_texts", "questions_of"]
 
 Ints = NDArray[np.int64]
 UNASKED, UNSEEN = -1, -2  # of labels: no question; a class that no training example has
@@ -110,7 +110,7 @@ def questions_of(
             + (f": {left.total()} spans have words without a state." if left.total() else "."),
             hint="Give longer texts, or more.",
         )
-    of_row, of_text = np.array(rows.examples), _parts(corpus)
+    of_row, of_text = np.array(rows.examples), parts_of_texts(corpus)
     split = of_text[of_row]
     tested = np.flatnonzero(of_text == 2)
     place = np.full(len(corpus), -1)
@@ -254,8 +254,11 @@ def _fewer(found: _Answers, split: Ints) -> str:
     return f"{len(answers)} answer{'' if len(answers) == 1 else 's'}"
 
 
-def _parts(corpus: Corpus) -> Ints:
-    """Who trains (texts,); the same text a second time goes where the first one went."""
+def parts_of_texts(corpus: Corpus) -> Ints:
+    """0 for texts that train, 1 for held-out ones, 2 for those that are scored: (texts,).
+
+    The same text a second time goes where the first one went.
+    """
     first: dict[tuple[str, ...], int] = {}
     numbers = [first.setdefault(example.texts, at) for at, example in enumerate(corpus)]
     return np.array(_SPLIT)[np.array(numbers) % len(_SPLIT)]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ACCENT",
+    "FIFTH",
     "GREY",
     "INK",
     "NEGATIVE",
@@ -53,6 +54,7 @@ ON_DARK = "#fefefe"
 ACCENT = "#d55e00"  # the vermilion of Okabe and Ito
 POSITIVE = "#1f6fb4"
 NEGATIVE = "#b5651d"
+FIFTH = "#009e73"  # their green, where there are more lines
 
 _LOOK: dict[Any, Any] = {
     "font.family": "sans-serif",

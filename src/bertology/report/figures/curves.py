@@ -16,6 +16,7 @@ from bertology.report.figures.grids import TYPE_COLOURS, type_legend
 from bertology.report.figures.pieces import Floats, add_note, add_title, checked, ticks
 from bertology.report.look import (
     ACCENT,
+    FIFTH,
     GREY,
     INK,
     NEGATIVE,
@@ -52,8 +53,8 @@ __all__ = [
     "type_bars",
 ]
 
-_COLOURS = (ACCENT, POSITIVE, NEGATIVE, GREY)
-_STYLES = ("-", "-", "--", ":")
+_COLOURS = (ACCENT, POSITIVE, NEGATIVE, GREY, FIFTH)
+_STYLES = ("-", "-", "--", ":", "-.")
 _LEVELS = ("-", "--", ":")  # of lines to compare with
 _AXES_SHARE = 0.6  # of the height of a figure, about
 _LABEL = 36  # characters of a label in one line: more would leave the panel
@@ -280,7 +281,7 @@ class Band:
 
 
 def layer_profile(bands: Sequence[Band], *, title: str, label: str) -> Figure:
-    """Up to four quantities over the layers, each a line with its interval."""
+    """Up to five quantities over the layers, each a line with its interval."""
     if not 1 <= len(bands) <= len(_COLOURS):
         must = f"hold one to {len(_COLOURS)} lines"
         raise ParameterError("bands", "layer_profile", must, len(bands))
