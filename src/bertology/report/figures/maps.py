@@ -27,6 +27,7 @@ _READING = (
 )
 _LINES = " Lines: here the second sentence begins."
 _POINTS = 72  # in an inch
+_FINE = 30  # cells of a map on a sheet, or a few more
 _SMALLEST, _LEAST_IN_PRINT, _LARGEST = 4.0, 6.0, 6.5  # points, of a token
 
 
@@ -56,18 +57,36 @@ def map_sheet(maps: ArrayLike, *, title: str, note: str, tokens: Sequence[str] =
             for spot, (words, (layer, head)) in zip(spots, large.items(), strict=True):
                 name = f"{layer}.{head}: {words}"
                 _draw(spot, TitledMap(name, sheet[layer, head], tokens), scaled)
-        grid = part.subplots(layers, heads, squeeze=False)
-        for (layer, head), one in np.ndenumerate(grid):
-            one.imshow(sheet[layer, head], cmap=sequential(), vmin=0, interpolation="nearest")
-            one.set(xticks=[], yticks=[])
-            one.spines[:].set_color("#cccccc")
-            if layer == layers - 1:
-                one.set_xlabel(str(head), labelpad=2)
-            if head == 0:
-                one.set_ylabel(str(layer), rotation=0, labelpad=8, va="center")
+        _lay_out(part.subplots(), sheet)
         add_title(figure, title)
         add_note(figure, f"Rows: layers, columns: heads, from 0. {note}")
     return figure
+
+
+def _lay_out(axes: Axes, sheet: Floats) -> None:
+    """All maps as one picture with gaps; an own panel for each of 144 takes many seconds."""
+    from matplotlib.collections import PatchCollection
+    from matplotlib.patches import Rectangle
+
+    layers, heads, rows, columns = sheet.shape
+    fine = math.ceil(_FINE / max(rows, columns, 1))  # short texts would have gaps that are too wide
+    gap = max(1, round(max(rows, columns) * fine / 10))
+    high, wide = rows * fine, columns * fine
+    picture = np.full((layers * (high + gap) - gap, heads * (wide + gap) - gap), -1.0)
+    frames = []
+    for layer, head in np.ndindex(layers, heads):
+        top, left = layer * (high + gap), head * (wide + gap)
+        own = np.repeat(np.repeat(sheet[layer, head], fine, axis=0), fine, axis=1)
+        most = np.nanmax(own, initial=0.0)
+        picture[top : top + high, left : left + wide] = own / (most or 1.0)
+        frames.append(Rectangle((left - 0.5, top - 0.5), wide, high))
+    colours = sequential().with_extremes(under="none")  # gaps are no attention, and no cell
+    axes.imshow(picture, cmap=colours, vmin=0, vmax=1, interpolation="nearest")
+    axes.add_collection(PatchCollection(frames, facecolor="none", edgecolor="#cccccc", lw=0.8))
+    axes.set_xticks(np.arange(heads) * (wide + gap) + (wide - 1) / 2, map(str, range(heads)))
+    axes.set_yticks(np.arange(layers) * (high + gap) + (high - 1) / 2, map(str, range(layers)))
+    axes.tick_params(length=0, pad=2)
+    axes.spines[:].set_visible(False)
 
 
 def _telling(sheet: Floats) -> dict[str, tuple[int, int]]:
