@@ -14,7 +14,8 @@ from sklearn.preprocessing import StandardScaler
 from bertology.annotated.probe_questions import Question
 from bertology.annotated.states import States
 from bertology.train.probes.battery import probed
-from bertology.train.probes.classifiers import Examples, Probe, Probes, trained
+from bertology.train.probes.classifiers import Examples, Probe
+from bertology.train.probes.linear import LinearProbes, basis_of, descended
 from bertology.train.probes.streams import StateStream
 
 LAYERS, WIDTH, CLASSES = 4, 16, 5
@@ -117,20 +118,23 @@ def test_hidden_units_tell_what_lines_cannot() -> None:
 
 
 def test_each_probe_is_as_if_it_were_alone() -> None:
-    """Other tasks, classes and penalties beside it change nothing but its batches."""
+    """Other tasks, penalties and labels beside it change nothing."""
     states, labels, _ = drawn(400)
     x = torch.from_numpy(states).float()
     own = torch.from_numpy(labels)
 
-    def one(columns: list[torch.Tensor], probes: list[Probe]) -> torch.Tensor:
-        made = Probes(LAYERS, WIDTH, probes)
+    def one(columns: list[torch.Tensor], decays: list[float]) -> torch.Tensor:
         given = Examples(x, torch.stack(columns, 1))
-        return trained(made, lambda: [given], lambda: [given], epochs=5)[:, 0]
+        probe = [Probe(CLASSES)] * len(columns)
+        made = LinearProbes(probe, range(len(columns)), basis_of([given]))
+        going = torch.ones(LAYERS, len(columns), dtype=torch.bool)
+        descended([made], [torch.tensor(decays).expand(LAYERS, -1)], [going], lambda: [given])
+        return made.outputs(x)[:, :, 0]
 
-    alone = one([own], [Probe(CLASSES, 1e-3)])
+    alone = one([own], [1e-3])
     other = torch.where(own > 2, -1, own)
-    beside = one([own, other, own % 2], [Probe(CLASSES, 1e-3), Probe(3, 0.1, 4), Probe(2)])
-    assert torch.allclose(alone, beside, atol=1e-5)
+    beside = one([own, other, own % 2], [1e-3, 0.1, 1e-4])
+    assert torch.allclose(alone, beside, atol=1e-3)
 
 
 def test_pairs_are_both_words_and_their_product() -> None:

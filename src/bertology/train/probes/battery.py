@@ -1,15 +1,15 @@
 """All that is asked of one set of states: tasks, control tasks, and the length of their labels.
 
-Every task has probes with several penalties, of which the best on held-out examples is scored;
-the same for a control task, which gives each word type a label at random (Hewitt and Liang 2019);
-and probes trained on growing portions of the examples, each of which codes the labels of the next
-portion (Voita and Titov 2020). Tasks, penalties and controls are trained together, and so are
-all tasks of one portion.
+Every task is trained beside a control task, which gives each word type a label at random (Hewitt
+and Liang 2019), on growing portions of the examples: the probes of one portion code the labels of
+the next (Voita and Titov 2020), and start the training on it. The penalty on large weights is the
+best on held-out examples. All tasks, controls and layers of a portion are trained together. With
+several seeds, control tasks, the order of examples and the first weights are drawn anew for each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,33 +18,43 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bertology.annotated.probe_questions import UNASKED, Question
+from bertology.annotated.probe_questions import Question
 from bertology.annotated.states import States
-from bertology.train.probes.classifiers import Examples, Probe, Probes, trained
+from bertology.train.probes.classifiers import Examples, Pass, Probe, Probes
+from bertology.train.probes.hidden import HiddenProbes, trained
+from bertology.train.probes.linear import LinearProbes, basis_of, descended
+from bertology.train.probes.penalties import DECAYS, fitted
 from bertology.train.probes.streams import StateStream
 
-__all__ = ["EPOCHS", "Scores", "probed"]
+__all__ = ["DECAYS", "EPOCHS", "Scores", "probed"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-DECAYS = (1e-2, 1e-3, 1e-4)
 PORTIONS = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.0625, 0.125, 0.25, 0.5, 1.0)
 """Of the training examples, as Voita and Titov have them."""
-EPOCHS = 40  # at most
+EPOCHS = 40  # of which progress is told
+_SEARCHED = 20_000  # rows; where more train, the penalty is the one found with fewer
+_HELD = 2000  # rows that judge penalties, or as many as train, if that is more
+_KEPT = 2**24  # numbers that are held in memory, not read again: 64 MiB
+_ROWS, _NUMBERS = 1024, 2**22  # of a batch: rows, and outputs (16 MiB)
 
 
 @dataclass(frozen=True)
 class Scores:
-    """What was found: right answers in each example, and bits.
+    """What was found: right answers in each example, and bits; means over seeds.
 
-    `hits` and `control` are (examples, tasks, layers); `code` is (tasks, layers), the bits that the
-    labels of the training examples take; NaN where there are too few of them.
+    `hits` and `control` are (examples, tasks, layers); of a task that asks for numbers, 1 less the
+    squared error over the variance of the numbers that train, summed: their mean is R². `code` is
+    (tasks, layers), the bits that the labels of the training examples take; NaN where they are
+    numbers or were not asked for. `spread` is (tasks, layers, 2): the standard deviation over seeds
+    of the share of hits beyond the control task's, and of the bits of a label; NaN with one seed.
     """
 
-    hits: NDArray[np.uint16]
-    control: NDArray[np.uint16]
+    hits: NDArray[np.float32]
+    control: NDArray[np.float32]
     code: Floats
+    spread: Floats
 
 
 def probed(
@@ -57,136 +67,233 @@ def probed(
     hidden: int = 0,
     whole: bool = True,
     seed: int = 0,
+    seeds: int = 1,
     device: torch.device | str = "cpu",
     advance: Callable[[int], None] = lambda epochs: None,
 ) -> Scores:
     """Train and score all probes on rows `units`, whose examples (R,) and parts (R,) are given.
 
     `split` is 0 for rows that train, 1 for held-out ones, 2 for those that are scored. `whole`:
-    with control tasks and codes. `advance` is told of EPOCHS in all.
+    with control tasks and codes. There are `seeds` from `seed` on. `advance` is told of EPOCHS in
+    all.
     """
-    bench = _Bench(
-        StateStream(states, units, split == 0, device=device), split, hidden, seed, device
+    stream = StateStream(states, units, split == 0, device=device)
+    bench = _Bench(stream, split, examples, hidden, device)
+    tasks, layers = len(questions), stream.layers
+    # The best place of a linear probe is the same for all seeds; control tasks and codes are not.
+    alike = not hidden
+    runs = seeds if whole or not alike else 1
+    told = _Progress(advance, runs)
+    hits: list[NDArray[np.float32]] = []
+    control, codes = [], []
+    for run in range(runs):
+        columns = [_Column.of(q, None, seed + run) for q in questions]
+        if whole:
+            columns += [_Column.of(q, run, seed + run) for q in questions]
+        done = tasks if alike and run else 0  # tasks whose last probes are trained already
+        probes, code = bench.along(columns, seed + run, codes=whole, done=done, told=told)
+        found = bench.scores(probes, columns)  # (examples, tasks × kinds, L)
+        hits.append(hits[0] if done else found[:, :tasks])
+        control.append(found[:, tasks:] if whole else np.zeros_like(hits[0]))
+        codes.append(code[:tasks])
+    told.finish()
+    differ = np.stack([(h - c).sum(0) for h, c in zip(hits, control, strict=True)])
+    of_hits, of_bits = (
+        np.array([max(1, (_asked(q.labels) & (split == part)).sum()) for q in questions])
+        for part in (2, 0)
     )
-    columns = [
-        _Column(Probe(q.classes, decay, seed), labels, labels)
-        for q in questions
-        for labels in ((q.labels, q.control) if whole else (q.labels,))
-        for decay in DECAYS
-    ]
-    probes, least = bench.trained(columns, advance=advance)
-    hits = bench.hits(probes, columns, examples)
-    kinds = 2 if whole else 1
-    tasks, layers = len(questions), hits.shape[1]
-    # Of each task, control and layer the penalty that is best on held-out examples.
-    by_decay = least.reshape(layers, tasks * kinds, len(DECAYS)).argmin(dim=2)
-    chosen = (torch.arange(tasks * kinds) * len(DECAYS) + by_decay).numpy()
-    best = hits[:, np.arange(layers)[:, None], chosen]  # (examples, L, tasks × kinds)
-    best = best.reshape(len(hits), layers, tasks, kinds).transpose(3, 0, 2, 1)
-    code = _codes(bench, questions) if whole else np.full((tasks, layers), np.nan)
-    return Scores(best[0], best[kinds - 1] if whole else np.zeros_like(best[0]), code)
+    spread = np.full((tasks, layers, 2), np.nan)
+    if runs > 1:
+        per_label = differ / of_hits[:, None], np.stack(codes) / of_bits[:, None]
+        spread = np.stack([of.std(axis=0, ddof=1) for of in per_label], axis=2)
+    return Scores(
+        np.mean(hits, axis=0, dtype=np.float32),
+        np.mean(control, axis=0, dtype=np.float32),
+        np.mean(codes, axis=0) if whole else np.full((tasks, layers), np.nan),
+        spread,
+    )
+
+
+def _asked(labels: NDArray[np.generic]) -> Mask:
+    """Where there is an answer that can be given."""
+    if np.issubdtype(labels.dtype, np.floating):
+        return ~np.isnan(labels)
+    found: Mask = labels >= 0
+    return found
 
 
 @dataclass(frozen=True)
 class _Column:
-    """A probe, and the labels (R,) that it learns and is asked."""
+    """A probe, and the answers (R,) that it is asked."""
 
     probe: Probe
-    learnt: Ints
-    asked: Ints
+    labels: NDArray[np.generic]
+
+    @classmethod
+    def of(cls, question: Question, control: int | None, seed: int) -> _Column:
+        """Of a question, or of one of its control tasks."""
+        labels = question.labels if control is None else np.atleast_2d(question.control)[control]
+        numbers = np.issubdtype(labels.dtype, np.floating)
+        return cls(Probe(question.classes, numbers, seed), labels)
+
+
+class _Progress:
+    """Tells of EPOCHS as rows are worked through: as many each seed, and half for each portion."""
+
+    def __init__(self, advance: Callable[[int], None], runs: int) -> None:
+        self._advance, self._runs, self._done, self._told = advance, runs, 0.0, 0
+
+    def add(self, share: float) -> None:
+        """So much of one seed's work is done."""
+        self._done += EPOCHS * share / self._runs
+        self._tell(int(self._done))
+
+    def finish(self) -> None:
+        """All is done."""
+        self._tell(EPOCHS)
+
+    def _tell(self, whole: int) -> None:
+        whole = min(whole, EPOCHS)
+        self._advance(whole - self._told)
+        self._told = whole
 
 
 @dataclass(frozen=True)
 class _Bench:
-    """Trains columns side by side on the same rows."""
+    """Trains and scores probes of the rows of one stream."""
 
     stream: StateStream
     split: Ints
+    examples: Ints
     hidden: int
-    seed: int
     device: torch.device | str
 
-    def trained(
-        self, columns: Sequence[_Column], *, advance: Callable[[int], None] = lambda epochs: None
-    ) -> tuple[Probes, Tensor]:
-        """The probes, and their best losses (L, P) on held-out rows."""
-        learnt, asked = (
-            torch.from_numpy(np.stack(of, axis=1))
-            for of in ([c.learnt for c in columns], [c.asked for c in columns])
-        )
-        probes = Probes(
-            self.stream.layers,
-            self.stream.width,
-            [column.probe for column in columns],
-            hidden=self.hidden,
-            device=self.device,
-        )
-        size, mix = probes.batch_size(), torch.Generator().manual_seed(self.seed)
-        train = (self.split == 0) & (learnt >= 0).any(dim=1).numpy()
+    def along(
+        self, columns: Sequence[_Column], seed: int, *, codes: bool, done: int, told: _Progress
+    ) -> tuple[list[Probes], Floats]:
+        """Probes trained on all rows, portion by portion; the bits (columns, L) of their labels.
 
-        def some(chosen: Mask, labels: Tensor, mixed: bool) -> Iterable[Examples]:
-            found = self.stream.examples(chosen, labels, size, mix=mix if mixed else None)
-            return (one for _, one in found)
+        With `done`, the first columns are not trained on the last portion, and not returned.
+        """
+        labels = self._labels(columns)
+        some = np.stack([_asked(column.labels) for column in columns], axis=1)
+        rng = np.random.default_rng(seed)
+        order = rng.permutation(np.flatnonzero((self.split == 0) & some.any(axis=1)))
+        held = rng.permutation(np.flatnonzero((self.split == 1) & some.any(axis=1)))
+        # Without codes, small portions would only be a detour.
+        portions = PORTIONS if codes else PORTIONS[-4:]
+        ends = sorted({max(1, round(share * len(order))) for share in portions})
+        probes = self._made(columns, order[: ends[-1]])
+        classes = np.array([max(column.probe.classes, 1) for column in columns])
+        bits = some[order[: ends[0]]].sum(axis=0) * np.log2(classes)
+        code = np.repeat(bits[:, None], self.stream.layers, axis=1)
+        for end, following in zip(ends, [*ends[1:], 0], strict=True):
+            if not following and done:
+                probes = _without(probes, done)
+            rows, judges = order[:end], held[: max(_HELD, end)]
+            mix = torch.Generator().manual_seed(seed) if self.hidden else None
+            self._fit(probes, labels, rows, judges, mix)
+            told.add(end / ends[-1] / 2)
+            if following and codes:
+                code += self._bits(probes, labels, order[end:following], len(columns))
+        numbers = [column.probe.numbers for column in columns]
+        code[numbers] = np.nan
+        return probes, code
 
-        least = trained(
-            probes,
-            partial(some, train, learnt, True),
-            partial(some, self.split == 1, asked, False),
-            epochs=EPOCHS,
-            advance=advance,
-        )
-        return probes, least.cpu()
+    def scores(self, probes: Sequence[Probes], columns: Sequence[_Column]) -> NDArray[np.float32]:
+        """(examples, columns, L): what the rows that are scored give."""
+        labels = self._labels(columns)
+        shape = (int(self.examples.max()) + 1, len(columns), self.stream.layers)
+        found = torch.zeros(shape)
+        for rows, one in self.stream.examples(self.split == 2, labels, self._size(probes)):
+            at = torch.from_numpy(self.examples[rows])
+            for some in probes:
+                scores = some.scores(one).cpu().permute(1, 2, 0)  # (n, P, L)
+                for number, column in enumerate(some.columns):
+                    found[:, column].index_add_(0, at, scores[:, number])
+        return found.numpy()
 
-    def hits(
-        self, probes: Probes, columns: Sequence[_Column], examples: Ints
-    ) -> NDArray[np.uint16]:
-        """(examples, L, P): right answers on the rows that are scored."""
-        asked = torch.from_numpy(np.stack([column.asked for column in columns], axis=1))
-        shape = (int(examples.max()) + 1, self.stream.layers, len(columns))
-        found = torch.zeros(shape, dtype=torch.int32)
-        for rows, one in self.stream.examples(self.split == 2, asked, probes.batch_size()):
-            right = (probes.logits(one.states).argmax(-1) == one.labels).int().cpu()  # (L, n, P)
-            found.index_add_(0, torch.from_numpy(examples[rows]), right.transpose(0, 1))
-        return found.numpy().astype(np.uint16)
+    def _made(self, columns: Sequence[_Column], rows: Ints) -> list[Probes]:
+        """One for each kind and number of classes."""
+        kinds: dict[tuple[int, bool], list[int]] = {}
+        for number, column in enumerate(columns):
+            kinds.setdefault((column.probe.outputs, column.probe.numbers), []).append(number)
+        if self.hidden:
+            shape = (self.stream.layers, self.stream.width)
+            return [
+                HiddenProbes(
+                    [columns[i].probe for i in of], of,
+                    shape=shape, hidden=self.hidden, device=self.device,
+                )
+                for of in kinds.values()
+            ]  # fmt: skip
+        none = torch.zeros(len(self.split), 0)
+        basis = basis_of(self._read(rows[:4096], none, _ROWS))
+        return [LinearProbes([columns[i].probe for i in of], of, basis) for of in kinds.values()]
 
-    def bits(self, probes: Probes, labels: Sequence[Ints]) -> Floats:
-        """(L, P): what the labels (R,) of training rows take by these probes."""
-        asked = torch.from_numpy(np.stack(labels, axis=1))
-        chosen = (asked >= 0).any(dim=1).numpy()
-        found = np.zeros((self.stream.layers, len(labels)))
-        for _, one in self.stream.examples(chosen, asked, probes.batch_size()):
-            found += probes.losses(one)[0].double().cpu().numpy() / np.log(2)
+    def _fit(
+        self,
+        probes: Sequence[Probes],
+        labels: Tensor,
+        rows: Ints,
+        judges: Ints,
+        mix: torch.Generator | None,
+    ) -> None:
+        train, held = (self._pass(of, labels, self._size(probes), mix) for of in (rows, judges))
+        search = len(rows) <= _SEARCHED
+        if self.hidden:
+            some = [one for one in probes if isinstance(one, HiddenProbes)]
+            bent = partial(trained, some, train=train, held=held)
+            fitted(probes, bent, held, path=DECAYS, search=search, onward=False)
+        else:
+            lines = [one for one in probes if isinstance(one, LinearProbes)]
+            fitted(probes, partial(descended, lines, examples=train), held, search=search)
+
+    def _bits(self, probes: Sequence[Probes], labels: Tensor, rows: Ints, columns: int) -> Floats:
+        """(columns, L): what the labels of some rows take by these probes."""
+        found = np.zeros((columns, self.stream.layers))
+        for one in self._read(rows, labels, self._size(probes)):
+            for some in probes:
+                found[some.columns] += some.losses(one)[0].cpu().numpy().T / np.log(2)
         return found
 
+    def _labels(self, columns: Sequence[_Column]) -> Tensor:
+        """(R, columns); numbers over their spread, those that train having the mean 0."""
+        found = []
+        for column in columns:
+            labels = column.labels
+            if column.probe.numbers:
+                train = labels[(self.split == 0) & _asked(labels)]
+                labels = ((labels - train.mean()) / (train.std() or 1.0)).astype(np.float32)
+            found.append(labels)
+        return torch.from_numpy(np.stack(found, axis=1))
 
-def _codes(bench: _Bench, questions: Sequence[Question]) -> Floats:
-    """(tasks, layers): bits of all training labels, portion by portion.
+    def _size(self, probes: Sequence[Probes]) -> int:
+        """Rows of a batch, whose outputs take little memory."""
+        most = self.stream.layers * max(one.numbers_each for one in probes)
+        return max(32, min(256 if self.hidden else _ROWS, _NUMBERS // most))
 
-    The labels of the first portion take as many as if all classes were alike.
-    """
-    rng = np.random.default_rng(bench.seed)
-    orders = [
-        rng.permutation(np.flatnonzero((bench.split == 0) & (q.labels >= 0))) for q in questions
-    ]
-    ends = [[max(1, round(share * len(rows))) for share in PORTIONS] for rows in orders]
-    found = np.array([[of[0] * np.log2(q.classes)] for of, q in zip(ends, questions, strict=True)])
-    found = np.repeat(found, bench.stream.layers, axis=1)
-    for portion in range(len(PORTIONS) - 1):
-        columns, coded = [], []
-        for question, rows, of in zip(questions, orders, ends, strict=True):
-            first, next_one = of[portion], of[portion + 1]
-            learnt = _only(question.labels, rows[:first])
-            columns.append(
-                _Column(Probe(question.classes, DECAYS[1], bench.seed), learnt, question.labels)
-            )
-            coded.append(_only(question.labels, rows[first:next_one]))
-        probes, _ = bench.trained(columns)
-        found += bench.bits(probes, coded).T
-    return found
+    def _read(
+        self, rows: Ints, labels: Tensor, size: int, mix: torch.Generator | None = None
+    ) -> Iterator[Examples]:
+        chosen = np.zeros(len(self.split), bool)
+        chosen[rows] = True
+        for _, one in self.stream.examples(chosen, labels, size, mix=mix):
+            yield one
+
+    def _pass(self, rows: Ints, labels: Tensor, size: int, mix: torch.Generator | None) -> Pass:
+        """Rows as often as they are asked for; few of them are read but once."""
+        if mix is None and len(rows) * self.stream.layers * self.stream.width <= _KEPT:
+            kept = list(self._read(rows, labels, size))
+            return lambda: kept
+        return lambda: self._read(rows, labels, size, mix)
 
 
-def _only(labels: Ints, rows: Ints) -> Ints:
-    """The labels of some rows, and no question elsewhere."""
-    found = np.full_like(labels, UNASKED)
-    found[rows] = labels[rows]
+def _without(probes: Sequence[Probes], done: int) -> list[Probes]:
+    """Linear probes of later columns."""
+    found: list[Probes] = []
+    for one in probes:
+        left = [i for i, column in enumerate(one.columns) if column >= done]
+        if left and isinstance(one, LinearProbes):
+            found.append(one.taken(torch.tensor(left, device=one.level.device)))
     return found
