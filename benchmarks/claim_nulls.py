@@ -29,6 +29,7 @@ import nulls.layers
 import nulls.models
 import nulls.probes
 import nulls.simulated
+import nulls.structural
 import nulls.syntax
 import nulls.taxonomy
 import nulls.tensors
@@ -46,6 +47,7 @@ NULLS = (
     *nulls.layers.NULLS,
     *nulls.probes.NULLS,
     *nulls.simulated.NULLS,
+    *nulls.structural.NULLS,
     *nulls.taxonomy.NULLS,
     *nulls.tensors.NULLS,
     *nulls.trees.NULLS,

@@ -21,7 +21,15 @@ from bertology.annotated.word_labels import COUNTED, ProbedTask, Unit
 from bertology.data.corpus import Corpus, Example
 from bertology.errors import DataError
 
-__all__ = ["UNASKED", "UNSEEN", "ProbeQuestions", "Question", "parts_of_texts", "questions_of"]
+__all__ = [
+    "UNASKED",
+    "UNSEEN",
+    "ProbeQuestions",
+    "Question",
+    "parts_of_texts",
+    "questions_of",
+    "states_before",
+]
 
 Ints = NDArray[np.int64]
 UNASKED, UNSEEN = -1, -2  # of labels: no question; a class that no training example has
@@ -101,7 +109,7 @@ def questions_of(
 
     A task needs two answers or more in the texts that train; without `every`, others are left out.
     """
-    rows, starts = _Rows(), _starts(corpus, states)
+    rows, starts = _Rows(), states_before(corpus, states)
     answers = [_asked(corpus, starts, task, rows, seed) for task in tasks]
     if not rows.number:
         left = sum((one.counts for one in answers), Counter[str]())
@@ -261,10 +269,11 @@ def parts_of_texts(corpus: Corpus) -> Ints:
     """
     first: dict[tuple[str, ...], int] = {}
     numbers = [first.setdefault(example.texts, at) for at, example in enumerate(corpus)]
-    return np.array(_SPLIT)[np.array(numbers) % len(_SPLIT)]
+    found: Ints = np.array(_SPLIT)[np.array(numbers) % len(_SPLIT)]
+    return found
 
 
-def _starts(corpus: Corpus, states: States) -> list[Ints]:
+def states_before(corpus: Corpus, states: States) -> list[Ints]:
     """By text, how many states stand before each word and after the last: (words + 1,)."""
     found: list[Ints] = []
     at = word = 0

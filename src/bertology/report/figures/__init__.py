@@ -32,6 +32,7 @@ from bertology.report.figures.grids import (
 )
 from bertology.report.figures.kinds import KindPanel, kind_grids, kind_plane
 from bertology.report.figures.maps import TitledMap, example_sheet, link_map, map_sheet
+from bertology.report.figures.tree_plane import tree_plane
 
 __all__ = [
     "TYPE_COLOURS",
@@ -60,6 +61,7 @@ __all__ = [
     "row_grid",
     "scatter_with_rank",
     "tree_arcs",
+    "tree_plane",
     "type_bars",
     "type_grid",
 ]

@@ -16,7 +16,7 @@ from bertology.studies.designs.shares import per_item
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["TaskScores", "least_gain", "rows_of_tasks"]
+__all__ = ["TaskScores", "best_layer", "least_gain", "middle_over_ends", "rows_of_tasks"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -45,22 +45,28 @@ class TaskScores:
 
     def best(self) -> tuple[int, Floats]:
         """The best layer on all test sentences, and the hits of the cross-fitted best."""
-        return self._best(self.hits[:, 1:])
+        return best_layer(self.hits[:, 1:], self.counts)
 
     def baselines(self) -> list[Floats]:
         """The words' most frequent label, the input, and the best layer of shuffled weights."""
-        return [self.frequent, self.hits[:, 0], self._best(self.shuffled[:, 1:])[1]]
+        _, chance = best_layer(self.shuffled[:, 1:], self.counts)
+        return [self.frequent, self.hits[:, 0], chance]
 
     def gains(self) -> list[Floats]:
         """Hits of the cross-fitted best layer beyond those of each baseline."""
         _, picked = self.best()
         return [picked - base for base in self.baselines()]
 
-    def _best(self, hits: Floats) -> tuple[int, Floats]:
-        shares = np.where((self.counts > 0)[:, None], hits, np.nan)
-        picked = picked_on_other_half(shares[:, None])
-        found = np.take_along_axis(hits, picked, axis=1)[:, 0]
-        return int(np.nansum(shares, axis=0).argmax()), found
+
+def best_layer(hits: Floats, counts: Ints) -> tuple[int, Floats]:
+    """The best of layers (N, L) on all test sentences, and the hits (N,) of the cross-fitted best.
+
+    `counts` are the questions of each sentence; one without any says nothing.
+    """
+    shares = np.where((counts > 0)[:, None], hits, np.nan)
+    picked = picked_on_other_half(shares[:, None])
+    found = np.take_along_axis(hits, picked, axis=1)[:, 0]
+    return int(np.nansum(shares, axis=0).argmax()), found
 
 
 def rows_of_tasks(hits: Sequence[tuple[Floats, Ints]]) -> Floats:
@@ -89,3 +95,12 @@ def least_gain(
         float(np.clip(side[0], -1, 1)) for side in (found.value, found.low, found.high)
     )
     return Estimate(value, low, high, int(there.sum()), level, "sentences")
+
+
+def middle_over_ends(hits: Floats, counts: Ints, *, level: float) -> Estimate:
+    """The middle third of layers (N, L) less the first and the last third, whichever is more."""
+    layers = hits.shape[1]
+    third = max(1, layers // 3)
+    first, last = hits[:, :third].mean(1), hits[:, -third:].mean(1)
+    middle = hits[:, third : layers - third] if layers > 2 else hits
+    return least_gain([middle.mean(1) - end for end in (first, last)], counts, level=level)

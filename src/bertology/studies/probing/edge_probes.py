@@ -12,7 +12,7 @@ from bertology.annotated.word_labels import PROBED, ProbedTask
 from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.studies.designs.probe_results import ProbingResult
-from bertology.studies.designs.probe_scores import TaskScores, least_gain
+from bertology.studies.designs.probe_scores import TaskScores, middle_over_ends
 from bertology.studies.designs.probes import Probing
 from bertology.studies.designs.shares import per_item
 
@@ -56,7 +56,10 @@ class EdgeProbes(Probing):
             found["distant_parent_gain"] = self._distance(of["parent"], of["great-grandparent"])
         for name in _SYNTAX:
             if name in of:
-                found["middle_over_ends"] = self._middle(of[name])
+                one = of[name]
+                found["middle_over_ends"] = middle_over_ends(
+                    one.hits[:, 1:], one.counts, level=self.level
+                )
                 break
         return found
 
@@ -68,12 +71,3 @@ class EdgeProbes(Probing):
         both = np.isfinite(rows[0]) & np.isfinite(rows[1])
         found = self.means((rows[0] - rows[1])[both][None], within=(-2, 2), reach=1.0).estimate(0)
         return None if found is None else found.counting("sentences")
-
-    def _middle(self, one: TaskScores) -> Estimate:
-        """The middle third of the layers less the first and the last third, whichever is more."""
-        hits = one.hits[:, 1:].astype(np.float64)
-        third = max(1, hits.shape[1] // 3)
-        first, last = hits[:, :third].mean(1), hits[:, -third:].mean(1)
-        middle = hits[:, third : hits.shape[1] - third] if hits.shape[1] > 2 else hits
-        gains = [middle.mean(1) - end for end in (first, last)]
-        return least_gain(gains, one.counts, level=self.level)
