@@ -134,3 +134,35 @@ def test_bad_requests_are_refused_in_words() -> None:
         ask(reader, same, tasks=("pos",))
     with pytest.raises(DataError, match="test sentences"):
         ask(reader, corpus(30))
+
+
+def test_attention_tells_the_arc_where_the_head_was_planted_and_nowhere_else() -> None:
+    reader = planted.encoder(planted.model())
+    result = ask(reader, planted.corpus(200), given="attention", tasks=("arc",))
+    rows = result.table("layers").set_index("layer")
+    layer = planted.TREE[0]
+    assert rows.loc[layer, "accuracy"] > 0.9
+    assert rows.loc[layer, "selectivity_low"] > 0
+    assert (rows.drop(layer)["accuracy"] < 0.7).all()
+    (task,) = result.table("tasks").to_dict("records")
+    assert task["layer"] == layer
+    assert task["accuracy_low"] > max(task["input"], task["shuffled"])
+    assert set(ask(reader, planted.corpus(60), given="attention").table("tasks")["task"]) == {
+        "arc",
+        "arc-relation",
+    }
+
+
+def test_attention_of_a_model_without_the_head_tells_no_arc() -> None:
+    reader = planted.encoder(planted.model(planted=False))
+    result = ask(reader, planted.corpus(200), given="attention", tasks=("arc",))
+    (task,) = result.table("tasks").to_dict("records")
+    assert task["gain_low"] <= 0
+
+
+def test_attention_is_asked_about_pairs_only() -> None:
+    reader = planted.encoder(planted.model())
+    with pytest.raises(CapabilityError, match="about single words"):
+        EdgeProbes(tasks=("pos",), given="attention").check(reader, planted.corpus(60))
+    with pytest.raises(CapabilityError, match="annotates nothing"):
+        EdgeProbes(given="attention").check(reader, corpus())

@@ -40,7 +40,8 @@ def tree_paths(heads: Sequence[int]) -> list[str]:
             steps.update({word: f"{side}{n}" for n, word in enumerate(own, 1)})
     found = []
     for word in range(len(heads)):
-        path, at = [], word
+        path: list[str] = []
+        at = word
         while at >= 0 and len(path) <= len(heads):
             path.append(steps[at])
             at = heads[at] if at in steps else -1

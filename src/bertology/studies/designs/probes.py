@@ -121,14 +121,18 @@ class Probing(Resampled):
         """The examples that are read; training counts as much again."""
         return 2 * len(self.shown(corpus))
 
+    def reader(self, encoder: Encoder, part: str) -> Encoder:
+        """The model, or one with its weights in random order."""
+        from bertology.model.weight_noise import shuffled_copy
+
+        return shuffled_copy(encoder, seed=self.seed) if part.endswith(SHUFFLED) else encoder
+
     def states(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> States:
         """Those of all words that are shown, of the model or of its shuffled weights."""
         from bertology.annotated.states import word_states
-        from bertology.model.weight_noise import shuffled_copy
 
-        shuffled = part.endswith(SHUFFLED)
         return word_states(
-            shuffled_copy(encoder, seed=self.seed) if shuffled else encoder,
+            self.reader(encoder, part),
             self.shown(corpus),
             pooling=self.pooling,
             folder=context.states,
@@ -136,18 +140,28 @@ class Probing(Resampled):
             advance=context.advance,
         )
 
+    def questions(
+        self, encoder: Encoder, corpus: Corpus, part: str, context: Context
+    ) -> tuple[States, ProbeQuestions]:
+        """What probes see of each layer, and what they are asked about it."""
+        from bertology.annotated.probe_questions import questions_of
+
+        shown, tasks = self.shown(corpus), self._tasks_of(part, corpus)
+        states = self.states(encoder, corpus, part, context)
+        return states, questions_of(shown, states, tasks, seed=self.seed, every=bool(self.tasks))
+
+    def _tasks_of(self, part: str, corpus: Corpus) -> list[ProbedTask]:
+        pairs = _KINDS[part.removesuffix(SHUFFLED)]
+        return [task for task in self.asked(corpus) if task.pairs == pairs]
+
     def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
         """Right answers on test sentences by task and layer, and the bits of labels."""
         import xarray as xr
 
-        from bertology.annotated.probe_questions import questions_of
         from bertology.train.probes.battery import EPOCHS, probed
 
         shown, shuffled = self.shown(corpus), part.endswith(SHUFFLED)
-        pairs = _KINDS[part.removesuffix(SHUFFLED)]
-        states = self.states(encoder, corpus, part, context)
-        tasks = [task for task in self.asked(corpus) if task.pairs == pairs]
-        asked = questions_of(shown, states, tasks, seed=self.seed, every=bool(self.tasks))
+        states, asked = self.questions(encoder, corpus, part, context)
         done = 0
 
         def advance(epochs: int) -> None:
@@ -186,7 +200,9 @@ class Probing(Resampled):
             },
             attrs={
                 "missing": states.missing,
-                "left_out": " ".join(t.name for t in tasks if t.name not in asked.tasks),
+                "left_out": " ".join(
+                    t.name for t in self._tasks_of(part, corpus) if t.name not in asked.tasks
+                ),
             },
         )
 

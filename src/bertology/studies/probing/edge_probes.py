@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from bertology.annotated.word_labels import PROBED, ProbedTask
+from bertology.errors import CapabilityError
+from bertology.parameters import parameter
 from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.studies.designs.probe_results import ProbingResult
 from bertology.studies.designs.probe_scores import TaskScores, middle_over_ends
 from bertology.studies.designs.probes import Probing
 from bertology.studies.designs.shares import per_item
+
+if TYPE_CHECKING:
+    from bertology.annotated.probe_questions import ProbeQuestions
+    from bertology.annotated.states import States
+    from bertology.data.corpus import Corpus
+    from bertology.model.encoder import Encoder
+    from bertology.studies.study import Context
 
 __all__ = ["EdgeProbes", "EdgeProbesResult"]
 
@@ -38,6 +47,8 @@ class EdgeProbes(Probing):
     read off. The words' most frequent label, the input of the first layer, and the same model with
     its weights in random order are baselines; the best layer counts only if it beats all of them.
     Parents are those of the dependency tree. Probes of all layers and tasks are trained together.
+    Pairs may be asked of attention instead (`given`): for each head of the layer, how much the one
+    attends to the other, both ways; before the first layer there is none, and probes only guess.
 
     Source: Tenney et al. (2019) and Liu et al. (2019) for the tasks, Hewitt and Liang (2019) for
     control tasks, Voita and Titov (2020) for bits. Limits: what a probe reads off need not be used
@@ -48,6 +59,57 @@ class EdgeProbes(Probing):
     version: ClassVar[int] = 2
     offers: ClassVar[Mapping[str, ProbedTask]] = PROBED
     result_type: ClassVar[type[Result]] = EdgeProbesResult
+
+    given: str = parameter(
+        "states",
+        "What probes see of a layer: states, or attention between both of a pair by all heads.",
+        choices=("states", "attention"),
+    )
+
+    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+        """Refuse to ask attention what is not about pairs."""
+        if self.given == "attention":
+            encoder.require("patterns")
+            for task in self.tasks:
+                if task in self.offers and not self.offers[task].pairs:
+                    known = ", ".join(name for name, one in self.offers.items() if one.pairs)
+                    raise CapabilityError(
+                        f"The task {task!r} is about single words; attention is between two.",
+                        hint=f"Ask one of {known}, or leave --given out.",
+                    )
+        super().check(encoder, corpus)
+
+    def asked(self, corpus: Corpus) -> list[ProbedTask]:
+        """The tasks given, or all that the corpus annotates; of attention, those of pairs."""
+        return [one for one in super().asked(corpus) if one.pairs or self.given == "states"]
+
+    def states(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> States:
+        """States of words; where attention is asked, only which words there are."""
+        from bertology.annotated.pair_attention import WordPlaces
+
+        if self.given == "states":
+            return super().states(encoder, corpus, part, context)
+        return WordPlaces(encoder, self.shown(corpus))
+
+    def questions(
+        self, encoder: Encoder, corpus: Corpus, part: str, context: Context
+    ) -> tuple[States, ProbeQuestions]:
+        """The questions, and states or attention of what they are about."""
+        from bertology.annotated.pair_attention import pair_attention
+
+        words, asked = super().questions(encoder, corpus, part, context)
+        if self.given == "states":
+            return words, asked
+        attention, spans = pair_attention(
+            self.reader(encoder, part),
+            self.shown(corpus),
+            words,
+            asked.units,
+            asked.examples,
+            batch_tokens=context.batch_tokens,
+            advance=context.advance,
+        )
+        return attention, replace(asked, units=spans)
 
     def judged(self, of: Mapping[str, TaskScores]) -> dict[str, Estimate | None]:
         """What distance in the tree costs; where syntax is told best."""

@@ -62,7 +62,7 @@ class TensorProductsResult(Result):
     def answer(self) -> str:
         """The scheme that leaves least, and how trees compare with the best of the others."""
         table = self.tables["schemes"]
-        best = table.loc[table["error"].idxmin()]
+        best = table.sort_values("error").iloc[0]
         left = percent(of_row(best, ("error", "error_low", "error_high")))
         trees = self.evidence()["tree_lead"]
         behind = Estimate(-trees.value, -trees.high, -trees.low, trees.n, trees.level)
@@ -261,8 +261,6 @@ class TensorProducts(Resampled):
         errors = np.stack([one.errors for one in found])
         # Without roles there is nothing to deal.
         control = errors[1:].mean(0) if len(tries) > 1 else np.full_like(errors[0], np.nan)
-        seen = set(np.concatenate([fillers.words[at] for at in np.flatnonzero(split == 0)]))
-        tested = np.concatenate([fillers.words[at] for at in np.flatnonzero(split == 2)])
         return xr.Dataset(
             {
                 "error": (("example", "layer"), errors[0]),
@@ -277,7 +275,7 @@ class TensorProducts(Resampled):
                 "rare": known.rare,
                 "missing": fillers.missing,
                 "empty": int((~there).sum()),
-                "unseen": float(np.mean([word not in seen for word in tested])),
+                "unseen": float((~np.isin(given.words_of(2), given.words_of(0))).mean()),
             },
         )
 

@@ -46,6 +46,12 @@ class Sentences:
     targets: NDArray[np.floating]
     split: Ints
 
+    def words_of(self, part: int) -> Ints:
+        """The words of all sentences of one part of the split, one after the other."""
+        return np.concatenate(
+            [words for words, of in zip(self.words, self.split, strict=True) if of == part]
+        )
+
     def centred(self) -> Floats:
         """(sentences, L, D): targets less their mean over the sentences that train."""
         moved = self.targets.transpose(1, 0, 2).astype(np.float64)
@@ -164,8 +170,7 @@ def _standardised(given: Sentences) -> Floats:
 
     The constant is as large as the rest, so that a role counts whatever word fills it.
     """
-    train = [given.words[at] for at in np.flatnonzero(given.split == 0)]
-    seen = given.fillers[np.concatenate(train)]
+    seen = given.fillers[given.words_of(0)]
     spread = seen.std(axis=0)
     moved = (given.fillers - seen.mean(axis=0)) / np.where(spread > 1e-6, spread, 1.0)
     size = np.sqrt(moved.shape[1])
