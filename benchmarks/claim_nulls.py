@@ -27,6 +27,7 @@ import nulls.coreference
 import nulls.distractors
 import nulls.layers
 import nulls.models
+import nulls.order
 import nulls.probes
 import nulls.simulated
 import nulls.structural
@@ -45,6 +46,7 @@ NULLS = (
     *nulls.distractors.NULLS,
     *nulls.models.NULLS,
     *nulls.layers.NULLS,
+    *nulls.order.NULLS,
     *nulls.probes.NULLS,
     *nulls.simulated.NULLS,
     *nulls.structural.NULLS,

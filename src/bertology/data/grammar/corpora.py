@@ -20,6 +20,7 @@ from bertology.data.grammar.minimal_pairs import (
 from bertology.data.grammar.paraphrase import ParaphraseDraw
 from bertology.data.grammar.sentences import draw_sentences
 from bertology.data.grammar.tree import annotate
+from bertology.data.grammar.word_order import ORDERS, OrderDraw
 from bertology.errors import ParameterError, UnknownNameError
 
 T = TypeVar("T")
@@ -35,6 +36,7 @@ SWITCHES: dict[str, dict[str, bool]] = {
     "grammar-agreement": {},
     "grammar-reflexives": {},
     "grammar-npi": {},
+    "grammar-order": {},
 }
 """The corpora by name, and the switches each one has with their defaults."""
 
@@ -60,6 +62,7 @@ _ANNOTATED = frozenset(
     }
 )
 _CONTRASTED = _ANNOTATED | {Field.CONTRAST}
+_GROUPED = _ANNOTATED | {Field.GROUP}
 _JUDGED = frozenset({Field.TEXT, Field.LABEL})
 _PAIRED = _JUDGED | {Field.TEXT_B}
 _TASKS = {
@@ -117,7 +120,8 @@ def corpus(
     ----------
     name
         "grammar" (annotated sentences), "grammar-paraphrase", "grammar-entailment",
-        "grammar-acceptability", "grammar-agreement", "grammar-reflexives" or "grammar-npi".
+        "grammar-acceptability", "grammar-agreement", "grammar-reflexives", "grammar-npi" or
+        "grammar-order".
     split
         "train", "validation" or "test". No sentence is in two splits, whatever corpus or seed.
     size
@@ -151,7 +155,7 @@ def corpus(
 def _fields(name: str) -> frozenset[Field]:
     if (task := _TASKS.get(name)) is not None:
         return _PAIRED if task.pair else _JUDGED
-    return _ANNOTATED if name == "grammar" else _CONTRASTED
+    return {"grammar": _ANNOTATED, "grammar-order": _GROUPED}.get(name, _CONTRASTED)
 
 
 def _switches(name: str, given: dict[str, object]) -> dict[str, bool]:
@@ -263,6 +267,17 @@ def _npi_rows(seed: int) -> Iterator[list[Callable[[], _Row]]]:
         yield [_contrast_maker(draw.npi, kind) for kind in NPI_KINDS]
 
 
+def _order_rows(seed: int) -> Iterator[list[Callable[[], _Row]]]:
+    draw = OrderDraw(random.Random(seed))
+
+    def make(construction: str) -> _Row:
+        text, annotations = annotate(draw.ordered(construction))
+        return text, None, None, annotations | {"group": construction}
+
+    while True:
+        yield [partial(make, construction) for construction in ORDERS]
+
+
 def _acceptability_rows(seed: int) -> Iterator[list[Callable[[], _Row]]]:
     """Good and bad sentences of all kinds of minimal pairs, each of a pair of its own.
 
@@ -296,4 +311,5 @@ _ROWS: dict[str, Callable[..., Iterator[list[Callable[[], _Row]]]]] = {
     "grammar-agreement": _agreement_rows,
     "grammar-reflexives": _reflexive_rows,
     "grammar-npi": _npi_rows,
+    "grammar-order": _order_rows,
 }
