@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from result_conformance import ResultConformance, claims_of
 
 KINDS, RELATIONS = ["NOUN", "VERB", "ADJ"], ["nsubj", "obj", "amod"]
 EARLY, LATE, WORDS = 0, 2, 6
+HOW: dict[str, Any] = {"resamples": 200, "halves": 3, "tasks": ("pos", "relation")}
 
 
 def corpus(size: int = 150, *, seed: int = 0) -> Corpus:
@@ -38,8 +40,7 @@ def corpus(size: int = 150, *, seed: int = 0) -> Corpus:
 
 
 def ask(encoder: Any, texts: Corpus, **how: Any) -> LayerScoresResult:
-    given = {"resamples": 200, "halves": 3, "tasks": ("pos", "relation"), **how}
-    found = planted_links.ask(LayerScores(**given), encoder, texts)
+    found = planted_links.ask(LayerScores(**{**HOW, **how}), encoder, texts)
     assert isinstance(found, LayerScoresResult)
     return found
 
@@ -56,6 +57,14 @@ def simulated(
 
     Each field has dimensions of its own.
     """
+    monkeypatch.setattr(module, "word_states", made_states(at, kept=kept, seed=seed, sharp=sharp))
+    return ask(planted.encoder(planted.model()), corpus(seed=seed))
+
+
+def made_states(
+    at: dict[str, int], *, kept: bool = False, seed: int = 0, sharp: float = 5.0
+) -> Callable[..., MadeStates]:
+    """In the place of a model: states with these labels, none in those of shuffled weights."""
     rng = np.random.default_rng(seed + 99)
 
     def made(reader: Any, given: Corpus, **_: Any) -> MadeStates:
@@ -68,8 +77,7 @@ def simulated(
                 values[layer + 1 : end, word, first + names.index(kind)] += sharp
         return MadeStates(values, [WORDS] * len(given))
 
-    monkeypatch.setattr(module, "word_states", made)
-    return ask(planted.encoder(planted.model()), corpus(seed=seed))
+    return made
 
 
 class TestResult(ResultConformance):
@@ -133,3 +141,30 @@ def test_tasks_at_the_same_layer_have_no_sure_order(monkeypatch: pytest.MonkeyPa
     assert outcome in ("inconclusive", "negligible")
     assert claims["primer-layers.parts-of-speech-in-middle-layers"] == "holds"
     assert claims["primer-layers.middle-layers-are-most-transferable"] == "holds"
+
+
+class TestChange(ResultConformance):
+    """A model that lost what another one told after its last layer."""
+
+    measures = frozenset({"pos-change", "relation-change"})
+
+    @staticmethod
+    def make() -> Result:
+        with pytest.MonkeyPatch.context() as patch:
+            states = made_states({"pos": EARLY, "relations": LATE})
+            lost = made_states({"pos": EARLY})
+
+            def read(reader: Any, given: Corpus, **how: Any) -> MadeStates:
+                return (lost if reader.name == "after" else states)(reader, given)
+
+            patch.setattr(module, "word_states", read)
+            before, after = (planted.encoder(planted.model(), n) for n in ("before", "after"))
+            study = LayerScores(before="before", **HOW)
+            return planted_links.ask(study, after, corpus(), before=before)
+
+    def test_what_changed_is_told(self, result: Result) -> None:
+        rows = result.table("change").set_index(["task", "layer"])
+        assert rows.loc[("relation", LATE), "before"] > 0.9
+        assert rows.loc[("relation", LATE), "change_high"] < -0.3
+        sure = (rows["change_low"] > 0) | (rows["change_high"] < 0)
+        assert sure.sum() == 1

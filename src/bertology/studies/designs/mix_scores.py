@@ -1,4 +1,4 @@
-"""What mixes of layers told of one task, and which thirds of the layers tell it best."""
+"""What mixes of layers told of one task, and shares over all sentences."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bertology.studies.designs.shares import per_item
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["MixScores", "bounds_of", "share_of_sentences", "thirds"]
+__all__ = ["MixScores", "bounds_of", "share_of_sentences"]
 
 Floats = NDArray[np.float64]
 
@@ -64,14 +64,6 @@ class MixScores:
         return np.array(found).T
 
 
-def thirds(one: TaskScores) -> list[Floats]:
-    """Mean hits (N,) of the first, the middle and the last third of the layers."""
-    hits = one.hits[:, 1:]
-    third = max(1, hits.shape[1] // 3)
-    middle = hits[:, third : hits.shape[1] - third] if hits.shape[1] > 2 else hits
-    return [of.mean(1) for of in (hits[:, :third], middle, hits[:, -third:])]
-
-
 def share_of_sentences(one: TaskScores, hits: Floats) -> Floats:
     """(N,): values of all sentences whose mean is the share, and scatters as the share does.
 
@@ -79,7 +71,8 @@ def share_of_sentences(one: TaskScores, hits: Floats) -> Floats:
     """
     values = per_item(hits[None], one.counts)[0]
     there, mean = np.isfinite(values), np.nanmean(values)
-    return np.where(there, mean + (values - mean) * (len(there) / there.sum()), mean)
+    found: Floats = np.where(there, mean + (values - mean) * (len(there) / there.sum()), mean)
+    return found
 
 
 def bounds_of(name: str) -> tuple[str, str, str]:

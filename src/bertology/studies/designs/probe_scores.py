@@ -16,7 +16,7 @@ from bertology.studies.designs.shares import per_item
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["TaskScores", "best_layer", "least_gain", "middle_over_ends", "rows_of_tasks"]
+__all__ = ["TaskScores", "best_layer", "least_gain", "middle_over_ends", "rows_of_tasks", "thirds"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -99,8 +99,13 @@ def least_gain(
 
 def middle_over_ends(hits: Floats, counts: Ints, *, level: float) -> Estimate:
     """The middle third of layers (N, L) less the first and the last third, whichever is more."""
+    first, middle, last = thirds(hits)
+    return least_gain([middle - end for end in (first, last)], counts, level=level)
+
+
+def thirds(hits: Floats) -> list[Floats]:
+    """Means (N,) over the first, the middle and the last third of layers (N, L)."""
     layers = hits.shape[1]
     third = max(1, layers // 3)
-    first, last = hits[:, :third].mean(1), hits[:, -third:].mean(1)
     middle = hits[:, third : layers - third] if layers > 2 else hits
-    return least_gain([middle.mean(1) - end for end in (first, last)], counts, level=level)
+    return [of.mean(1) for of in (hits[:, :third], middle, hits[:, -third:])]

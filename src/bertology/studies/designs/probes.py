@@ -151,7 +151,7 @@ class Probing(Resampled):
         return states, questions_of(shown, states, tasks, seed=self.seed, every=bool(self.tasks))
 
     def _tasks_of(self, part: str, corpus: Corpus) -> list[ProbedTask]:
-        pairs = _KINDS[part.removesuffix(SHUFFLED)]
+        pairs = _KINDS[part.partition("-")[0]]
         return [task for task in self.asked(corpus) if task.pairs == pairs]
 
     def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
@@ -160,7 +160,7 @@ class Probing(Resampled):
 
         from bertology.train.probes.battery import EPOCHS, probed
 
-        shown, shuffled = self.shown(corpus), part.endswith(SHUFFLED)
+        shown, variant = self.shown(corpus), part.partition("-")[2]
         states, asked = self.questions(encoder, corpus, part, context)
         done = 0
 
@@ -176,12 +176,12 @@ class Probing(Resampled):
             asked.questions,
             asked.split,
             hidden=HIDDEN if self.probe == "hidden" else 0,
-            whole=self.controls and not shuffled,
+            whole=self.controls and not variant,
             seed=self.seed,
             device=encoder.device,
             advance=advance,
         )
-        more = {} if shuffled else self.besides(states, asked, encoder, context.advance)
+        more = {} if variant else self.besides(states, asked, encoder, context.advance)
         by_example = ("example", "task", "layer")
         return xr.Dataset(
             {
@@ -231,7 +231,7 @@ class Probing(Resampled):
         self, measured: Mapping[str, xr.Dataset]
     ) -> tuple[list[TaskScores], list[int], dict[str, object]]:
         """What was measured of tasks that enough test sentences ask; the layers; what was left."""
-        whole = {name: of for name, of in sorted(measured.items()) if not name.endswith(SHUFFLED)}
+        whole = {name: of for name, of in sorted(measured.items()) if name in _KINDS}
         first = next(iter(whole.values()))
         layers = [int(layer) for layer in first["layer"].to_numpy()]
         every = [

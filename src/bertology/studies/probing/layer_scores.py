@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,28 +11,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.annotated.word_labels import PROBED, ProbedTask
+from bertology.errors import DataError
 from bertology.parameters import parameter
-from bertology.report import drawings
-from bertology.report.figures import Dots, interval_dots
-from bertology.results.answers import NOTHING_SURE, listed, of_row, plain
-from bertology.results.drawing import Drawing
-from bertology.results.measures import Measure
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
 from bertology.stats.leading import leading
 from bertology.studies.designs.layer_places import Place, mean_place
-from bertology.studies.designs.mix_scores import MixScores, bounds_of, share_of_sentences, thirds
+from bertology.studies.designs.layer_results import PLACES, LayerScoresResult
+from bertology.studies.designs.mix_scores import MixScores, bounds_of, share_of_sentences
 from bertology.studies.designs.pipeline import SEMANTIC, steps_told
-from bertology.studies.designs.probe_results import ProbingResult
-from bertology.studies.designs.probe_scores import TaskScores, least_gain, rows_of_tasks
+from bertology.studies.designs.probe_scores import (
+    TaskScores,
+    least_gain,
+    middle_over_ends,
+    rows_of_tasks,
+    thirds,
+)
 from bertology.studies.designs.probes import INPUT, SHUFFLED, Probing
 from bertology.studies.designs.shares import per_item
 from bertology.studies.designs.tables import labelled_table, with_bounds
+from bertology.studies.study import Context
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
 
     from bertology.annotated.probe_questions import ProbeQuestions
     from bertology.annotated.states import States
@@ -43,183 +44,11 @@ if TYPE_CHECKING:
 
 __all__ = ["LayerScores", "LayerScoresResult"]
 
-_PLACES = ("expected", "centre", "unevenness")
+BEFORE = "-before"
 _NOT_TOLD = (
     "not judged: the corpus does not annotate it, or no layer surely tells it better than words, "
     "the input and shuffled weights do"
 )
-
-
-class LayerScoresResult(ProbingResult):
-    """Where in the model each task is told.
-
-    Table `layers`: for each task and layer (-1 is what enters the first one) the share of right
-    answers of a probe of this layer alone (`accuracy`), whether it is `among_best` (not surely
-    worse than the best layer), its `weight` in a mix of all layers, the share of right answers from
-    this layer and all before it (`cumulative`), and what it adds to them (`gain`, maybe below 0).
-    Table `tasks`: the best layer and its gain over baselines, the expected layer, the centre of
-    gravity of the weights, and how uneven these are (0: all layers alike, in nats). Table `pairs`:
-    how much later one task is than the other; bounds hold for all pairs together.
-    """
-
-    strongest: ClassVar[Mapping[str, str]] = {"tasks": "expected", "pairs": "later"}
-
-    @property
-    def answer(self) -> str:
-        """Tasks in the order of their expected layers, and the surest of the differences."""
-        tasks = self.tables["tasks"]
-        known = tasks[(tasks["gain_low"] > 0) & tasks["expected_low"].notna()]
-        if known.empty:
-            return (
-                f"{NOTHING_SURE}: of no task it is known from which layers it is told, beyond "
-                "words, the input and shuffled weights."
-            )
-        told = [
-            f"{row['title']} {plain(of_row(row, bounds_of('expected')), '.1f')}"
-            for _, row in known.sort_values("expected").iterrows()
-        ]
-        shown = [told[0], told[-1]] if len(told) > 1 else told
-        return f"Expected layers, from 0: {listed(shown)}{self._order()}."
-
-    def _order(self) -> str:
-        pairs = self.tables["pairs"]
-        if pairs.empty:
-            return ""
-        sure = ((pairs["later_low"] > 0) | (pairs["later_high"] < 0)).sum()
-        return f"; of {len(pairs)} pairs of tasks, the order of {sure} is sure"
-
-    def measures(self) -> Sequence[Measure]:
-        """Right answers, weight and gain of each layer, by task."""
-        found = []
-        table = self.tables["layers"]
-        for task, rows in table[table["layer"] >= 0].groupby("task", sort=False):
-            title = self.titles[str(task)]
-            above = rows["accuracy"] - rows["accuracy"].min()
-            found += [
-                Measure.of_column(
-                    rows.assign(place=above / (above.max() or 1.0)),
-                    "place",
-                    name=f"{task}-place",
-                    title=f"Between the worst layer and the best: {title}",
-                    unit="% of the way from the worst layer to the best",
-                    scale=100.0,
-                    reading="100: no layer tells it better.",
-                ),
-                Measure.of_column(
-                    rows,
-                    "accuracy",
-                    name=f"{task}-accuracy",
-                    title=f"Right answers of a probe: {title}",
-                    unit="% of questions",
-                    bounds=bounds_of("accuracy")[1:],
-                    scale=100.0,
-                    reading="High: the layer's states tell it.",
-                ),
-                Measure.of_column(
-                    rows,
-                    "weight",
-                    name=f"{task}-weight",
-                    title=f"Weight of the layer in a mix of all: {title}",
-                    unit="% of the weights",
-                    bounds=bounds_of("weight")[1:],
-                    scale=100.0,
-                    reading="High: a probe that sees all layers looks at this one.",
-                ),
-                Measure.of_column(
-                    rows,
-                    "gain",
-                    name=f"{task}-gain",
-                    title=f"What the layer adds to those before it: {title}",
-                    unit="points (% of questions)",
-                    bounds=bounds_of("gain")[1:],
-                    scale=100.0,
-                    middle=0.0,
-                    reading="Above 0: with it a probe gives more right answers; it may be below 0.",
-                ),
-            ]
-        return found
-
-    def drawings(self) -> Sequence[Drawing]:
-        """Tasks × layers three times; expected layers and centres; pairs."""
-        by_name = {m.name: m for m in self.measures()}
-        tasks = self.tables["tasks"]
-        told = tasks[tasks["gain_low"] > 0]
-        told = told if len(told) else tasks
-        found = [
-            drawings.rows(
-                name,
-                [by_name[f"{task}-{column}"] for task in told["task"]],
-                self.about,
-                title=title,
-                reading=f"{reading} Tasks that no layer surely tells are left out, if there are "
-                "others.",
-                labels=list(told["title"]),
-            )
-            for name, column, title, reading in (
-                (
-                    "transfer",
-                    "place",
-                    "Which layers tell it best",
-                    "Each row has its own worst and best layer.",
-                ),
-                (
-                    "weights",
-                    "weight",
-                    "Which layers a probe of all layers looks at",
-                    "Weights of the input make the rest of 100.",
-                ),
-                (
-                    "gains",
-                    "gain",
-                    "What each layer adds to those before it",
-                    "The first layer adds to the input; losses are drawn as 0.",
-                ),
-            )
-        ]
-        found.append(
-            Drawing(
-                "tasks",
-                partial(self._tasks, told),
-                "For each task the expected layer (the mean layer of what layers add), the centre "
-                "of gravity of the weights in a mix of all layers, and how uneven these weights "
-                "are (0: all alike). Intervals hold for all tasks together: those of expected "
-                "layers are over test and training sentences, the others over training sentences.",
-            )
-        )
-        if len(self.tables["pairs"]):
-            found.append(
-                Drawing(
-                    "pairs",
-                    self._pairs,
-                    "By how many layers the second task of each pair is later than the first, by "
-                    "expected layers. To the right of 0: later, as in a classical pipeline. "
-                    "Intervals hold for all pairs together.",
-                )
-            )
-        return found
-
-    def _tasks(self, rows: pd.DataFrame) -> Figure:
-        labels = ("expected layer", "centre of gravity", "unevenness (nats)")
-        panels = [
-            Dots(label, *(rows[column].to_numpy() for column in bounds_of(name)))
-            for label, name in zip(labels, _PLACES, strict=True)
-        ]
-        return interval_dots(
-            panels,
-            list(rows["title"]),
-            title=f"Where in the model tasks are told\n{self.about}",
-            note="Layers are numbered from 0; what enters the first one counts as -1.",
-        )
-
-    def _pairs(self) -> Figure:
-        rows, titles = self.tables["pairs"], self.titles
-        sides = (rows[column].to_numpy() for column in bounds_of("later"))
-        return interval_dots(
-            [Dots("layers later", *sides, level=0.0)],
-            [f"{titles[a]} → {titles[b]}" for a, b in rows[["first", "second"]].to_numpy()],
-            title=f"The order of tasks\n{self.about}",
-            note="Difference of expected layers: right of 0, the second task is later.",
-        )
 
 
 @dataclass(frozen=True)
@@ -257,10 +86,27 @@ class LayerScores(Probing):
     halves: int = parameter(
         5, "Random halves of the training sentences on which mixes are trained again.", minimum=2
     )
+    before: str = parameter(
+        "",
+        "Show how layers changed from this model, e.g. the one before fine-tuning.",
+        model=True,
+    )
+
+    def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
+        """Those of all probing studies, and those of the model before."""
+        found = super().parts(shape, corpus)
+        if not self.before:
+            return found
+        return [*found, *(f"{part}{BEFORE}" for part in found if not part.endswith(SHUFFLED))]
 
     def steps(self, part: str, shape: Shape, corpus: Corpus) -> int:
         """The examples that are read; training counts as much again, and mixes once more."""
-        return (2 if part.endswith(SHUFFLED) else 3) * len(self.shown(corpus))
+        return (2 if "-" in part else 3) * len(self.shown(corpus))
+
+    def states(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> States:
+        """Those of the model, of its shuffled weights, or of the model before."""
+        reader = context.others["before"] if part.endswith(BEFORE) else encoder
+        return super().states(reader, corpus, part, context)
 
     def besides(
         self,
@@ -326,29 +172,37 @@ class LayerScores(Probing):
         seen, layers, facts = self.scores(measured)
         mixes = {
             str(name): MixScores.of(part, at, layers)
-            for part in (measured[name] for name in measured if not name.endswith(SHUFFLED))
+            for part in (measured[name] for name in measured if "-" not in name)
             for at, name in enumerate(part["task"].to_numpy())
         }
         rows = []
         for one in seen:
             row, of = self.of_task(one, layers, len(seen)), mixes[one.name]
-            for name in _PLACES:
+            for name in PLACES:
                 found = getattr(of, name).estimate(level=self.level, families=len(seen))
-                row |= dict(zip(bounds_of(name), (found.value, found.low, found.high), strict=True))
+                low = max(found.low, 0.0) if name == "unevenness" else found.low
+                row |= dict(zip(bounds_of(name), (found.value, low, found.high), strict=True))
             rows.append(row)
         tasks = pd.DataFrame(rows)
         told = {one.name: one for one in seen if self._told(one, len(seen))}
         steps = steps_told([name for name in told if np.isfinite(mixes[name].expected.value)])
-        pairs = self._pairs({step: mixes[name].expected for step, name in steps.items()})
+        pairs, centres = (
+            self._pairs({step: getattr(mixes[name], kind) for step, name in steps.items()})
+            for kind in ("expected", "centre")
+        )
         order = {f"{a}_before_{b}": later for (a, b), later in pairs.items()}
         return self.result(
             provenance,
             {
+                **self._change(seen, measured, layers),
                 "layers": self._layers(seen, mixes, layers),
                 "tasks": tasks,
                 "pairs": pd.DataFrame(
-                    [(steps[a], steps[b], e.value, e.low, e.high) for (a, b), e in pairs.items()],
-                    columns=["first", "second", *bounds_of("later")],
+                    [
+                        (steps[a], steps[b], e.value, e.low, e.high, c.value, c.low, c.high)
+                        for ((a, b), e), c in zip(pairs.items(), centres.values(), strict=True)
+                    ],
+                    columns=["first", "second", *bounds_of("later"), *bounds_of("centre")],
                 ),
             },
             evidence={**order, **self._spread(told, mixes), **self._thirds(told)},
@@ -385,20 +239,20 @@ class LayerScores(Probing):
         """The middle third of the layers against the last, over tasks; where chunks are told."""
         found: dict[str, Estimate | None] = {}
         if told:
-            rows = [
-                share_of_sentences(one, thirds(one)[1] - thirds(one)[2]) for one in told.values()
-            ]
+            rows = []
+            for one in told.values():
+                _, middle, last = thirds(one.hits[:, 1:])
+                rows.append(share_of_sentences(one, middle - last))
             mean = self.means(np.mean(rows, axis=0)[None], within=(-1, 1), reach=1.0).estimate(0)
             found["middle_over_last"] = None if mean is None else mean.counting("sentences")
         for step, name in steps_told(told).items():
             if step in ("pos", "chunk"):
-                one = told[name]
-                first, middle, last = thirds(one)
-                for what, gains in (
-                    ("lower_over_middle", [first - middle]),
-                    ("middle_over_ends", [middle - first, middle - last]),
-                ):
-                    found[f"{step}_{what}"] = least_gain(gains, one.counts, level=self.level)
+                hits, counts = told[name].hits[:, 1:], told[name].counts
+                first, middle, _ = thirds(hits)
+                found[f"{step}_lower_over_middle"] = least_gain(
+                    [first - middle], counts, level=self.level
+                )
+                found[f"{step}_middle_over_ends"] = middle_over_ends(hits, counts, level=self.level)
         return found
 
     def _layers(
@@ -428,6 +282,36 @@ class LayerScores(Probing):
         )
         table.loc[table["layer"] == INPUT, list(bounds_of("gain"))] = np.nan  # nothing is before it
         return table
+
+    def _change(
+        self, seen: Sequence[TaskScores], measured: Mapping[str, xr.Dataset], layers: Sequence[int]
+    ) -> dict[str, pd.DataFrame]:
+        """The table of what layers tell now and told before, over the same questions."""
+        if not self.before:
+            return {}
+        before = {
+            str(task): (part["hits"].to_numpy()[:, at], part["counts"].to_numpy()[:, at])
+            for name, part in measured.items()
+            if name.endswith(BEFORE)
+            for at, task in enumerate(part["task"].to_numpy())
+        }
+        rows = []
+        for one in seen:
+            hits, counts = before[one.name]
+            if hits.shape != one.hits.shape:
+                raise DataError(
+                    f"{self.before!r} has {hits.shape[1] - 1} layers, the model "
+                    f"{one.hits.shape[1] - 1}: they cannot be compared layer by layer."
+                )
+            same = np.where(counts == one.counts, one.counts, 0)  # words may be cut off elsewhere
+            rows.append((one.hits - hits, same, hits))
+        change = self.means(rows_of_tasks([row[:2] for row in rows]), within=(-1, 1), reach=1.0)
+        first = [hits[same > 0].sum(0) / max(same.sum(), 1) for _, same, hits in rows]
+        table = labelled_table(
+            {"task": [one.name for one in seen], "layer": layers},
+            {"n": change.n, "before": np.stack(first), **with_bounds("change", change)},
+        )
+        return {"change": table}
 
     def _among_best(self, one: TaskScores) -> NDArray[np.bool_]:
         """The layers (input first) that are not surely worse than the best one."""
