@@ -112,7 +112,7 @@ def main() -> None:
         found = tensor_products(given, known.roles).errors.mean(0) / totals
         ours = time.perf_counter() - begun
         begun = time.perf_counter()
-        left = [alone(given, list(known.roles), at + 1, known.count) for at in asked.layers]
+        left = [alone(given, list(known.roles), at + 1, known.count + 1) for at in asked.layers]
         theirs = (time.perf_counter() - begun) * encoder.shape.layers / len(asked.layers)
         mine = [found[at + 1] for at in asked.layers]
         print(

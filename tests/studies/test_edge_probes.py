@@ -147,10 +147,10 @@ def test_attention_tells_the_arc_where_the_head_was_planted_and_nowhere_else() -
     (task,) = result.table("tasks").to_dict("records")
     assert task["layer"] == layer
     assert task["accuracy_low"] > max(task["input"], task["shuffled"])
-    assert set(ask(reader, planted.corpus(60), given="attention").table("tasks")["task"]) == {
-        "arc",
-        "arc-relation",
-    }
+    every = ask(reader, planted.corpus(60), given="attention")
+    assert set(every.table("tasks")["task"]) == {"arc", "arc-relation"}
+    assert set(claims_of(every).values()) == {"not-applicable"}  # claims are about states
+    assert "given attention" in every.reasons()[""]
 
 
 def test_attention_of_a_model_without_the_head_tells_no_arc() -> None:

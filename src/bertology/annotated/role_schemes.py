@@ -93,7 +93,7 @@ class RoleNumbers:
 
     roles: Sequence[Ints]
     count: int
-    """How many roles there are, that of rare ones counted too."""
+    """How many roles have a vector of their own."""
     rare: float
     """The share of words of sentences that do not train whose role is among the rare ones."""
 
@@ -108,7 +108,7 @@ def numbered(roles: Sequence[Roles], train: Sequence[bool]) -> RoleNumbers:
     found = [np.array([number.get(role, _OTHER) for role in own], np.int64) for own in roles]
     others = [own for own, trains in zip(found, train, strict=True) if not trains and len(own)]
     rare = float((np.concatenate(others) == _OTHER).mean()) if others else 0.0
-    return RoleNumbers(found, len(kept) + 1, rare)
+    return RoleNumbers(found, len(kept), rare)
 
 
 def dealt(roles: Sequence[Ints], seed: int) -> list[Ints]:

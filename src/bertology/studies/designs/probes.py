@@ -67,6 +67,10 @@ class Probing(Resampled):
         """What claims are judged on, of the scores by task; the gain of each task is there."""
         return {}
 
+    def unjudged(self) -> str:
+        """Why a claim is not judged whose quantity is not there."""
+        return "not judged: the corpus does not annotate it, or in too few sentences"
+
     def besides(
         self,
         states: States,
@@ -223,7 +227,7 @@ class Probing(Resampled):
                 "tasks": pd.DataFrame([self.of_task(one, layers, len(seen)) for one in seen]),
             },
             evidence={**gains, **self.judged(by_name)},
-            reasons={"": "not judged: the corpus does not annotate it, or in too few sentences"},
+            reasons={"": self.unjudged()},
             facts=facts,
         )
 

@@ -111,8 +111,16 @@ class EdgeProbes(Probing):
         )
         return attention, replace(asked, units=spans)
 
+    def unjudged(self) -> str:
+        """Claims are about states."""
+        if self.given == "attention":
+            return "not judged: it is about states, and probes were given attention"
+        return super().unjudged()
+
     def judged(self, of: Mapping[str, TaskScores]) -> dict[str, Estimate | None]:
-        """What distance in the tree costs; where syntax is told best."""
+        """What distance in the tree costs; where syntax is told best, by states."""
+        if self.given == "attention":
+            return {}
         found: dict[str, Estimate | None] = {}
         if {"parent", "great-grandparent"} <= set(of):
             found["distant_parent_gain"] = self._distance(of["parent"], of["great-grandparent"])
