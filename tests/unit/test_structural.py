@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 
 from bertology.annotated.states import States
 from bertology.annotated.trees.distances import TreeSentence, TreeSentences, tree_distances
-from bertology.train.probes.structural import DISTANCE, KINDS, StructuralProbes, trained
+from bertology.train.probes.structural import DISTANCE, KINDS, StructuralProbes, after, trained
 from bertology.train.probes.tree_scores import Fitted, fitted, scored_sentences, spearman
 from bertology.train.probes.tree_streams import TreeStream
 from plain_structural import plain_probe, plain_scores
@@ -87,7 +87,7 @@ def test_probes_together_are_those_of_plain_pytorch_alone(made: Any) -> None:
     states, trees = made
     stream, train, held = TreeStream(states, trees.sentences), trees.of_part(0), trees.of_part(1)
     probes = StructuralProbes(LAYERS, WIDTH, RANKS)
-    start = probes.weights.clone()
+    start = [one.clone() for one in probes.matrices]
     mix = torch.Generator().manual_seed(0)
     least = trained(
         probes,
@@ -105,13 +105,13 @@ def test_probes_together_are_those_of_plain_pytorch_alone(made: Any) -> None:
             plain_probe(
                 [one[layer] for one in given],
                 trees.sentences,
-                start[layer, :, probe.at],
+                start[at][layer],
                 depth=probe.kind != DISTANCE,
                 epochs=orders,
                 held=[b.rows for b in stream.batches(held)],
                 rate=RATE,
             )
-            for probe in probes.probes
+            for at, probe in enumerate(probes.probes)
         ]
         assert torch.allclose(least[layer], torch.tensor([p.loss for p in alone]), rtol=0.002)
         scores = plain_scores(
@@ -121,7 +121,7 @@ def test_probes_together_are_those_of_plain_pytorch_alone(made: Any) -> None:
             alone[3].matrix,
         )
         matrices = {
-            kind: (probes.matrix(at) / stream.scale[..., None]).numpy()
+            kind: (probes.matrices[at] / stream.scale[..., None]).numpy()
             for at, kind in zip((1, 3), KINDS, strict=True)
         }
         chosen = Fitted(RANKS, np.zeros((2, 2, LAYERS)), matrices)
@@ -141,14 +141,14 @@ def test_slopes_are_those_of_autograd(made: Any) -> None:
     stream = TreeStream(states, trees.sentences)
     batch = next(iter(stream.batches(trees.of_part(0))))
     probes = StructuralProbes(LAYERS, WIDTH, RANKS, seed=3)
-    slopes = probes.slopes(batch)
-    probes.weights = probes.weights.clone().requires_grad_()
-    points = probes.projected(batch.states)
-    whole = torch.zeros(())
-    for at, row in enumerate(batch.rows):
-        n = len(trees.sentences[row])
-        for probe in probes.probes:
-            one = points[:, at, :n, probe.at]
+    whole, losses = torch.zeros(()), 0.0
+    matrices = [one.clone().requires_grad_() for one in probes.matrices]
+    for probe, matrix in zip(probes.probes, matrices, strict=True):
+        points = after(batch.states, matrix)
+        losses += float(probe.losses(batch.states, matrix.detach(), batch).sum())
+        for at, row in enumerate(batch.rows):
+            n = len(trees.sentences[row])
+            one = points[:, at, :n]
             if probe.kind == DISTANCE:
                 found = ((one[:, :, None] - one[:, None]) ** 2).sum(-1)
                 whole = whole + (found - batch.distances[at, :n, :n]).abs().sum() / n**2
@@ -156,8 +156,10 @@ def test_slopes_are_those_of_autograd(made: Any) -> None:
                 off = ((one**2).sum(-1) - batch.depths[at, :n]).abs()
                 whole = whole + off.sum() / n
     (whole / len(batch.rows)).backward()
-    assert torch.allclose(slopes, probes.weights.grad, atol=1e-6)
-    assert probes.losses(batch).sum().item() == pytest.approx(whole.item(), rel=1e-5)
+    for probe, matrix in zip(probes.probes, matrices, strict=True):
+        slopes = probe.slopes(batch.states, matrix.detach(), batch)
+        assert torch.allclose(slopes, matrix.grad, atol=1e-6)
+    assert losses == pytest.approx(whole.item(), rel=1e-5)
 
 
 def test_each_rank_is_as_if_it_were_alone(made: Any) -> None:
@@ -165,7 +167,7 @@ def test_each_rank_is_as_if_it_were_alone(made: Any) -> None:
     stream = TreeStream(states, trees.sentences)
     both = StructuralProbes(LAYERS, WIDTH, RANKS)
     one = StructuralProbes(LAYERS, WIDTH, RANKS[1:], kinds=KINDS[:1])
-    one.weights = both.matrix(1).clone()
+    one.matrices = [both.matrices[1].clone()]
     for probes in (both, one):
         trained(
             probes,
@@ -174,7 +176,7 @@ def test_each_rank_is_as_if_it_were_alone(made: Any) -> None:
             rate=RATE,
             epochs=3,
         )
-    assert torch.allclose(both.matrix(1), one.weights, atol=1e-5)
+    assert torch.allclose(both.matrices[1], one.matrices[0], atol=1e-5)
 
 
 def test_the_clear_layer_wins_and_needs_the_higher_rank(made: Any) -> None:

@@ -18,6 +18,7 @@ from bertology.cli.option_groups import (
     DeviceOptions,
     PageOptions,
     SourceOptions,
+    StoreOptions,
 )
 from bertology.cli.typer_options import argument
 from bertology.errors import BertologyError
@@ -32,7 +33,7 @@ __all__ = ["ExploreOptions", "add_to", "explore", "load_to_show"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExploreOptions(PageOptions, AnnotatorOptions, SourceOptions, DeviceOptions):
+class ExploreOptions(StoreOptions, PageOptions, AnnotatorOptions, SourceOptions, DeviceOptions):
     """The options of `explore`."""
 
     model: str | None = argument(f"{MODEL_HELP} If not given: {DEFAULT_MODEL}.", None)
@@ -74,12 +75,14 @@ def explore(options: ExploreOptions) -> None:
     Type a sentence, mask words, click heads, layers or dimensions, and see what the model predicts
     with and without them. With --task the page begins with your own data: the gold label stands
     beside what a classifier says, and a menu keeps only its wrong answers. A tour explains the page
-    in six steps, and "Present" shows it in large type. Only this machine can open the page.
+    in six steps, and "Present" shows it in large type. If the store has a result of
+    structural-probe for this model, trees by it can be shown. Only this machine can open the page.
     """
     from bertology.server.serving import address_of, check_extra, claim_port, serve
 
     check_extra("bertology explore")
     from bertology.server.explore import explore_app
+    from bertology.server.structural_trees import find_probe
 
     if options.annotate is None and options.annotator is not None:
         raise BertologyError(
@@ -99,7 +102,12 @@ def explore(options: ExploreOptions) -> None:
             who, drawn = options.annotator or login(), MapDraw(count=options.count)
             labelling = labelling_of(encoder, whole, options.annotate, who, drawn=drawn)
         number = claimed.getsockname()[1]
-        app = explore_app(encoder, port=number, root=root, own=own, labelling=labelling)
+        probe = find_probe(options.store, encoder)
+        if probe is not None:
+            say(f"Structural probe: trained on {probe.corpus}, best in layer {probe.best}.")
+        app = explore_app(
+            encoder, port=number, root=root, own=own, labelling=labelling, probe=probe
+        )
         say(f"Page: {address_of(claimed)}    Stop with Ctrl-C.")
         serve(app, claimed, open_browser=not options.no_browser)
 

@@ -29,6 +29,7 @@ from bertology.server.python_code import python_code
 from bertology.server.reading import ModelReader
 from bertology.server.searching import Searching
 from bertology.server.shown import Shown
+from bertology.server.structural_trees import StructuralTrees
 from bertology.server.task_examples import TaskExamples, first_examples
 from bertology.server.trees import answer_tree
 from bertology.server.views import (
@@ -76,17 +77,19 @@ def explore_app(
     root: Path | None = None,
     own: Sequence[Corpus] = (),
     labelling: Labelling | None = None,
+    probe: StructuralTrees | None = None,
 ) -> FastAPI:
     """The explorer of one model, which begins with the user's `own` data, if there are any.
 
-    With `labelling`, the labelling page is at /annotate.
+    With `labelling`, the labelling page is at /annotate. `probe`: a structural probe of the model.
     """
     reader, examples = ModelReader(encoder), TaskExamples(root, own)
     first = first_examples(pairs=reader.takes_pairs)[0]
     reader.begin(Shown(*first))  # the first pass is slow, and the page opens with this very text
     searching = Searching(reader, examples)
     searching.prepare(*first)
-    routers = [_routes(reader, examples, searching, labels=labelling is not None)]
+    labels = labelling is not None
+    routers = [_routes(reader, examples, searching, labels=labels, probe=probe)]
     pages, closing = dict(EXPLORE_PAGES), [reader.close]
     if labelling is not None:
         pictures = MapPictures(partial(picture_of, _twin(encoder)))
@@ -110,13 +113,20 @@ def _twin(encoder: Encoder) -> Encoder:
 
 
 def _routes(
-    reader: ModelReader, examples: TaskExamples, searching: Searching, *, labels: bool
+    reader: ModelReader,
+    examples: TaskExamples,
+    searching: Searching,
+    *,
+    labels: bool,
+    probe: StructuralTrees | None,
 ) -> APIRouter:
     """Plain functions run in threads. Coroutines serve what needs no model, and what takes long."""
     router = APIRouter(prefix="/api", dependencies=[Depends(Turnstile())])
     predictions, judging = Predictions(reader), Judging(reader, examples)
     tasks = {"tasks": examples.tasks()}
+    structural = None if probe is None else probe.about
     about = about_model(reader) | tasks | {"annotate": labels, "live": True}
+    about["structural"] = structural
 
     @router.get("/model")
     async def show_model() -> JSONResponse:
@@ -147,7 +157,7 @@ def _routes(
 
     @router.post("/tree")
     def show_tree(question: TreeQuestion) -> JSONResponse:
-        return JSONResponse(answer_tree(reader, examples, question))
+        return JSONResponse(answer_tree(reader, examples, question, probe))
 
     @router.post("/predict")
     def predict(question: PredictQuestion) -> JSONResponse:

@@ -13,6 +13,7 @@ from bertology.errors import BertologyError
 from bertology.server.map_answers import mean_of
 from bertology.server.reading import ModelReader, Reading
 from bertology.server.sentences import Sentence
+from bertology.server.structural_trees import STRUCTURAL, StructuralTrees, needed
 from bertology.server.task_examples import TaskExamples
 from bertology.server.views import TreeQuestion
 
@@ -22,35 +23,39 @@ _FEWEST = 2  # words
 
 
 def answer_tree(
-    reader: ModelReader, examples: TaskExamples, question: TreeQuestion
+    reader: ModelReader,
+    examples: TaskExamples,
+    question: TreeQuestion,
+    probe: StructuralTrees | None = None,
 ) -> dict[str, object]:
-    """The tree of the head, or mean of heads, that is asked for; `by`: who annotated the other."""
+    """The tree that is asked for; `by`: who annotated the other, `source`: what it was read off."""
     shown, layer, head = question.view.shown, question.layer, question.head
     reader.check_head(layer or 0, head or 0)
     reading = reader.read(shown)
-    weights = mean_of(reader.maps(reading), layer, head)
     corpus, example = examples.find(shown.text, shown.pair) or (None, None)
-    found = _tree_of(reading, weights, question.tree, example)
-    by = None if corpus is None or found["gold"] is None else corpus.name
-    return found | {"by": by}
+    words, pieces, gold = _words_of(reading, example)
+    if question.tree == STRUCTURAL:
+        found = needed(probe, reader.encoder.name).of(reader, shown, pieces, layer)
+        heads, source = found.heads, found.source
+    else:
+        weights = mean_of(reader.maps(reading), layer, head)
+        heads, source = _heads(weights, pieces, question.tree), None
+    by = None if corpus is None or gold is None else corpus.name
+    directed = question.tree not in ("undirected", STRUCTURAL)
+    told = {"words": words, "heads": heads, "gold": gold, "directed": directed}
+    return {**told, "by": by, "source": source}
 
 
-def _tree_of(
-    reading: Reading, weights: NDArray[np.floating], tree: str, known: Example | None
-) -> dict[str, object]:
-    """Words, and the head of each in the tree of `weights` (queries, keys); -1 for none.
-
-    `known`: the shown text as an example of a corpus. Punctuation is left out.
-    """
+def _words_of(reading: Reading, known: Example | None) -> _Found:
+    """The words of the text; `known`: it as an example of a corpus. Punctuation is left out."""
     sentence = reading.sentence
     if len(sentence.texts) > 1:
         raise BertologyError("A tree is of one text.", hint="Remove the second text.")
     assert sentence.units  # raises an error if no words are known
-    words, pieces, gold = _annotated(sentence, known) or _written(sentence)
-    if len(words) < _FEWEST:
+    found = _annotated(sentence, known) or _written(sentence)
+    if len(found[0]) < _FEWEST:
         raise BertologyError("A tree needs two words or more.", hint="Write a sentence.")
-    heads = _heads(weights, pieces, tree)
-    return {"words": words, "heads": heads, "gold": gold, "directed": tree != "undirected"}
+    return found
 
 
 _Found = tuple[list[str], list[tuple[int, ...]], list[int] | None]

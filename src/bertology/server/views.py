@@ -84,12 +84,15 @@ class MapQuestion(_Strict):
 
 
 class TreeQuestion(_Strict):
-    """The tree of a head, or of a mean of heads: that of a layer, over layers, or of all."""
+    """The tree of a head, or of a mean of heads: that of a layer, over layers, or of all.
+
+    "structural": that of a structural probe of the layer; of the probe's best one without a layer.
+    """
 
     view: View
     layer: Number | None = None
     head: Number | None = None
-    tree: Literal["undirected", "to-head", "to-dependent"] = "undirected"
+    tree: Literal["undirected", "to-head", "to-dependent", "structural"] = "undirected"
 
 
 class PredictQuestion(_Strict):

@@ -45,6 +45,19 @@ def fingerprint_of(model: PretrainedModel, tokenizer: Tokenizer | None, *, head:
     return digest.hexdigest()[:16]
 
 
+def states_fingerprint(model: PretrainedModel, tokenizer: Tokenizer | None) -> str:
+    """A hash of what decides states, whatever head the model was loaded with."""
+    digest = sha256()
+    for name, tensor in sorted(model.base_model.state_dict().items()):
+        if "pooler" not in name:
+            raw = tensor.detach().float().cpu().contiguous()
+            digest.update(f"{name} {tuple(raw.shape)}\n".encode())
+            digest.update(raw.reshape(-1).view(torch.uint8).numpy().data)
+    if tokenizer is not None:
+        digest.update(_tokenizer(tokenizer).encode())
+    return digest.hexdigest()[:16]
+
+
 def settings_of(config: ModelConfig) -> dict[str, object]:
     """The parts of a config that can change a number."""
     return {k: v for k, v in config.to_dict().items() if k not in _VOLATILE}

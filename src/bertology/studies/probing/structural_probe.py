@@ -162,6 +162,9 @@ class StructuralProbe(Resampled):
             "held": len(trees.of_part(1)),
         }
         if part == MODEL:
+            from bertology.model.loading.fingerprint import states_fingerprint
+
+            data.attrs["weights"] = states_fingerprint(encoder.model, encoder.tokenizer)
             dims = ("kind", "layer", "dimension", "column")
             data["projection"] = (dims, np.stack([probes.matrices[kind] for kind in KINDS]))
             data = data.assign(self._kept(shown, some, scores))
@@ -232,7 +235,7 @@ class StructuralProbe(Resampled):
                 one.hits[:, 1:], one.counts, level=self.level
             )
         kept = [n for n in model.data_vars if str(n).startswith((KEPT, PLANE, "projection"))]
-        about = {str(name): int(value) for name, value in model.attrs.items()}
+        about = {str(name): value for name, value in model.attrs.items()}
         return self.result(
             provenance,
             {

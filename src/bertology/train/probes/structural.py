@@ -1,11 +1,11 @@
 """Structural probes (Hewitt and Manning 2019) of all layers and ranks, trained together.
 
 A distance probe is a matrix B such that the squared distance of two words, ‖B(h_i − h_j)‖², is the
-number of arcs between them; a depth probe has ‖B h_i‖² as the number of arcs to the root.
-The matrices of all ranks and both kinds stand side by side, so that one product per batch serves
-them all in every layer, and slopes are written out. Nothing is shared between probes: each has its
-own rate, which falls when it gets no better on held-out sentences, until the probe stops and its
-best matrix is kept.
+number of arcs between them; a depth probe has ‖B h_i‖² as the number of arcs to the root. Each kind
+and rank has its matrices of all layers in one array, so that a batch is read once and one product
+serves every layer; slopes are written out. Nothing is shared between probes: each has its own rate,
+which falls when it gets no better on held-out sentences, until the probe stops and its best matrix
+is kept. Those that have stopped cost nothing more.
 """
 
 from __future__ import annotations
@@ -31,20 +31,42 @@ Advance = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class _Column:
-    """One probe: what it tells, its rank, and where its columns begin."""
+class Probe:
+    """What a matrix tells, and its rank."""
 
     kind: str
     rank: int
-    start: int
 
-    @property
-    def at(self) -> slice:
-        return slice(self.start, self.start + self.rank)
+    def losses(self, states: Tensor, matrices: Tensor, batch: TreeBatch) -> Tensor:
+        """(L,): what predictions are off, on average over a sentence's pairs, or its words.
+
+        Sums over the sentences of the batch, of states (L, b, n, D) and matrices (L, D, rank).
+        """
+        points, (words, pairs) = after(states, matrices), _weights(batch)
+        if self.kind == DISTANCE:
+            error = squared_distances(points).sub_(batch.distances)
+            return error.abs_().mul_(pairs).sum((1, 2, 3))
+        error = points.square().sum(3).sub_(batch.depths)
+        return error.abs_().mul_(words).sum((1, 2))
+
+    def slopes(self, states: Tensor, matrices: Tensor, batch: TreeBatch) -> Tensor:
+        """(L, D, rank): of the mean loss over the sentences."""
+        points, (words, pairs) = after(states, matrices), _weights(batch)
+        if self.kind == DISTANCE:
+            # Of a pair, p = ‖t_i − t_j‖², and dp/dt_i = 2 (t_i − t_j); each stands there twice.
+            pairs = pairs * (-4 / len(batch.rows))
+            pull = squared_distances(points).sub_(batch.distances).sign_().mul_(pairs)
+            pull.diagonal(dim1=-2, dim2=-1).sub_(pull.sum(3))
+            moved = pull @ points
+        else:
+            words = words * (2 / len(batch.rows))
+            pull = points.square().sum(3).sub_(batch.depths).sign_().mul_(words)
+            moved = points.mul_(pull[..., None])
+        return states.flatten(1, 2).transpose(1, 2) @ moved.flatten(1, 2)
 
 
 class StructuralProbes:
-    """Matrices (L, D, C) for L layers: P probes side by side, of both kinds and all ranks."""
+    """P probes, of both kinds and all ranks, with matrices (L, D, rank) each."""
 
     def __init__(
         self,
@@ -56,57 +78,10 @@ class StructuralProbes:
         seed: int = 0,
         device: torch.device | str = "cpu",
     ) -> None:
-        found, start = [], 0
-        for kind in kinds:
-            for rank in ranks:
-                found.append(_Column(kind, rank, start))
-                start += rank
-        self.probes = tuple(found)
+        self.probes = tuple(Probe(kind, rank) for kind in kinds for rank in ranks)
         generator = torch.Generator().manual_seed(seed)
-        drawn = torch.rand((layers, width, start), generator=generator)
-        self.weights = (_START * (2 * drawn - 1)).to(device)
-        self.owner = torch.tensor([p for p, one in enumerate(found) for _ in range(one.rank)])
-
-    def matrix(self, probe: int) -> Tensor:
-        """(L, D, rank): that of one probe."""
-        return self.weights[:, :, self.probes[probe].at]
-
-    def projected(self, states: Tensor) -> Tensor:
-        """(L, b, n, C) of states (L, b, n, D)."""
-        return after(states, self.weights)
-
-    def losses(self, batch: TreeBatch) -> Tensor:
-        """(L, P): what predictions are off, on average over a sentence's pairs, or its words.
-
-        Sums over the sentences of the batch.
-        """
-        every, words, pairs = self.projected(batch.states), *_weights(batch)
-        found = []
-        for probe in self.probes:
-            points = every[..., probe.at].contiguous()
-            if probe.kind == DISTANCE:
-                error = squared_distances(points).sub_(batch.distances)
-                found.append(error.abs_().mul_(pairs).sum((1, 2, 3)))
-            else:
-                error = points.square().sum(3).sub_(batch.depths)
-                found.append(error.abs_().mul_(words).sum((1, 2)))
-        return torch.stack(found, dim=1)
-
-    def slopes(self, batch: TreeBatch) -> Tensor:
-        """(L, D, C): of each probe's mean loss over the sentences."""
-        every, words, pairs = self.projected(batch.states), *_weights(batch)
-        words, pairs = (of / len(batch.rows) for of in (2 * words, 4 * pairs))
-        for probe in self.probes:
-            points = every[..., probe.at].contiguous()
-            if probe.kind == DISTANCE:
-                # Of a pair, p = ‖t_i − t_j‖², and dp/dt_i = 2 (t_i − t_j); each stands there twice.
-                pull = squared_distances(points).sub_(batch.distances).sign_().mul_(pairs).neg_()
-                pull.diagonal(dim1=-2, dim2=-1).sub_(pull.sum(3))
-                every[..., probe.at] = pull @ points
-            else:
-                pull = points.square().sum(3).sub_(batch.depths).sign_().mul_(words)
-                every[..., probe.at] = points.mul_(pull[..., None])
-        return batch.states.flatten(1, 2).transpose(1, 2) @ every.flatten(1, 2)
+        drawn = [torch.rand((layers, width, one.rank), generator=generator) for one in self.probes]
+        self.matrices = [(_START * (2 * one - 1)).to(device) for one in drawn]
 
 
 def _weights(batch: TreeBatch) -> tuple[Tensor, Tensor]:
@@ -116,7 +91,7 @@ def _weights(batch: TreeBatch) -> tuple[Tensor, Tensor]:
 
 
 def after(states: Tensor, matrices: Tensor) -> Tensor:
-    """(L, b, n, C) of states (L, b, n, D) and matrices (L, D, C)."""
+    """(L, b, n, k) of states (L, b, n, D) and matrices (L, D, k)."""
     found: Tensor = states.flatten(1, 2) @ matrices
     return found.reshape(*states.shape[:3], matrices.shape[2])
 
@@ -127,6 +102,53 @@ def squared_distances(points: Tensor) -> Tensor:
     products = points @ points.transpose(-1, -2).contiguous()
     squares = products.diagonal(dim1=-2, dim2=-1).clone()
     return products.mul_(-2).add_(squares[..., None]).add_(squares[..., None, :])
+
+
+class _Training:
+    """One kind and rank, in the layers where it still gets better."""
+
+    def __init__(self, probe: Probe, matrices: Tensor, rate: float) -> None:
+        self.probe, self.best = probe, matrices
+        self._now, self._rate = matrices.clone(), rate
+        self._mean, self._square = (torch.zeros_like(matrices) for _ in _BETAS)
+        self._layers = torch.arange(len(matrices), device=matrices.device)
+        self._rates = torch.full((len(matrices),), rate, device=matrices.device)
+        self.least = torch.full((len(matrices),), torch.inf, device=matrices.device)
+        self._step = 0
+
+    @property
+    def going_on(self) -> bool:
+        return len(self._layers) > 0
+
+    def _states(self, batch: TreeBatch) -> Tensor:
+        return batch.states if len(self._layers) == len(self.best) else batch.states[self._layers]
+
+    def move(self, batch: TreeBatch) -> None:
+        """One step of Adam; what is the same for all numbers is taken together."""
+        self._step += 1
+        slope = self.probe.slopes(self._states(batch), self._now, batch)
+        self._mean.lerp_(slope, 1 - _BETAS[0])
+        self._square.mul_(_BETAS[1]).addcmul_(slope, slope, value=1 - _BETAS[1])
+        first, second = (1 - beta**self._step for beta in _BETAS)
+        under = self._square.sqrt().add_(_TINY * second**0.5).div_(-self._rates[:, None, None])
+        self._now.addcdiv_(self._mean, under, value=second**0.5 / first)
+
+    def losses(self, batch: TreeBatch) -> Tensor:
+        """Sums over the sentences of the batch, by layer that goes on."""
+        return self.probe.losses(self._states(batch), self._now, batch)
+
+    def judge(self, found: Tensor) -> None:
+        """Keep what is better on held-out sentences; lower the other rates, stop the lowest."""
+        better = found < self.least[self._layers]
+        at = self._layers[better]
+        self.best[at], self.least[at] = self._now[better], found[better]
+        self._rates = torch.where(better, self._rates, self._rates / 2)
+        stay = self._rates >= self._rate / 2**_HALVINGS
+        if not bool(stay.all()):
+            self._layers, self._rates = self._layers[stay], self._rates[stay]
+            self._now, self._mean, self._square = (
+                of[stay] for of in (self._now, self._mean, self._square)
+            )
 
 
 def trained(
@@ -142,38 +164,30 @@ def trained(
 
     `train` and `held` are asked for their batches anew each epoch.
     """
-    mean, square = (torch.zeros_like(probes.weights) for _ in _BETAS)
-    best, least = probes.weights.clone(), _mean_losses(probes, held())
-    rates = torch.full_like(least, rate)
-    owner = probes.owner.to(least.device)
-    step = 0
+    every = [
+        _Training(one, matrices, rate)
+        for one, matrices in zip(probes.probes, probes.matrices, strict=True)
+    ]
+    _judge(every, held)
     for epoch in range(epochs):
-        sizes = -rates[:, None, owner]
-        for batch in train():
-            step += 1
-            slope = probes.slopes(batch)
-            mean.lerp_(slope, 1 - _BETAS[0])
-            square.mul_(_BETAS[1]).addcmul_(slope, slope, value=1 - _BETAS[1])
-            # Adam's step, what is the same for all numbers being taken together
-            first, second = (1 - beta**step for beta in _BETAS)
-            under = square.sqrt().add_(_TINY * second**0.5).div_(sizes)
-            probes.weights.addcdiv_(mean, under, value=second**0.5 / first)
-        found = _mean_losses(probes, held())
-        better = found < least
-        best = torch.where(better[:, None, owner], probes.weights, best)
-        least = torch.where(better, found, least)
-        rates = torch.where(better, rates, rates / 2)
-        rates[rates < rate / 2**_HALVINGS] = 0.0
-        advance(epoch + 1, epochs)
-        if not rates.any():
-            advance(epochs, epochs)
+        going = [one for one in every if one.going_on]
+        if not going:
             break
-    probes.weights = best
-    return least
+        for batch in train():
+            for one in going:
+                one.move(batch)
+        _judge(going, held)
+        advance(epoch + 1, epochs)
+    advance(epochs, epochs)
+    probes.matrices = [one.best for one in every]
+    return torch.stack([one.least for one in every], dim=1)
 
 
-def _mean_losses(probes: StructuralProbes, batches: Iterable[TreeBatch]) -> Tensor:
-    sums, count = torch.zeros(()), 0
-    for batch in batches:
-        sums, count = sums + probes.losses(batch), count + len(batch.rows)
-    return sums / max(count, 1)
+def _judge(some: Sequence[_Training], held: Pass) -> None:
+    sums: list[Tensor | float] = [0.0] * len(some)
+    count = 0
+    for batch in held():
+        count += len(batch.rows)
+        sums = [kept + one.losses(batch) for kept, one in zip(sums, some, strict=True)]
+    for kept, one in zip(sums, some, strict=True):
+        one.judge(torch.as_tensor(kept) / max(count, 1))

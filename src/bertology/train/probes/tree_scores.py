@@ -63,7 +63,7 @@ class Fitted:
         for at, kind in enumerate(KINDS):
             found = torch.zeros((layers, width, max(ranks)))
             for layer, best in enumerate(losses[at].argmin(axis=0)):
-                own = probes.matrix(at * len(ranks) + int(best))[layer]
+                own = probes.matrices[at * len(ranks) + int(best)][layer]
                 found[layer, :, : ranks[best]] = (own / scale[layer, :, None]).cpu()
             matrices[kind] = found.numpy()
         return cls(ranks, losses, matrices)

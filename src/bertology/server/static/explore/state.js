@@ -7,7 +7,7 @@ const oneOf = (value, choices) => (choices.includes(value) ? value : choices[0])
 
 export const LEVELS = ["pieces", "words"];
 export const LOOKS = ["matrix", "lines", "tree"];
-export const TREES = ["undirected", "to-head", "to-dependent"];
+export const TREES = ["undirected", "to-head", "to-dependent", "structural"];
 export const SCALES = ["own", "common"];
 export const JUDGED = ["all", "right", "wrong"];
 export const DIRECTIONS = ["from", "to"];

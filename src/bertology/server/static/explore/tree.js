@@ -1,8 +1,10 @@
-// The tree of a head over the words of a text: the maximum spanning tree of its attention. Arcs of
+// The tree of a head over the words of a text: the maximum spanning tree of its attention; or that of
+// a structural probe of a layer: the minimum spanning tree of distances between states. Arcs of
 // the annotated tree, where there is one, are above the words, those that were found below.
 
 import { at, isSame, nameOf, typeScale } from "./elements.js";
 
+const STRUCTURAL = "structural";
 const SVG = "http://www.w3.org/2000/svg";
 const [GAP, LINE, TYPE] = [16, 20, 14]; // pixels: between words, for the words, their type
 
@@ -26,8 +28,14 @@ const askedFor = ({ view, page }) => ({ view, ...page.chosen, tree: page.tree })
 function whyNone({ view, page }, model) {
   if (page.mean) return "A tree is of one text. Choose the maps of this text above the grid.";
   if (view.pair !== null) return "A tree is of one text. Remove the second one.";
-  return model.can.words ? "" : "The words of this model’s pieces are not known, so there is no tree.";
+  if (!model.can.words) return "The words of this model’s pieces are not known, so there is no tree.";
+  return page.tree === STRUCTURAL && !model.structural ? howToGet(model.name) : "";
 }
+
+const howToGet = (name) =>
+  "No structural probe of this model is in the store. Train one, which takes a minute or two: " +
+  `bertology run structural-probe --model ${name} --corpus grammar (or a treebank, such as ud-ewt). ` +
+  "Then start the explorer again, with the same --store.";
 
 // What the server answered, as long as it is about what is shown.
 export class HeadTree {
@@ -66,7 +74,8 @@ export class Tree {
     at("tree-arcs").textContent = tree ? listed(tree) : "";
     at("tree").querySelector("details").hidden = !tree;
     at("tree-frame").hidden = !tree;
-    if (tree) at("tree-frame").replaceChildren(this.#draw(tree, `The tree of ${nameOf(chosen)}`));
+    const name = tree?.source ? "a structural probe" : nameOf(chosen);
+    if (tree) at("tree-frame").replaceChildren(this.#draw(tree, `The tree of ${name}`));
   }
 
   #draw({ words, heads, gold, directed }, name) {
@@ -110,13 +119,15 @@ function arc({ from, to, top, base }, side, kind, isPlain) {
   return found;
 }
 
-function describe({ words, heads, gold, directed, by }) {
+function describe({ words, heads, gold, directed, by, source }) {
   const arcs = heads.flatMap((head, word) => (head < 0 ? [] : [[word, head]]));
-  if (!gold) return "Arcs that add up to the most attention between words; punctuation is left out.";
+  const read = source ? ` Read off by ${source}.` : "";
+  const most = source ? "are shortest between states" : "add up to the most attention between words";
+  if (!gold) return `Arcs that ${most}; punctuation is left out.${read}`;
   const right = arcs.filter(([word, head]) => has(gold, word, head, directed)).length;
   return (
-    `Above: annotated (${by}). Below: ${right} of ${arcs.length} arcs of the head are annotated, too; ` +
-    `the broken ones are not. ${words.length} words, without punctuation.`
+    `Above: annotated (${by}). Below: ${right} of ${arcs.length} arcs are annotated, too; ` +
+    `the broken ones are not. ${words.length} words, without punctuation.${read}`
   );
 }
 
