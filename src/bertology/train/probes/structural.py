@@ -80,8 +80,10 @@ class StructuralProbes:
     ) -> None:
         self.probes = tuple(Probe(kind, rank) for kind in kinds for rank in ranks)
         generator = torch.Generator().manual_seed(seed)
-        drawn = [torch.rand((layers, width, one.rank), generator=generator) for one in self.probes]
-        self.matrices = [(_START * (2 * one - 1)).to(device) for one in drawn]
+        sizes = [one.rank for one in self.probes]
+        drawn = torch.rand((layers, width, sum(sizes)), generator=generator)
+        starts = torch.split((_START * (2 * drawn - 1)).to(device), sizes, dim=2)
+        self.matrices = [one.contiguous() for one in starts]
 
 
 def _weights(batch: TreeBatch) -> tuple[Tensor, Tensor]:
