@@ -28,6 +28,11 @@ class Field(StrEnum):
     HEADS = "heads"  # index of each word's syntactic head; -1 for the root
     RELATIONS = "relations"  # dependency label of each word to its head
     CONSTITUENTS = "constituents"  # phrases: [first word, last + 1] or [first, last + 1, label]
+    CHUNKS = "chunks"  # phrases without phrases inside: [first word, last + 1, label]
+    ENTITIES = "entities"  # what is named or mentioned: [first word, last + 1, type]
+    ARGUMENTS = "arguments"  # of predicates: [predicate, its end, argument, its end, role]
+    PROTO_ROLES = "proto_roles"  # the same with {property: true or false} in place of the role
+    ENTITY_RELATIONS = "entity_relations"  # [one, its end, other, its end, relation]
     SUBJECT = "subject"  # position of the main subject's head word, or None
     OBJECT = "object"
     VERB = "verb"

@@ -50,6 +50,7 @@ _ANNOTATED = frozenset(
         Field.POS,
         Field.HEADS,
         Field.RELATIONS,
+        Field.CHUNKS,
         Field.SUBJECT,
         Field.OBJECT,
         Field.VERB,

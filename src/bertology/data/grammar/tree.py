@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from bertology.data.grammar.chunks import chunks_of
+
 __all__ = ["Clause", "Node", "Role", "annotate", "detokenise", "spell"]
 
 # These are written without a space before them.
@@ -101,12 +103,14 @@ def annotate(clause: Clause) -> tuple[str, dict[str, Any]]:
             heads[child.index] = at
         for child in node.right:
             heads[child.index] = at
+    pos, relations = [n.pos for n in order], [n.rel for n in order]
     return detokenise(words), {
         "words": words,
         "lemmas": [n.lemma for n in order],
-        "pos": [n.pos for n in order],
+        "pos": pos,
         "heads": heads,
-        "relations": [n.rel for n in order],
+        "relations": relations,
+        "chunks": chunks_of(pos, heads, relations),
         "subject": clause.subject.index,
         "object": None if clause.object is None else clause.object.index,
         "verb": clause.verb.index,

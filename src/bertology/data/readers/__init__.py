@@ -14,8 +14,9 @@ from bertology.registry import Registry
 __all__ = ["READERS", "ReadFunction", "Request"]
 
 _NAMES = (
-    "brackets", "conll", "conllu", "corefud", "csv", "framenet", "gap", "glue", "grammar", "hub",
-    "jsonl", "lama", "minimal-pairs", "squad", "text", "winobias", "wsc",
+    "bio", "brackets", "conll", "conllu", "corefud", "csv", "framenet", "gap", "glue", "grammar",
+    "hub", "jsonl", "lama", "minimal-pairs", "ontonotes", "propbank", "proto-roles",
+    "semeval-relations", "squad", "text", "winobias", "wsc",
 )  # fmt: skip
 
 

@@ -51,6 +51,45 @@ def _is_phrase(value: object) -> bool:
     return isinstance(value, Sequence) and _is_span(value[:2]) and all(map(_is_name, value[2:]))
 
 
+def _is_labelled(value: object) -> bool:
+    """A span of words that has some, and its label."""
+    return (
+        isinstance(value, Sequence)
+        and len(value) == 3
+        and _is_span(value[:2])
+        and value[0] < value[1]
+        and isinstance(value[2], str)
+        and bool(value[2])
+    )
+
+
+def _is_pair(value: object, is_label: Callable[[object], bool]) -> bool:
+    """Two spans of words that have some, and what is said of them."""
+    return (
+        isinstance(value, Sequence)
+        and len(value) == 5
+        and all(_is_span(span) and span[0] < span[1] for span in (value[:2], value[2:4]))
+        and is_label(value[4])
+    )
+
+
+def _is_related(value: object) -> bool:
+    return _is_pair(value, lambda label: isinstance(label, str) and bool(label))
+
+
+def _is_judged(value: object) -> bool:
+    return _is_pair(
+        value,
+        lambda found: (
+            isinstance(found, Mapping)
+            and bool(found)
+            and all(
+                isinstance(name, str) and isinstance(is_so, bool) for name, is_so in found.items()
+            )
+        ),
+    )
+
+
 def _list_of(each: Callable[[object], bool]) -> Callable[[Any], bool]:
     return lambda value: _is_list(value) and all(map(each, value))
 
@@ -58,6 +97,8 @@ def _list_of(each: Callable[[object], bool]) -> Callable[[Any], bool]:
 _WORDS = _list_of(lambda w: isinstance(w, str) and bool(w.strip()))
 _TEXTS, _PLACES, _SPANS = _list_of(_is_text), _list_of(_is_whole), _list_of(_is_span)
 
+_LABELLED = "be a list of [first word, last + 1, label], each with a word at least"
+_PAIRED = "be a list of [first word, last + 1, first word of the other, its last + 1"
 _FORMS: dict[Field, tuple[Callable[[Any], bool], str]] = {
     Field.WORDS: (_WORDS, "be a list of words: text, and none empty"),
     Field.LEMMAS: (_TEXTS, "be a list of text"),
@@ -70,6 +111,11 @@ _FORMS: dict[Field, tuple[Callable[[Any], bool], str]] = {
         _list_of(_is_phrase),
         "be a list of phrases: [first word, last + 1] or [first word, last + 1, label]",
     ),
+    Field.CHUNKS: (_list_of(_is_labelled), _LABELLED),
+    Field.ENTITIES: (_list_of(_is_labelled), _LABELLED),
+    Field.ARGUMENTS: (_list_of(_is_related), f"{_PAIRED}, role]"),
+    Field.ENTITY_RELATIONS: (_list_of(_is_related), f"{_PAIRED}, relation]"),
+    Field.PROTO_ROLES: (_list_of(_is_judged), f"{_PAIRED}, {{property: true or false}}]"),
     Field.SUBJECT: (_is_place, "be the position of a word"),
     Field.OBJECT: (_is_place, "be the position of a word"),
     Field.VERB: (_is_place, "be the position of a word"),
@@ -128,6 +174,13 @@ def _check_places(annotations: Mapping[str, Any], words: int, at: str) -> None:
     places["coreference"] = [end - 1 for _, end in mentions]
     phrases = annotations.get("constituents") or ()
     places["constituents"] = [phrase[1] - 1 for phrase in phrases if phrase[1]]
+    for name in ("chunks", "entities"):
+        places[name] = [span[1] - 1 for span in annotations.get(name) or ()]
+    for name in ("arguments", "proto_roles", "entity_relations"):
+        pairs = annotations.get(name) or ()
+        places[name] = [end - 1 for pair in pairs for end in (pair[1], pair[3])]
+    roles = annotations.get("roles") or {}
+    places["roles"] = [end - 1 for _, end in roles.values() if end]
     for name, given in places.items():
         least = -1 if name == "heads" else 0  # the root's head
         outside = [p for p in given if not least <= p < words]

@@ -17,11 +17,12 @@ from bertology.data.readers.files import read_text
 from bertology.data.readers.request import Request
 from bertology.errors import DataError
 
-__all__ = ["read"]
+__all__ = ["Phrase", "TreeSentence", "example_of", "read", "tree_sentences"]
 
 _FIELDS = frozenset({Field.TEXT, Field.WORDS, Field.TAGS, Field.OFFSETS, Field.CONSTITUENTS})
 _TOKEN = re.compile(r"[()]|[^\s()]+")
 _SILENT = "-NONE-"
+_HIGHEST = 100  # brackets above a word that are kept; hostile files have many more
 _SPELLED = {
     "-LRB-": "(", "-RRB-": ")", "-LCB-": "{", "-RCB-": "}", "-LSB-": "[", "-RSB-": "]",
     "``": '"', "''": '"', "\\/": "/",
@@ -31,24 +32,27 @@ _CLOSING = re.compile(r"(n't|'.*|-R[RCS]B-|[.,:;?!%]+|\.\.\.)", re.IGNORECASE)  
 
 
 @dataclass
-class _Phrase:
-    """A bracket that is open: its label, where it began, and how many words came before."""
+class Phrase:
+    """A bracket: its label, its line, how many words came before it, and after its last."""
 
     line: int
     words: int
     label: str = ""
     has_word: bool = False
     has_phrase: bool = False
+    end: int = -1
 
 
 @dataclass
-class _Sentence:
+class TreeSentence:
     """The words of one outermost bracket."""
 
     line: int
     words: list[str] = field(default_factory=list)
     tags: list[str] = field(default_factory=list)
     phrases: list[tuple[int, int, str]] = field(default_factory=list)
+    above: list[tuple[Phrase, ...]] = field(default_factory=list)
+    """The brackets around each terminal, what is not pronounced counted too; its own is last."""
 
 
 def read(source: str | Path, request: Request | None = None) -> Corpus:
@@ -58,28 +62,28 @@ def read(source: str | Path, request: Request | None = None) -> Corpus:
     if not files:
         raise DataError(f"{path} has no files that end in .mrg.")
     examples = [
-        _example(sentence, f"{file.stem}-{number}")
+        example_of(sentence, f"{file.stem}-{number}")
         for file in files
-        for number, sentence in enumerate(_sentences(file))
+        for number, sentence in enumerate(tree_sentences(file))
         if sentence.words
     ]
     return Corpus(name=request.name, examples=examples, fields=_FIELDS, split=request.split)
 
 
-def _sentences(path: Path) -> Iterator[_Sentence]:
+def tree_sentences(path: Path) -> Iterator[TreeSentence]:
     """One for each outermost bracket; without recursion, however deep brackets are."""
-    open_: list[_Phrase] = []
-    sentence = _Sentence(1)
+    open_: list[Phrase] = []
+    sentence = TreeSentence(1)
     for line, token in _tokens(read_text(path)):
         at = f"{path.name}, line {line}"
         if token == "(":
             if not open_:
-                sentence = _Sentence(line)
+                sentence = TreeSentence(line)
             elif open_[-1].has_word:
                 raise DataError(f"{at}: a word and a phrase share a bracket.")
             else:
                 open_[-1].has_phrase = True
-            open_.append(_Phrase(line, len(sentence.words)))
+            open_.append(Phrase(line, len(sentence.words)))
         elif not open_:
             raise DataError(
                 f"{at}: {token!r:.40} stands outside of all brackets.",
@@ -90,7 +94,7 @@ def _sentences(path: Path) -> Iterator[_Sentence]:
             if not open_:
                 yield sentence
         else:
-            _name(open_[-1], token, sentence, at)
+            _name(open_, token, sentence, at)
     if open_:
         raise DataError(f"{path.name}: the bracket of line {open_[0].line} is not closed.")
 
@@ -101,20 +105,23 @@ def _tokens(text: str) -> Iterator[tuple[int, str]]:
             yield number, token
 
 
-def _name(phrase: _Phrase, token: str, sentence: _Sentence, at: str) -> None:
+def _name(open_: list[Phrase], token: str, sentence: TreeSentence, at: str) -> None:
     """The first token of a bracket is its label; the second is a word."""
+    phrase = open_[-1]
     if phrase.has_word or phrase.has_phrase:
         raise DataError(f"{at}: {token!r:.40} comes after the word or the phrases of its bracket.")
     if not phrase.label:
         phrase.label = token
         return
     phrase.has_word = True
+    sentence.above.append(tuple(open_[-_HIGHEST:]))
     if phrase.label != _SILENT:
         sentence.words.append(token)
         sentence.tags.append(phrase.label)
 
 
-def _close(phrase: _Phrase, sentence: _Sentence, at: str, *, outermost: bool) -> None:
+def _close(phrase: Phrase, sentence: TreeSentence, at: str, *, outermost: bool) -> None:
+    phrase.end = len(sentence.words)
     if not phrase.has_word and not phrase.has_phrase:
         raise DataError(f"{at}: the bracket has neither a word nor phrases.")
     if phrase.has_word or (outermost and not phrase.label):
@@ -124,7 +131,8 @@ def _close(phrase: _Phrase, sentence: _Sentence, at: str, *, outermost: bool) ->
         sentence.phrases.append((phrase.words, len(sentence.words), label))
 
 
-def _example(sentence: _Sentence, name: str) -> Example:
+def example_of(sentence: TreeSentence, name: str) -> Example:
+    """The example of a sentence: its text, words, tags and phrases."""
     text, offsets, glued = "", list[tuple[int, int]](), True
     for word in sentence.words:
         if not glued and not _CLOSING.fullmatch(word):

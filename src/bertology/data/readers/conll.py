@@ -4,7 +4,9 @@ The columns are those of the shared task (document, part, number, word, tag, …
 OntoNotes, LitBank and WinoBias, or three (number, word, coreference), as in GUM and OntoGUM.
 Lines that begin with `#` open and end documents; empty lines end sentences, where there are any.
 Brackets are `(7` at the first word, `7)` at the last, `(7)` for one word, several with or without
-`|` between them. What stands between the words in the source is not known: they are spaced.
+`|` between them. The reader `ontonotes` gives the shared task's files sentence by sentence, with
+trees, entities and roles. What stands between the words in the source is not known: they are
+spaced.
 """
 
 from __future__ import annotations
@@ -20,16 +22,16 @@ from bertology.data.readers.mentions import MENTIONED, Brackets, spaced
 from bertology.data.readers.request import Request
 from bertology.errors import DataError
 
-__all__ = ["read"]
+__all__ = ["BRACKETS", "EMPTY", "SPELLED", "TAGS", "read"]
 
-_EMPTY = ("", "-", "_", "*")
-_BRACKETS = re.compile(r"\(([^()|]+)(\)?)|([^()|]+)\)|\|")
+EMPTY = ("", "-", "_", "*")
+BRACKETS = re.compile(r"\(([^()|]+)(\)?)|([^()|]+)\)|\|")
 _BEGIN = re.compile(r"#\s*begin document\s*(?:\((.*)\);\s*part\s*(\d+)|(.*))")
 _FEWEST = 5  # columns of the shared task's files: four before what we read, and coreference
-_SPELLED = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}",
+SPELLED = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}",
             "/.": ".", "/?": "?", "/-": "-"}  # fmt: skip
 # The tags of the Penn Treebank that say what kind of word a mention may have, as universal ones.
-_TAGS = {
+TAGS = {
     **dict.fromkeys(("NN", "NNS"), "NOUN"), **dict.fromkeys(("NNP", "NNPS"), "PROPN"),
     **dict.fromkeys(("PRP", "PRP$", "WP", "WP$", "EX"), "PRON"), "CD": "NUM", "MD": "AUX",
     **dict.fromkeys(("VB", "VBD", "VBG", "VBN", "VBP", "VBZ"), "VERB"), "POS": "PART", "TO": "PART",
@@ -71,7 +73,7 @@ class _Document:
         begun = [word for word in self.sentences if word < len(self.words)]
         if len(begun) > 1:
             about["sentences"] = begun
-        tags = [_TAGS.get(tag) for tag in self.tags]
+        tags = [TAGS.get(tag) for tag in self.tags]
         if all(tag is not None for tag in tags):
             about["pos"] = tags
         return Example(id=self.name or str(number), text=text, annotations=about)
@@ -104,10 +106,10 @@ def _take(document: _Document, line: str, at: str) -> None:
             "three columns have number, word, coreference.",
         )
     written = cells[1] if len(cells) == 3 else cells[3]
-    word = _SPELLED.get(written, "".join(written.split()))
+    word = SPELLED.get(written, "".join(written.split()))
     marks = cells[-1].strip()
     if not word:
-        if marks not in _EMPTY:
+        if marks not in EMPTY:
             raise DataError(f"{at}: the word is missing.")
         return  # a published file of OntoGUM has such a line
     place = len(document.words)
@@ -115,14 +117,14 @@ def _take(document: _Document, line: str, at: str) -> None:
     document.tags.append("" if len(cells) == 3 else cells[4])
     if len(document.sentences) > 1 and document.sentences[-1] == document.sentences[-2]:
         document.sentences.pop()  # two empty lines
-    if marks in _EMPTY:
+    if marks in EMPTY:
         return
-    if _BRACKETS.sub("", marks):
+    if BRACKETS.sub("", marks):
         raise DataError(
             f"{at}: {marks!r:.40} does not tell where mentions begin and end.",
             hint="Expected (7 at the first word, 7) at the last, (7) for one word; - for none.",
         )
-    for begun, alone, ended in _BRACKETS.findall(marks):
+    for begun, alone, ended in BRACKETS.findall(marks):
         if begun:
             document.brackets.open(begun, place, at)
         if begun and alone:

@@ -2,12 +2,17 @@
 
 A multiword token (`2-3 don't`) gives its syntactic words (`do`, `n't`); if they spell
 it, each gets its own characters; if not (French `du` = `de` + `le`), each gets all of them.
-Empty nodes (`8.1`) belong to the enhanced graph only and are skipped.
+Empty nodes (`8.1`) belong to the enhanced graph only and are skipped. Where the words have tags of
+the treebank's own (XPOS), these are kept as TAGS; where the file says that `Entity=` holds types of
+entities (`# global.Entity = GRP-etype-…`, as in GUM), mentions are kept as ENTITIES, but for those
+that go on in the next sentence and for later pieces of those in several.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,10 +21,10 @@ from bertology.data.readers.files import numbered_lines, read_text
 from bertology.data.readers.request import Request
 from bertology.errors import DataError
 
-__all__ = ["Sentence", "read", "sentences"]
+__all__ = ["FIELDS", "MARKS", "ReadSentence", "Sentence", "read", "sentences"]
 
 _COLUMNS = 10
-_FIELDS = frozenset(
+FIELDS = frozenset(
     {
         Field.TEXT, Field.WORDS, Field.LEMMAS, Field.POS, Field.HEADS, Field.RELATIONS,
         Field.OFFSETS, Field.SUBJECT, Field.OBJECT, Field.VERB, Field.NEGATION, Field.NUMBER,
@@ -28,6 +33,9 @@ _FIELDS = frozenset(
 # The enhanced graph is not used, and parsing it takes most of the time.
 _PARSERS = {"deps": lambda line, i: line[i]}
 _NUMBERS = {"Sing": "singular", "Plur": "plural"}
+MARKS = re.compile(r"\(([^()]+)(\)?)|([^()]+)\)")
+"""Of `Entity=`: a mention that begins (and perhaps ends) here, or one that ends."""
+_LATER = re.compile(r"\[(?!1/)\d+/\d+\]")  # a later piece of a mention in several
 Token = Mapping[str, Any]
 """One line of a sentence, by the names of the columns; their types differ."""
 
@@ -40,21 +48,70 @@ class Sentence(Protocol):
     def __iter__(self) -> Iterator[Token]: ...
 
 
+@dataclass(frozen=True)
+class ReadSentence:
+    """Where a sentence stands, how it was parsed, the example made of it, and more columns."""
+
+    at: str
+    parsed: Sentence
+    example: Example
+    more: Sequence[tuple[int, Sequence[str]]] = field(default_factory=list)
+    """Of each word its line and the cells from the eleventh on, where there may be any."""
+
+
 def read(source: str | Path, request: Request | None = None) -> Corpus:
     """The sentences of a .conllu file."""
     path, request = Path(source), Request.of(source, request)
-    examples = [example for _, _, example in sentences(path)]
+    found = list(sentences(path))
+    examples = [one.example for one in found]
+    fields = FIELDS
+    if all(Field.TAGS in example.annotations for example in examples):
+        fields |= {Field.TAGS}
+    declared = str(found[0].parsed.metadata.get("global.Entity", "")).split("-")
+    if "etype" in declared:
+        examples = [_with_entities(one, declared.index("etype")) for one in found]
+        fields |= {Field.ENTITIES}
     return Corpus(
-        name=request.name, examples=examples, fields=_FIELDS, task=None, split=request.split
+        name=request.name, examples=examples, fields=fields, task=None, split=request.split
     )
 
 
-def sentences(path: Path) -> Iterator[tuple[str, Sentence, Example]]:
-    """Where each sentence stands, how it was parsed, and the example made of it."""
+def sentences(path: Path, *, more: bool = False) -> Iterator[ReadSentence]:
+    """The sentences of a file; with `more`, lines may have more than the ten columns."""
     for index, (line, block) in enumerate(_blocks(read_text(path))):
         at = f"{path.name}, sentence at line {line}"
+        cells: list[tuple[int, Sequence[str]]] = []
+        if more:
+            for number, row in enumerate(block, start=line):
+                if not row.startswith("#") and row.partition("\t")[0].isdecimal():
+                    cells.append((number, row.split("\t")[_COLUMNS:]))
+            block = [
+                row if row.startswith("#") else "\t".join(row.split("\t")[:_COLUMNS])
+                for row in block
+            ]
         parsed = _parsed(block, line, path)
-        yield at, parsed, _example(parsed, at, index)
+        yield ReadSentence(at, parsed, _example(parsed, at, index), cells)
+
+
+def _with_entities(sentence: ReadSentence, type_at: int) -> Example:
+    """With ENTITIES, whose type is so many places after the name of the mention's entity."""
+    open_: dict[str, list[tuple[int, str]]] = {}
+    found: list[list[int | str]] = []
+    words = [token for token in sentence.parsed if isinstance(token["id"], int)]
+    for place, token in enumerate(words):
+        for begun, alone, ended in MARKS.findall(str((token["misc"] or {}).get("Entity") or "")):
+            name, *about = (begun or ended).split("-")
+            if _LATER.search(name):
+                continue
+            if begun:
+                kind = about[type_at - 1] if len(about) >= type_at else ""
+                open_.setdefault(name, []).append((place, kind))
+            if (alone or ended) and open_.get(name):
+                first, kind = open_[name].pop()
+                if kind:
+                    found.append([first, place + 1, kind])
+    about = {**sentence.example.annotations, "entities": sorted(found)}
+    return replace(sentence.example, annotations=about)
 
 
 def _blocks(text: str) -> Iterator[tuple[int, list[str]]]:
@@ -112,6 +169,8 @@ def _example(tokens: Sentence, at: str, index: int) -> Example:
         "offsets": offsets,
         **_main_clause(words, heads, relations),
     }
+    if all(w["xpos"] not in (None, "_") for w in words):
+        annotations["tags"] = [w["xpos"] for w in words]
     return Example(
         id=str(tokens.metadata.get("sent_id", index)), text=text, annotations=annotations
     )

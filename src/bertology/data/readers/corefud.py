@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bertology.data.corpus import Corpus, Example, Field
-from bertology.data.readers.conllu import sentences
+from bertology.data.readers.conllu import MARKS, sentences
 from bertology.data.readers.mentions import MENTIONED, Brackets
 from bertology.data.readers.request import Request
 from bertology.errors import DataError
@@ -23,7 +23,6 @@ __all__ = ["read"]
 
 _JOINED = ("words", "lemmas", "pos", "relations")
 _FIELDS = MENTIONED | {Field.LEMMAS, Field.POS, Field.HEADS, Field.RELATIONS, Field.SENTENCES}
-_BRACKETS = re.compile(r"\(([^()]+)(\)?)|([^()]+)\)")
 _PIECE = re.compile(r"\[(\d+)/\d+\]")
 
 
@@ -67,12 +66,12 @@ class _Document:
                 self._mark(marks, word, at)
 
     def _mark(self, marks: str, word: int, at: str) -> None:
-        if _BRACKETS.sub("", marks):
+        if MARKS.sub("", marks):
             raise DataError(
                 f"{at}: Entity={marks!r:.60} does not tell where mentions begin and end.",
                 hint="Expected (e1-person at the first word, e1) at the last.",
             )
-        for begun, alone, ended in _BRACKETS.findall(marks):
+        for begun, alone, ended in MARKS.findall(marks):
             name = (begun or ended).split("-")[0]
             piece = _PIECE.search(name)
             if piece is not None and piece[1] != "1":
@@ -90,7 +89,8 @@ class _Document:
 
 def _documents(path: Path) -> Iterator[_Document]:
     document = _Document("")
-    for at, parsed, sentence in sentences(path):
+    for one in sentences(path):
+        parsed = one.parsed
         if "newdoc id" in parsed.metadata or "newdoc" in parsed.metadata:
             if document.about:
                 yield document
@@ -100,6 +100,6 @@ def _documents(path: Path) -> Iterator[_Document]:
             for token in parsed
             if isinstance(token["id"], int)
         ]
-        document.add(sentence, entities, at)
+        document.add(one.example, entities, one.at)
     if document.about:
         yield document

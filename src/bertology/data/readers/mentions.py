@@ -14,7 +14,7 @@ from bertology.data.words.alignment import Span
 from bertology.data.words.treebank_words import treebank_words
 from bertology.errors import DataError
 
-__all__ = ["MENTIONED", "Brackets", "of_characters", "spaced"]
+__all__ = ["MENTIONED", "Brackets", "of_characters", "spaced", "words_at"]
 
 MENTIONED = frozenset({Field.TEXT, Field.WORDS, Field.OFFSETS, Field.COREFERENCE})
 """The fields of an example that `of_characters` makes."""
@@ -79,14 +79,15 @@ def of_characters(
             "words": [text[a:b] for a, b in spans],
             "offsets": spans,
             "coreference": [
-                [_words(spans, mention, at) for mention in cluster] for cluster in clusters
+                [words_at(spans, mention, at) for mention in cluster] for cluster in clusters
             ],
             **(more or {}),
         },
     )
 
 
-def _words(spans: Sequence[Span], mention: Span, at: str) -> Span:
+def words_at(spans: Sequence[Span], mention: Span, at: str) -> Span:
+    """The words that share a character with a mention: the first, and the one after the last."""
     inside = [i for i, (a, b) in enumerate(spans) if a < mention[1] and mention[0] < b]
     if not inside:
         raise DataError(f"{at}: there is no word at the characters {list(mention)} of the text.")

@@ -21,6 +21,7 @@ OPTIONS: dict[str, str] = {
     "config": "hub: the configuration of the dataset",
     "nltk": "FrameNet: the name of the data in NLTK, for where there is no folder",
     "download": "FrameNet: true to let NLTK fetch its data",
+    "treebank": "proto-roles: the folder of the judged trees (.mrg), relative to the judgements",
     "templates": "LAMA: the file of relation templates, relative to the facts",
 }
 """Options beyond column names, with what they mean. Each reader uses only its own."""

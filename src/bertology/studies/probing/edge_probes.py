@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from bertology.annotated.word_labels import PROBED, ProbedTask
+from bertology.annotated.probed_tasks import PROBED
+from bertology.annotated.word_labels import ProbedTask
 from bertology.errors import CapabilityError
 from bertology.parameters import parameter
 from bertology.results.result import Result
