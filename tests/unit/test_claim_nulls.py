@@ -16,6 +16,7 @@ PAPERS = (
     "nuggets-attention",
     "primer-attention",
     "primer-layers",
+    "primer-semantics",
     "primer-syntax",
     "primer-training",
 )

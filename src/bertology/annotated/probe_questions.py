@@ -24,6 +24,7 @@ from bertology.errors import DataError
 __all__ = [
     "UNASKED",
     "UNSEEN",
+    "NoQuestionsError",
     "ProbeQuestions",
     "Question",
     "parts_of_texts",
@@ -34,6 +35,10 @@ __all__ = [
 Ints = NDArray[np.int64]
 UNASKED, UNSEEN = -1, -2  # of labels: no question; a class that no training example has
 _SPLIT = (0, 0, 2, 0, 0, 1, 0, 2, 0, 0)  # of ten texts; 0 trains, 1 is held out, 2 is scored
+
+
+class NoQuestionsError(DataError):
+    """There is nothing to ask; a study may have other questions."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +118,7 @@ def questions_of(
     answers = [_asked(corpus, starts, task, rows, seed) for task in tasks]
     if not rows.number:
         left = sum((one.counts for one in answers), Counter[str]())
-        raise DataError(
+        raise NoQuestionsError(
             f"{corpus.name!r} has nothing to ask about in its words"
             + (f": {left.total()} spans have words without a state." if left.total() else "."),
             hint="Give longer texts, or more.",
@@ -153,7 +158,7 @@ def questions_of(
         found.counts["classes"] = max(one.classes for one, _ in usable)
         about.append([found.counts[name] for name in COUNTED])
     if not questions:
-        raise DataError(
+        raise NoQuestionsError(
             f"No task has two answers or more in the texts of {corpus.name!r} that train.",
             hint="Give more text with --limit.",
         )

@@ -29,12 +29,12 @@ Unit = tuple[Span, ...]
 COUNTED: Mapping[str, str] = {
     "labels": "answers that trained",
     "classes": "different answers among them",
-    "unseen": "answers that never trained (they count as wrong)",
+    "unseen": "answers that never trained, counted as wrong",
     "once": "answers that trained once only",
     "cut": "questions about words without a state",
     "partly": "questions about spans with some words without a state",
-    "doubled": "questions with two answers (the first counts)",
-    "constant": "properties with one answer",
+    "doubled": "questions with two answers, of which the first counts",
+    "constant": "properties with one answer, left out",
 }
 """What is counted of the questions of a task; all but the first two should be few."""
 

@@ -67,7 +67,7 @@ class ProbingResult(Result):
         if missing := int(self.facts["missing"]):
             told = [_one(missing, "words without a state"), *told]
         if unasked := str(self.facts.get("left_out", "")):
-            told.append(f"nor {unasked} (in too few texts, or with one answer)")
+            told.append(f"{unasked} (in too few texts, or with one answer)")
         return ", ".join(told)
 
     @property

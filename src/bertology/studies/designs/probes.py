@@ -162,10 +162,17 @@ class Probing(Resampled):
         """Right answers on test sentences by task and layer, and the bits of labels."""
         import xarray as xr
 
+        from bertology.annotated.probe_questions import NoQuestionsError
         from bertology.train.probes.battery import EPOCHS, probed
 
         shown, variant = self.shown(corpus), part.partition("-")[2]
-        states, asked = self.questions(encoder, corpus, part, context)
+        try:
+            states, asked = self.questions(encoder, corpus, part, context)
+        except NoQuestionsError:
+            tasks = self._tasks_of(part, corpus)
+            if len(tasks) == len(self.asked(corpus)):
+                raise
+            return _nothing(tasks, encoder.shape.layers)  # the other part may have some
         done = 0
 
         def advance(epochs: int) -> None:
@@ -257,7 +264,7 @@ class Probing(Resampled):
         left += [one.name for one in every if one not in seen]
         facts: dict[str, object] = {
             "examples": max(len(one.counts) for one in seen),
-            "missing": int(first.attrs["missing"]),
+            "missing": max(int(part.attrs["missing"]) for part in whole.values()),
             "left_out": ", ".join(left),
             **{n: sum(one.about[n] for one in every) for n in COUNTED if n != "classes"},
         }
@@ -307,3 +314,27 @@ class Probing(Resampled):
             "gain_high": gain.high,
             **one.about,
         }
+
+
+def _nothing(tasks: Sequence[ProbedTask], layers: int) -> xr.Dataset:
+    """A part that has nothing to ask."""
+    import xarray as xr
+
+    shapes = {
+        "hits": ("example", "task", "layer"), "control": ("example", "task", "layer"),
+        "frequent": ("example", "task"), "counts": ("example", "task"), "code": ("task", "layer"),
+        "about": ("task", "what"),
+    }  # fmt: skip
+    sizes = {"example": 0, "task": 0, "layer": layers + 1, "what": len(COUNTED)}
+    return xr.Dataset(
+        {
+            name: (axes, np.zeros([sizes[axis] for axis in axes], np.uint16))
+            for name, axes in shapes.items()
+        },
+        coords={
+            "task": np.array([], str),
+            "layer": [INPUT, *range(layers)],
+            "what": list(COUNTED),
+        },
+        attrs={"missing": 0, "left_out": " ".join(task.name for task in tasks)},
+    )

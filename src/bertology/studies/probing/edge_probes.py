@@ -1,4 +1,4 @@
-"""Edge probes: which layers tell a word's part of speech, its relations, its place in the tree?"""
+"""Edge probes: which layers tell parts of speech, phrases, relations, entities, roles?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bertology.parameters import parameter
 from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.studies.designs.probe_results import ProbingResult
-from bertology.studies.designs.probe_scores import TaskScores, middle_over_ends
+from bertology.studies.designs.probe_scores import TaskScores, least_gain, middle_over_ends
 from bertology.studies.designs.probes import Probing
 from bertology.studies.designs.shares import per_item
 
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["EdgeProbes", "EdgeProbesResult"]
 
-_SYNTAX = ("relation", "arc-relation", "arc")  # the first that was asked tells of layers
+_SYNTAX = ("relation", "parent-phrase", "arc-relation", "arc")
+"""The first that was asked tells of layers."""
 
 
 class EdgeProbesResult(ProbingResult):
@@ -37,7 +38,7 @@ class EdgeProbesResult(ProbingResult):
 
 @dataclass(frozen=True)
 class EdgeProbes(Probing):
-    """Which layers tell a word's part of speech, its relations, its place in the tree?
+    """Which layers tell parts of speech, phrases, relations, entities, roles and referents?
 
     Method: a small classifier (a probe) is trained on the state of a word after each layer (of a
     span of words: the mean of their states), or on those of two and their product, and scored on
@@ -47,9 +48,11 @@ class EdgeProbes(Probing):
     take when probes trained on growing portions code the next portion say how easily the answer is
     read off. The words' most frequent label, the input of the first layer, and the same model with
     its weights in random order are baselines; the best layer counts only if it beats all of them.
-    Parents are those of the dependency tree. Probes of all layers and tasks are trained together.
-    Pairs may be asked of attention instead (`given`): for each head of the layer, how much the one
-    attends to the other, both ways; before the first layer there is none, and probes only guess.
+    Parents are those of the dependency tree; phrases those of a tree of constituents. Of properties
+    of arguments (proto-roles) each is a yes-or-no question, and right answers are added up. Probes
+    of all layers and tasks are trained together. Pairs may be asked of attention instead (`given`):
+    for each head of the layer, how much the one attends to the other, both ways; before the first
+    layer there is none, and probes only guess.
 
     Source: Tenney et al. (2019) and Liu et al. (2019) for the tasks, Hewitt and Liang (2019) for
     control tasks, Voita and Titov (2020) for bits. Limits: what a probe reads off need not be used
@@ -123,8 +126,14 @@ class EdgeProbes(Probing):
         if self.given == "attention":
             return {}
         found: dict[str, Estimate | None] = {}
-        if {"parent", "great-grandparent"} <= set(of):
-            found["distant_parent_gain"] = self._distance(of["parent"], of["great-grandparent"])
+        for kind in ("-phrase", ""):  # trees of phrases are what the paper says it of
+            near, far = f"parent{kind}", f"great-grandparent{kind}"
+            if {near, far} <= set(of):
+                found["distant_parent_gain"] = self._distance(of[near], of[far])
+                break
+        if "role" not in of and "frame-element" in of:
+            one = of["frame-element"]
+            found["role_gain"] = least_gain(one.gains(), one.counts, level=self.level)
         for name in _SYNTAX:
             if name in of:
                 one = of[name]

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.annotated.word_labels import PROBED, ProbedTask
+from bertology.annotated.probed_tasks import PROBED
+from bertology.annotated.word_labels import ProbedTask
 from bertology.errors import DataError
 from bertology.parameters import parameter
 from bertology.results.result import Provenance, Result
