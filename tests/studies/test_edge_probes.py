@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from bertology.data.corpus import Corpus, Example, Field
 from bertology.errors import CapabilityError, DataError, UnknownNameError
 from bertology.results.result import Result
 from bertology.studies.probing.edge_probes import EdgeProbes, EdgeProbesResult
-from result_conformance import ResultConformance, claims_of
+from result_conformance import ResultConformance, check_answer, claims_of
 
 KINDS, PLANTED = ["NOUN", "VERB", "ADJ"], 2
 
@@ -166,3 +167,32 @@ def test_attention_is_asked_about_pairs_only() -> None:
         EdgeProbes(tasks=("pos",), given="attention").check(reader, planted.corpus(60))
     with pytest.raises(CapabilityError, match="annotates nothing"):
         EdgeProbes(given="attention").check(reader, corpus())
+
+
+def test_what_could_not_be_asked_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Words without states, an answer that never trained, and pairs that have no question."""
+    texts = corpus()
+    for example in texts:
+        example.annotations["coreference"] = []  # type: ignore[index]
+    texts = replace(texts, fields=texts.fields | {Field.COREFERENCE})
+    list(texts)[2].annotations["pos"][1] = "INTJ"
+    rng = np.random.default_rng(0)
+
+    def made(reader: Any, given: Corpus, **_: Any) -> Made:
+        found = Made(rng.normal(size=(planted.LAYERS + 1, 6 * len(given) - 2, 8)), [6] * len(given))
+        found.there[[0, 7]] = False
+        found.counts[:2] = 5
+        return found
+
+    monkeypatch.setattr(module, "word_states", made)
+    result = ask(planted.encoder(planted.model()), texts)
+    assert (result.facts["missing"], result.facts["cut"], result.facts["unseen"]) == (2, 2, 1)
+    assert result.facts["left_out"] == "coreference"
+    told = (
+        "2 words without a state, 2 questions about words without a state, "
+        "1 answer that never trained, counted as wrong, coreference"
+    )
+    assert told in result.answer
+    check_answer(result.answer)
+    caption = next(d.caption for d in result.drawings() if d.name == "tasks")
+    assert all(piece in caption for piece in told.split(", "))

@@ -69,7 +69,7 @@ class ProbeQuestions:
     about: Ints  # (tasks, COUNTED)
     tested: Ints  # the texts that are scored
 
-    def of_examples(self, hits: NDArray[np.uint16]) -> NDArray[np.uint16]:
+    def of_examples(self, hits: NDArray[Any]) -> NDArray[Any]:
         """Hits (texts, questions, …) as those of the texts that are scored and of tasks."""
         texts = max(len(hits), int(self.tested.max()) + 1)
         wide = np.zeros((texts, *hits.shape[1:]), hits.dtype)
