@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import StandardScaler
 
 from bertology.annotated.probe_questions import Question
 from bertology.annotated.states import States
 from bertology.train.probes.battery import probed
 from bertology.train.probes.classifiers import Examples, Probe
-from bertology.train.probes.linear import LinearProbes, basis_of, descended
+from bertology.train.probes.linear import LinearProbes, descended
 from bertology.train.probes.streams import StateStream
 
 LAYERS, WIDTH, CLASSES = 4, 16, 5
@@ -59,14 +59,16 @@ def _words(rows: np.ndarray) -> np.ndarray:
 
 def ask(states: np.ndarray, labels: np.ndarray, **how: Any) -> Any:
     n = states.shape[1]
-    question = Question("planted", labels, np.roll(labels, 7), CLASSES)
+    shifts = range(7, 7 + how.get("seeds", 1))
+    control = np.stack([np.roll(labels, shift) for shift in shifts])
+    question = Question("planted", labels, control, CLASSES)
     rows = np.arange(n)
     split = np.array([0, 0, 2, 0, 0, 1, 0, 2, 0, 0])[rows // 10 % 10]
     found = probed(Made(states), _words(rows), rows // 10, [question], split, **how)
     return found, split
 
 
-@pytest.mark.parametrize("layer", range(LAYERS))
+@pytest.mark.parametrize("layer", range(1, LAYERS))
 def test_linear_probes_are_those_of_scikit_learn(layer: int, planted: Any) -> None:
     states, labels, found, split = planted
     rounded = states[layer].astype(np.float16).astype(np.float64)
@@ -114,27 +116,81 @@ def test_hidden_units_tell_what_lines_cannot() -> None:
     line, split = ask(states, labels, whole=False)
     bent, _ = ask(states, labels, whole=False, hidden=16)
     shares = [of.hits.sum() / (split == 2).sum() for of in (line, bent)]
-    assert shares[0] < 0.65 < 0.9 < shares[1]
+    assert shares[0] < 0.7 < 0.9 < shares[1]
+
+
+def fit(
+    states: np.ndarray, columns: list[np.ndarray], precisions: list[float], probe: Probe
+) -> torch.Tensor:
+    """Outputs (L, n, P, K) of linear probes with these labels and penalties."""
+    x, labels = torch.from_numpy(states).float(), torch.from_numpy(np.stack(columns, 1))
+    given = Examples(x, labels)
+    shape = (len(x), x.shape[2])
+    made = LinearProbes([probe] * len(columns), range(len(columns)), shape=shape)
+    going = torch.ones(len(x), len(columns), dtype=torch.bool)
+    sizes = torch.tensor(precisions).expand(len(x), -1)
+    descended([made], [sizes], [going], lambda: [given], near=(1e-6, 0.0))
+    return made.outputs(x)
 
 
 def test_each_probe_is_as_if_it_were_alone() -> None:
     """Other tasks, penalties and labels beside it change nothing."""
     states, labels, _ = drawn(400)
-    x = torch.from_numpy(states).float()
-    own = torch.from_numpy(labels)
+    alone = fit(states, [labels], [1.0], Probe(CLASSES))
+    others = [np.where(labels > 2, -1, labels), labels % 2]
+    beside = fit(states, [labels, *others], [1.0, 40.0, 0.1], Probe(CLASSES))
+    assert torch.allclose(alone[:, :, 0], beside[:, :, 0], atol=1e-3)
 
-    def one(columns: list[torch.Tensor], decays: list[float]) -> torch.Tensor:
-        given = Examples(x, torch.stack(columns, 1))
-        probe = [Probe(CLASSES)] * len(columns)
-        made = LinearProbes(probe, range(len(columns)), basis_of([given]))
-        going = torch.ones(LAYERS, len(columns), dtype=torch.bool)
-        descended([made], [torch.tensor(decays).expand(LAYERS, -1)], [going], lambda: [given])
-        return made.outputs(x)[:, :, 0]
 
-    alone = one([own], [1e-3])
-    other = torch.where(own > 2, -1, own)
-    beside = one([own, other, own % 2], [1e-3, 0.1, 1e-4])
-    assert torch.allclose(alone, beside, atol=1e-3)
+@pytest.mark.parametrize("precision", [1000.0, 10.0, 0.1])
+def test_what_is_told_is_what_scikit_learn_tells(precision: float) -> None:
+    """Probabilities of the same penalty, and numbers; not only their share of right answers."""
+    states, labels, _ = drawn(1000)
+    found = fit(states, [labels], [precision], Probe(CLASSES))[:, :, 0].softmax(2).numpy()
+    numbers = (states[3, :, :2].sum(1) + 5).astype(np.float32)
+    told = fit(states, [numbers], [precision], Probe(0, numbers=True))[:, :, 0, 0].numpy()
+    for layer, x in enumerate(states):
+        alone = LogisticRegression(C=1 / precision, max_iter=1000).fit(x, labels)
+        assert np.abs(found[layer] - alone.predict_proba(x)).mean() < 0.005
+        line = Ridge(alpha=precision).fit(x, numbers)
+        assert np.abs(told[layer] - line.predict(x)).max() < 0.01
+
+
+def test_numbers_are_scored_by_the_variance_that_is_told() -> None:
+    states, *_ = drawn(3000)
+    rng = np.random.default_rng(1)
+    numbers = 40 + 3 * states[3, :, 0] + 3 * rng.normal(size=3000)  # half of it is noise
+    numbers[::7] = np.nan  # not asked
+    found, split = ask(states, numbers)
+    asked = (split == 2) & ~np.isnan(numbers)
+    shares = found.hits[:, 0].sum(0) / asked.sum()
+    assert abs(shares[0]) < 0.12  # the variance is that of other sentences
+    assert shares[3] == pytest.approx(0.5, abs=0.1)
+    assert np.isnan(found.code).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_shuffled_labels_are_told_by_no_layer(seed: int) -> None:
+    states, labels, _ = drawn(1000, seed=seed)
+    mixed = np.random.default_rng(seed).permutation(labels)
+    found, split = ask(states, mixed, whole=False)
+    tested = (split == 2).sum()
+    usual = np.bincount(mixed[split == 0]).argmax()
+    base = (mixed[split == 2] == usual).mean()
+    assert (found.hits[:, 0].sum(0) / tested < base + 3 * np.sqrt(base * (1 - base) / tested)).all()
+
+
+def test_seeds_differ_in_control_tasks_and_orders_not_in_the_best_place() -> None:
+    states, labels, _ = drawn(1000)
+    one, _ = ask(states, labels)
+    three, _ = ask(states, labels, seeds=3)
+    assert (one.hits == three.hits).all()
+    assert three.by_seed.shape == (3, 1, LAYERS, 2)
+    assert (three.by_seed[0] == one.by_seed[0]).all()
+    assert (three.by_seed.std(0) > 0).all()
+    assert three.code == pytest.approx(three.by_seed[..., 1].mean(0))
+    again, _ = ask(states, labels, seeds=3)
+    assert (again.control == three.control).all()
 
 
 def test_pairs_are_both_words_and_their_product() -> None:

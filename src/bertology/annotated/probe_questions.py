@@ -43,11 +43,14 @@ class NoQuestionsError(DataError):
 
 @dataclass(frozen=True)
 class Question:
-    """One question: the label of each row (R,), and that of its control task."""
+    """One question: the label of each row (R,), and those of its control tasks (seeds, R).
+
+    Labels are numbers of classes; or, as floats with NaN for none, numbers that are to be told.
+    """
 
     name: str
-    labels: Ints
-    control: Ints
+    labels: NDArray[Any]
+    control: NDArray[Any]
     classes: int
 
 
@@ -108,11 +111,18 @@ class _Answers:
 
 
 def questions_of(
-    corpus: Corpus, states: States, tasks: Sequence[ProbedTask], *, seed: int, every: bool = True
+    corpus: Corpus,
+    states: States,
+    tasks: Sequence[ProbedTask],
+    *,
+    seed: int,
+    seeds: int = 1,
+    every: bool = True,
 ) -> ProbeQuestions:
     """The questions of all tasks, which are all about single spans or all about pairs.
 
     A task needs two answers or more in the texts that train; without `every`, others are left out.
+    There are control tasks of as many `seeds`, from `seed` on.
     """
     rows, starts = _Rows(), states_before(corpus, states)
     answers = [_asked(corpus, starts, task, rows, seed) for task in tasks]
@@ -133,7 +143,7 @@ def questions_of(
     task_of, frequent, counts, about = list[int](), list[Ints](), list[Ints](), list[list[int]]()
     for task, found in zip(tasks, answers, strict=True):
         made = [
-            _question(name, of, split, rows.types, seed, found.counts)
+            _question(name, of, split, rows.types, range(seed, seed + seeds), found.counts)
             for name, of in sorted(found.of.items())
         ]
         usable = [one for one in made if one is not None]
@@ -206,7 +216,7 @@ def _question(
     found: Mapping[int, str],
     split: Ints,
     types: Sequence[Sequence[str]],
-    seed: int,
+    seeds: Sequence[int],
     counts: Counter[str],
 ) -> tuple[Question, Ints] | None:
     """One question with each row's most frequent label; None if all that train answer alike."""
@@ -215,7 +225,7 @@ def _question(
         counts["constant"] += 1
         return None
     classes = sorted(often)
-    labels, control, guess = _labels(found, classes, split, types, seed)
+    labels, control, guess = _labels(found, classes, split, types, seeds)
     counts["labels"] += int(((labels >= 0) & (split == 0)).sum())
     counts["unseen"] += int(((labels == UNSEEN) & (split == 2)).sum())
     counts["once"] += sum(n == 1 for n in often.values())
@@ -227,15 +237,16 @@ def _labels(
     classes: Sequence[str],
     split: Ints,
     types: Sequence[Sequence[str]],
-    seed: int,
+    seeds: Sequence[int],
 ) -> tuple[Ints, Ints, Ints]:
-    """Labels of rows, those of the control task, and the most frequent label of the row's words.
+    """Labels of rows, those of control tasks, and the most frequent label of the row's words.
 
     Words that no training text has are answered as their last one is, or else as most are. The
     control task goes by the last word alone, which a probe could learn by heart.
     """
     index = {label: i for i, label in enumerate(classes)}
-    labels, control, guess = (np.full(len(split), UNASKED) for _ in range(3))
+    labels, guess = (np.full(len(split), UNASKED) for _ in range(2))
+    control = np.full((len(seeds), len(split)), UNASKED)
     by_type: dict[str, Counter[int]] = defaultdict(Counter)
     for row, label in found.items():
         labels[row] = index.get(label, UNSEEN)
@@ -247,7 +258,9 @@ def _labels(
     for row in found:
         known = next((by_type[one] for one in types[row] if one in by_type), usual)
         guess[row] = min(known, key=lambda label: (-known[label], -usual[label], label))
-        control[row] = drawn[crc32(f"{seed}/{types[row][-1]}".encode()) % len(drawn)]
+        for number, seed in enumerate(seeds):
+            at = crc32(f"{seed}/{types[row][-1]}".encode()) % len(drawn)
+            control[number, row] = drawn[at]
     return labels, control, guess
 
 

@@ -28,6 +28,7 @@ class ProbingResult(Result):
     answers on sentences that did not train, that of the control task, `selectivity` (their
     difference), `shuffled` (of the same model with its weights in random order), the bits that a
     label takes (`bits`, by online coding) and `compression` (against a code that knows nothing);
+    `selectivity_sd` and `bits_sd` are standard deviations over seeds, where there are several;
     `tasks`: the best layer, picked on one half of the test sentences and scored on the other,
     against the word's most frequent label, the input and shuffled weights. Bounds hold for all rows
     together. Column `title` of `tasks` says in words what was asked. The last columns count what

@@ -34,6 +34,7 @@ class TaskScores:
         self.counts: Ints = part["counts"].to_numpy()[:, task].astype(np.int64)
         self.frequent: Floats = part["frequent"].to_numpy()[:, task].astype(np.float64)
         self.code: Floats = part["code"].to_numpy()[task]
+        self._by_seed = part["by_seed"].isel(task=task)
         told = part["about"].to_numpy()[task]
         self.about = {str(name): int(n) for name, n in zip(part["what"].values, told, strict=True)}
         """What was counted of its questions, see `annotated.probe_questions.ABOUT`."""
@@ -41,6 +42,19 @@ class TaskScores:
     def share(self, hits: Floats) -> Floats:
         """Of all questions: (layers,)."""
         found: Floats = hits.sum(axis=0) / max(self.counts.sum(), 1)
+        return found
+
+    def spread(self, score: str) -> Floats:
+        """(layers,): the standard deviation over seeds; NaN of one seed.
+
+        Of hits `beyond` the control task as a share of all questions, or of the bits of a label's
+        `code`.
+        """
+        values = self._by_seed.sel(score=score).to_numpy()  # (seeds, layers)
+        if len(values) < 2:
+            return np.full(values.shape[1], np.nan)
+        over = self.counts.sum() if score == "beyond" else self.about["labels"]
+        found: Floats = values.std(axis=0, ddof=1) / max(over, 1)
         return found
 
     def best(self) -> tuple[int, Floats]:

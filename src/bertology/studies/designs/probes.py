@@ -63,6 +63,11 @@ class Probing(Resampled):
         choices=("first", "last", "mean"),
     )
 
+    @property
+    def runs(self) -> int:
+        """How many seeds control tasks, orders of examples and first weights are drawn by."""
+        return 1
+
     def judged(self, of: Mapping[str, TaskScores]) -> dict[str, Estimate | None]:
         """What claims are judged on, of the scores by task; the gain of each task is there."""
         return {}
@@ -152,7 +157,9 @@ class Probing(Resampled):
 
         shown, tasks = self.shown(corpus), self._tasks_of(part, corpus)
         states = self.states(encoder, corpus, part, context)
-        return states, questions_of(shown, states, tasks, seed=self.seed, every=bool(self.tasks))
+        return states, questions_of(
+            shown, states, tasks, seed=self.seed, seeds=self.runs, every=bool(self.tasks)
+        )
 
     def _tasks_of(self, part: str, corpus: Corpus) -> list[ProbedTask]:
         pairs = _KINDS[part.partition("-")[0]]
@@ -189,6 +196,7 @@ class Probing(Resampled):
             hidden=HIDDEN if self.probe == "hidden" else 0,
             whole=self.controls and not variant,
             seed=self.seed,
+            seeds=self.runs,
             device=encoder.device,
             advance=advance,
         )
@@ -202,12 +210,17 @@ class Probing(Resampled):
                 "frequent": (("example", "task"), asked.frequent),
                 "counts": (("example", "task"), asked.counts),
                 "code": (("task", "layer"), asked.of_tasks(found.code)),
+                "by_seed": (
+                    ("task", "run", "layer", "score"),
+                    asked.of_tasks(found.by_seed.swapaxes(0, 1)),
+                ),
                 "about": (("task", "what"), asked.about),
             },
             coords={
                 "task": list(asked.tasks),
                 "layer": [INPUT, *range(encoder.shape.layers)],
                 "what": list(COUNTED),
+                "score": ["beyond", "code"],
             },
             attrs={
                 "missing": states.missing,
@@ -286,7 +299,9 @@ class Probing(Resampled):
                 "control": accuracy.value - selectivity.value,
                 **with_bounds("selectivity", selectivity),
                 "shuffled": np.stack([one.share(one.shuffled) for one in seen]),
+                "selectivity_sd": np.stack([one.spread("beyond") for one in seen]),
                 "bits": bits,
+                "bits_sd": np.stack([one.spread("code") for one in seen]),
                 "compression": known / np.where(bits > 0, bits, np.nan),
             },
         )

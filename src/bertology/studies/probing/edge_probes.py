@@ -60,15 +60,23 @@ class EdgeProbes(Probing):
     counted. Answers that no training sentence has count as wrong.
     """
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     offers: ClassVar[Mapping[str, ProbedTask]] = PROBED
     result_type: ClassVar[type[Result]] = EdgeProbesResult
 
+    seeds: int = parameter(
+        1, "Draw control tasks and orders of examples so many times; scores are means.", minimum=1
+    )
     given: str = parameter(
         "states",
         "What probes see of a layer: states, or attention between both of a pair by all heads.",
         choices=("states", "attention"),
     )
+
+    @property
+    def runs(self) -> int:
+        """As many as are asked for."""
+        return self.seeds
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
         """Refuse to ask attention what is not about pairs."""

@@ -22,8 +22,8 @@ from bertology.annotated.probe_questions import Question
 from bertology.annotated.states import States
 from bertology.train.probes.classifiers import Examples, Pass, Probe, Probes
 from bertology.train.probes.hidden import HiddenProbes, trained
-from bertology.train.probes.linear import LinearProbes, basis_of, descended
-from bertology.train.probes.penalties import DECAYS, fitted
+from bertology.train.probes.linear import LinearProbes, descended
+from bertology.train.probes.penalties import DECAYS, PRECISIONS, fitted
 from bertology.train.probes.streams import StateStream
 
 __all__ = ["DECAYS", "EPOCHS", "Scores", "probed"]
@@ -34,9 +34,9 @@ Mask = NDArray[np.bool_]
 PORTIONS = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.0625, 0.125, 0.25, 0.5, 1.0)
 """Of the training examples, as Voita and Titov have them."""
 EPOCHS = 40  # of which progress is told
-_SEARCHED = 20_000  # rows; where more train, the penalty is the one found with fewer
+_SEARCHED = 60, 1200  # rows between which the best penalty is looked for
 _HELD = 2000  # rows that judge penalties, or as many as train, if that is more
-_KEPT = 2**24  # numbers that are held in memory, not read again: 64 MiB
+_KEPT = 2**25  # numbers that are held in memory, not read again: 128 MiB
 _ROWS, _NUMBERS = 1024, 2**22  # of a batch: rows, and outputs (16 MiB)
 
 
@@ -47,14 +47,14 @@ class Scores:
     `hits` and `control` are (examples, tasks, layers); of a task that asks for numbers, 1 less the
     squared error over the variance of the numbers that train, summed: their mean is R². `code` is
     (tasks, layers), the bits that the labels of the training examples take; NaN where they are
-    numbers or were not asked for. `spread` is (tasks, layers, 2): the standard deviation over seeds
-    of the share of hits beyond the control task's, and of the bits of a label; NaN with one seed.
+    numbers or were not asked for. `by_seed` is (seeds, tasks, layers, 2): all hits beyond those of
+    the control task, and the bits.
     """
 
     hits: NDArray[np.float32]
     control: NDArray[np.float32]
     code: Floats
-    spread: Floats
+    by_seed: Floats
 
 
 def probed(
@@ -79,7 +79,7 @@ def probed(
     """
     stream = StateStream(states, units, split == 0, device=device)
     bench = _Bench(stream, split, examples, hidden, device)
-    tasks, layers = len(questions), stream.layers
+    tasks = len(questions)
     # The best place of a linear probe is the same for all seeds; control tasks and codes are not.
     alike = not hidden
     runs = seeds if whole or not alike else 1
@@ -95,22 +95,14 @@ def probed(
         found = bench.scores(probes, columns)  # (examples, tasks × kinds, L)
         hits.append(hits[0] if done else found[:, :tasks])
         control.append(found[:, tasks:] if whole else np.zeros_like(hits[0]))
-        codes.append(code[:tasks])
+        codes.append(code[:tasks] if whole else np.full((tasks, stream.layers), np.nan))
     told.finish()
-    differ = np.stack([(h - c).sum(0) for h, c in zip(hits, control, strict=True)])
-    of_hits, of_bits = (
-        np.array([max(1, (_asked(q.labels) & (split == part)).sum()) for q in questions])
-        for part in (2, 0)
-    )
-    spread = np.full((tasks, layers, 2), np.nan)
-    if runs > 1:
-        per_label = differ / of_hits[:, None], np.stack(codes) / of_bits[:, None]
-        spread = np.stack([of.std(axis=0, ddof=1) for of in per_label], axis=2)
+    beyond = [(of - null).sum(0) for of, null in zip(hits, control, strict=True)]
     return Scores(
         np.mean(hits, axis=0, dtype=np.float32),
         np.mean(control, axis=0, dtype=np.float32),
-        np.mean(codes, axis=0) if whole else np.full((tasks, layers), np.nan),
-        spread,
+        np.mean(codes, axis=0),
+        np.stack([np.stack(beyond), np.stack(codes)], axis=3),
     )
 
 
@@ -180,10 +172,11 @@ class _Bench:
         rng = np.random.default_rng(seed)
         order = rng.permutation(np.flatnonzero((self.split == 0) & some.any(axis=1)))
         held = rng.permutation(np.flatnonzero((self.split == 1) & some.any(axis=1)))
-        # Without codes, small portions would only be a detour.
-        portions = PORTIONS if codes else PORTIONS[-4:]
-        ends = sorted({max(1, round(share * len(order))) for share in portions})
-        probes = self._made(columns, order[: ends[-1]])
+        shares = PORTIONS if codes else (min(1.0, 1000 / len(order)), 0.25, 1.0)
+        ends = sorted({max(1, round(share * len(order))) for share in shares})
+        if not codes:  # small portions would only be a detour
+            ends = [end for end in ends if end >= min(1000, len(order))]
+        probes = self._made(columns)
         classes = np.array([max(column.probe.classes, 1) for column in columns])
         bits = some[order[: ends[0]]].sum(axis=0) * np.log2(classes)
         code = np.repeat(bits[:, None], self.stream.layers, axis=1)
@@ -192,7 +185,8 @@ class _Bench:
                 probes = _without(probes, done)
             rows, judges = order[:end], held[: max(_HELD, end)]
             mix = torch.Generator().manual_seed(seed) if self.hidden else None
-            self._fit(probes, labels, rows, judges, mix)
+            few = _SEARCHED[0] <= end <= _SEARCHED[1] or len(order) < _SEARCHED[0]
+            self._fit(probes, labels, rows, judges, mix, search=few or bool(self.hidden))
             told.add(end / ends[-1] / 2)
             if following and codes:
                 code += self._bits(probes, labels, order[end:following], len(columns))
@@ -213,23 +207,21 @@ class _Bench:
                     found[:, column].index_add_(0, at, scores[:, number])
         return found.numpy()
 
-    def _made(self, columns: Sequence[_Column], rows: Ints) -> list[Probes]:
+    def _made(self, columns: Sequence[_Column]) -> list[Probes]:
         """One for each kind and number of classes."""
         kinds: dict[tuple[int, bool], list[int]] = {}
         for number, column in enumerate(columns):
             kinds.setdefault((column.probe.outputs, column.probe.numbers), []).append(number)
-        if self.hidden:
-            shape = (self.stream.layers, self.stream.width)
-            return [
-                HiddenProbes(
-                    [columns[i].probe for i in of], of,
-                    shape=shape, hidden=self.hidden, device=self.device,
-                )
-                for of in kinds.values()
-            ]  # fmt: skip
-        none = torch.zeros(len(self.split), 0)
-        basis = basis_of(self._read(rows[:4096], none, _ROWS))
-        return [LinearProbes([columns[i].probe for i in of], of, basis) for of in kinds.values()]
+        shape, device = (self.stream.layers, self.stream.width), self.device
+        found: list[Probes] = []
+        for of in kinds.values():
+            own = [columns[i].probe for i in of]
+            if self.hidden:
+                one = HiddenProbes(own, of, shape=shape, hidden=self.hidden, device=device)
+                found.append(one)
+            else:
+                found.append(LinearProbes(own, of, shape=shape, device=device))
+        return found
 
     def _fit(
         self,
@@ -238,16 +230,18 @@ class _Bench:
         rows: Ints,
         judges: Ints,
         mix: torch.Generator | None,
+        *,
+        search: bool,
     ) -> None:
         train, held = (self._pass(of, labels, self._size(probes), mix) for of in (rows, judges))
-        search = len(rows) <= _SEARCHED
         if self.hidden:
             some = [one for one in probes if isinstance(one, HiddenProbes)]
             bent = partial(trained, some, train=train, held=held)
             fitted(probes, bent, held, path=DECAYS, search=search, onward=False)
         else:
             lines = [one for one in probes if isinstance(one, LinearProbes)]
-            fitted(probes, partial(descended, lines, examples=train), held, search=search)
+            go = partial(descended, lines, examples=train)
+            fitted(probes, go, held, path=PRECISIONS, search=search)
 
     def _bits(self, probes: Sequence[Probes], labels: Tensor, rows: Ints, columns: int) -> Floats:
         """(columns, L): what the labels of some rows take by these probes."""

@@ -43,7 +43,7 @@ class HiddenProbes(Probes):
                 drawn = torch.randn(weight[:, number].shape, generator=generator)
                 weight[:, number] = drawn / math.sqrt(weight.shape[2])
         self._weights = [weight.to(device) for weight in made]
-        self.level = torch.zeros(layers, count, dtype=torch.long, device=device)
+        self.level = torch.ones(layers, count, dtype=torch.long, device=device)
 
     @property
     def weights(self) -> Sequence[Tensor]:

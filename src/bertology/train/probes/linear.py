@@ -2,69 +2,53 @@
 
 The loss of a linear probe has one lowest point, so there is nothing to be drawn or tuned: steps are
 those of L-BFGS, for all layers and probes side by side, each with its own length. What makes them
-few is where they start from: the curvature is taken to be that of the states (in the eigenbasis of
-their covariance, which all probes of a layer share) times that of the classes (of the probabilities
-that the probe gives), as Martens and Grosse (2015) take it for networks. Steps that were made are
-remembered when examples are added or penalties fall, since curvature hardly changes by that.
+few is where they start from: states are standardised, and the curvature by classes is that of the
+probabilities that the probe gives, as Martens and Grosse (2015) have it for the layers of networks.
+Steps that were made are remembered when examples are added or penalties change, since curvature
+hardly changes by that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from bertology.train.probes.classifiers import Examples, Pass, Probe, Probes
 
-__all__ = ["Basis", "LinearProbes", "basis_of", "descended"]
+__all__ = ["LinearProbes", "descended"]
 
 _STEPS, _MEMORY, _RENEWED = 60, 6, 3  # at most; steps remembered; curvature is renewed after
 _NEAR = 5e-4  # nats that the next step would gain, where a probe stops
-_LOOSE = 0.05  # over the examples: where they are few, less is known of the best place
+_LOOSE = 5.0  # nats over the examples: where they are few, less is known of the best place
 _SHORTEST = 2.0**-10
-_SAMPLE = 4096  # examples whose covariance is taken
+_USUAL = 2  # of the penalties, before the best one is looked for
 _CURVED = 2048  # examples of which the curvature of classes is taken
 
 
-@dataclass(frozen=True)
-class Basis:
-    """Of each layer: eigenvectors (L, D, D) of its states, and eigenvalues (L, D + 1).
-
-    The last value is that of the bias, 1.
-    """
-
-    vectors: Tensor
-    values: Tensor
-
-
-def basis_of(examples: Iterable[Examples]) -> Basis:
-    """Of some thousand examples, whose states are standardised."""
-    sums, count = torch.zeros(()), 0
-    for one in examples:
-        sums, count = sums + one.states.transpose(1, 2) @ one.states, count + one.states.shape[1]
-        if count >= _SAMPLE:
-            break
-    values, vectors = torch.linalg.eigh((sums / max(count, 1)).double())
-    ones = values.new_ones(len(values), 1)
-    # Directions in which these examples do not differ may be those of others.
-    return Basis(vectors.float(), torch.cat([values.clamp_min(0) + 0.01, ones], 1).float())
-
-
 class LinearProbes(Probes):
-    """Weights (L, P, D + 1, K) in the basis of the states; the last row is the bias."""
+    """Weights (L, P, D + 1, K), the last row being the bias."""
 
-    def __init__(self, probes: Sequence[Probe], columns: Sequence[int], basis: Basis) -> None:
-        self.probes, self.columns, self.basis = tuple(probes), list(columns), basis
-        layers, width = basis.values.shape
-        shape = (layers, len(probes), width, probes[0].outputs)
-        device = basis.values.device
-        self.placed = torch.zeros(shape, device=device)
-        self.level = torch.zeros(shape[:2], dtype=torch.long, device=device)
-        # The last steps (L, P, m, D + 1, K), and how the slopes of the loss changed by them.
-        past = (*shape[:2], _MEMORY, *shape[2:])
-        self.steps, self.changes = (torch.zeros(past, device=device) for _ in range(2))
+    def __init__(
+        self,
+        probes: Sequence[Probe],
+        columns: Sequence[int],
+        *,
+        shape: tuple[int, int],
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self.probes, self.columns = tuple(probes), list(columns)
+        layers, width = shape
+        of, each = (layers, len(probes)), (width + 1, probes[0].outputs)
+        self.placed = torch.zeros(*of, *each, device=device)
+        self.level = torch.full(of, _USUAL, device=device)
+        # The last steps (L, P, m, D + 1, K), how the slopes of the loss changed by them, and when
+        # they were made (L, P, m), 0 being never.
+        self.steps, self.changes = (
+            torch.zeros(*of, _MEMORY, *each, device=device) for _ in range(2)
+        )
+        self.times = torch.zeros(*of, _MEMORY, dtype=torch.long, device=device)
 
     @property
     def weights(self) -> Sequence[Tensor]:
@@ -73,10 +57,15 @@ class LinearProbes(Probes):
 
     def taken(self, numbers: Tensor) -> LinearProbes:
         """Some of the probes (p,), with copies of their weights."""
-        probes = [self.probes[i] for i in numbers.tolist()]
-        found = LinearProbes(probes, [self.columns[i] for i in numbers.tolist()], self.basis)
-        found.placed, found.level = self.placed[:, numbers], self.level[:, numbers]
-        found.steps, found.changes = self.steps[:, numbers], self.changes[:, numbers]
+        layers, _, wide, _ = self.placed.shape
+        found = LinearProbes(
+            [self.probes[i] for i in numbers.tolist()],
+            [self.columns[i] for i in numbers.tolist()],
+            shape=(layers, wide - 1),
+            device=self.placed.device,
+        )
+        for name in ("placed", "level", "steps", "changes", "times"):
+            setattr(found, name, getattr(self, name)[:, numbers])
         return found
 
     @property
@@ -86,13 +75,12 @@ class LinearProbes(Probes):
 
     def outputs(self, states: Tensor) -> Tensor:
         """(L, n, P, K)"""
-        return _outputs(states, *_unrolled(self.placed, self.basis))
+        return _outputs(states, *_unrolled(self.placed))
 
 
-def _unrolled(placed: Tensor, basis: Basis) -> tuple[Tensor, Tensor]:
-    """Weights (L, D, P · K) and biases (L, P, K), of the states as they are."""
-    own = basis.vectors[:, None] @ placed[:, :, :-1]
-    return own.transpose(1, 2).flatten(2).contiguous(), placed[:, :, -1]
+def _unrolled(placed: Tensor) -> tuple[Tensor, Tensor]:
+    """Weights (L, D, P · K) and biases (L, P, K)."""
+    return placed[:, :, :-1].transpose(1, 2).flatten(2), placed[:, :, -1]
 
 
 def _outputs(states: Tensor, flat: Tensor, bias: Tensor) -> Tensor:
@@ -102,16 +90,23 @@ def _outputs(states: Tensor, flat: Tensor, bias: Tensor) -> Tensor:
 
 def descended(
     probes: Sequence[LinearProbes],
-    decays: Sequence[Tensor],
+    precisions: Sequence[Tensor],
     going: Sequence[Tensor],
     examples: Pass,
+    *,
+    near: tuple[float, float] = (_NEAR, _LOOSE),
 ) -> None:
-    """Bring those that go (L, P) to where the mean loss and the penalty (L, P) are least.
+    """Bring those that go (L, P) to where the sum of losses and the penalty (L, P) is least.
+
+    The penalty is half the squares of weights times the `precisions`, 1 / C of scikit-learn. They
+    stop where a step would gain less than `near`: nats of each example, and of all together.
 
     All look at the same examples; those that have arrived look no more.
     """
     descents = [
-        _Descent(*of) for of in zip(probes, decays, going, strict=True) if bool(of[2].any())
+        _Descent(*of, near)
+        for of in zip(probes, precisions, going, strict=True)
+        if bool(of[2].any())
     ]
     for step in range(_STEPS):
         left = [one for one in descents if bool(one.going.any())]
@@ -131,14 +126,17 @@ def descended(
 class _Descent:
     """The way of some probes: where they are, where they look next, and by which step."""
 
-    def __init__(self, probes: LinearProbes, decays: Tensor, going: Tensor) -> None:
+    def __init__(
+        self, probes: LinearProbes, precisions: Tensor, going: Tensor, near: tuple[float, float]
+    ) -> None:
         self._all, self._which = probes, going.any(0).nonzero()[:, 0]
         self._own = own = probes.taken(self._which)
         self.going = going[:, self._which]
-        self._numbers, self._basis = own.numbers, own.basis
+        self._numbers, self._near = own.numbers, near
         # (L, P, D + 1, 1): large weights cost, biases do not.
-        self._decays = decays[:, self._which, None, None].repeat(1, 1, own.placed.shape[2], 1)
-        self._decays[:, :, -1] = 0.0
+        self._costs = precisions[:, self._which, None, None].repeat(1, 1, own.placed.shape[2], 1)
+        self._costs[:, :, -1] = 0.0
+        self._decays = self._costs  # over the number of examples, once it is known
         self._at = self._ahead = own.placed
         self._slope = self._step = torch.zeros_like(own.placed)
         self._length = torch.ones_like(self.going, dtype=torch.float32)
@@ -149,7 +147,7 @@ class _Descent:
 
     def open(self, *, curved: bool) -> None:
         """Before all examples are seen, from where the next step leads."""
-        self._flat, self._bias = _unrolled(self._ahead, self._basis)
+        self._flat, self._bias = _unrolled(self._ahead)
         self._slopes, self._bias_slopes = torch.zeros_like(self._flat), torch.zeros_like(self._bias)
         self._losses = self._length.new_zeros(self._length.shape, dtype=torch.float64)
         self._counts = torch.zeros_like(self._losses[0])
@@ -197,7 +195,7 @@ class _Descent:
         whole = self._slope + self._decays * self._at
         self._step = torch.where(wide, -self._downhill(whole), self._step)
         self._gain = (whole * self._step).sum((2, 3))
-        near = _NEAR + _LOOSE / self._counts.clamp_min(1)
+        near = self._near[0] + self._near[1] / self._counts.clamp_min(1)
         self.going = self.going & (self._gain < -2 * near) & (self._length > _SHORTEST)
         far = (self._length * self.going)[..., None, None]
         self._ahead = self._at + far * self._step
@@ -206,8 +204,8 @@ class _Descent:
         """Leave the probes where they have come to, with their last steps."""
         everyone, own = self._all, self._own
         everyone.placed[:, self._which] = self._at
-        everyone.steps[:, self._which] = own.steps
-        everyone.changes[:, self._which] = own.changes
+        for name in ("steps", "changes", "times"):
+            getattr(everyone, name)[:, self._which] = getattr(own, name)
 
     def _seen(self) -> tuple[Tensor, Tensor]:
         """(L, P) mean losses with penalties, and the slopes of the losses alone.
@@ -222,19 +220,19 @@ class _Descent:
             bias = bias + shares.exp() - 1 / shares.shape[2]
         counts = self._counts + (0 if self._numbers else 1)
         counts = counts.clamp_min(1)
+        self._decays = self._costs / counts.float()[:, None, None]
         own = self._slopes.unflatten(2, self._bias.shape[1:]).transpose(1, 2)  # (L, P, D, K)
-        own = self._basis.vectors.transpose(1, 2)[:, None] @ own
         slopes = torch.cat([own, bias[:, :, None]], 2) / counts.float()[:, None, None]
         penalty = (self._decays * self._ahead**2).sum((2, 3)) / 2
         return losses / counts + penalty, slopes
 
     def _remember(self, step: Tensor, change: Tensor, accepted: Tensor) -> None:
-        kept = (accepted & ((step * change).sum((2, 3)) > 0))[..., None, None, None]
+        """In place of the oldest step."""
         own = self._own
-        for name, new in (("steps", step), ("changes", change)):
-            old = getattr(own, name)
-            moved = torch.cat([old[:, :, 1:], new[:, :, None]], 2)
-            setattr(own, name, torch.where(kept, moved, old))
+        layers, probes = (accepted & ((step * change).sum((2, 3)) > 0)).nonzero(as_tuple=True)
+        at = layers, probes, own.times.argmin(2)[layers, probes]
+        own.steps[at], own.changes[at] = step[layers, probes], change[layers, probes]
+        own.times[at] = own.times.amax(2)[layers, probes] + 1
 
     def _renew(self, accepted: Tensor) -> None:
         """The curvature of classes, as axes and sizes, where it was seen anew."""
@@ -248,37 +246,33 @@ class _Descent:
         self._axes = torch.where(seen[..., None, None], axes, self._axes)
 
     def _by_curvature(self, slopes: Tensor) -> Tensor:
-        """Slopes (L, P, m, D + 1, K) over the curvature that is supposed."""
-        sizes = self._basis.values[:, None, :, None] * self._sizes[:, :, None] + self._decays
-        axes = self._axes[:, :, None]
-        return ((slopes @ axes) / sizes[:, :, None]) @ axes.transpose(3, 4)
+        """Slopes (L, P, D + 1, K) over the curvature that is supposed."""
+        turned = (slopes @ self._axes) / (self._sizes[:, :, None] + self._decays)
+        return turned @ self._axes.transpose(2, 3)
 
     def _downhill(self, slopes: Tensor) -> Tensor:
-        """Slopes over the curvature that the last steps have shown.
+        """Slopes over the curvature that the last steps have shown: the two loops of L-BFGS.
 
-        L-BFGS in the compact form of Byrd, Nocedal and Schnabel (1994): few products, whatever the
-        number of steps. Steps that were not made yet are zeros, and change nothing.
+        The numbers of either loop are those of a triangular system, once steps are put in order;
+        steps that were not made yet are zeros, and change nothing.
         """
-        steps = self._own.steps
-        changes = self._own.changes + self._decays[:, :, None] * steps
-        first = self._by_curvature(torch.cat([changes, slopes[:, :, None]], 2)).flatten(3)
+        own = self._own
+        steps, changes = own.steps, own.changes + self._decays[:, :, None] * own.steps
+        newest = own.times.argmax(2)[..., None, None, None].expand(-1, -1, 1, *slopes.shape[2:])
+        last = changes.gather(2, newest)[:, :, 0]
+        size = (last * self._by_curvature(last)).sum((2, 3))
+        bend = (last * steps.gather(2, newest)[:, :, 0]).sum((2, 3))
+        scale = torch.where(bend > 0, bend / size, 1.0)[..., None, None]
         steps, changes = steps.flatten(3), changes.flatten(3)  # (L, P, m, N)
-        by_change, by_slope = first[:, :, :-1], first[:, :, -1:]
         bent = (steps @ changes.transpose(2, 3)).double()
-        sizes = (changes @ by_change.transpose(2, 3)).double()
-        diagonal = bent.diagonal(dim1=2, dim2=3)
-        made = diagonal > 0
-        # Of the last step that was made: how much the supposed curvature is too large.
-        last = (made * torch.arange(1, _MEMORY + 1, device=made.device)).argmax(2, keepdim=True)
-        scale = diagonal.gather(2, last) / sizes.diagonal(dim1=2, dim2=3).gather(2, last)
-        scale = torch.where(made.any(2, keepdim=True), scale, 1.0)[..., None]
-        upper = bent.triu() + torch.diag_embed((~made).double())
-        along = (steps @ slopes.flatten(2)[..., None]).double()  # (L, P, m, 1)
-        share = torch.linalg.solve_triangular(upper, along, upper=True)
-        rest = diagonal[..., None] * share + scale * (
-            sizes @ share - (changes @ by_slope.transpose(2, 3)).double()
-        )
-        back = torch.linalg.solve_triangular(upper.transpose(2, 3), rest, upper=False)
-        scale, share, back = scale.float(), share.float(), back.float()
-        found = scale * (by_slope - share.transpose(2, 3) @ by_change)
-        return (found + back.transpose(2, 3) @ steps).reshape(slopes.shape)
+        diagonal = bent.diagonal(dim1=2, dim2=3)[..., None]
+        later = own.times[:, :, :, None] <= own.times[:, :, None]
+        made = torch.diag_embed((own.times == 0).double())
+        system = torch.where(later, bent, 0.0) + made
+        flat = slopes.flatten(2)[:, :, None]  # (L, P, 1, N)
+        shares = torch.linalg.solve(system, (steps @ flat.transpose(2, 3)).double())
+        rest = flat - shares.float().transpose(2, 3) @ changes
+        found = scale * self._by_curvature(rest.reshape(slopes.shape))
+        back = diagonal * shares - (changes @ found.flatten(2)[..., None]).double()
+        back = torch.linalg.solve(system.transpose(2, 3), back).float()
+        return found + (back.transpose(2, 3) @ steps).reshape(slopes.shape)

@@ -1,8 +1,7 @@
 """Probes with the penalty on large weights that is best on held-out examples.
 
-Penalties fall from the largest for as long as held-out examples are told better. A probe that was
-fitted before, with fewer examples, goes on with the penalty that it had: more examples do not ask
-for a larger one.
+Penalties fall from one above that which was best with fewer examples, for as long as held-out
+examples are told better.
 """
 
 from __future__ import annotations
@@ -14,10 +13,12 @@ from torch import Tensor
 
 from bertology.train.probes.classifiers import Pass, Probes, mean_losses
 
-__all__ = ["DECAYS", "PATH", "fitted"]
+__all__ = ["DECAYS", "PRECISIONS", "fitted"]
 
 DECAYS = (1e-2, 1e-3, 1e-4)
-PATH = (1.0, 1e-1, *DECAYS)
+"""Beside the mean loss, where training is stopped early."""
+PRECISIONS = (1000.0, 200.0, 40.0, 8.0, 1.6)
+"""Beside the sum of losses: a belief about weights, right for few examples and for many."""
 
 Train = Callable[[Sequence[Tensor], Sequence[Tensor]], None]
 """Trains those probes that go, each (L, P), with the penalties given, each (L, P)."""
@@ -28,20 +29,20 @@ def fitted(
     train: Train,
     held: Pass,
     *,
-    path: Sequence[float] = PATH,
-    search: bool = True,
+    path: Sequence[float],
+    search: bool,
     onward: bool = True,
 ) -> None:
     """Fit all probes, of which `level` says where on the path of penalties they are.
 
-    Without `search`, they keep the penalty that they have. `onward`: with the next penalty each one
-    starts where the last brought it, which is right where there is one best place; else where it
-    was before.
+    Without `search`, they keep the penalty that they have; else one above it, and those below, are
+    tried. `onward`: with the next penalty each one starts where the last brought it, which is right
+    where there is one best place; else where it was before.
     """
     started = [[weight.clone() for weight in one.weights] for one in probes]
     best = [torch.full_like(one.level, torch.inf, dtype=torch.float64) for one in probes]
     kept = [[weight.clone() for weight in one.weights] for one in probes]
-    tried = [one.level.clone() for one in probes]
+    tried = [(one.level - int(search)).clamp_min(0) for one in probes]
     going = [torch.ones_like(one.level, dtype=torch.bool) for one in probes]
     sizes = torch.tensor(path, device=tried[0].device)
     while any(bool(of.any()) for of in going):
