@@ -21,7 +21,7 @@ __all__ = ["LinearProbes", "descended"]
 
 _STEPS, _MEMORY, _RENEWED = 60, 6, 3  # at most; steps remembered; curvature is renewed after
 _NEAR = 5e-4  # nats that the next step would gain, where a probe stops
-_LOOSE = 5.0  # nats over the examples: where they are few, less is known of the best place
+_LOOSE = 0.5  # nats over the examples: where they are few, less is known of the best place
 _SHORTEST = 2.0**-10
 _USUAL = 2  # of the penalties, before the best one is looked for
 _CURVED = 2048  # examples of which the curvature of classes is taken
