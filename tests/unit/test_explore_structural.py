@@ -57,7 +57,7 @@ def probe_of(made: Encoder, *, pooling: str = "mean", seed: int = 0) -> Result:
     arrays = xr.Dataset(
         {"projection": (("kind", "layer", "dimension", "column"), rng.normal(size=shape))},
         coords={"kind": ["distance", "depth"], "layer": layers},
-        attrs={"weights": states_fingerprint(made.model, made.tokenizer)},
+        attrs={"weights": states_fingerprint(made.base, made.tokenizer)},
     )
     uuas = [0.9 if layer == BEST else 0.25 for layer in layers]
     return Result(

@@ -39,8 +39,9 @@ class StructuralTrees:
     """The distance probes of all layers, out of a result of `structural-probe`."""
 
     def __init__(self, result: Result) -> None:
-        table = result.tables["layers"].set_index("layer")
-        self._found = {int(layer): float(share) for layer, share in table["uuas"].items()}
+        table = result.tables["layers"]
+        shares = zip(table["layer"].to_numpy(), table["uuas"].to_numpy(), strict=True)
+        self._found = {int(layer): float(share) for layer, share in shares}
         layers = [layer for layer in self._found if layer >= 0]
         self.best = max(layers, key=lambda layer: self._found[layer])
         matrices = result.arrays["projection"].sel(kind="distance")
@@ -100,7 +101,7 @@ def find_probe(store: str, encoder: Encoder) -> StructuralTrees | None:
         if about.model.get("shape", {}).get("hidden") != encoder.shape.hidden:
             continue
         result = place.load(about)
-        own = own or states_fingerprint(encoder.model, encoder.tokenizer)
+        own = own or states_fingerprint(encoder.base, encoder.tokenizer)
         if result.facts.get("weights") == own:
             return StructuralTrees(result)
     return None

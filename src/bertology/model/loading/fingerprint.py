@@ -45,10 +45,10 @@ def fingerprint_of(model: PretrainedModel, tokenizer: Tokenizer | None, *, head:
     return digest.hexdigest()[:16]
 
 
-def states_fingerprint(model: PretrainedModel, tokenizer: Tokenizer | None) -> str:
-    """A hash of what decides states, whatever head the model was loaded with."""
+def states_fingerprint(base: torch.nn.Module, tokenizer: Tokenizer | None) -> str:
+    """A hash of what decides states: of the base model, whatever head it was loaded with."""
     digest = sha256()
-    for name, tensor in sorted(model.base_model.state_dict().items()):
+    for name, tensor in sorted(base.state_dict().items()):
         if "pooler" not in name:
             raw = tensor.detach().float().cpu().contiguous()
             digest.update(f"{name} {tuple(raw.shape)}\n".encode())

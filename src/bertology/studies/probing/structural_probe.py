@@ -164,7 +164,7 @@ class StructuralProbe(Resampled):
         if part == MODEL:
             from bertology.model.loading.fingerprint import states_fingerprint
 
-            data.attrs["weights"] = states_fingerprint(encoder.model, encoder.tokenizer)
+            data.attrs["weights"] = states_fingerprint(encoder.base, encoder.tokenizer)
             dims = ("kind", "layer", "dimension", "column")
             data["projection"] = (dims, np.stack([probes.matrices[kind] for kind in KINDS]))
             data = data.assign(self._kept(shown, some, scores))
