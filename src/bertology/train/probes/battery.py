@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -106,11 +107,10 @@ def probed(
     )
 
 
-def _asked(labels: NDArray[np.generic]) -> Mask:
+def _asked(labels: NDArray[Any]) -> Mask:
     """Where there is an answer that can be given."""
-    if np.issubdtype(labels.dtype, np.floating):
-        return ~np.isnan(labels)
-    found: Mask = labels >= 0
+    numbers = np.issubdtype(labels.dtype, np.floating)
+    found: Mask = ~np.isnan(labels) if numbers else labels >= 0
     return found
 
 
@@ -119,7 +119,7 @@ class _Column:
     """A probe, and the answers (R,) that it is asked."""
 
     probe: Probe
-    labels: NDArray[np.generic]
+    labels: NDArray[Any]
 
     @classmethod
     def of(cls, question: Question, control: int | None, seed: int) -> _Column:

@@ -66,7 +66,8 @@ class HiddenProbes(Probes):
         errors = found.slopes / found.counted.sum(0).clamp_min(1)[:, None]
         back = torch.einsum("lnpk,lphk->lnph", errors, self._weights[2])
         back = back.masked_fill_(inner <= 0, 0.0)
-        first = (examples.states.transpose(1, 2) @ back.flatten(2)).unflatten(2, back.shape[2:])
+        flat = examples.states.transpose(1, 2) @ back.flatten(2)
+        first = flat.reshape(*flat.shape[:2], *back.shape[2:])
         last = torch.einsum("lnph,lnpk->lphk", inner, errors)
         return [first.transpose(1, 2), back.sum(1), last, errors.sum(1)]
 
@@ -74,7 +75,7 @@ class HiddenProbes(Probes):
         """Hidden units (L, n, P, h)."""
         first, bias = self._weights[:2]
         flat = states @ first.transpose(1, 2).flatten(2)
-        return torch.relu_(flat.unflatten(2, bias.shape[1:]) + bias[:, None])
+        return torch.relu_(flat.reshape(*flat.shape[:2], *bias.shape[1:]) + bias[:, None])
 
     def _last(self, inner: Tensor) -> Tensor:
         last, bias = self._weights[2:]

@@ -85,7 +85,7 @@ def _unrolled(placed: Tensor) -> tuple[Tensor, Tensor]:
 
 def _outputs(states: Tensor, flat: Tensor, bias: Tensor) -> Tensor:
     found = torch.baddbmm(bias.flatten(1)[:, None], states, flat)
-    return found.unflatten(2, bias.shape[1:])
+    return found.reshape(*found.shape[:2], *bias.shape[1:])
 
 
 def descended(
@@ -221,7 +221,7 @@ class _Descent:
         counts = self._counts + (0 if self._numbers else 1)
         counts = counts.clamp_min(1)
         self._decays = self._costs / counts.float()[:, None, None]
-        own = self._slopes.unflatten(2, self._bias.shape[1:]).transpose(1, 2)  # (L, P, D, K)
+        own = self._slopes.reshape(*self._slopes.shape[:2], *self._bias.shape[1:]).transpose(1, 2)
         slopes = torch.cat([own, bias[:, :, None]], 2) / counts.float()[:, None, None]
         penalty = (self._decays * self._ahead**2).sum((2, 3)) / 2
         return losses / counts + penalty, slopes
@@ -275,4 +275,5 @@ class _Descent:
         found = scale * self._by_curvature(rest.reshape(slopes.shape))
         back = diagonal * shares - (changes @ found.flatten(2)[..., None]).double()
         back = torch.linalg.solve(system.transpose(2, 3), back).float()
-        return found + (back.transpose(2, 3) @ steps).reshape(slopes.shape)
+        whole: Tensor = found + (back.transpose(2, 3) @ steps).reshape(slopes.shape)
+        return whole

@@ -58,8 +58,8 @@ def fitted(
             tried[number] = tried[number] + going[number]
             if not onward:
                 _copy(started[number], one.weights)
-    for one, of in zip(probes, kept, strict=True):
-        _copy(of, one.weights)
+    for one, best_of in zip(probes, kept, strict=True):
+        _copy(best_of, one.weights)
 
 
 def _copy(weights: Sequence[Tensor], into: Sequence[Tensor]) -> None:
