@@ -30,6 +30,20 @@ def moved_scores(seed: int) -> Mapping[str, str]:
     return judged("layer-scores", found)
 
 
+def easy_and_hard(seed: int) -> Mapping[str, str]:
+    """The same layers tell both tasks, one clearly and one dimly: neither comes first."""
+    with pytest.MonkeyPatch.context() as patch:
+        found = simulated.simulated(
+            patch,
+            {"pos": 0, "relations": 0},
+            kept=True,
+            sharp=3.0 if seed % 2 else 1.0,
+            of_relations=1.0 if seed % 2 else 3.0,
+            seed=seed,
+        )
+    return judged("layer-scores", found)
+
+
 def same_layers(seed: int) -> Mapping[str, str]:
     """Both tasks are told a little by each of three layers: neither comes first."""
     with pytest.MonkeyPatch.context() as patch:
@@ -55,4 +69,5 @@ NULLS = (
     Null("random model (layer scores)", random_scores, dict.fromkeys(_ALL, HOLDS)),
     Null("labels of chance (layer scores)", moved_scores, dict.fromkeys(_ALL, HOLDS)),
     Null("the same layers tell two tasks", same_layers, {_ORDER[0]: BORDER}),
+    Null("easy and hard tasks of the same layers", easy_and_hard, {_ORDER[0]: HOLDS}),
 )

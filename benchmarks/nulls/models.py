@@ -50,6 +50,7 @@ _SMALL = {
     "intermediate_size": 64,
     "max_position_embeddings": 64,
 }
+_WIDE = {"hidden_size": 192, "intermediate_size": 768}
 _BEST_EFFORT = {"resamples": 200}
 _LINKS = ("verb-subject", "noun-pronoun")
 
@@ -68,10 +69,12 @@ def texts(seed: int, size: int = TEXTS) -> Corpus:
     return grammar().take(size, seed=seed)
 
 
-def random_model(seed: int) -> hf.BertModel:
+def random_model(seed: int, *, wide: bool = False) -> hf.BertModel:
     torch.manual_seed(seed)
     config = hf.BertConfig(
-        **_SMALL, vocab_size=len(mini().tokenizer), initializer_range=SPREADS[seed % len(SPREADS)]
+        **{**_SMALL, **(_WIDE if wide else {})},
+        vocab_size=len(mini().tokenizer),
+        initializer_range=SPREADS[seed % len(SPREADS)],
     )
     return hf.BertModel(config, add_pooling_layer=False).eval()
 

@@ -28,6 +28,16 @@ def random_probes(seed: int) -> Mapping[str, str]:
     return judged("edge-probes", found)
 
 
+def wide_random_probes(seed: int) -> Mapping[str, str]:
+    """As wide as the bundled one and with more text, so that words alone are beaten by chance.
+
+    What decides is then the input, and the same model with shuffled weights.
+    """
+    study = replace(_STUDY, tasks=("relation", "parent", "great-grandparent"))
+    found = planted_links.ask(study, encoder(random_model(seed, wide=True)), texts(seed, 1000))
+    return judged("edge-probes", found)
+
+
 def moved(corpus: Corpus, seed: int) -> Corpus:
     """All labels drawn anew for each word, as often as they are; trees stay as they are."""
     rng, found = random.Random(seed), []
@@ -100,7 +110,8 @@ _TOLD_OF_SPANS = (
 )  # fmt: skip
 
 NULLS = (
-    Null("random model (probes)", random_probes, dict.fromkeys(_TOLD, HOLDS)),
+    Null("random model (probes)", random_probes, dict.fromkeys(_ALL, HOLDS)),
+    Null("wide random model (probes)", wide_random_probes, dict.fromkeys(_ALL, HOLDS)),
     Null("labels of chance (probes)", moved_labels, dict.fromkeys(_ALL, HOLDS)),
     Null("random model (probes of spans)", random_spans, dict.fromkeys(_TOLD_OF_SPANS, HOLDS)),
     Null(

@@ -52,17 +52,25 @@ def simulated(
     kept: bool = False,
     seed: int = 0,
     sharp: float = 5.0,
+    of_relations: float | None = None,
 ) -> LayerScoresResult:
     """Noise, but that labels of a field are written after a layer (`at`), there only or from there.
 
-    Each field has dimensions of its own.
+    Each field has dimensions of its own, and labels are so `sharp`; relations, if given, by their
+    own number.
     """
-    monkeypatch.setattr(module, "word_states", made_states(at, kept=kept, seed=seed, sharp=sharp))
+    made = made_states(at, kept=kept, seed=seed, sharp=sharp, of_relations=of_relations)
+    monkeypatch.setattr(module, "word_states", made)
     return ask(planted.encoder(planted.model()), corpus(seed=seed))
 
 
 def made_states(
-    at: dict[str, int], *, kept: bool = False, seed: int = 0, sharp: float = 5.0
+    at: dict[str, int],
+    *,
+    kept: bool = False,
+    seed: int = 0,
+    sharp: float = 5.0,
+    of_relations: float | None = None,
 ) -> Callable[..., MadeStates]:
     """In the place of a model: states with these labels, none in those of shuffled weights."""
     rng = np.random.default_rng(seed + 99)
@@ -74,7 +82,8 @@ def made_states(
             first = 0 if field == "pos" else len(KINDS)
             for word, kind in enumerate(k for e in given for k in e.get(field)):
                 end = None if kept else layer + 2
-                values[layer + 1 : end, word, first + names.index(kind)] += sharp
+                size = sharp if field == "pos" or of_relations is None else of_relations
+                values[layer + 1 : end, word, first + names.index(kind)] += size
         return MadeStates(values, [WORDS] * len(given))
 
     return made
@@ -168,3 +177,13 @@ class TestChange(ResultConformance):
         assert rows.loc[("relation", LATE), "change_high"] < -0.3
         sure = (rows["change_low"] > 0) | (rows["change_high"] < 0)
         assert sure.sum() == 1
+
+
+def test_what_is_easier_does_not_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By expected layers alone it would: the first layer tells nearly all of it."""
+    result = simulated(
+        monkeypatch, {"pos": 0, "relations": 0}, kept=True, sharp=3.0, of_relations=1.0
+    )
+    (pair,) = result.table("pairs").to_dict("records")
+    assert pair["later"] > 0.2
+    assert claims_of(result)["primer-layers.parts-of-speech-before-relations"] != "holds"

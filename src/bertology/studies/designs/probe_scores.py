@@ -16,10 +16,18 @@ from bertology.studies.designs.shares import per_item
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["TaskScores", "best_layer", "least_gain", "middle_over_ends", "rows_of_tasks", "thirds"]
+__all__ = [
+    "TaskScores",
+    "best_layer",
+    "least_gain",
+    "middle_over_ends",
+    "parts_of_depth",
+    "rows_of_tasks",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+_MIDDLE = (0.4, 0.8)  # of the depth
 
 
 class TaskScores:
@@ -71,6 +79,10 @@ class TaskScores:
         _, picked = self.best()
         return [picked - base for base in self.baselines()]
 
+    def told(self, *, level: float, families: int = 1) -> bool:
+        """Whether some layer surely tells it better than all baselines."""
+        return least_gain(self.gains(), self.counts, level=level, families=families).low > 0
+
 
 def best_layer(hits: Floats, counts: Ints) -> tuple[int, Floats]:
     """The best of layers (N, L) on all test sentences, and the hits (N,) of the cross-fitted best.
@@ -111,15 +123,23 @@ def least_gain(
     return Estimate(value, low, high, int(there.sum()), level, "sentences")
 
 
-def middle_over_ends(hits: Floats, counts: Ints, *, level: float) -> Estimate:
-    """The middle third of layers (N, L) less the first and the last third, whichever is more."""
-    first, middle, last = thirds(hits)
+def middle_over_ends(hits: Floats, counts: Ints, *, level: float) -> Estimate | None:
+    """The middle of layers (N, L) less their first and their last part, whichever is more.
+
+    A model of one or two layers has no middle.
+    """
+    if not (parts := parts_of_depth(hits)):
+        return None
+    first, middle, last = parts
     return least_gain([middle - end for end in (first, last)], counts, level=level)
 
 
-def thirds(hits: Floats) -> list[Floats]:
-    """Means (N,) over the first, the middle and the last third of layers (N, L)."""
-    layers = hits.shape[1]
-    third = max(1, layers // 3)
-    middle = hits[:, third : layers - third] if layers > 2 else hits
-    return [of.mean(1) for of in (hits[:, :third], middle, hits[:, -third:])]
+def parts_of_depth(hits: Floats) -> list[Floats]:
+    """Means (N,) over the first, the middle and the last of layers (N, L); none of two layers.
+
+    The middle lies between two and four fifths of the depth: layers 5 to 9 of 12 and 10 to 19 of
+    24, counted from 1. So the published ones are in it (6 to 9, and 14 to 19).
+    """
+    depth = np.arange(1, hits.shape[1] + 1) / hits.shape[1]
+    parts = [depth <= _MIDDLE[0], (depth > _MIDDLE[0]) & (depth <= _MIDDLE[1]), depth > _MIDDLE[1]]
+    return [hits[:, part].mean(1) for part in parts] if all(p.any() for p in parts) else []

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bertology.stats.cross_fitting import picked_on_other_half
 
-__all__ = ["best_of_other_half", "per_item"]
+__all__ = ["best_of_other_half", "per_item", "ratio_values"]
 
 Floats = NDArray[np.float64]
 
@@ -28,6 +28,14 @@ def per_item(hits: NDArray[Any], items: NDArray[Any]) -> Floats:
     share = np.where(there, hits, 0.0).sum(axis=-1, keepdims=True, dtype=np.float64) / total
     values = share + (hits - share * counts) * (there.sum(axis=-1, keepdims=True) / total)
     return np.asarray(np.where(there, values, np.nan), np.float64)
+
+
+def ratio_values(tops: Floats, bottoms: Floats) -> Floats:
+    """Values of examples (N,) whose mean is Σ tops / Σ bottoms, and scatters as the ratio does."""
+    whole = bottoms.sum()
+    ratio = tops.sum() / whole
+    found: Floats = ratio + (tops - ratio * bottoms) * (len(tops) / whole)
+    return found
 
 
 def best_of_other_half(

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
 from bertology.annotated.probed_tasks import PROBED
 from bertology.annotated.word_labels import ProbedTask
 from bertology.errors import CapabilityError
@@ -17,7 +15,7 @@ from bertology.stats import Estimate
 from bertology.studies.designs.probe_results import ProbingResult
 from bertology.studies.designs.probe_scores import TaskScores, least_gain, middle_over_ends
 from bertology.studies.designs.probes import Probing
-from bertology.studies.designs.shares import per_item
+from bertology.studies.designs.shares import ratio_values
 
 if TYPE_CHECKING:
     from bertology.annotated.probe_questions import ProbeQuestions
@@ -145,17 +143,21 @@ class EdgeProbes(Probing):
         for name in _SYNTAX:
             if name in of:
                 one = of[name]
-                found["middle_over_ends"] = middle_over_ends(
-                    one.hits[:, 1:], one.counts, level=self.level
-                )
+                if one.told(level=self.level):
+                    found["middle_over_ends"] = middle_over_ends(
+                        one.hits[:, 1:], one.counts, level=self.level
+                    )
                 break
         return found
 
     def _distance(self, near: TaskScores, far: TaskScores) -> Estimate | None:
-        """By how much less the best layer gains over frequent labels for the far ancestor."""
-        rows = [
-            per_item(one.best()[1] - one.frequent, one.counts) for one in (far, near)
-        ]  # both over the same test sentences
-        both = np.isfinite(rows[0]) & np.isfinite(rows[1])
-        found = self.means((rows[0] - rows[1])[both][None], within=(-2, 2), reach=1.0).estimate(0)
+        """How much less of what frequent labels leave open is told of the far ancestor.
+
+        Where nothing is surely told of the near one, there is nothing to lose.
+        """
+        sides = [(one.best()[1] - one.frequent, one.counts - one.frequent) for one in (far, near)]
+        if not near.told(level=self.level) or not all(left.sum() > 0 for _, left in sides):
+            return None
+        lost, kept = (ratio_values(gained, left) for gained, left in sides)
+        found = self.means((lost - kept)[None], within=(-2, 2), reach=1.0).estimate(0)
         return None if found is None else found.counting("sentences")

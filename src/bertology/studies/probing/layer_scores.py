@@ -25,8 +25,8 @@ from bertology.studies.designs.probe_scores import (
     TaskScores,
     least_gain,
     middle_over_ends,
+    parts_of_depth,
     rows_of_tasks,
-    thirds,
 )
 from bertology.studies.designs.probes import INPUT, SHUFFLED, Probing
 from bertology.studies.designs.shares import per_item
@@ -46,9 +46,14 @@ if TYPE_CHECKING:
 __all__ = ["LayerScores", "LayerScoresResult"]
 
 BEFORE = "-before"
+_ALIKE = 1.25  # times as many labels as another task
 _NOT_TOLD = (
     "not judged: the corpus does not annotate it, or no layer surely tells it better than words, "
     "the input and shuffled weights do"
+)
+_UNLIKE = (
+    "not judged: it needs syntactic and semantic tasks that are surely told and have about as many "
+    "labels to train on, since few labels make weights more uneven"
 )
 
 
@@ -71,8 +76,9 @@ class LayerScores(Probing):
 
     Source: Tenney et al. (2019), "BERT rediscovers the classical NLP pipeline", and Liu et al.
     (2019). Limits: states are standardised by layer; a pair is two spans and their product, mixed
-    layer by layer. How uneven weights get depends on how long a mix learns, so only tasks of one
-    run can be compared.
+    layer by layer. How uneven weights get depends on how long a mix learns and on how many
+    labels there are, so only tasks of one run with about as many are compared. What is easy seems
+    to come early by its expected layer; so an order counts only if centres of gravity agree.
     """
 
     offers: ClassVar[Mapping[str, ProbedTask]] = PROBED
@@ -185,13 +191,13 @@ class LayerScores(Probing):
                 row |= dict(zip(bounds_of(name), (found.value, low, found.high), strict=True))
             rows.append(row)
         tasks = pd.DataFrame(rows)
-        told = {one.name: one for one in seen if self._told(one, len(seen))}
+        told = {one.name: one for one in seen if one.told(level=self.level, families=len(seen))}
         steps = steps_told([name for name in told if np.isfinite(mixes[name].expected.value)])
         pairs, centres = (
             self._pairs({step: getattr(mixes[name], kind) for step, name in steps.items()})
             for kind in ("expected", "centre")
         )
-        order = {f"{a}_before_{b}": later for (a, b), later in pairs.items()}
+        order = {f"{a}_before_{b}": _lesser(pairs[a, b], centres[a, b]) for a, b in pairs}
         return self.result(
             provenance,
             {
@@ -206,52 +212,56 @@ class LayerScores(Probing):
                     columns=["first", "second", *bounds_of("later"), *bounds_of("centre")],
                 ),
             },
-            evidence={**order, **self._spread(told, mixes), **self._thirds(told)},
-            reasons={"": _NOT_TOLD},
+            evidence={**order, **self._spread(told, mixes), **self._depths(told)},
+            reasons={"": _NOT_TOLD, "syntax_over_semantics": _UNLIKE},
             facts=facts,
         )
 
-    def _told(self, one: TaskScores, families: int) -> bool:
-        """Whether some layer surely tells it better than all baselines."""
-        return least_gain(one.gains(), one.counts, level=self.level, families=families).low > 0
-
     def _pairs(self, places: Mapping[str, Place]) -> dict[tuple[str, str], Estimate]:
-        """By how many layers the second task is later; bounds hold for all pairs."""
+        """By how many layers the second task is later; bounds hold for all and both places."""
         pairs = list(combinations(places, 2))
         return {
-            (a, b): (places[b] - places[a]).estimate(level=self.level, families=len(pairs))
+            (a, b): (places[b] - places[a]).estimate(level=self.level, families=2 * len(pairs))
             for a, b in pairs
         }
 
     def _spread(
         self, told: Mapping[str, TaskScores], mixes: Mapping[str, MixScores]
     ) -> dict[str, Estimate | None]:
-        """How much more uneven weights of syntactic tasks are than those of semantic ones."""
+        """How much more uneven weights of syntactic tasks are than those of semantic ones.
+
+        Few labels make weights more uneven, so tasks must have about as many.
+        """
         sides = [
             [mixes[name].unevenness for name in told if (name in SEMANTIC) == semantic]
             for semantic in (False, True)
         ]
-        if not all(sides):
+        labels = [one.about["labels"] for one in told.values()]
+        if not all(sides) or max(labels) > _ALIKE * min(labels):
             return {}
         syntax, semantics = map(mean_place, sides)
         return {"syntax_over_semantics": (syntax - semantics).estimate(level=self.level)}
 
-    def _thirds(self, told: Mapping[str, TaskScores]) -> dict[str, Estimate | None]:
-        """The middle third of the layers against the last, over tasks; where chunks are told."""
+    def _depths(self, told: Mapping[str, TaskScores]) -> dict[str, Estimate | None]:
+        """The middle of the layers against both ends, over tasks; where chunks are told."""
         found: dict[str, Estimate | None] = {}
-        if told:
-            rows = []
-            for one in told.values():
-                _, middle, last = thirds(one.hits[:, 1:])
-                rows.append(share_of_sentences(one, middle - last))
-            mean = self.means(np.mean(rows, axis=0)[None], within=(-1, 1), reach=1.0).estimate(0)
-            found["middle_over_last"] = None if mean is None else mean.counting("sentences")
+        over_tasks: list[list[NDArray[np.float64]]] = []
+        for one in told.values():
+            if parts := parts_of_depth(one.hits[:, 1:]):
+                first, middle, last = parts
+                ends = [share_of_sentences(one, middle - end) for end in (first, last)]
+                over_tasks.append(ends)
+        if over_tasks:
+            both = [np.mean(end, axis=0) for end in zip(*over_tasks, strict=True)]
+            found["tasks_middle_over_ends"] = least_gain(
+                both, np.ones(len(both[0]), dtype=np.int64), level=self.level
+            )
         for step, name in steps_told(told).items():
-            if step in ("pos", "chunk"):
-                hits, counts = told[name].hits[:, 1:], told[name].counts
-                first, middle, _ = thirds(hits)
-                found[f"{step}_lower_over_middle"] = least_gain(
-                    [first - middle], counts, level=self.level
+            hits, counts = told[name].hits[:, 1:], told[name].counts
+            if step in ("pos", "chunk") and (parts := parts_of_depth(hits)):
+                first, middle, last = parts
+                found[f"{step}_lower_over_others"] = least_gain(
+                    [first - middle, first - last], counts, level=self.level
                 )
                 found[f"{step}_middle_over_ends"] = middle_over_ends(hits, counts, level=self.level)
         return found
@@ -319,3 +329,12 @@ class LayerScores(Probing):
         there = one.counts > 0
         found = leading(per_item(one.hits[there].T, one.counts[there]))
         return ~(found.p_adjusted < 1 - self.level)
+
+
+def _lesser(one: Estimate, other: Estimate) -> Estimate:
+    """By which both are at least so much later; two bounds that hold together give a third."""
+    value, low, high = (
+        float(np.minimum(getattr(one, name), getattr(other, name)))
+        for name in ("value", "low", "high")
+    )
+    return Estimate(value, low, high, one.n, one.level, one.unit)

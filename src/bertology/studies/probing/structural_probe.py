@@ -229,11 +229,10 @@ class StructuralProbe(Resampled):
         evidence: dict[str, Estimate | None] = {
             f"{one.name}_gain": one.gain(self.level) for one in scores
         }
-        if every["uuas"] in scores:
-            one = every["uuas"]
-            evidence["middle_over_ends"] = middle_over_ends(
-                one.hits[:, 1:], one.counts, level=self.level
-            )
+        for name, of in (("uuas", "middle_over_ends"), ("nspr", "depths_middle_over_ends")):
+            one, gain = every[name], evidence.get(f"{name}_gain")
+            if gain is not None and gain.low > 0:  # where trees are told at all
+                evidence[of] = middle_over_ends(one.hits[:, 1:], one.counts, level=self.level)
         kept = [n for n in model.data_vars if str(n).startswith((KEPT, PLANE, "projection"))]
         about = {str(name): value for name, value in model.attrs.items()}
         return self.result(
@@ -244,7 +243,10 @@ class StructuralProbe(Resampled):
                 "ranks": losses,
             },
             evidence=evidence,
-            reasons={"": "not judged: too few test sentences have this score"},
+            reasons={
+                "": "not judged: too few test sentences have this score, or no layer surely beats "
+                "all baselines"
+            },
             facts={"examples": int((every["uuas"].counts > 0).sum()), **about},
             arrays=model[kept],
         )
