@@ -1,4 +1,4 @@
-"""Nulls of word order: random models, and trees of other sentences."""
+"""Nulls of word order: random models, trees of other sentences, and neighbours without trees."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
+
+import pytest
+import test_linear_order as simulated
 
 import bertology as bt
 import planted_links
@@ -52,6 +55,13 @@ def exchanged_trees(seed: int) -> Mapping[str, str]:
     return judged("linear-order", planted_links.ask(study, mini(), texts))
 
 
+def only_neighbours(seed: int) -> Mapping[str, str]:
+    """Layers that know ever more words around each, and no structure."""
+    with pytest.MonkeyPatch.context() as patch:
+        found = simulated.neighbours(patch, _grammar().take(_SENTENCES, seed=seed), seed)
+    return judged("linear-order", found)
+
+
 _STRUCTURE = (
     "the-main-auxiliary-is-told-by-structure",
     "the-subject-is-told-by-structure",
@@ -63,4 +73,5 @@ _ORDER = ("lower-layers-tell-word-order", "word-order-is-lost-around-a-third")
 NULLS = (
     Null("random model (order)", random_order, dict.fromkeys((*_STRUCTURE, *_ORDER), HOLDS)),
     Null("trees of other sentences (order)", exchanged_trees, dict.fromkeys(_STRUCTURE, HOLDS)),
+    Null("only neighbours (order)", only_neighbours, dict.fromkeys(_STRUCTURE, HOLDS)),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,8 @@ import planted_links
 import planted_trees as planted
 import tiny
 from bertology.annotated import states as module
-from bertology.annotated.states import States, word_states
+from bertology.annotated.states import word_states
+from bertology.annotated.windows import REACHES, Windows
 from bertology.annotated.word_order import (
     MAIN_AUXILIARY,
     PLACE,
@@ -34,6 +35,7 @@ from bertology.results.result import Result
 from bertology.studies.designs.order_scores import half_fallen
 from bertology.studies.probing.linear_order import LinearOrder, LinearOrderResult
 from bertology.studies.study import Context
+from made_states import MadeStates
 from result_conformance import ResultConformance, claims_of
 
 WIDTH, STRUCTURE = 12, 2  # the layer that tells the structure; layer 0 tells places
@@ -46,21 +48,6 @@ TOLD = (
     "primer-syntax.the-subject-is-told-by-structure",
 )
 FADES = "primer-layers.lower-layers-tell-word-order"
-
-
-class Made(States):
-    """One block of states that were not computed."""
-
-    def __init__(self, values: np.ndarray, counts: list[int]) -> None:
-        self._values, self.counts = values.astype(np.float16), np.array(counts)
-        self.there, self.folder = np.ones(sum(counts), bool), Path()
-
-    @property
-    def block_sizes(self) -> list[int]:
-        return [len(self)]
-
-    def block(self, number: int) -> Any:
-        return self._values
 
 
 def corpus(size: int = 200) -> Corpus:
@@ -79,15 +66,26 @@ def rules(example: Example, *, linear: bool) -> dict[int, int]:
     return found
 
 
+def ask(
+    monkeypatch: pytest.MonkeyPatch, made: Callable[..., MadeStates], texts: Corpus, seed: int
+) -> LinearOrderResult:
+    """The study of states that no model computed."""
+    monkeypatch.setattr(module, "word_states", made)
+    study = LinearOrder(resamples=200, seed=seed)
+    found = planted_links.ask(study, planted.encoder(planted.model()), texts)
+    assert isinstance(found, LinearOrderResult)
+    return found
+
+
 def simulated(monkeypatch: pytest.MonkeyPatch, kind: str, *, seed: int = 0) -> LinearOrderResult:
     """States that are noise, but for what is planted in them."""
-    texts, rng = corpus(), np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
 
-    def made(reader: Any, given: Corpus, **_: Any) -> Made:
+    def made(reader: Any, given: Corpus, **_: Any) -> MadeStates:
         counts = [len(example.get("words")) for example in given]
         values = rng.normal(size=(planted.LAYERS + 1, sum(counts), WIDTH))
         if "shuffled" in reader.name:
-            return Made(values, counts)
+            return MadeStates(values, counts)
         for start, example in zip(np.cumsum([0, *counts]), given, strict=False):
             words = range(len(example.get("words")))
             for word in words if kind == "planted" else ():
@@ -97,13 +95,30 @@ def simulated(monkeypatch: pytest.MonkeyPatch, kind: str, *, seed: int = 0) -> L
                     values[STRUCTURE + 1, start + word, feature] += 6
                 elif kind == "linear":
                     values[:, start + word, feature] += 6
-        return Made(values, counts)
+        return MadeStates(values, counts)
 
-    monkeypatch.setattr(module, "word_states", made)
-    study = LinearOrder(resamples=200, seed=seed)
-    found = planted_links.ask(study, planted.encoder(planted.model()), texts)
-    assert isinstance(found, LinearOrderResult)
-    return found
+    return ask(monkeypatch, made, corpus(), seed)
+
+
+def neighbours(monkeypatch: pytest.MonkeyPatch, texts: Corpus, seed: int) -> LinearOrderResult:
+    """After layer l a state is its word and those up to l + 1 places away; there are no trees."""
+    far, rng = planted.LAYERS, np.random.default_rng(seed)
+    kinds = sorted({str(word).lower() for example in texts for word in example.get("words")})
+    vectors = dict(zip(kinds, rng.normal(size=(len(kinds), WIDTH)), strict=True))
+
+    def made(reader: Any, given: Corpus, **_: Any) -> MadeStates:
+        counts = [len(example.get("words")) for example in given]
+        values = 0.1 * rng.normal(size=(far + 1, sum(counts), 2 * far + 1, WIDTH))
+        for start, example in zip(np.cumsum([0, *counts]), given, strict=False):
+            words = np.stack([vectors[str(word).lower()] for word in example.get("words")])
+            for layer in range(far + 1):
+                for step in range(-layer, layer + 1):
+                    at = np.arange(max(0, -step), min(len(words), len(words) - step))
+                    if step == 0 or "shuffled" not in reader.name:
+                        values[layer, start + at, step + far] += words[at + step]
+        return MadeStates(values.reshape(far + 1, sum(counts), -1), counts)
+
+    return ask(monkeypatch, made, texts, seed)
 
 
 class TestResult(ResultConformance):
@@ -146,6 +161,42 @@ def test_a_linear_rule_is_always_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (rows.loc[task, "accuracy"] < 0.05).all()
     assert not {"holds"} & {claims_of(result)[name] for name in (*RISES, *TOLD)}
     assert "fails" in {claims_of(result)[name] for name in TOLD}
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_neighbours_are_not_structure(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    texts = bt.load_corpus("grammar-order", limit=4000).take(300, seed=seed)
+    result = neighbours(monkeypatch, texts, seed)
+    said = claims_of(result)
+    assert not {"holds", "fails"} & {said[name] for name in (*RISES, *TOLD)}
+    # Without windows it would have been taken for structure.
+    assert said[TOLD[0]] == "not-applicable"
+    assert "need not be structure" in result.reasons()["main_auxiliary_gain"]
+    assert result.table("tasks").set_index("task").loc[MAIN_AUXILIARY, "window"] > 0.6
+
+
+def test_windows_hold_the_words_around_each_without_their_places() -> None:
+    texts = corpus(40)
+    counts = [len(example.get("words")) for example in texts]
+    words = [str(word).lower() for example in texts for word in example.get("words")]
+    rng = np.random.default_rng(0)
+    of_kind = {word: rng.normal(size=6) for word in sorted(set(words))}
+    of_place = rng.normal(size=(max(counts), 6))
+    places = [place for n in counts for place in range(n)]
+    entering = np.stack([of_kind[w] + of_place[p] for w, p in zip(words, places, strict=True)])
+    made = Windows(MadeStates(np.stack([entering, rng.normal(size=entering.shape)]), counts), texts)
+    found = made.block(0).reshape(len(REACHES), sum(counts), 9, -1).astype(float)
+    own = found[0, :, 4]
+    for word in set(words):  # the same wherever it stands
+        same = own[[at for at, other in enumerate(words) if other == word]]
+        assert np.ptp(same, axis=0).max() < 0.01
+    for at, place in enumerate(places):
+        end = at - place + counts[made.examples[at]]
+        for number, reach in enumerate(REACHES):
+            for step in range(-4, 5):
+                inside = abs(step) <= reach and at - place <= at + step < end
+                expected = own[at + step] if inside else np.zeros(own.shape[1])
+                assert np.array_equal(found[number, at, step + 4], expected)
 
 
 def test_noise_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

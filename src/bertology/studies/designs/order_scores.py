@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from bertology.annotated.word_order import PLACE
+from bertology.stats import Estimate
 from bertology.stats.cross_fitting import picked_on_other_half
+from bertology.stats.paired import bootstrap_weights
+from bertology.studies.designs.probe_scores import least_gain
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -24,7 +29,8 @@ class OrderScores:
     """One task: hits (N, layers) of the N sentences where the linear rule is wrong.
 
     The first of the layers is the input. `shuffled` are the hits of copies with shuffled weights
-    (copies, N, layers); `same` are shares (layers,) in sentences of the kind that trained.
+    (copies, N, layers), `windows` those of windows of words (N, reaches); `same` are shares
+    (layers,) in sentences of the kind that trained.
     """
 
     def __init__(self, part: xr.Dataset, copies: Sequence[xr.Dataset], task: int) -> None:
@@ -39,6 +45,7 @@ class OrderScores:
         self.shuffled: Floats = np.stack(
             [of["hits"].to_numpy()[:, task].astype(np.float64)[other] for of in copies]
         )
+        self.windows: Floats = part["windows"].to_numpy()[:, task].astype(np.float64)[other]
         self.frequent, self.linear = (
             part[name].to_numpy()[:, task].astype(np.float64)[other]
             for name in ("frequent", "linear")
@@ -64,14 +71,21 @@ class OrderScores:
         found: Floats = np.take_along_axis(hits, picked, axis=1)[:, 0]
         return int(hits.sum(axis=0).argmax()), found
 
-    def gains(self) -> list[Floats]:
-        """Of the best layer over chance, words alone, the linear rule, input, shuffled weights."""
+    def gains(self) -> tuple[list[Floats], list[Floats]]:
+        """Of the best layer over chance, words, linear rule, input and copies; over windows."""
         _, picked = self.best(self.hits[:, 1:])
         bases = [self.chance(), self.frequent, self.hits[:, 0]]
         if self.name != PLACE:  # which is the linear order itself
             bases.append(self.linear)
         bases += [self.best(copy[:, 1:])[1] for copy in self.shuffled]
-        return [picked - base for base in bases]
+        return [picked - base for base in bases], [picked - base for base in self.windows.T]
+
+    def rises(self) -> tuple[list[Floats], list[Floats]]:
+        """Of later layers over earlier ones, chance, and the rises of copies; over windows."""
+        own, *others = (-fall for fall in self.falls())
+        late = self.late()
+        beyond = [late - base for base in self.windows.T]
+        return [own, late - self.chance(), *(own - other for other in others)], beyond
 
     def falls(self) -> list[Floats]:
         """The first third of the layers less the later ones: the model's, then the copies'."""
@@ -83,6 +97,34 @@ class OrderScores:
         """The layers after the first third."""
         found: Floats = self.hits[:, 1 + _third(self.hits.shape[1] - 1) :].mean(axis=1)
         return found
+
+    def fall(self, level: float) -> Estimate:
+        """The fall, and what it is beyond that of shuffled weights, whichever is less.
+
+        Copies differ among each other by more than sentences do, so that some fall more than others
+        on any text: the model is set against their mean, as one more copy would be (Student's t).
+        """
+        own, *others = self.falls()
+        found = least_gain([own, own - np.mean(others, axis=0)], self.counts, level=level)
+        each = np.array([other.sum() for other in others]) / self.counts.sum()
+        spread = each.std(ddof=1) * np.sqrt(1 + 1 / len(each))
+        reach = spread * float(stdtrit(len(each) - 1, (1 + level) / 2))
+        return replace(
+            found,
+            low=found.value - float(np.hypot(found.value - found.low, reach)),
+            high=found.value + float(np.hypot(found.high - found.value, reach)),
+        )
+
+    def depth(self, level: float, resamples: int, seed: int) -> Estimate:
+        """At which share of the depth half of the fall is done, over resampled sentences."""
+        hits, counts = self.hits, self.counts.astype(np.float64)
+        weights = bootstrap_weights(len(hits), resamples, seed).astype(np.float64)
+        shares = (weights @ hits) / (weights @ counts)[:, None]  # (resamples, layers)
+        drawn = np.array([half_fallen(row) for row in shares])
+        tail = (1 - level) / 2
+        low, high = np.quantile(drawn, (tail, 1 - tail))
+        value = half_fallen(hits.sum(axis=0) / counts.sum())
+        return Estimate(value, min(value, low), max(value, high), len(hits), level, "sentences")
 
 
 def half_fallen(shares: Floats) -> float:

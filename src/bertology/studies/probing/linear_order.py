@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from scipy.special import stdtrit
+from numpy.typing import NDArray
 
 from bertology.annotated.word_order import FEWEST, PLACE, TITLES
 from bertology.errors import CapabilityError
@@ -19,9 +19,8 @@ from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
-from bertology.stats.paired import bootstrap_weights
 from bertology.studies.designs.blocks import Resampled
-from bertology.studies.designs.order_scores import OrderScores, half_fallen
+from bertology.studies.designs.order_scores import OrderScores
 from bertology.studies.designs.probe_scores import least_gain, rows_of_tasks
 from bertology.studies.designs.shares import per_item
 from bertology.studies.designs.tables import labelled_table, with_bounds
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LinearOrder", "LinearOrderResult"]
 
+Hits = NDArray[np.float32]
 INPUT = -1  # as a layer: what enters the first one
 _TREE = frozenset({"text", "words", "pos", "heads", "relations"})
 _MODEL, _SHUFFLED = "model", "shuffled"
@@ -50,7 +50,8 @@ class LinearOrderResult(Result):
     answers in constructions where the linear rule is wrong (`accuracy`; for the place of words, in
     all constructions that did not train), in texts of the constructions that did train (`same`),
     and of shuffled weights (`shuffled`, the best of the copies); `tasks`: the best layer, picked on
-    one half of the sentences and scored on the other, beside all baselines; `constructions`: the
+    one half of the sentences and scored on the other, beside all baselines (`window`, the best of
+    the windows of words around it); `constructions`: the
     same by construction, where the corpus names them. Bounds hold for all rows together.
     """
 
@@ -82,7 +83,7 @@ class LinearOrderResult(Result):
         if not said:
             return (
                 f"{NOTHING_SURE}: the place of words does not surely fade with layers, and no "
-                "layer surely tells the main clause where a rule of linear order fails."
+                "layer surely tells more of the main clause than linear order and neighbours do."
             )
         return ". ".join([*said, ""]).rstrip()
 
@@ -123,9 +124,9 @@ class LinearOrderResult(Result):
                 "tasks",
                 self._tasks,
                 "For each task the share of right answers at its best layer, and the smallest gain "
-                "over chance, the word's most frequent answer, the linear rule, the input and "
-                "shuffled weights. The layer was picked on one half of the sentences and scored on "
-                "the other; intervals hold for all tasks together.",
+                "over chance, the word's most frequent answer, the linear rule, the input, the "
+                "words around it and shuffled weights. The layer was picked on one half of the "
+                "sentences and scored on the other; intervals hold for all tasks together.",
             ),
         ]
         if "constructions" in self.tables:
@@ -148,8 +149,8 @@ class LinearOrderResult(Result):
             ],
             [TITLES[str(task)] for task in rows["task"]],
             title=f"What the best layer tells in other constructions\n{self.about}",
-            note="Gain: points over chance, words alone, the linear rule, the input and shuffled "
-            "weights, the smallest.",
+            note="Gain: points over chance, words alone, the linear rule, the input, windows of "
+            "words and shuffled weights, the smallest.",
         )
 
     def _constructions(self) -> Figure:
@@ -173,18 +174,22 @@ class LinearOrder(Resampled):
     (noun) is the right one, and scored on those where it is not, as in "the child that is asleep
     has a dog": whoever learnt "the first one" is always wrong there, who guesses is right in half.
     Sentences of a tree bank are told apart the same way, by their trees; the place of words is
-    trained and scored on the same two sets. Chance, the word's most frequent answer, the linear
-    rule, the input of the first layer, and four copies of the model with its weights in random
-    order are baselines; the best layer counts only if it beats all of them.
+    trained and scored on the same two sets. Baselines are chance, the word's most frequent answer,
+    the linear rule, the input of the first layer, windows of one to four words on either side (what
+    enters the first layer, without places, side by side: neighbours may tell without any
+    structure), and four copies of the model with its weights in random order. The best layer counts
+    only if it beats all of them; where it beats all but the windows, nothing is concluded.
 
     Source: Lin, Tan and Frank (2019), "Open Sesame: Getting Inside BERT's Linguistic Knowledge".
     Limits: what a probe reads off need not be used by the model; and a probe may fail on new
-    constructions for other reasons than a linear rule. Sentences whose words are cut off or have no
-    piece of their own are left out, and words without a state counted.
+    constructions for other reasons than a linear rule. Windows are read by linear probes: what only
+    several neighbours together tell, or words further away, they do not know. Sentences whose
+    words are cut off or have no piece of their own are left out, and words without a state counted.
     """
 
     needs: ClassVar[Needs] = Needs(fields=_TREE)
     result_type: ClassVar[type[Result]] = LinearOrderResult
+    version: ClassVar[int] = 2  # windows of words are a baseline
     fewest: ClassVar[int] = 20
     copies: ClassVar[int] = 4  # of shuffled weights: chance makes some fall more than others
 
@@ -218,7 +223,8 @@ class LinearOrder(Resampled):
         """Right answers by text, task and layer."""
         import xarray as xr
 
-        from bertology.annotated.states import word_states
+        from bertology.annotated.states import States, word_states
+        from bertology.annotated.windows import Windows
         from bertology.annotated.word_order import order_questions
         from bertology.model.weight_noise import shuffled_copy
         from bertology.train.probes.battery import EPOCHS, probed
@@ -244,23 +250,30 @@ class LinearOrder(Resampled):
             before, done = done, done + epochs
             context.advance(len(shown) * done // EPOCHS - len(shown) * before // EPOCHS)
 
-        found = probed(
-            states,
-            asked.units,
-            asked.examples,
-            asked.questions,
-            asked.split,
-            whole=False,
-            seed=self.seed,
-            device=encoder.device,
-            advance=advance,
-        )
-        hits = np.zeros((len(shown), *found.hits.shape[1:]), found.hits.dtype)
-        hits[: len(found.hits)] = found.hits
+        def hits(of: States, told: Callable[[int], None] = lambda epochs: None) -> Hits:
+            """(texts, tasks, layers)"""
+            found = probed(
+                of,
+                asked.units,
+                asked.examples,
+                asked.questions,
+                asked.split,
+                whole=False,
+                seed=self.seed,
+                device=encoder.device,
+                advance=told,
+            ).hits
+            return np.pad(found, ((0, len(shown) - len(found)), (0, 0), (0, 0)))
+
         by_text = ("example", "task")
         return xr.Dataset(
             {
-                "hits": ((*by_text, "layer"), hits),
+                "hits": ((*by_text, "layer"), hits(states, advance)),
+                **(
+                    {}
+                    if kind == _SHUFFLED
+                    else {"windows": ((*by_text, "reach"), hits(Windows(states, shown)))}
+                ),
                 "counts": (by_text, asked.counts),
                 "frequent": (by_text, asked.frequent),
                 "linear": (by_text, asked.linear),
@@ -324,7 +337,12 @@ class LinearOrder(Resampled):
         score = self.means(
             per_item(picked, one.counts)[None], within=(0, 1), reach=1.0, families=families
         )
-        gain = least_gain(one.gains(), one.counts, level=self.level, families=families)
+        gain = least_gain(
+            [gain for of in one.gains() for gain in of],
+            one.counts,
+            level=self.level,
+            families=families,
+        )
         return {
             "task": one.name,
             "n": int(score.n[0]),
@@ -336,6 +354,7 @@ class LinearOrder(Resampled):
             "frequent": float(one.shares(one.frequent[:, None])[0]),
             "linear": np.nan if one.name == PLACE else float(one.shares(one.linear[:, None])[0]),
             "input": float(one.shares(one.hits)[0]),
+            "window": float(one.shares(one.windows).max()),
             "shuffled": float(one.shares(one.shuffled).max()),
             "gain": gain.value,
             "gain_low": gain.low,
@@ -377,9 +396,9 @@ class LinearOrder(Resampled):
         found: dict[str, Estimate | None] = {}
         reasons = {"": "not judged: too few sentences have two candidates in the wrong order"}
         if (place := of.get(PLACE)) is not None:
-            found["order_fall"] = fall = self._fall(place)
+            found["order_fall"] = fall = place.fall(self.level)
             if fall.low > 0:
-                found["order_falls_at"] = self._depth(place)
+                found["order_falls_at"] = place.depth(self.level, self.resamples, self.seed)
             else:
                 reasons["order_falls_at"] = (
                     "not judged: the place of words does not surely fade beyond shuffled weights"
@@ -387,41 +406,17 @@ class LinearOrder(Resampled):
         for name, one in of.items():
             if name == PLACE:
                 continue
-            short = name.replace("-", "_")
-            found[f"{short}_gain"] = least_gain(one.gains(), one.counts, level=self.level)
-            own, *others = (-fall for fall in one.falls())
-            beyond = one.late() - one.chance()
-            found[f"{short}_rise"] = least_gain(
-                [own, beyond, *(own - other for other in others)], one.counts, level=self.level
-            )
+            for quantity, (plain, windows) in {"gain": one.gains(), "rise": one.rises()}.items():
+                key = f"{name.replace('-', '_')}_{quantity}"
+                told = least_gain(plain, one.counts, level=self.level)
+                if told.low > 0:  # what neighbours tell as well need not be structure
+                    told = least_gain([*plain, *windows], one.counts, level=self.level)
+                    if told.low <= 0:
+                        reasons[key] = (
+                            "not judged: layers tell it, but a window of words around it may tell "
+                            f"as much ({one.shares(one.windows).max():.0%} right), so that it "
+                            "need not be structure"
+                        )
+                        continue
+                found[key] = told
         return found, reasons
-
-    def _fall(self, place: OrderScores) -> Estimate:
-        """The fall, and what it is beyond that of shuffled weights, whichever is less.
-
-        Copies differ among each other by more than sentences do, so that some fall more than others
-        on any text: the model is set against their mean, as one more copy would be (Student's t).
-        """
-        own, *others = place.falls()
-        found = least_gain([own, own - np.mean(others, axis=0)], place.counts, level=self.level)
-        each = np.array([other.sum() for other in others]) / place.counts.sum()
-        spread = each.std(ddof=1) * np.sqrt(1 + 1 / len(each))
-        reach = spread * float(stdtrit(len(each) - 1, (1 + self.level) / 2))
-        return replace(
-            found,
-            low=found.value - float(np.hypot(found.value - found.low, reach)),
-            high=found.value + float(np.hypot(found.high - found.value, reach)),
-        )
-
-    def _depth(self, place: OrderScores) -> Estimate:
-        """At which share of the depth half of the fall is done, over resampled sentences."""
-        hits, counts = place.hits, place.counts.astype(np.float64)
-        weights = bootstrap_weights(len(hits), self.resamples, self.seed).astype(np.float64)
-        shares = (weights @ hits) / (weights @ counts)[:, None]  # (resamples, layers)
-        drawn = np.array([half_fallen(row) for row in shares])
-        tail = (1 - self.level) / 2
-        low, high = np.quantile(drawn, (tail, 1 - tail))
-        value = half_fallen(hits.sum(axis=0) / counts.sum())
-        return Estimate(
-            value, min(value, low), max(value, high), len(hits), self.level, "sentences"
-        )
