@@ -14,7 +14,7 @@ import planted_trees as planted
 from bertology.annotated import states as module
 from bertology.annotated.states import States
 from bertology.data.corpus import Corpus, Example, Field
-from bertology.errors import CapabilityError, DataError, UnknownNameError
+from bertology.errors import CapabilityError, DataError, ParameterError, UnknownNameError
 from bertology.results.result import Result
 from bertology.studies.probing.edge_probes import EdgeProbes, EdgeProbesResult
 from result_conformance import ResultConformance, check_answer, claims_of
@@ -167,6 +167,60 @@ def test_attention_is_asked_about_pairs_only() -> None:
         EdgeProbes(tasks=("pos",), given="attention").check(reader, planted.corpus(60))
     with pytest.raises(CapabilityError, match="annotates nothing"):
         EdgeProbes(given="attention").check(reader, corpus())
+
+
+def _phrases(size: int = 150) -> Corpus:
+    """Chunks of two to four words; one of their words is of the chunk's kind, by its own part."""
+    rng = np.random.default_rng(0)
+    examples = []
+    for i in range(size):
+        words = [str(word) for word in rng.choice(planted.WORDS, 6)]
+        ends = (int(rng.integers(2, 5)), 6)
+        kinds = [str(kind) for kind in rng.choice(["NP", "VP"], 2)]
+        chunks = [[a, b, kind] for a, b, kind in zip((0, ends[0]), ends, kinds, strict=True)]
+        marks = [kind if rng.random() < 0.9 else "VP" for kind in kinds]  # what one word tells
+        annotations = {"words": words, "pos": [str(k) for k in rng.choice(KINDS, 6)]}
+        annotations |= {"chunks": chunks, "marks": marks}
+        examples.append(Example(str(i), " ".join(words), annotations=annotations))
+    fields = frozenset({Field.TEXT, Field.WORDS, Field.POS, Field.CHUNKS})
+    return Corpus("phrases", examples, fields)
+
+
+def test_weights_of_words_are_learnt_where_spans_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A marked word tells its chunk; parts of speech have spans of one word, and that is told."""
+    texts = _phrases()
+
+    def made(reader: Any, given: Corpus, **_: Any) -> Made:
+        rng = np.random.default_rng(1)
+        values = rng.normal(size=(planted.LAYERS + 1, len(given), 6, 8))
+        values[..., 0] *= 6
+        for i, example in enumerate(given):
+            for (first, end, _), kind in zip(
+                example.get("chunks"), example.annotations["marks"], strict=True
+            ):
+                at = rng.integers(first, end)
+                if "shuffled" not in reader.name:
+                    values[PLANTED + 1, i, at, :2] = (4 if kind == "NP" else -4), 4
+        return Made(values.reshape(planted.LAYERS + 1, -1, 8), [6] * len(given))
+
+    monkeypatch.setattr(module, "word_states", made)
+    reader, tasks = planted.encoder(planted.model()), ("pos", "chunk")
+    mean, own = (ask(reader, texts, spans=how, tasks=tasks) for how in ("mean", "attentive"))
+    rows = [of.table("layers").set_index(["task", "layer"])["accuracy"] for of in (mean, own)]
+    assert rows[1]["chunk", PLANTED] > 0.85 > rows[0]["chunk", PLANTED] + 0.1
+    assert rows[1]["pos"].equals(rows[0]["pos"])
+    assert ("one_word" in mean.facts, own.facts["one_word"]) == (False, "pos")
+    assert "Spans of one word are as with means: pos." in own.answer
+    check_answer(own.answer)
+    caption = next(d.caption for d in own.drawings() if d.name == "tasks")
+    assert "spans of one word leave nothing to learn (pos)" in caption
+
+
+@pytest.mark.parametrize("how", [{"given": "attention"}, {"probe": "hidden"}])
+def test_weights_of_words_need_states_and_linear_probes(how: dict[str, str]) -> None:
+    reader = planted.encoder(planted.model())
+    with pytest.raises(ParameterError, match="must be mean where"):
+        EdgeProbes(spans="attentive", **how).check(reader, planted.corpus(60))  # type: ignore[arg-type]
 
 
 def test_what_could_not_be_asked_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

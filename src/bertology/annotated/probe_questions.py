@@ -72,6 +72,17 @@ class ProbeQuestions:
     about: Ints  # (tasks, COUNTED)
     tested: Ints  # the texts that are scored
 
+    @property
+    def one_word(self) -> list[str]:
+        """Tasks whose spans that train have one word each."""
+        longer = ((self.units[..., 1] - self.units[..., 0]) > 1).any(axis=1) & (self.split == 0)
+        some = {
+            int(task)
+            for question, task in zip(self.questions, self.task_of, strict=True)
+            if (longer & (question.labels != UNASKED)).any()
+        }
+        return [name for number, name in enumerate(self.tasks) if number not in some]
+
     def of_examples(self, hits: NDArray[Any]) -> NDArray[Any]:
         """Hits (texts, questions, …) as those of the texts that are scored and of tasks."""
         texts = max(len(hits), int(self.tested.max()) + 1)

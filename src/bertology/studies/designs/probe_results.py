@@ -43,6 +43,8 @@ class ProbingResult(Result):
         tasks = self.tables["tasks"]
         sure = tasks[tasks["gain_low"] > 0].sort_values("gain", ascending=False)
         also = f" Not all could be asked: {left}." if (left := self.left_out()) else ""
+        if alone := str(self.facts.get("one_word", "")):
+            also += f" Spans of one word are as with means: {alone}."
         if sure.empty:
             return (
                 f"{NOTHING_SURE}: no layer surely tells more than the words' most frequent label, "
@@ -159,9 +161,19 @@ class ProbingResult(Result):
                 "gain over the words' most frequent label, the input and shuffled weights. The "
                 "layer was picked on one half of the test sentences and scored on the other; "
                 "intervals hold for all tasks together."
+                + self._pooled()
                 + (f" Counted: {left}." if (left := self.left_out(all_counts=True)) else ""),
             ),
         ]
+
+    def _pooled(self) -> str:
+        """How spans became one state, where it was not by the mean."""
+        if "one_word" not in self.facts:
+            return ""
+        alone = str(self.facts["one_word"])
+        return " Each probe learnt how much the words of a span count" + (
+            f"; spans of one word leave nothing to learn ({alone})." if alone else "."
+        )
 
     def _tasks(self) -> Figure:
         rows = self.tables["tasks"]

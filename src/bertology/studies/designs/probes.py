@@ -68,6 +68,11 @@ class Probing(Resampled):
         """How many seeds control tasks, orders of examples and first weights are drawn by."""
         return 1
 
+    @property
+    def attentive(self) -> bool:
+        """Whether probes learn which words of a span count; else all count the same."""
+        return False
+
     def judged(self, of: Mapping[str, TaskScores]) -> dict[str, Estimate | None]:
         """What claims are judged on, of the scores by task; the gain of each task is there."""
         return {}
@@ -194,6 +199,7 @@ class Probing(Resampled):
             asked.questions,
             asked.split,
             hidden=HIDDEN if self.probe == "hidden" else 0,
+            attentive=self.attentive,
             whole=self.controls and not variant,
             seed=self.seed,
             seeds=self.runs,
@@ -227,6 +233,7 @@ class Probing(Resampled):
                 "left_out": " ".join(
                     t.name for t in self._tasks_of(part, corpus) if t.name not in asked.tasks
                 ),
+                "one_word": " ".join(asked.one_word),
             },
         )
 
@@ -281,6 +288,9 @@ class Probing(Resampled):
             "left_out": ", ".join(left),
             **{n: sum(one.about[n] for one in every) for n in COUNTED if n != "classes"},
         }
+        if self.attentive:
+            alone = {name for part in whole.values() for name in part.attrs["one_word"].split()}
+            facts["one_word"] = ", ".join(one.name for one in seen if one.name in alone)
         return seen, layers, facts
 
     def _by_layer(self, seen: Sequence[TaskScores], layers: Sequence[int]) -> pd.DataFrame:
@@ -351,5 +361,9 @@ def _nothing(tasks: Sequence[ProbedTask], layers: int) -> xr.Dataset:
             "layer": [INPUT, *range(layers)],
             "what": list(COUNTED),
         },
-        attrs={"missing": 0, "left_out": " ".join(task.name for task in tasks)},
+        attrs={
+            "missing": 0,
+            "left_out": " ".join(task.name for task in tasks),
+            "one_word": "",
+        },
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from bertology.annotated.probed_tasks import PROBED
 from bertology.annotated.word_labels import ProbedTask
-from bertology.errors import CapabilityError
+from bertology.errors import CapabilityError, ParameterError
 from bertology.parameters import parameter
 from bertology.results.result import Result
 from bertology.stats import Estimate
@@ -50,7 +50,10 @@ class EdgeProbes(Probing):
     of arguments (proto-roles) each is a yes-or-no question, and right answers are added up. Probes
     of all layers and tasks are trained together. Pairs may be asked of attention instead (`given`):
     for each head of the layer, how much the one attends to the other, both ways; before the first
-    layer there is none, and probes only guess.
+    layer there is none, and probes only guess. With `spans` attentive, a span is the sum of its
+    words' states, weighed by softmax(v · state); each probe learns its own v, one for each span of
+    a pair. It starts at 0, which is the mean, from the best linear probe of means, and leaves it
+    only if held-out sentences are told better. With spans of one word both are the same.
 
     Source: Tenney et al. (2019) and Liu et al. (2019) for the tasks, Hewitt and Liang (2019) for
     control tasks, Voita and Titov (2020) for bits. Limits: what a probe reads off need not be used
@@ -71,13 +74,27 @@ class EdgeProbes(Probing):
         choices=("states", "attention"),
     )
 
+    spans: str = parameter(
+        "mean",
+        "Of a span of words: the mean of their states, or a sum weighed as each probe learns it.",
+        choices=("mean", "attentive"),
+    )
+
     @property
     def runs(self) -> int:
         """As many as are asked for."""
         return self.seeds
 
+    @property
+    def attentive(self) -> bool:
+        """As it is asked for."""
+        return self.spans == "attentive"
+
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
-        """Refuse to ask attention what is not about pairs."""
+        """Refuse to ask attention what is not about pairs, and to weigh what cannot be weighed."""
+        if self.attentive and (self.given == "attention" or self.probe == "hidden"):
+            where = "probes see attention" if self.probe == "linear" else "probes have hidden units"
+            raise ParameterError("spans", "EdgeProbes", f"be mean where {where}", self.spans)
         if self.given == "attention":
             encoder.require("patterns")
             for task in self.tasks:

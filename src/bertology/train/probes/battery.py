@@ -21,10 +21,12 @@ from torch import Tensor
 
 from bertology.annotated.probe_questions import Question
 from bertology.annotated.states import States
+from bertology.train.probes.attentive import AttentiveProbes, attended
 from bertology.train.probes.classifiers import Examples, Pass, Probe, Probes
-from bertology.train.probes.hidden import HiddenProbes, trained
+from bertology.train.probes.hidden import HiddenProbes
 from bertology.train.probes.linear import LinearProbes, descended
 from bertology.train.probes.penalties import DECAYS, PRECISIONS, fitted
+from bertology.train.probes.stepwise import StepwiseProbes, trained
 from bertology.train.probes.streams import StateStream
 
 __all__ = ["DECAYS", "EPOCHS", "Scores", "probed"]
@@ -66,6 +68,7 @@ def probed(
     split: Ints,
     *,
     hidden: int = 0,
+    attentive: bool = False,
     whole: bool = True,
     seed: int = 0,
     seeds: int = 1,
@@ -75,14 +78,17 @@ def probed(
     """Train and score all probes on rows `units`, whose examples (R,) and parts (R,) are given.
 
     `split` is 0 for rows that train, 1 for held-out ones, 2 for those that are scored. `whole`:
-    with control tasks and codes. There are `seeds` from `seed` on. `advance` is told of EPOCHS in
-    all.
+    with control tasks and codes. Probes are linear, or have so many `hidden` units; linear ones may
+    learn which words of a span count (`attentive`). There are `seeds` from `seed` on. `advance` is
+    told of EPOCHS in all.
     """
+    if hidden and attentive:
+        raise ValueError("probes with hidden units take the means of spans")
     stream = StateStream(states, units, split == 0, device=device)
-    bench = _Bench(stream, split, examples, hidden, device)
+    bench = _Bench(stream, split, examples, hidden, attentive, device)
     tasks = len(questions)
     # The best place of a linear probe is the same for all seeds; control tasks and codes are not.
-    alike = not hidden
+    alike = not hidden and not attentive
     runs = seeds if whole or not alike else 1
     told = _Progress(advance, runs)
     hits: list[NDArray[np.float32]] = []
@@ -158,6 +164,7 @@ class _Bench:
     split: Ints
     examples: Ints
     hidden: int
+    attentive: bool
     device: torch.device | str
 
     def along(
@@ -184,9 +191,8 @@ class _Bench:
             if not following and done:
                 probes = _without(probes, done)
             rows, judges = order[:end], held[: max(_HELD, end)]
-            mix = torch.Generator().manual_seed(seed) if self.hidden else None
             few = _SEARCHED[0] <= end <= _SEARCHED[1] or len(order) < _SEARCHED[0]
-            self._fit(probes, labels, rows, judges, mix, search=few or bool(self.hidden))
+            self._fit(probes, labels, rows, judges, seed, search=few, last=not following)
             told.add(end / ends[-1] / 2)
             if following and codes:
                 code += self._bits(probes, labels, order[end:following], len(columns))
@@ -199,7 +205,7 @@ class _Bench:
         labels = self._labels(columns)
         shape = (int(self.examples.max()) + 1, len(columns), self.stream.layers)
         found = torch.zeros(shape)
-        for rows, one in self.stream.examples(self.split == 2, labels, self._size(probes)):
+        for rows, one in self._read(self.split == 2, labels, probes):
             at = torch.from_numpy(self.examples[rows])
             for some in probes:
                 scores = some.scores(one).cpu().permute(1, 2, 0)  # (n, P, L)
@@ -219,6 +225,19 @@ class _Bench:
             if self.hidden:
                 one = HiddenProbes(own, of, shape=shape, hidden=self.hidden, device=device)
                 found.append(one)
+            elif self.attentive:
+                asked = [_asked(columns[i].labels) & (self.split == 0) for i in of]
+                weighed = [bool((self.stream.lengths[rows] > 1).any()) for rows in asked]
+                found.append(
+                    AttentiveProbes(
+                        own,
+                        of,
+                        shape=shape,
+                        spans=self.stream.lengths.shape[1],
+                        weighed=weighed,
+                        device=device,
+                    )
+                )
             else:
                 found.append(LinearProbes(own, of, shape=shape, device=device))
         return found
@@ -229,24 +248,38 @@ class _Bench:
         labels: Tensor,
         rows: Ints,
         judges: Ints,
-        mix: torch.Generator | None,
+        seed: int,
         *,
         search: bool,
+        last: bool,
     ) -> None:
-        train, held = (self._pass(of, labels, self._size(probes), mix) for of in (rows, judges))
-        if self.hidden:
-            some = [one for one in probes if isinstance(one, HiddenProbes)]
-            bent = partial(trained, some, train=train, held=held)
-            fitted(probes, bent, held, path=DECAYS, search=search, onward=False)
-        else:
-            lines = [one for one in probes if isinstance(one, LinearProbes)]
+        """Train on `rows`, judged by others; `search`: linear probes look for the best penalty."""
+        weighing = [one for one in probes if isinstance(one, AttentiveProbes)]
+        lines = [one for one in probes if isinstance(one, LinearProbes)]
+        lines += [one.line for one in weighing]
+        if lines:
+            train, held = (self._pass(of, labels, lines) for of in (rows, judges))
             go = partial(descended, lines, examples=train)
-            fitted(probes, go, held, path=PRECISIONS, search=search)
+            fitted(lines, go, held, path=PRECISIONS, search=search)
+        mix = torch.Generator().manual_seed(seed)
+        if weighing:
+            free = [column for one in weighing for column in one.free]
+            rows, judges = (of[_asked(labels[of][:, free].numpy()).any(1)] for of in (rows, judges))
+            train = self._pass(rows, labels, probes, mix)
+            held = self._pass(judges, labels, probes)
+            # A small portion has little to tell which words count; its probes are those of means.
+            enough = len(rows) >= (1 if last else _SEARCHED[0]) and len(judges) > 0
+            attended(weighing, train, held, weigh=enough)
+        elif self.hidden:
+            some = [one for one in probes if isinstance(one, HiddenProbes)]
+            train, held = (self._pass(of, labels, probes, mix) for of in (rows, judges))
+            bent = partial(trained, some, train=train, held=held)
+            fitted(some, bent, held, path=DECAYS, search=True, onward=False)
 
     def _bits(self, probes: Sequence[Probes], labels: Tensor, rows: Ints, columns: int) -> Floats:
         """(columns, L): what the labels of some rows take by these probes."""
         found = np.zeros((columns, self.stream.layers))
-        for one in self._read(rows, labels, self._size(probes)):
+        for one in self._pass(rows, labels, probes)():
             for some in probes:
                 found[some.columns] += some.losses(one)[0].cpu().numpy().T / np.log(2)
         return found
@@ -265,22 +298,37 @@ class _Bench:
     def _size(self, probes: Sequence[Probes]) -> int:
         """Rows of a batch, whose outputs take little memory."""
         most = self.stream.layers * max(one.numbers_each for one in probes)
-        return max(32, min(256 if self.hidden else _ROWS, _NUMBERS // most))
+        steps = isinstance(probes[0], StepwiseProbes)
+        return max(32, min(256 if steps else _ROWS, _NUMBERS // most))
 
     def _read(
-        self, rows: Ints, labels: Tensor, size: int, mix: torch.Generator | None = None
-    ) -> Iterator[Examples]:
+        self,
+        chosen: Mask,
+        labels: Tensor,
+        probes: Sequence[Probes],
+        mix: torch.Generator | None = None,
+    ) -> Iterator[tuple[Ints, Examples]]:
+        """The chosen rows as the probes need them."""
+        words = isinstance(probes[0], AttentiveProbes)
+        yield from self.stream.examples(chosen, labels, self._size(probes), words=words, mix=mix)
+
+    def _pass(
+        self,
+        rows: Ints,
+        labels: Tensor,
+        probes: Sequence[Probes],
+        mix: torch.Generator | None = None,
+    ) -> Pass:
+        """Rows as often as they are asked for; few of them are read but once."""
         chosen = np.zeros(len(self.split), bool)
         chosen[rows] = True
-        for _, one in self.stream.examples(chosen, labels, size, mix=mix):
-            yield one
-
-    def _pass(self, rows: Ints, labels: Tensor, size: int, mix: torch.Generator | None) -> Pass:
-        """Rows as often as they are asked for; few of them are read but once."""
-        if mix is None and len(rows) * self.stream.layers * self.stream.width <= _KEPT:
-            kept = list(self._read(rows, labels, size))
+        words = isinstance(probes[0], AttentiveProbes)
+        each = int(self.stream.lengths[rows].sum()) if words else len(rows)
+        numbers = each * self.stream.width
+        if mix is None and numbers * self.stream.layers <= _KEPT:
+            kept = [one for _, one in self._read(chosen, labels, probes)]
             return lambda: kept
-        return lambda: self._read(rows, labels, size, mix)
+        return lambda: (one for _, one in self._read(chosen, labels, probes, mix))
 
 
 def _without(probes: Sequence[Probes], done: int) -> list[Probes]:

@@ -21,11 +21,14 @@ __all__ = ["Errors", "Examples", "Pass", "Probe", "Probes", "mean_losses"]
 class Examples(NamedTuple):
     """Some examples: states (L, n, D), and the answer of each for each probe (n, P).
 
-    Answers are numbers of classes, negative for none; or numbers to be told, NaN for none.
+    Answers are numbers of classes, negative for none; or numbers to be told, NaN for none. Where
+    probes weigh the words of spans themselves, states are those of T words at most in each of S
+    spans (L, n, S, T, D), padded with 0, and `there` (n, S, T) says where there is a word.
     """
 
     states: Tensor
     labels: Tensor
+    there: Tensor | None = None
 
 
 Pass = Callable[[], Iterable[Examples]]
@@ -80,8 +83,8 @@ class Probes(ABC):
         """How many numbers an example takes at each layer."""
 
     @abstractmethod
-    def outputs(self, states: Tensor) -> Tensor:
-        """(L, n, P, K) of states (L, n, D)."""
+    def outputs(self, examples: Examples) -> Tensor:
+        """(L, n, P, K)"""
 
     def errors(self, outputs: Tensor, labels: Tensor) -> Errors:
         """Of `outputs` (L, n, P, K), which may be overwritten, for labels (n, P)."""
@@ -101,12 +104,12 @@ class Probes(ABC):
 
     def losses(self, examples: Examples) -> tuple[Tensor, Tensor]:
         """(L, P) sums of losses (nats, or half squared errors) over (P,) examples that count."""
-        found = self.errors(self.outputs(examples.states), examples.labels[:, self.columns])
+        found = self.errors(self.outputs(examples), examples.labels[:, self.columns])
         return found.losses.sum(1).double(), found.counted.sum(0)
 
     def scores(self, examples: Examples) -> Tensor:
         """(L, n, P): 1 for a right class, else 0; of numbers 1 less the squared error."""
-        outputs, labels = self.outputs(examples.states), examples.labels[:, self.columns]
+        outputs, labels = self.outputs(examples), examples.labels[:, self.columns]
         if self.numbers:
             return (1 - (outputs[..., 0] - labels) ** 2).nan_to_num()
         return (outputs.argmax(3) == labels).float()

@@ -73,9 +73,9 @@ class LinearProbes(Probes):
         """Outputs."""
         return self.placed.shape[1] * self.placed.shape[3]
 
-    def outputs(self, states: Tensor) -> Tensor:
+    def outputs(self, examples: Examples) -> Tensor:
         """(L, n, P, K)"""
-        return _outputs(states, *_unrolled(self.placed))
+        return _outputs(examples.states, *_unrolled(self.placed))
 
 
 def _unrolled(placed: Tensor) -> tuple[Tensor, Tensor]:

@@ -13,10 +13,11 @@ from torch import Tensor
 from bertology.annotated.states import States
 from bertology.train.probes.classifiers import Examples
 
-__all__ = ["StateStream", "mean_states"]
+__all__ = ["StateStream", "mean_states", "padded_words"]
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+_NUMBERS = 2**25  # of words that come at a time, 128 MiB
 
 
 class StateStream:
@@ -37,6 +38,7 @@ class StateStream:
     ) -> None:
         self._states, self._units = states, units
         self._device = device
+        self._last: tuple[int, Tensor] | None = None  # the block that was read last
         ends = np.cumsum([0, *states.block_sizes])
         self._starts = ends[:-1]
         # Rows of each block; both spans of a pair stand in one text, and a text in one block.
@@ -56,10 +58,26 @@ class StateStream:
         """Layers, that of the input counted too."""
         return len(self._mean)
 
+    @property
+    def lengths(self) -> Ints:
+        """(R, S): words of spans."""
+        found: Ints = self._units[..., 1] - self._units[..., 0]
+        return found
+
     def examples(
-        self, chosen: Mask, labels: Tensor, size: int, *, mix: torch.Generator | None = None
+        self,
+        chosen: Mask,
+        labels: Tensor,
+        size: int,
+        *,
+        words: bool = False,
+        mix: torch.Generator | None = None,
     ) -> Iterator[tuple[Ints, Examples]]:
-        """The chosen rows with their `labels` (R, P), `size` at a time; `mix` draws their order."""
+        """The chosen rows with their `labels` (R, P), `size` at a time; `mix` draws their order.
+
+        With `words`, they come as the words of their spans, padded to the longest: the longer that
+        is, the fewer rows come at a time, so that spans of any length take no more memory.
+        """
         blocks = list(range(len(self._rows)))
         if mix is not None:
             blocks = torch.randperm(len(blocks), generator=mix).tolist()
@@ -69,16 +87,32 @@ class StateStream:
                 continue
             if mix is not None:
                 rows = rows[torch.randperm(len(rows), generator=mix).numpy()]
+            elif words:  # little is padded where spans of one length meet
+                rows = rows[self.lengths[rows].max(axis=1).argsort(kind="stable")]
             states = self._block(block)
-            for at in range(0, len(rows), size):
-                some = rows[at : at + size]
-                own = torch.from_numpy(self._units[some] - self._starts[block])
-                features = _features(states, own.to(self._device))
-                yield some, Examples(features, labels[some].to(self._device))
+            for some in self._groups(rows, size) if words else _cut(rows, size):
+                own = torch.from_numpy(self._units[some] - self._starts[block]).to(self._device)
+                answers = labels[some].to(self._device)
+                if words:
+                    padded, there = padded_words(states, own)
+                    yield some, Examples(padded, answers, there)
+                else:
+                    yield some, Examples(_features(states, own), answers)
+
+    def _groups(self, rows: Ints, size: int) -> Iterator[Ints]:
+        """Rows of which `size` at most, and not too many words with their padding, come at once."""
+        each = self.layers * self._mean.shape[-1] * self._units.shape[1]
+        for some in _cut(rows, size):
+            longest = int(self.lengths[some].max())
+            pieces = -(-len(some) * longest * each // _NUMBERS)
+            yield from np.array_split(some, min(pieces, len(some)))
 
     def _block(self, number: int) -> Tensor:
-        read = torch.from_numpy(self._states.block(number)).to(self._device).float()
-        return (read - self._mean) / self._scale
+        if self._last is None or self._last[0] != number:
+            self._last = None  # before the next is read: there is room for one
+            read = torch.from_numpy(self._states.block(number)).to(self._device).float()
+            self._last = number, (read - self._mean) / self._scale
+        return self._last[1]
 
     def _moments(self, train: Mask) -> tuple[Tensor, Tensor]:
         """(L, 1, D): mean and spread over the spans of the training examples, each once."""
@@ -105,6 +139,21 @@ def mean_states(states: Tensor, spans: Tensor) -> Tensor:
         longer = (lengths > place).nonzero()[:, 0]
         found[:, longer] += states[:, first[longer] + place]
     return found / lengths[:, None] if int(lengths.max()) > 1 else found
+
+
+def padded_words(states: Tensor, units: Tensor) -> tuple[Tensor, Tensor]:
+    """(L, n, S, T, D) of states (L, units, D) in spans (n, S, 2); where words are (n, S, T)."""
+    first, end = units[..., 0, None], units[..., 1, None]
+    at = first + torch.arange(int((end - first).max()), device=units.device)  # (n, S, T)
+    there = at < end
+    found = states[:, torch.where(there, at, first)]
+    return found.mul_(there[..., None]), there
+
+
+def _cut(rows: Ints, size: int) -> Iterator[Ints]:
+    """So many at a time."""
+    for at in range(0, len(rows), size):
+        yield rows[at : at + size]
 
 
 def _features(states: Tensor, units: Tensor) -> Tensor:
