@@ -246,7 +246,7 @@ def test_the_most_frequent_label_is_of_all_words_or_of_the_last() -> None:
     given = corpus(examples, "entities")
     found = questions_of(given, Made(given), [PROBED["entity"]], seed=0)
     assert (found.frequent == found.counts).all()  # by "town"
-    control = found.questions[0].control
+    control = found.questions[0].control[0]
     by_last = {e.get("words")[-1]: set() for e in examples}
     for row, at in enumerate(found.examples):
         by_last[examples[at].get("words")[-1]].add(int(control[row]))
