@@ -29,6 +29,7 @@ import nulls.layers
 import nulls.models
 import nulls.order
 import nulls.probes
+import nulls.sentences
 import nulls.simulated
 import nulls.structural
 import nulls.syntax
@@ -48,6 +49,7 @@ NULLS = (
     *nulls.layers.NULLS,
     *nulls.order.NULLS,
     *nulls.probes.NULLS,
+    *nulls.sentences.NULLS,
     *nulls.simulated.NULLS,
     *nulls.structural.NULLS,
     *nulls.taxonomy.NULLS,

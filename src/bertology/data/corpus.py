@@ -45,6 +45,7 @@ class Field(StrEnum):
     NEGATION = "negation"  # positions of negation words
     TENSE = "tense"
     NUMBER = "number"  # of the main subject: "singular" or "plural"
+    SENTENCE_LABELS = "sentence_labels"  # of the whole text: {task: label}
     CONTRAST = "contrast"  # the unacceptable member of a minimal pair (TEXT is the good one)
     CHOICES = "choices"  # the candidate answers of a multiple-choice item
     TAGS = "tags"  # one label per word

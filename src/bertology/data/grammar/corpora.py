@@ -18,6 +18,8 @@ from bertology.data.grammar.minimal_pairs import (
     MinimalPairDraw,
 )
 from bertology.data.grammar.paraphrase import ParaphraseDraw
+from bertology.data.grammar.sentence_tasks import KINDS as TASK_KINDS
+from bertology.data.grammar.sentence_tasks import TaskDraw
 from bertology.data.grammar.sentences import draw_sentences
 from bertology.data.grammar.tree import annotate
 from bertology.data.grammar.word_order import ORDERS, OrderDraw
@@ -37,6 +39,7 @@ SWITCHES: dict[str, dict[str, bool]] = {
     "grammar-reflexives": {},
     "grammar-npi": {},
     "grammar-order": {},
+    "grammar-sentences": {},
 }
 """The corpora by name, and the switches each one has with their defaults."""
 
@@ -64,6 +67,7 @@ _ANNOTATED = frozenset(
 )
 _CONTRASTED = _ANNOTATED | {Field.CONTRAST}
 _GROUPED = _ANNOTATED | {Field.GROUP}
+_SENTENCES = frozenset({Field.TEXT, Field.WORDS, Field.SENTENCE_LABELS})
 _JUDGED = frozenset({Field.TEXT, Field.LABEL})
 _PAIRED = _JUDGED | {Field.TEXT_B}
 _TASKS = {
@@ -121,8 +125,8 @@ def corpus(
     ----------
     name
         "grammar" (annotated sentences), "grammar-paraphrase", "grammar-entailment",
-        "grammar-acceptability", "grammar-agreement", "grammar-reflexives", "grammar-npi" or
-        "grammar-order".
+        "grammar-acceptability", "grammar-agreement", "grammar-reflexives", "grammar-npi",
+        "grammar-order" or "grammar-sentences".
     split
         "train", "validation" or "test". No sentence is in two splits, whatever corpus or seed.
     size
@@ -156,7 +160,12 @@ def corpus(
 def _fields(name: str) -> frozenset[Field]:
     if (task := _TASKS.get(name)) is not None:
         return _PAIRED if task.pair else _JUDGED
-    return {"grammar": _ANNOTATED, "grammar-order": _GROUPED}.get(name, _CONTRASTED)
+    others = {
+        "grammar": _ANNOTATED,
+        "grammar-order": _GROUPED,
+        "grammar-sentences": _SENTENCES,
+    }
+    return others.get(name, _CONTRASTED)
 
 
 def _switches(name: str, given: dict[str, object]) -> dict[str, bool]:
@@ -279,6 +288,17 @@ def _order_rows(seed: int) -> Iterator[list[Callable[[], _Row]]]:
         yield [partial(make, construction) for construction in ORDERS]
 
 
+def _sentence_task_rows(seed: int) -> Iterator[list[Callable[[], _Row]]]:
+    draw = TaskDraw(random.Random(seed))
+
+    def make(kind: str) -> _Row:
+        text, annotations = draw.labelled(kind)
+        return text, None, None, annotations
+
+    while True:
+        yield [partial(make, kind) for kind in TASK_KINDS]
+
+
 def _acceptability_rows(seed: int) -> Iterator[list[Callable[[], _Row]]]:
     """Good and bad sentences of all kinds of minimal pairs, each of a pair of its own.
 
@@ -313,4 +333,5 @@ _ROWS: dict[str, Callable[..., Iterator[list[Callable[[], _Row]]]]] = {
     "grammar-reflexives": _reflexive_rows,
     "grammar-npi": _npi_rows,
     "grammar-order": _order_rows,
+    "grammar-sentences": _sentence_task_rows,
 }

@@ -16,7 +16,7 @@ __all__ = ["READERS", "ReadFunction", "Request"]
 _NAMES = (
     "bio", "brackets", "conll", "conllu", "corefud", "csv", "framenet", "gap", "glue", "grammar",
     "hub", "jsonl", "lama", "minimal-pairs", "ontonotes", "propbank", "proto-roles",
-    "semeval-relations", "squad", "text", "winobias", "wsc",
+    "semeval-relations", "senteval", "squad", "text", "winobias", "wsc",
 )  # fmt: skip
 
 

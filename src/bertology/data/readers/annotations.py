@@ -129,6 +129,12 @@ _FORMS: dict[Field, tuple[Callable[[Any], bool], str]] = {
         _list_of(_SPANS),
         "be a list of clusters, each a list of pairs [first word, last + 1]",
     ),
+    Field.SENTENCE_LABELS: (
+        lambda v: (
+            isinstance(v, Mapping) and all(isinstance(x, str) and x for of in v.items() for x in of)
+        ),
+        "be a mapping of tasks to labels: text, and none empty",
+    ),
     Field.SENTENCES: (_PLACES, "be a list of positions of words"),
     Field.FRAME: (_is_name, "be a name"),
     Field.TENSE: (_is_name, "be a name"),

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bertology.stats import Estimate
 from bertology.stats.cross_fitting import picked_on_other_half
+from bertology.stats.leading import leading
 from bertology.stats.least_means import least_means
 from bertology.studies.designs.shares import per_item
 
@@ -31,14 +32,19 @@ _MIDDLE = (0.4, 0.8)  # of the depth
 
 
 class TaskScores:
-    """What was measured of one task, by test sentence; layer 0 of the arrays is the input."""
+    """What was measured of one task, by test sentence; layer 0 of the arrays is the input.
 
-    def __init__(self, part: xr.Dataset, shuffled: xr.Dataset, task: int) -> None:
+    `shuffled` are the hits of copies with shuffled weights (copies, N, layers).
+    """
+
+    def __init__(self, part: xr.Dataset, copies: Sequence[xr.Dataset], task: int) -> None:
         self.name = str(part["task"].to_numpy()[task])
         self.hits, self.control = (
             part[name].to_numpy()[:, task].astype(np.float64) for name in ("hits", "control")
         )
-        self.shuffled = shuffled["hits"].to_numpy()[:, task].astype(np.float64)
+        self.shuffled: Floats = np.stack(
+            [copy["hits"].to_numpy()[:, task].astype(np.float64) for copy in copies]
+        )
         self.counts: Ints = part["counts"].to_numpy()[:, task].astype(np.int64)
         self.frequent: Floats = part["frequent"].to_numpy()[:, task].astype(np.float64)
         self.code: Floats = part["code"].to_numpy()[task]
@@ -70,9 +76,20 @@ class TaskScores:
         return best_layer(self.hits[:, 1:], self.counts)
 
     def baselines(self) -> list[Floats]:
-        """The words' most frequent label, the input, and the best layer of shuffled weights."""
-        _, chance = best_layer(self.shuffled[:, 1:], self.counts)
-        return [self.frequent, self.hits[:, 0], chance]
+        """The words' most frequent label, the input, and the best layers of shuffled weights."""
+        copies = [best_layer(copy[:, 1:], self.counts)[1] for copy in self.shuffled]
+        return [self.frequent, self.hits[:, 0], *copies]
+
+    def best_copy(self) -> Floats:
+        """Of all questions: the share (layers,) of the best copy with shuffled weights."""
+        found: Floats = np.max([self.share(copy) for copy in self.shuffled], axis=0)
+        return found
+
+    def among_best(self, level: float) -> NDArray[np.bool_]:
+        """The layers (input first) that are not surely worse than the best one."""
+        there = self.counts > 0
+        found = leading(per_item(self.hits[there].T, self.counts[there]))
+        return ~(found.p_adjusted < 1 - level)
 
     def gains(self) -> list[Floats]:
         """Hits of the cross-fitted best layer beyond those of each baseline."""

@@ -52,6 +52,7 @@ class Probing(Resampled):
     result_type: ClassVar[type[Result]] = ProbingResult
     fewest: ClassVar[int] = 20
     controls: ClassVar[bool] = True  # whether there are control tasks, and bits of labels
+    copies: ClassVar[int] = 1  # of shuffled weights
 
     tasks: tuple[str, ...] = parameter((), "Tasks such as pos or arc; all that are annotated.")
     probe: str = parameter(
@@ -128,8 +129,12 @@ class Probing(Resampled):
         kinds = {task.pairs for task in self.asked(corpus)}
         return [
             kind + suffix for kind, pairs in _KINDS.items() if pairs in kinds
-            for suffix in ("", SHUFFLED)
+            for suffix in ("", *self._shuffled())
         ]  # fmt: skip
+
+    def _shuffled(self) -> list[str]:
+        """How parts of copies with shuffled weights end."""
+        return [SHUFFLED, *(f"{SHUFFLED}-{copy}" for copy in range(1, self.copies))]
 
     def steps(self, part: str, shape: Shape, corpus: Corpus) -> int:
         """The examples that are read; training counts as much again."""
@@ -139,7 +144,10 @@ class Probing(Resampled):
         """The model, or one with its weights in random order."""
         from bertology.model.weight_noise import shuffled_copy
 
-        return shuffled_copy(encoder, seed=self.seed) if part.endswith(SHUFFLED) else encoder
+        _, shuffled, copy = part.partition(SHUFFLED)
+        if not shuffled:
+            return encoder
+        return shuffled_copy(encoder, seed=self.copies * self.seed + int(copy[1:] or 0))
 
     def states(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> States:
         """Those of all words that are shown, of the model or of its shuffled weights."""
@@ -266,7 +274,7 @@ class Probing(Resampled):
         first = next(iter(whole.values()))
         layers = [int(layer) for layer in first["layer"].to_numpy()]
         every = [
-            TaskScores(part, measured[f"{name}{SHUFFLED}"], task)
+            TaskScores(part, [measured[name + suffix] for suffix in self._shuffled()], task)
             for name, part in whole.items()
             for task in range(part.sizes["task"])
         ]
@@ -308,7 +316,7 @@ class Probing(Resampled):
                 **with_bounds("accuracy", accuracy, p=False),
                 "control": accuracy.value - selectivity.value,
                 **with_bounds("selectivity", selectivity),
-                "shuffled": np.stack([one.share(one.shuffled) for one in seen]),
+                "shuffled": np.stack([one.best_copy() for one in seen]),
                 "selectivity_sd": np.stack([one.spread("beyond") for one in seen]),
                 "bits": bits,
                 "bits_sd": np.stack([one.spread("code") for one in seen]),
@@ -333,7 +341,7 @@ class Probing(Resampled):
             "accuracy_high": score.simultaneous_high[0],
             "frequent": one.share(one.frequent[:, None])[0],
             "input": one.share(one.hits)[0],
-            "shuffled": one.share(one.shuffled).max(),
+            "shuffled": one.best_copy().max(),
             "gain": gain.value,
             "gain_low": gain.low,
             "gain_high": gain.high,

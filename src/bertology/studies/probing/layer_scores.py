@@ -16,7 +16,6 @@ from bertology.errors import DataError
 from bertology.parameters import parameter
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
-from bertology.stats.leading import leading
 from bertology.studies.designs.layer_places import Place, mean_place
 from bertology.studies.designs.layer_results import PLACES, LayerScoresResult
 from bertology.studies.designs.mix_scores import MixScores, bounds_of, share_of_sentences
@@ -29,7 +28,6 @@ from bertology.studies.designs.probe_scores import (
     rows_of_tasks,
 )
 from bertology.studies.designs.probes import INPUT, SHUFFLED, Probing
-from bertology.studies.designs.shares import per_item
 from bertology.studies.designs.tables import labelled_table, with_bounds
 from bertology.studies.study import Context
 
@@ -285,7 +283,7 @@ class LayerScores(Probing):
             {
                 "n": accuracy.n,
                 **with_bounds("accuracy", accuracy, p=False),
-                "among_best": np.stack([self._among_best(one) for one in seen]),
+                "among_best": np.stack([one.among_best(self.level) for one in seen]),
                 **{name: weights[:, at] for at, name in enumerate(bounds_of("weight"))},
                 "cumulative": cumulative.value,
                 **with_bounds("gain", gain, p=False),
@@ -323,12 +321,6 @@ class LayerScores(Probing):
             {"n": change.n, "before": np.stack(first), **with_bounds("change", change)},
         )
         return {"change": table}
-
-    def _among_best(self, one: TaskScores) -> NDArray[np.bool_]:
-        """The layers (input first) that are not surely worse than the best one."""
-        there = one.counts > 0
-        found = leading(per_item(one.hits[there].T, one.counts[there]))
-        return ~(found.p_adjusted < 1 - self.level)
 
 
 def _lesser(one: Estimate, other: Estimate) -> Estimate:
