@@ -259,10 +259,11 @@ class SentenceProbes(Probing):
 
     def _told(self, one: TaskScores, families: int) -> bool:
         """Whether some layer surely tells it; what words do not tell, but for surface features."""
-        gains = one.gains()
-        if _GROUP_OF[one.name] == SURFACE:
-            gains = gains[:1]  # over the most frequent label
-        return least_gain(gains, one.counts, level=self.level, families=families).low > 0
+        if _GROUP_OF[one.name] != SURFACE:
+            return one.told(level=self.level, families=families)
+        over_frequent, *_ = one.gains()
+        found = least_gain([over_frequent], one.counts, level=self.level, families=families)
+        return found.low > 0
 
     def _layers(self, seen: Sequence[TaskScores], layers: Sequence[int]) -> pd.DataFrame:
         """The table of tasks × layers; its bounds hold for all rows together."""
