@@ -111,14 +111,18 @@ class SentenceProbesResult(ProbingResult):
         """Tasks × layers; places of tasks and groups; gains."""
         by_name = {m.name: m for m in self.measures()}
         tasks = self.tables["tasks"]
-        labels = [f"{row['group']}: {row['task']}" for _, row in tasks.iterrows()]
+        labels = [
+            f"{row['group']}: {row['task']}{'' if row['told'] else ' *'}"
+            for _, row in tasks.iterrows()
+        ]
         return [
             drawings.rows(
                 "layers",
                 [by_name[f"{task}-place"] for task in tasks["task"]],
                 self.about,
                 title="Which layers tell it best",
-                reading="Each row has its own worst and best layer, however much they differ.",
+                reading="Each row has its own worst and best layer, however much they differ. With "
+                "a star: no layer surely tells it better than words and shuffled weights do.",
                 labels=labels,
             ),
             Drawing(
