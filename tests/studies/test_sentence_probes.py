@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
 
 import bertology as bt
 import planted_links
@@ -18,6 +21,7 @@ from bertology.data.corpus import Corpus, Example, Field
 from bertology.data.grammar.sentence_tasks import CONTENT
 from bertology.errors import CapabilityError
 from bertology.results.result import Result
+from bertology.studies.designs import group_places
 from bertology.studies.designs.group_places import best_layers
 from bertology.studies.probing.sentence_probes import SentenceProbes, SentenceProbesResult
 from made_states import MadeStates
@@ -164,6 +168,49 @@ def test_best_layers_are_those_within_a_point() -> None:
     first, last = best_layers(shares)
     assert first.tolist() == [1, 0, 4]
     assert last.tolist() == [3, 4, 4]
+
+
+def test_places_are_those_of_a_plain_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where few resamples are held at a time."""
+    rng = np.random.default_rng(3)
+    hits, counts = rng.integers(0, 2, (40, 6)).astype(float), np.ones(40, int)
+    counts[::4], hits[::4] = 0, 0
+    one = SimpleNamespace(hits=hits, counts=counts, share=lambda of: of.sum(0) / counts.sum())
+    monkeypatch.setattr(group_places, "_HELD", 7 * 40)
+    place = group_places.places_of({"depth": one}, resamples=20, seed=5)["depth"]  # type: ignore[dict-item]
+    draws = np.random.default_rng([5, 1])
+    for first, last in zip(place.first, place.last, strict=True):
+        times = draws.multinomial(20, np.full(40, 1 / 40))
+        shares = [
+            sum(times[i] * hits[i, layer] for i in range(40)) / (times * counts).sum()
+            for layer in range(1, 6)
+        ]
+        best = [at for at, share in enumerate(shares) if share >= max(shares) - 0.01]
+        assert (first, last) == (best[0], best[-1])
+    assert place.n == 30
+
+
+def test_what_probes_see_is_the_mean_of_plain_states() -> None:
+    """scikit-learn on the states of transformers tells the same, at every layer."""
+    texts, reader = corpus(300, seed=4), planted.encoder(planted.random_model())
+    word = planted.WORDS[0]
+    for example in texts:
+        there = example.get("words").count(word) > 0
+        example.annotations["sentence_labels"]["word-content"] = word if there else "none"
+    study = SentenceProbes(resamples=200, tasks=("word-content",))
+    rows = planted_links.ask(study, reader, texts).table("layers").set_index("layer")
+    given = reader.tokenizer([e.text for e in texts], return_tensors="pt", padding=True)
+    with torch.no_grad():
+        states = reader.model(**given, output_hidden_states=True).hidden_states
+    labels = np.array([e.get("sentence_labels")["word-content"] for e in texts])
+    part = np.arange(len(texts)) % 10
+    scored = np.isin(part, (2, 7))
+    for layer, of in enumerate(states, -1):
+        means = of[:, 1 : WORDS + 1].mean(1).numpy()
+        means = (means - means.mean(0)) / means.std(0)
+        plain = LogisticRegression(max_iter=2000).fit(means[~scored], labels[~scored])
+        right = plain.score(means[scored], labels[scored])
+        assert rows.loc[layer, "accuracy"] == pytest.approx(right, abs=0.07)
 
 
 def test_corpora_without_labels_of_sentences_are_refused() -> None:

@@ -23,6 +23,7 @@ from bertology.studies.designs.probe_scores import TaskScores
 __all__ = ["NEAR", "Places", "best_layers", "least_step", "places_of"]
 
 Floats = NDArray[np.float64]
+_HELD = 4_000_000  # weights of resampled sentences that are held at a time
 NEAR = 0.01
 """By how much less, as a share of right answers, a layer may tell and still count as best."""
 
@@ -77,14 +78,19 @@ def best_layers(shares: Floats) -> tuple[Floats, Floats]:
 def places_of(scores: Mapping[str, TaskScores], *, resamples: int, seed: int) -> dict[str, Places]:
     """Best layers of tasks over the same resamples of the sentences; the input is no layer."""
     n = max(len(one.counts) for one in scores.values())
-    rng = np.random.default_rng([seed, 1])
-    weights = rng.multinomial(max(n // 2, 1), np.full(n, 1 / n), size=resamples).astype(np.float64)
+    rng, rows = np.random.default_rng([seed, 1]), max(1, _HELD // n)
+    drawn: dict[str, list[tuple[Floats, Floats]]] = {name: [] for name in scores}
+    for start in range(0, resamples, rows):
+        size = min(rows, resamples - start)
+        weights = rng.multinomial(max(n // 2, 1), np.full(n, 1 / n), size=size).astype(np.float64)
+        for name, one in scores.items():
+            asked = np.maximum(weights @ one.counts, 1.0)[:, None]
+            drawn[name].append(best_layers((weights @ one.hits[:, 1:]) / asked))  # (rows, L)
     found = {}
     for name, one in scores.items():
-        hits, counts = one.hits[:, 1:], one.counts.astype(np.float64)
-        drawn = (weights @ hits) / np.maximum(weights @ counts, 1.0)[:, None]  # (R, L)
-        middle = float(np.mean(best_layers(one.share(hits))))
-        found[name] = Places(middle, *best_layers(drawn), int((counts > 0).sum()))
+        first, last = (np.concatenate(of) for of in zip(*drawn[name], strict=True))
+        middle = float(np.mean(best_layers(one.share(one.hits[:, 1:]))))
+        found[name] = Places(middle, first, last, int((one.counts > 0).sum()))
     return found
 
 
