@@ -21,8 +21,10 @@ from bertology.data.corpus import Corpus, Example, Field
 from bertology.data.grammar.sentence_tasks import CONTENT
 from bertology.errors import CapabilityError
 from bertology.results.result import Result
+from bertology.stats import Estimate
 from bertology.studies.designs import group_places
 from bertology.studies.designs.group_places import best_layers
+from bertology.studies.designs.probe_scores import among_copies
 from bertology.studies.probing.sentence_probes import SentenceProbes, SentenceProbesResult
 from made_states import MadeStates
 from result_conformance import ResultConformance, claims_of
@@ -161,6 +163,14 @@ def test_easy_tasks_do_not_count_as_early(monkeypatch: pytest.MonkeyPatch) -> No
     assert tasks.loc["odd-word", "accuracy"] < 0.95
     assert len(result.table("groups")) == len(GROUPS)
     assert claims_of(result)[CLAIM] != "holds"
+
+
+def test_one_more_random_copy_is_not_told() -> None:
+    """The best of five that differ by chance is no better than chance, however many sentences."""
+    alike = among_copies(Estimate(0.06, 0.055, 0.065, 9999, 0.95, "sentences"), [0, 0.03, 0.05, 0])
+    assert alike.low < 0 < alike.high
+    told = among_copies(Estimate(0.3, 0.2, 0.4, 99, 0.95, "sentences"), [0.0, 0.03, 0.05, 0.0])
+    assert told.low > 0
 
 
 def test_best_layers_are_those_within_a_point() -> None:

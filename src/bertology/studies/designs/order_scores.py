@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from bertology.annotated.word_order import PLACE
 from bertology.stats import Estimate
 from bertology.stats.cross_fitting import picked_on_other_half
 from bertology.stats.paired import bootstrap_weights
-from bertology.studies.designs.probe_scores import least_gain
+from bertology.studies.designs.probe_scores import among_copies, least_gain
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -101,19 +99,11 @@ class OrderScores:
     def fall(self, level: float) -> Estimate:
         """The fall, and what it is beyond that of shuffled weights, whichever is less.
 
-        Copies differ among each other by more than sentences do, so that some fall more than others
-        on any text: the model is set against their mean, as one more copy would be (Student's t).
+        Some copies fall more than others on any text, so that the interval is over copies, too.
         """
         own, *others = self.falls()
         found = least_gain([own, own - np.mean(others, axis=0)], self.counts, level=level)
-        each = np.array([other.sum() for other in others]) / self.counts.sum()
-        spread = each.std(ddof=1) * np.sqrt(1 + 1 / len(each))
-        reach = spread * float(stdtrit(len(each) - 1, (1 + level) / 2))
-        return replace(
-            found,
-            low=found.value - float(np.hypot(found.value - found.low, reach)),
-            high=found.value + float(np.hypot(found.high - found.value, reach)),
-        )
+        return among_copies(found, [float(of.sum()) / self.counts.sum() for of in others])
 
     def depth(self, level: float, resamples: int, seed: int) -> Estimate:
         """At which share of the depth half of the fall is done, over resampled sentences."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from bertology.stats import Estimate
 from bertology.stats.cross_fitting import picked_on_other_half
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TaskScores",
+    "among_copies",
     "best_layer",
     "least_gain",
     "middle_over_ends",
@@ -96,9 +99,30 @@ class TaskScores:
         _, picked = self.best()
         return [picked - base for base in self.baselines()]
 
+    def beyond_copies(self, level: float) -> Estimate:
+        """The best layer less that of shuffled weights, over sentences and copies."""
+        copies = [best_layer(copy[:, 1:], self.counts)[1] for copy in self.shuffled]
+        found = least_gain([self.best()[1] - np.mean(copies, axis=0)], self.counts, level=level)
+        return among_copies(found, [float(of.sum()) / self.counts.sum() for of in copies])
+
     def told(self, *, level: float, families: int = 1) -> bool:
         """Whether some layer surely tells it better than all baselines."""
         return least_gain(self.gains(), self.counts, level=level, families=families).low > 0
+
+
+def among_copies(found: Estimate, values: Sequence[float]) -> Estimate:
+    """What a model has beyond the mean of copies, with an interval over these, too.
+
+    Copies with shuffled weights differ among each other by more than sentences do: the model is set
+    against their mean, as one more copy would be (Student's t).
+    """
+    spread = float(np.std(values, ddof=1)) * np.sqrt(1 + 1 / len(values))
+    reach = spread * float(stdtrit(len(values) - 1, (1 + found.level) / 2))
+    return replace(
+        found,
+        low=found.value - float(np.hypot(found.value - found.low, reach)),
+        high=found.value + float(np.hypot(found.high - found.value, reach)),
+    )
 
 
 def best_layer(hits: Floats, counts: Ints) -> tuple[int, Floats]:

@@ -176,8 +176,9 @@ class SentenceProbes(Probing):
     were exchanged. Of every ten sentences two are scored and one is held out. The most frequent
     label, the input of the first layer (the words without their context) and four copies of the
     model with its weights in random order are baselines. Syntax and semantics count as told if some
-    layer surely beats all of them; surface features, which words tell by themselves, if some layer
-    surely beats the most frequent label.
+    layer surely beats all of them, and the copies by more than these differ among each other;
+    surface features, which words tell by themselves, if some layer surely beats the most frequent
+    label.
 
     The place of a task is the middle of its best layers (within a point of the best), in layers, so
     that easy and hard tasks can be compared; that of a group is the mean over its told tasks.
@@ -264,7 +265,8 @@ class SentenceProbes(Probing):
     def _told(self, one: TaskScores, families: int) -> bool:
         """Whether some layer surely tells it; what words do not tell, but for surface features."""
         if _GROUP_OF[one.name] != SURFACE:
-            return one.told(level=self.level, families=families)
+            beyond = one.beyond_copies(self.level)
+            return one.told(level=self.level, families=families) and beyond.low > 0
         over_frequent, *_ = one.gains()
         found = least_gain([over_frequent], one.counts, level=self.level, families=families)
         return found.low > 0
