@@ -35,8 +35,8 @@ import torch
 from machine import describe
 
 from bertology.annotated.probe_questions import ProbeQuestions, Question, questions_of
+from bertology.annotated.probed_tasks import PROBED
 from bertology.annotated.states import States, word_states
-from bertology.annotated.word_labels import PROBED
 from bertology.annotated.words import word_batches
 from bertology.data.corpus import Corpus, Field
 from bertology.data.readers.conllu import read, sentences
