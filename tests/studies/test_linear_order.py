@@ -163,7 +163,7 @@ def test_a_linear_rule_is_always_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "fails" in {claims_of(result)[name] for name in TOLD}
 
 
-@pytest.mark.parametrize("seed", [0, 2])
+@pytest.mark.parametrize("seed", [0, pytest.param(2, marks=pytest.mark.slow)])
 def test_neighbours_are_not_structure(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     texts = bt.load_corpus("grammar-order", limit=4000).take(300, seed=seed)
     result = neighbours(monkeypatch, texts, seed)

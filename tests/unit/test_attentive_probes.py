@@ -78,7 +78,7 @@ def spans(labels: np.ndarray, *, first: int = 0, end: int = EACH) -> np.ndarray:
 
 
 def test_the_word_that_tells_is_found_among_others() -> None:
-    states, labels = planted(300)
+    states, labels = planted(600)
     mean = share(ask(states, spans(labels), labels, whole=False), labels)
     found = ask(states, spans(labels), labels, attentive=True)
     own = share(found, labels)

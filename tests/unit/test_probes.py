@@ -129,7 +129,8 @@ def fit(
     made = LinearProbes([probe] * len(columns), range(len(columns)), shape=shape)
     going = torch.ones(len(x), len(columns), dtype=torch.bool)
     sizes = torch.tensor(precisions).expand(len(x), -1)
-    descended([made], [sizes], [going], lambda: [given], near=(1e-6, 0.0))
+    counts = torch.from_numpy((np.stack(columns, 1) >= 0).sum(0))
+    descended([made], [sizes], [going], lambda: [given], steps=1500, counts=counts)
     return made.outputs(given)
 
 

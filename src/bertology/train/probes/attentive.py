@@ -74,8 +74,8 @@ class AttentiveProbes(StepwiseProbes):
         """Take the weights with which they are the probes of means."""
         vectors, weights, bias = self._weights
         vectors.zero_()
-        weights.copy_(self.line.placed[:, :, :-1])
-        bias.copy_(self.line.placed[:, :, -1])
+        weights.copy_(self.line.weight)
+        bias.copy_(self.line.bias)
 
     def outputs(self, examples: Examples) -> Tensor:
         """(L, n, P, K)"""

@@ -37,10 +37,12 @@ Mask = NDArray[np.bool_]
 PORTIONS = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.0625, 0.125, 0.25, 0.5, 1.0)
 """Of the training examples, as Voita and Titov have them."""
 EPOCHS = 40  # of which progress is told
-_SEARCHED = 60, 1200  # rows between which the best penalty is looked for
+_SEARCHED = 100, 1200  # rows between which the best penalty is looked for
+_STEPS, _LAST, _LOOKS = 40, 120, 3  # of linear probes: at least, on all rows, and looks at each row
+_TELLING = 60  # rows, for them to say which words of a span count
 _HELD = 2000  # rows that judge penalties, or as many as train, if that is more
-_KEPT = 2**25  # numbers that are held in memory, not read again: 128 MiB
-_ROWS, _NUMBERS = 1024, 2**22  # of a batch: rows, and outputs (16 MiB)
+_KEPT = 2**26  # numbers that are held in memory, not read again: 256 MiB
+_ROWS, _NUMBERS = 512, 2**22  # of a batch: rows, and outputs (16 MiB)
 
 
 @dataclass(frozen=True)
@@ -254,21 +256,28 @@ class _Bench:
         last: bool,
     ) -> None:
         """Train on `rows`, judged by others; `search`: linear probes look for the best penalty."""
+        mix = torch.Generator().manual_seed(seed)
         weighing = [one for one in probes if isinstance(one, AttentiveProbes)]
         lines = [one for one in probes if isinstance(one, LinearProbes)]
         lines += [one.line for one in weighing]
         if lines:
-            train, held = (self._pass(of, labels, lines) for of in (rows, judges))
-            go = partial(descended, lines, examples=train)
+            batches = -(-len(rows) // self._size(lines))
+            go = partial(
+                descended,
+                lines,
+                examples=self._pass(rows, labels, lines, mix),
+                steps=max(_LAST if last else _STEPS, _LOOKS * batches),
+                counts=torch.from_numpy(_asked(labels[rows].numpy()).sum(0)),
+            )
+            held = self._pass(judges, labels, lines)
             fitted(lines, go, held, path=PRECISIONS, search=search)
-        mix = torch.Generator().manual_seed(seed)
         if weighing:
             free = [column for one in weighing for column in one.free]
             rows, judges = (of[_asked(labels[of][:, free].numpy()).any(1)] for of in (rows, judges))
             train = self._pass(rows, labels, probes, mix)
             held = self._pass(judges, labels, probes)
             # A small portion has little to tell which words count; its probes are those of means.
-            enough = len(rows) >= (1 if last else _SEARCHED[0]) and len(judges) > 0
+            enough = len(rows) >= (1 if last else _TELLING) and len(judges) > 0
             attended(weighing, train, held, weigh=enough)
         elif self.hidden:
             some = [one for one in probes if isinstance(one, HiddenProbes)]
@@ -325,10 +334,27 @@ class _Bench:
         words = isinstance(probes[0], AttentiveProbes)
         each = int(self.stream.lengths[rows].sum()) if words else len(rows)
         numbers = each * self.stream.width
-        if mix is None and numbers * self.stream.layers <= _KEPT:
-            kept = [one for _, one in self._read(chosen, labels, probes)]
-            return lambda: kept
-        return lambda: (one for _, one in self._read(chosen, labels, probes, mix))
+        if words or numbers * self.stream.layers > _KEPT:
+            return lambda: (one for _, one in self._read(chosen, labels, probes, mix))
+        return _kept(
+            [one for _, one in self._read(chosen, labels, probes)], self._size(probes), mix
+        )
+
+
+def _kept(read: Sequence[Examples], size: int, mix: torch.Generator | None) -> Pass:
+    """Rows that were read, in full batches; with `mix`, of other rows each time."""
+    states, labels = torch.cat([one.states for one in read], 1), torch.cat([o.labels for o in read])
+
+    def batches() -> Iterator[Examples]:
+        if mix is None:
+            order = torch.arange(len(labels))
+        else:
+            order = torch.randperm(len(labels), generator=mix)
+        for some in order.to(labels.device).split(size):
+            whole = len(some) == len(labels)  # there is nothing to be mixed
+            yield Examples(states, labels) if whole else Examples(states[:, some], labels[some])
+
+    return batches
 
 
 def _without(probes: Sequence[Probes], done: int) -> list[Probes]:

@@ -87,10 +87,11 @@ class _Course:
             weight -= sizes.reshape(*sizes.shape, *[1] * (weight.dim() - 2)) * first / spread
 
     def judge(self, losses: Tensor, *, start: bool = False) -> None:
-        """Keep what is better than ever; the others go on at half the rate, or stop."""
+        """Keep what is better than ever; others go on from their best at half the rate, or stop."""
         better = torch.ones_like(losses, dtype=torch.bool) if start else losses < self._least
         for weight, kept in zip(self.probes.weights, self._best, strict=True):
             kept[better] = weight[better]
+            weight[~better] = kept[~better]
         self._least = torch.where(better, losses, self._least)
         self.rates = torch.where(better, self.rates, self.rates / 2)
         self.rates[self.rates < self.probes.rate / 2**_HALVINGS] = 0.0
