@@ -350,7 +350,8 @@ def _kept(read: Sequence[Examples], size: int, mix: torch.Generator | None) -> P
             order = torch.arange(len(labels))
         else:
             order = torch.randperm(len(labels), generator=mix)
-        for some in order.to(labels.device).split(size):
+        for start in range(0, len(order), size):
+            some = order[start : start + size].to(labels.device)
             whole = len(some) == len(labels)  # there is nothing to be mixed
             yield Examples(states, labels) if whole else Examples(states[:, some], labels[some])
 
