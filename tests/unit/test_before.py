@@ -50,6 +50,7 @@ def test_the_record_of_a_fine_tuned_model_names_it(world: ToyWorld) -> None:
     assert again.identity == found.identity
 
 
+@pytest.mark.slow
 def test_worker_processes_compare_with_it_too(world: ToyWorld) -> None:
     two = bt.run("attention-change", "tuned", corpus=world.corpus, noise=0, store="b", workers=2)
     assert two.provenance.others["before"]["name"] == "base"

@@ -130,7 +130,7 @@ def fit(
     going = torch.ones(len(x), len(columns), dtype=torch.bool)
     sizes = torch.tensor(precisions).expand(len(x), -1)
     counts = torch.from_numpy((np.stack(columns, 1) >= 0).sum(0))
-    descended([made], [sizes], [going], lambda: [given], steps=1500, counts=counts)
+    descended([made], [sizes], [going], lambda: [given], steps=800, counts=counts)
     return made.outputs(given)
 
 

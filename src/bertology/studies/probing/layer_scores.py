@@ -195,7 +195,7 @@ class LayerScores(Probing):
             self._pairs({step: getattr(mixes[name], kind) for step, name in steps.items()})
             for kind in ("expected", "centre")
         )
-        order = {f"{a}_before_{b}": _lesser(pairs[a, b], centres[a, b]) for a, b in pairs}
+        order = {f"{a}_before_{b}": _both(pairs[a, b], centres[a, b]) for a, b in pairs}
         return self.result(
             provenance,
             {
@@ -323,10 +323,7 @@ class LayerScores(Probing):
         return {"change": table}
 
 
-def _lesser(one: Estimate, other: Estimate) -> Estimate:
-    """By which both are at least so much later; two bounds that hold together give a third."""
-    value, low, high = (
-        float(np.minimum(getattr(one, name), getattr(other, name)))
-        for name in ("value", "low", "high")
-    )
-    return Estimate(value, low, high, one.n, one.level, one.unit)
+def _both(one: Estimate, other: Estimate) -> Estimate:
+    """By which a task is later, by two places; bounds hold both intervals, so both must agree."""
+    low, high = min(one.low, other.low), max(one.high, other.high)
+    return Estimate((one.value + other.value) / 2, low, high, one.n, one.level, one.unit)
