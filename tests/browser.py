@@ -136,9 +136,18 @@ class Browser:
         """Until an expression is true on the page, which may still have to load."""
         until = time.monotonic() + _PATIENCE
         tried = f"(() => {{ try {{ return Boolean({condition}); }} catch {{ return false; }} }})()"
-        while not self.evaluate(tried):
+        while not self._holds(tried):
             assert time.monotonic() < until, f"never: {condition}\n{self.complaints}"
             time.sleep(0.02)
+
+    def _holds(self, script: str) -> bool:
+        """Whether an expression is true; a page that is just being left says nothing."""
+        try:
+            return bool(self.evaluate(script))
+        except AssertionError as error:
+            if "navigated" not in str(error):
+                raise
+            return False
 
     def press(self, key: str) -> None:
         """A key, as a keyboard gives it; Tab goes on to the next thing that takes keys."""
