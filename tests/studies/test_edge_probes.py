@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,29 +11,14 @@ import pytest
 import planted_links
 import planted_trees as planted
 from bertology.annotated import states as module
-from bertology.annotated.states import States
 from bertology.data.corpus import Corpus, Example, Field
 from bertology.errors import CapabilityError, DataError, ParameterError, UnknownNameError
 from bertology.results.result import Result
 from bertology.studies.probing.edge_probes import EdgeProbes, EdgeProbesResult
+from made_states import MadeStates
 from result_conformance import ResultConformance, check_answer, claims_of
 
 KINDS, PLANTED = ["NOUN", "VERB", "ADJ"], 2
-
-
-class Made(States):
-    """One block of states that were not computed."""
-
-    def __init__(self, values: np.ndarray, counts: list[int]) -> None:
-        self._values, self.counts = values.astype(np.float16), np.array(counts)
-        self.there, self.folder = np.ones(sum(counts), bool), Path()
-
-    @property
-    def block_sizes(self) -> list[int]:
-        return [len(self)]
-
-    def block(self, number: int) -> Any:
-        return self._values
 
 
 def corpus(size: int = 120, *, seed: int = 0) -> Corpus:
@@ -60,12 +44,12 @@ def simulated(monkeypatch: pytest.MonkeyPatch, *, told: bool, seed: int = 0) -> 
     """States that are noise, but those after layer 2, which tell the part of speech."""
     texts, rng = corpus(seed=seed), np.random.default_rng(seed + 99)
 
-    def made(reader: Any, given: Corpus, **_: Any) -> Made:
+    def made(reader: Any, given: Corpus, **_: Any) -> MadeStates:
         values = rng.normal(size=(planted.LAYERS + 1, 6 * len(given), 16))
         if told and "shuffled" not in reader.name:
             for at, kind in enumerate(k for e in given for k in e.get("pos")):
                 values[PLANTED + 1, at, KINDS.index(kind)] += 4
-        return Made(values, [6] * len(given))
+        return MadeStates(values, [6] * len(given))
 
     monkeypatch.setattr(module, "word_states", made)
     return ask(planted.encoder(planted.model()), texts)
@@ -190,7 +174,7 @@ def test_weights_of_words_are_learnt_where_spans_are_long(monkeypatch: pytest.Mo
     """A marked word tells its chunk; parts of speech have spans of one word, and that is told."""
     texts = _phrases()
 
-    def made(reader: Any, given: Corpus, **_: Any) -> Made:
+    def made(reader: Any, given: Corpus, **_: Any) -> MadeStates:
         rng = np.random.default_rng(1)
         values = rng.normal(size=(planted.LAYERS + 1, len(given), 6, 8))
         values[..., 0] *= 6
@@ -201,7 +185,7 @@ def test_weights_of_words_are_learnt_where_spans_are_long(monkeypatch: pytest.Mo
                 at = rng.integers(first, end)
                 if "shuffled" not in reader.name:
                     values[PLANTED + 1, i, at, :2] = (4 if kind == "NP" else -4), 4
-        return Made(values.reshape(planted.LAYERS + 1, -1, 8), [6] * len(given))
+        return MadeStates(values.reshape(planted.LAYERS + 1, -1, 8), [6] * len(given))
 
     monkeypatch.setattr(module, "word_states", made)
     reader, tasks = planted.encoder(planted.model()), ("pos", "chunk")
@@ -232,8 +216,10 @@ def test_what_could_not_be_asked_is_told(monkeypatch: pytest.MonkeyPatch) -> Non
     list(texts)[2].annotations["pos"][1] = "INTJ"
     rng = np.random.default_rng(0)
 
-    def made(reader: Any, given: Corpus, **_: Any) -> Made:
-        found = Made(rng.normal(size=(planted.LAYERS + 1, 6 * len(given) - 2, 8)), [6] * len(given))
+    def made(reader: Any, given: Corpus, **_: Any) -> MadeStates:
+        found = MadeStates(
+            rng.normal(size=(planted.LAYERS + 1, 6 * len(given) - 2, 8)), [6] * len(given)
+        )
         found.there[[0, 7]] = False
         found.counts[:2] = 5
         return found

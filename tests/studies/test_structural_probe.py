@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,33 +11,18 @@ import pytest
 import planted_links
 import planted_trees as planted
 from bertology.annotated import states as module
-from bertology.annotated.states import States
 from bertology.annotated.trees.distances import tree_distances
 from bertology.data.corpus import Corpus, Example, Field
 from bertology.errors import DataError, ParameterError, UnknownNameError
 from bertology.results.result import Result
 from bertology.studies.probing.structural_probe import StructuralProbe, StructuralProbeResult
+from made_states import MadeStates
 from result_conformance import ResultConformance, claims_of
 
 PLANTED, WIDTH = 1, 16
 FOUND = "primer-syntax.trees-by-a-linear-map"
 MIDDLE = "primer-layers.trees-are-best-in-the-middle"
 DEPTHS = "primer-layers.depths-are-best-in-the-middle"
-
-
-class Made(States):
-    """One block of states that were not computed."""
-
-    def __init__(self, values: np.ndarray, counts: Sequence[int]) -> None:
-        self._values, self.counts = values.astype(np.float16), np.array(counts)
-        self.there, self.folder = np.ones(sum(counts), bool), Path()
-
-    @property
-    def block_sizes(self) -> list[int]:
-        return [len(self)]
-
-    def block(self, number: int) -> Any:
-        return self._values
 
 
 def random_tree(rng: np.random.Generator, n: int) -> list[int]:
@@ -90,13 +74,13 @@ def simulated(monkeypatch: pytest.MonkeyPatch, *, told: bool, seed: int = 0) -> 
     texts, rng = corpus(seed=seed), np.random.default_rng(seed + 99)
     turned = np.linalg.qr(rng.normal(size=(WIDTH, WIDTH)))[0] * rng.uniform(0.5, 2, WIDTH)
 
-    def made(reader: Any, given: Corpus, **_: Any) -> Made:
+    def made(reader: Any, given: Corpus, **_: Any) -> MadeStates:
         sizes = [len(example.get("words")) for example in given]
         values = rng.normal(size=(planted.LAYERS + 1, sum(sizes), WIDTH))
         if told and "shuffled" not in reader.name:
             paths = np.concatenate([path_states(example.get("heads")) for example in given])
             values[PLANTED + 1] = paths @ turned
-        return Made(values, sizes)
+        return MadeStates(values, sizes)
 
     monkeypatch.setattr(module, "word_states", made)
     return ask(planted.encoder(planted.model()), texts)

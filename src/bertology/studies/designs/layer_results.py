@@ -62,36 +62,18 @@ class LayerScoresResult(ProbingResult):
         pairs = self.tables["pairs"]
         if pairs.empty:
             return ""
-        sure = ((pairs["later_low"] > 0) | (pairs["later_high"] < 0)).sum()
+        # What is easier seems to be earlier by its expected layer: centres must say the same.
+        lows, highs = pairs[["later_low", "centre_low"]], pairs[["later_high", "centre_high"]]
+        sure = ((lows > 0).all(axis=1) | (highs < 0).all(axis=1)).sum()
         return f"; of {len(pairs)} pairs of tasks, the order of {sure} is sure"
 
     def measures(self) -> Sequence[Measure]:
         """Right answers, weight and gain of each layer, by task."""
         found = []
-        table = self.tables["layers"]
-        for task, rows in table[table["layer"] >= 0].groupby("task", sort=False):
-            title = self.titles[str(task)]
-            above = rows["accuracy"] - rows["accuracy"].min()
+        for task, rows in self.by_task():
+            title = self.titles[task]
             found += [
-                Measure.of_column(
-                    rows.assign(place=above / (above.max() or 1.0)),
-                    "place",
-                    name=f"{task}-place",
-                    title=f"Between the worst layer and the best: {title}",
-                    unit="% of the way from the worst layer to the best",
-                    scale=100.0,
-                    reading="100: no layer tells it better.",
-                ),
-                Measure.of_column(
-                    rows,
-                    "accuracy",
-                    name=f"{task}-accuracy",
-                    title=f"Right answers of a probe: {title}",
-                    unit="% of questions",
-                    bounds=bounds_of("accuracy")[1:],
-                    scale=100.0,
-                    reading="High: the layer's states tell it.",
-                ),
+                *self.told(task, rows),
                 Measure.of_column(
                     rows,
                     "weight",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from bertology.annotated.word_labels import COUNTED
@@ -14,6 +14,7 @@ from bertology.results.measures import Measure
 from bertology.results.result import Result
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
 __all__ = ["ProbingResult"]
@@ -82,45 +83,61 @@ class ProbingResult(Result):
     def measures(self) -> Sequence[Measure]:
         """Accuracy and selectivity of each task by layer."""
         found = []
+        for task, rows in self.by_task():
+            found += [
+                *self.told(task, rows),
+                Measure.of_column(
+                    rows,
+                    "selectivity",
+                    name=f"{task}-selectivity",
+                    title=f"Right answers of a probe, beyond its control task: {self.titles[task]}",
+                    unit="points (% of questions)",
+                    bounds=("selectivity_low", "selectivity_high"),
+                    scale=100.0,
+                    middle=0.0,
+                    reading="High: the probe reads it off the states and does not learn words by "
+                    "heart.",
+                ),
+            ]
+        return found
+
+    def by_task(self) -> Iterator[tuple[str, pd.DataFrame]]:
+        """The rows of each task, by layer; without the input."""
         table = self.tables["layers"]
         for task, rows in table[table["layer"] >= 0].groupby("task", sort=False):
-            title = self.titles[str(task)]
-            above = rows["accuracy"] - rows["accuracy"].min()
-            found.append(
-                Measure.of_column(
-                    rows.assign(place=above / (above.max() or 1.0)),
-                    "place",
-                    name=f"{task}-place",
-                    title=f"Between the worst layer and the best: {title}",
-                    unit="% of the way from the worst layer to the best",
-                    scale=100.0,
-                    reading="100: no layer tells it better.",
-                )
-            )
-            for column, words, high in (
-                ("accuracy", "Right answers of a probe", "High: the layer's states tell it."),
-                (
-                    "selectivity",
-                    "Right answers of a probe, beyond its control task",
-                    "High: the probe reads it off the states and does not learn words by heart.",
-                ),
-            ):
-                found.append(
-                    Measure.of_column(
-                        rows,
-                        column,
-                        name=f"{task}-{column}",
-                        title=f"{words}: {title}",
-                        unit="% of questions"
-                        if column == "accuracy"
-                        else "points (% of questions)",
-                        bounds=(f"{column}_low", f"{column}_high"),
-                        scale=100.0,
-                        middle=None if column == "accuracy" else 0.0,
-                        reading=high,
-                    )
-                )
-        return found
+            yield str(task), rows
+
+    def told(
+        self,
+        task: str,
+        rows: pd.DataFrame,
+        *,
+        unit: str = "% of questions",
+        reading: str = "High: the layer's states tell it.",
+    ) -> list[Measure]:
+        """Right answers of a task by layer: between the worst layer and the best, and plain."""
+        title, above = self.titles[task], rows["accuracy"] - rows["accuracy"].min()
+        return [
+            Measure.of_column(
+                rows.assign(place=above / (above.max() or 1.0)),
+                "place",
+                name=f"{task}-place",
+                title=f"Between the worst layer and the best: {title}",
+                unit="% of the way from the worst layer to the best",
+                scale=100.0,
+                reading="100: no layer tells it better.",
+            ),
+            Measure.of_column(
+                rows,
+                "accuracy",
+                name=f"{task}-accuracy",
+                title=f"Right answers of a probe: {title}",
+                unit=unit,
+                bounds=("accuracy_low", "accuracy_high"),
+                scale=100.0,
+                reading=reading,
+            ),
+        ]
 
     def drawings(self) -> Sequence[Drawing]:
         """Tasks × layers, by accuracy and by selectivity; gains of the best layers."""

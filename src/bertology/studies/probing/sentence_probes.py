@@ -79,33 +79,8 @@ class SentenceProbesResult(ProbingResult):
 
     def measures(self) -> Sequence[Measure]:
         """Right answers of each task by layer, plain and between the worst and the best."""
-        found = []
-        table = self.tables["layers"]
-        for task, rows in table[table["layer"] >= 0].groupby("task", sort=False):
-            title = self.titles[str(task)]
-            above = rows["accuracy"] - rows["accuracy"].min()
-            found += [
-                Measure.of_column(
-                    rows.assign(place=above / (above.max() or 1.0)),
-                    "place",
-                    name=f"{task}-place",
-                    title=f"Between the worst layer and the best: {title}",
-                    unit="% of the way from the worst layer to the best",
-                    scale=100.0,
-                    reading="100: no layer tells it better.",
-                ),
-                Measure.of_column(
-                    rows,
-                    "accuracy",
-                    name=f"{task}-accuracy",
-                    title=f"Right answers of a probe: {title}",
-                    unit="% of sentences",
-                    bounds=("accuracy_low", "accuracy_high"),
-                    scale=100.0,
-                    reading="High: the mean of the words' states tells it.",
-                ),
-            ]
-        return found
+        how = {"unit": "% of sentences", "reading": "High: the mean of the words' states tells it."}
+        return [one for task, rows in self.by_task() for one in self.told(task, rows, **how)]
 
     def drawings(self) -> Sequence[Drawing]:
         """Tasks × layers; places of tasks and groups; gains."""
