@@ -26,6 +26,7 @@ from pathlib import Path
 import nulls.coreference
 import nulls.distractors
 import nulls.layers
+import nulls.lottery
 import nulls.models
 import nulls.order
 import nulls.probes
@@ -47,6 +48,7 @@ NULLS = (
     *nulls.distractors.NULLS,
     *nulls.models.NULLS,
     *nulls.layers.NULLS,
+    *nulls.lottery.NULLS,
     *nulls.order.NULLS,
     *nulls.probes.NULLS,
     *nulls.sentences.NULLS,

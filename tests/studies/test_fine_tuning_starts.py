@@ -29,13 +29,13 @@ from bertology.results.claims import Claim, Outcome, Published, Relation, Rule, 
 from bertology.results.known_claims import judge
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
+from bertology.studies.designs.task_trials import judged_metric
 from bertology.studies.designs.trials import split_part
 from bertology.studies.study import Context
 from bertology.studies.training.fine_tuning_starts import (
     COMPARED_STARTS,
     FineTuningStarts,
     FineTuningStartsResult,
-    _judged,
 )
 from bertology.train.finetune import FinetuneSettings
 from bertology.train.starts import find_start
@@ -403,6 +403,6 @@ def test_progress_is_told_in_per_cents(tmp_path: Path) -> None:
 
 
 def test_cola_is_judged_by_its_own_score() -> None:
-    assert _judged(["matthews", "accuracy"]) == "matthews"
-    assert _judged(["f1", "accuracy"]) == "accuracy"
-    assert _judged(["pearson", "spearman"]) == "pearson"
+    assert judged_metric(["matthews", "accuracy"]) == "matthews"
+    assert judged_metric(["f1", "accuracy"]) == "accuracy"
+    assert judged_metric(["pearson", "spearman"]) == "pearson"

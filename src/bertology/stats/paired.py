@@ -69,6 +69,7 @@ __all__ = [
     "balances",
     "bootstrap_weights",
     "influences",
+    "jackknife",
     "paired_bootstrap",
     "simultaneous",
 ]
@@ -165,10 +166,10 @@ def influences(metric: Metric, base: Floats, variants: Floats | RowBlocks) -> tu
     spread between the most and the least helpful example of the baseline. Where predictions
     are continuous nothing flips, and the largest influence seen stands for it.
     """
-    own_base, score = _jackknife(metric, base[None]), metric.finish(base.sum(axis=0))
+    own_base, score = jackknife(metric, base[None]), metric.finish(base.sum(axis=0))
     psi = np.concatenate(
         [
-            _jackknife(metric, b) - own_base + (metric.finish(b.sum(axis=1)) - score)[:, None]
+            jackknife(metric, b) - own_base + (metric.finish(b.sum(axis=1)) - score)[:, None]
             for b in in_blocks(variants)
         ]
     )
@@ -180,7 +181,7 @@ def influences(metric: Metric, base: Floats, variants: Floats | RowBlocks) -> tu
     return psi, reach
 
 
-def _jackknife(metric: Metric, statistics: Floats) -> Floats:
+def jackknife(metric: Metric, statistics: Floats) -> Floats:
     """Centred influences (V, N): how much leaving an example out changes the score, times n-1."""
     n = statistics.shape[1]
     without = metric.finish(statistics.sum(axis=1, keepdims=True) - statistics)

@@ -17,7 +17,7 @@ from bertology.errors import CapabilityError, DataError
 from bertology.model.batch import by_length, tokenize
 from bertology.train.protocols import Tokenizer
 
-__all__ = ["Encoded", "Targets", "encode", "task_of"]
+__all__ = ["Encoded", "Targets", "checked_targets", "encode", "task_of"]
 
 TARGET_KINDS = ("classification", "regression")
 _CHUNK = 50  # batches that are sorted by length together: little padding, still well mixed
@@ -145,14 +145,19 @@ def task_of(corpus: Corpus) -> Task:
 
 def encode(corpus: Corpus, tokenizer: Tokenizer, max_length: int | None) -> Encoded:
     """Tokenize a corpus; texts longer than `max_length` tokens are cut."""
-    task = task_of(corpus)
-    targets = [_target(e, task) for e in corpus]
+    targets = checked_targets(corpus)
     if len({len(e.texts) for e in corpus}) > 1:
         raise DataError(f"{corpus.name!r} mixes single texts and pairs of texts.")
     found = tokenize(
         tokenizer, corpus.texts, limit=max_length, too_long="truncate", name=corpus.name
     )
     return Encoded(found.rows, targets, tokenizer, len(found.cut), max_length)
+
+
+def checked_targets(corpus: Corpus) -> Targets:
+    """What is to be predicted for each example: a class of the task, or a finite number."""
+    task = task_of(corpus)
+    return [_target(e, task) for e in corpus]
 
 
 def _target(example: Example, task: Task) -> float:

@@ -18,7 +18,7 @@ from bertology.metrics import find_metric
 from bertology.train.encoded import Encoded, task_of
 from bertology.train.protocols import Classifier
 
-__all__ = ["baseline", "predict", "predict_under", "scores"]
+__all__ = ["baseline", "constant_answer", "predict", "predict_under", "scores"]
 
 _TOKENS_PER_BATCH = 4096
 
@@ -102,10 +102,13 @@ def scores(
 
 def baseline(train: Corpus, validation: Corpus) -> dict[str, float]:
     """The scores of one constant answer: the most frequent class, or the mean, of `train`."""
-    task = task_of(train)
-    if task.kind == "regression":
-        always = float(np.mean(train.labels))
-    else:
-        counts = Counter(train.labels)
-        always = min(counts, key=lambda label: (-counts[label], label))
-    return scores(np.full(len(validation), always), validation.labels, task)
+    always = np.full(len(validation), constant_answer(train))
+    return scores(always, validation.labels, task_of(train))
+
+
+def constant_answer(train: Corpus) -> float:
+    """The mean, or the most frequent class; of equally frequent ones the first."""
+    if task_of(train).kind == "regression":
+        return float(np.mean(train.labels))
+    counts = Counter(train.labels)
+    return float(min(counts, key=lambda label: (-counts[label], label)))

@@ -9,7 +9,9 @@ from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from bertology.data.corpus import Corpus
 from bertology.errors import DataError, ModelError, StoreError
@@ -32,7 +34,7 @@ from bertology.train.records import TrainingRecord
 from bertology.train.starts import Start, begin, draw_heads
 from bertology.train.tuned_card import tuned_card
 
-__all__ = ["TuningJob", "check_apart", "make_tuned", "score_heads", "tune"]
+__all__ = ["TuningJob", "answers_of", "check_apart", "make_tuned", "score_heads", "tune"]
 
 _UNFINISHED = "-unfinished"
 
@@ -91,6 +93,13 @@ def tune(
     )
     model.requires_grad_(True)
     return model, history
+
+
+def answers_of(model: Classifier, job: TuningJob) -> NDArray[np.float64]:
+    """What the model of a job says of each example of the validation data."""
+    limit = row_limit(model, job.encoder.tokenizer, job.settings.max_length)
+    unseen = encode(job.validation, job.encoder.tokenizer, limit)
+    return predict(model, unseen, task_of(job.validation))
 
 
 def score_heads(

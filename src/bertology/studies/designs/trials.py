@@ -181,13 +181,14 @@ class TrialsResult(Result):
         names: Mapping[str, str] | None = None,
         constants: Mapping[str, float] | None = None,
         also: str = "",
+        note: str | None = None,
     ) -> Figure:
         """A dot with its interval for each variant, in one panel for each measure.
 
         `labels` says what the measures are called: losses are drawn as they are, all others are
         fractions and drawn times 100. A line goes through the `reference`. `names` are titles of
         variants; `constants` are what a constant answer scores, which is drawn last. `also` is
-        what else means are over.
+        what else means are over; `note` is another line below the figure.
         """
         table, panels = self.table(), []
         variant, measure = table.columns[:2]
@@ -203,7 +204,8 @@ class TrialsResult(Result):
             rows if constants is None else [*rows, _CONSTANT],
             title=title,
             reference=reference,
-            note=f"Means over {int(self.facts['seeds'])} seeds{also} with "
+            note=note
+            or f"Means over {int(self.facts['seeds'])} seeds{also} with "
             f"{100 * float(self.facts['level']):.0f} % Student intervals (hollow: none). "
             f"Claims rest on differences{'' if also else ' paired by seed'}, which are surer than "
             "these.",

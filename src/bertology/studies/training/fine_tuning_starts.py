@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from bertology.errors import DataError, ParameterError
+from bertology.errors import ParameterError
 from bertology.metrics import find_metric
 from bertology.parameters import parameter
 from bertology.results.answers import NOTHING_SURE, points
@@ -16,15 +16,13 @@ from bertology.results.drawing import Drawing
 from bertology.results.number_text import number_text
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
-from bertology.studies.designs.trials import (
-    Reach,
-    Reference,
-    Runs,
-    Trials,
-    TrialsResult,
-    split_part,
+from bertology.studies.designs.task_trials import (
+    BARS,
+    TaskTrials,
+    judged_metric,
+    same_training_data,
 )
-from bertology.studies.study import Needs
+from bertology.studies.designs.trials import Reach, Reference, Runs, TrialsResult, split_part
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -32,8 +30,6 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
-    from bertology.train.finetune import FinetuneSettings
-    from bertology.train.starts import Start
     from bertology.train.tuning import TuningJob
 
 __all__ = ["FineTuningStarts", "FineTuningStartsResult"]
@@ -58,7 +54,6 @@ _REFERENCES = (
     Reference("random", "over_random", "over_random_p"),
     Reference("frozen", "over_frozen", "over_frozen_p"),
 )
-_BARS = 100  # steps of the progress bar for one run
 _FROZEN = "frozen"
 # Random classifiers have seeds of their own: they share no weights with any run that is trained.
 _FIRST_CLASSIFIER = 1000
@@ -147,7 +142,7 @@ def _gains(found: Estimate) -> str:
 
 
 @dataclass(frozen=True)
-class FineTuningStarts(Trials):
+class FineTuningStarts(TaskTrials):
     """What does a task gain from pre-training, and what from fine-tuning?
 
     Method: a classifier over the encoder is fine-tuned on the training split and scored on the
@@ -173,7 +168,6 @@ class FineTuningStarts(Trials):
     """
 
     version: ClassVar[int] = 7  # many random classifiers without fine-tuning
-    needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "label"}), task=True)
     result_type: ClassVar[type[Result]] = FineTuningStartsResult
     column: ClassVar[str] = "start"
 
@@ -181,23 +175,6 @@ class FineTuningStarts(Trials):
     classifiers: int = parameter(
         20, "Random classifiers over the model that is not fine-tuned; they cost little.", minimum=2
     )
-    epochs: int = parameter(3, "Passes over the training data.", minimum=1)
-    batch_size: int = parameter(32, "Examples in one update.", minimum=1)
-    learning_rate: float | None = parameter(
-        None,
-        "The highest learning rate. If not given: 2e-5; 1e-4 for models less than 512 wide, 2e-4 "
-        "for less than 256. A lone head takes 1e-3.",
-        minimum=1e-9,
-    )
-    examples: int | None = parameter(
-        None,
-        "Learn from so many examples, drawn at random; all if not given.",
-        minimum=2,
-        option="train-limit",
-    )
-    max_length: int | None = parameter(None, "Cut texts to so many tokens.", minimum=3)
-    train: str = parameter("", "Other data to learn from; if not given, those of the corpus.")
-    train_split: str = parameter("train", "The split to learn from.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -218,44 +195,6 @@ class FineTuningStarts(Trials):
         alone = (together if split_part(part)[0] == _FROZEN else part for part in named)
         return list(dict.fromkeys(alone))
 
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
-        """There must be other data to learn from, and they must have the same task."""
-        from bertology.train.encoded import task_of
-        from bertology.train.starts import STARTS, begin
-        from bertology.train.tuning import check_apart
-
-        assert corpus is not None
-        task, train = task_of(corpus), self.load_train(corpus)
-        trained = task_of(train)
-        if (trained.kind, trained.labels) != (task.kind, task.labels):
-            must = f"have the task of the corpus ({task.name!r})"
-            raise ParameterError("train", "FineTuningStarts", must, trained.name)
-        check_apart(train, corpus)
-        begin(encoder, task, STARTS["pretrained"], seed=0)
-
-    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
-        """The training data: another file under the same name is another study."""
-        assert corpus is not None
-        return {"training_data": self.load_train(corpus).fingerprint}
-
-    def steps(self, part: str, shape: Shape, corpus: Corpus) -> int:
-        """Per cent of the run."""
-        return _BARS
-
-    def texts_read(self, corpus: Corpus) -> Sequence[str | tuple[str, str]]:
-        """Those that are learnt from, and those that are scored."""
-        return [*self.load_train(corpus).texts, *corpus.texts]
-
-    def cut_at(self, encoder: Encoder) -> int | None:
-        """What was asked for, or else as many tokens as the model takes."""
-        return self.max_length or encoder.max_length
-
-    def load_train(self, corpus: Corpus) -> Corpus:
-        """What is learnt from."""
-        from bertology.data.loading import load_split
-
-        return load_split(corpus, self.train_split, other=self.train, limit=self.examples)
-
     def trial(
         self, encoder: Encoder, corpus: Corpus, *, variant: str, seed: int, reach: Reach
     ) -> xr.Dataset:
@@ -269,9 +208,9 @@ class FineTuningStarts(Trials):
             found = self._without_training(encoder, corpus, first=seed)
         else:
             start = find_start(variant)
-            settings = self._settings(start, encoder.shape.hidden, seed)
+            settings = self.settings(start, encoder.shape.hidden, seed)
             found = self._with_training(TuningJob(encoder, train, corpus, start, settings), reach)
-        reach(_BARS)
+        reach(BARS)
         return found.assign_attrs(
             task=corpus.task.name if corpus.task else corpus.name,
             train_size=len(train),
@@ -299,28 +238,13 @@ class FineTuningStarts(Trials):
 
         from bertology.train.tuning import tune
 
-        _, history = tune(job, progress=lambda step: reach(_BARS * step.done // step.total))
+        _, history = tune(job, progress=lambda step: reach(BARS * step.done // step.total))
         return xr.Dataset(
             {**history.scores, "learning_rate": job.settings.learning_rate},
             attrs={
                 "truncated": history.truncated,
                 "truncated_validation": history.truncated_validation,
             },
-        )
-
-    def _settings(self, start: Start, hidden: int, seed: int) -> FinetuneSettings:
-        from bertology.train.finetune import FinetuneSettings
-        from bertology.train.starts import default_rate
-
-        rate = self.learning_rate
-        if rate is None or start.learns == "head":
-            rate = default_rate(start, hidden)
-        return FinetuneSettings(
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            learning_rate=rate,
-            seed=seed,
-            max_length=self.max_length,
         )
 
     def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
@@ -330,15 +254,11 @@ class FineTuningStarts(Trials):
         of tasks that have none or are scored by Matthews' correlation.
         """
         facts = [part.attrs for part in measured.values()]
-        if len({known["train_fingerprint"] for known in facts}) > 1:
-            raise DataError(
-                "The training data changed between two parts of this study.",
-                hint="Do all of it again with force=True (--force).",
-            )
+        same_training_data(measured)
         runs = self.runs(measured)
         others = (self.column, "seed", "learning_rate")
         metrics = [str(name) for name in runs.table if name not in others]
-        sizes, judged = _without_signs(runs, metrics), _judged(metrics)
+        sizes, judged = _without_signs(runs, metrics), judged_metric(metrics)
         tables = sizes.tables(metrics, _REFERENCES, called="metric") | {"runs": runs.table}
         return self.result(
             provenance,
@@ -362,8 +282,3 @@ def _without_signs(runs: Runs, metrics: Sequence[str]) -> Runs:
         if find_metric(name).lowest < 0:
             table[name], limits[name] = table[name].abs(), (0.0, limits[name][1])
     return replace(runs, table=table, limits=limits, units={_FROZEN: "random classifiers"})
-
-
-def _judged(metrics: Sequence[str]) -> str:
-    """Accuracy, as in the paper; but not where classes are so uneven that a task leaves it."""
-    return "accuracy" if "accuracy" in metrics and metrics[0] != "matthews" else metrics[0]

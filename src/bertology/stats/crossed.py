@@ -1,0 +1,112 @@
+"""Scores of a few runs on the same examples: how sure over other seeds and other examples together.
+
+Runs and examples are crossed: every run answers every example. The error of a mean over runs has a
+part of seeds, a part of examples and one of both together. Student's interval over runs holds the
+first and the third; the bounds over examples of the run that is the mean of all hold the second and
+the third. Both are put together as squares of their arms (Zou and Donner's method of variance
+estimates recovery), so that the third part counts twice: intervals err to the wide side.
+
+Where all runs agree to the last digit, or nothing is drawn in them, only examples make an interval.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from bertology.errors import DataError
+from bertology.metrics import Metric
+from bertology.stats.intervals import Estimate, bounded_mean_bounds, check_level, distinct
+from bertology.stats.paired import influences, jackknife
+from bertology.stats.repeated import repeated
+
+__all__ = ["crossed_difference", "crossed_score"]
+
+MANY = 100  # examples; from here on the signed root of a likelihood is nearly Student's t
+
+Floats = NDArray[np.float64]
+
+
+def crossed_score(metric: Metric, statistics: Floats, *, level: float = 0.95) -> Estimate:
+    """The mean score of runs, `statistics` (S, N, K); one run only has no spread of seeds."""
+    runs = _checked(statistics)
+    values = metric.finish(runs.sum(axis=1))  # (S,)
+    influence = (jackknife(metric, runs) + values[:, None]).mean(axis=0)  # (N,)
+    lowest, highest = metric.within
+    ends = min(lowest, float(influence.min())), max(highest, float(influence.max()))
+    low, high = _over_examples(influence, ends, level)
+    return _together(values, low, high, len(influence), level=level, within=metric.within)
+
+
+def crossed_difference(
+    metric: Metric, one: Floats, other: Floats, *, level: float = 0.95
+) -> Estimate:
+    """How much higher the mean score of `one` is; both (S, N, K) over the same examples.
+
+    Runs are paired by their place. A side with one run is one in which nothing is drawn: it is
+    the same for every seed of the other.
+    """
+    first, second = _checked(one), _checked(other)
+    seeds = max(len(first), len(second))
+    if not {len(first), len(second)} <= {1, seeds} or first.shape[1:] != second.shape[1:]:
+        raise DataError(
+            "Runs are compared over the same examples, as many of one as of the other, or one. "
+            f"Got {first.shape} and {second.shape}."
+        )
+    first, second = (np.broadcast_to(x, (seeds, *x.shape[1:])) for x in (first, second))
+    found = [influences(metric, b, a[None]) for a, b in zip(first, second, strict=True)]
+    influence = np.mean([psi[0] for psi, _ in found], axis=0)
+    reach = float(np.mean([most[0] for _, most in found]))
+    reach = max(reach, float(np.abs(influence).max()))
+    low, high = _over_examples(influence, (-reach, reach), level)
+    differences = metric.finish(first.sum(axis=1)) - metric.finish(second.sum(axis=1))
+    n, within = len(influence), metric.differences_within
+    return _together(differences, low, high, n, level=level, within=within)
+
+
+def _checked(statistics: Floats) -> Floats:
+    array = np.asarray(statistics, dtype=np.float64)
+    if array.ndim != 3 or not len(array) or array.shape[1] < 2:
+        raise DataError(f"Scores of runs need (runs, examples ≥ 2, K) numbers. Got {array.shape}.")
+    return array
+
+
+def _over_examples(
+    influence: Floats, within: tuple[float, float], level: float
+) -> tuple[float, float]:
+    """Bounds of the mean, which allow for examples that were not seen."""
+    check_level(level, "crossed")
+    n, tail = len(influence), (1 - level) / 2
+    budget = -math.log(tail) if n < MANY else float(stdtrit(n - 1, tail)) ** 2 / 2
+    values, counts = distinct(influence[None])
+    low, high = bounded_mean_bounds(values, counts, low=within[0], high=within[1], budget=budget)
+    return float(low[0]), float(high[0])
+
+
+def _together(
+    values: Floats, low: float, high: float, n: int, *, level: float, within: tuple[float, float]
+) -> Estimate:
+    """Both intervals as one; `unit` is what makes it wide, `lasting` what the other leaves."""
+    value = float(values.mean())
+    over_seeds = repeated(values, level)
+    seeds = 0.0 if math.isnan(over_seeds.low) else over_seeds.high - over_seeds.value
+    below, above = value - low, high - value
+    examples = (below + above) / 2
+    found = Estimate(
+        value,
+        max(within[0], value - math.hypot(seeds, max(below, 0.0))),
+        min(within[1], value + math.hypot(seeds, max(above, 0.0))),
+        n,
+        level,
+    )
+    whole = math.hypot(seeds, examples)
+    if not whole:
+        return found
+    remedy = "more seeds and more examples would narrow it"
+    if seeds > examples:
+        return replace(found, n=len(values), unit="seeds", lasting=examples / whole, remedy=remedy)
+    return replace(found, lasting=seeds / whole, remedy=remedy)

@@ -1,0 +1,166 @@
+"""Answers of several methods on the same examples, by seed: means and differences, how sure.
+
+Intervals are over seeds and examples together (`stats/crossed.py`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertology.errors import DataError
+from bertology.metrics import find_metric
+from bertology.stats import Estimate
+from bertology.stats.crossed import crossed_difference, crossed_score
+from bertology.studies.designs.trials import split_part
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+    from bertology.data.corpus import Corpus
+
+__all__ = ["ScoredRuns", "answered", "least"]
+
+_PREDICTIONS, _LABELS = "predictions", "labels"  # variables (example) of each part
+
+Floats = NDArray[np.float64]
+
+
+def answered(predictions: Floats, corpus: Corpus, train: Corpus, **facts: object) -> xr.Dataset:
+    """One part: what a run says of each example, what is right, and what it learnt from."""
+    import xarray as xr
+
+    assert corpus.task is not None
+    labels = np.asarray(corpus.labels, dtype=np.float64)
+    return xr.Dataset(
+        {_PREDICTIONS: ("example", predictions), _LABELS: ("example", labels)},
+        attrs={
+            "task": corpus.task.name,
+            "metrics": " ".join(corpus.task.metrics),
+            "train_size": len(train),
+            "train_fingerprint": train.fingerprint,
+            **facts,
+        },
+    )
+
+
+@dataclass(frozen=True)
+class ScoredRuns:
+    """Predictions (seeds, examples) by method; one row where nothing is drawn."""
+
+    predictions: Mapping[str, Floats]
+    labels: Floats
+    level: float
+    seedless: Collection[str] = ()
+
+    @classmethod
+    def read(
+        cls, measured: Mapping[str, xr.Dataset], level: float, seedless: Collection[str] = ()
+    ) -> ScoredRuns:
+        """Parts that are named after method and seed."""
+        rows: dict[str, dict[int, Floats]] = {}
+        labels: Floats | None = None
+        for part, found in measured.items():
+            method, seed = split_part(part)
+            rows.setdefault(method, {})[seed] = found[_PREDICTIONS].to_numpy().astype(np.float64)
+            own = found[_LABELS].to_numpy().astype(np.float64)
+            if labels is not None and not np.array_equal(labels, own):
+                raise DataError(
+                    "The scored examples changed between two parts of this study.",
+                    hint="Do all of it again with force=True (--force).",
+                )
+            labels = own
+        assert labels is not None
+        stacked = {name: np.stack([of[k] for k in sorted(of)]) for name, of in rows.items()}
+        return cls(stacked, labels, level, seedless)
+
+    def statistics(self, method: str, metric: str) -> Floats:
+        """(seeds, examples, K), as the metric wants them."""
+        of = find_metric(metric)
+        return np.stack([of.statistics(row, self.labels) for row in self.predictions[method]])
+
+    def score(self, method: str, metric: str) -> Estimate:
+        """The mean score; one run of a method that draws something has no interval."""
+        found = crossed_score(
+            find_metric(metric), self.statistics(method, metric), level=self.level
+        )
+        return found if self._sure(method) else _bare(found)
+
+    def difference(self, one: str, other: str, metric: str) -> Estimate | None:
+        """How much higher one method is than another, by seed; None if one was not run."""
+        if not {one, other} <= self.predictions.keys():
+            return None
+        found = crossed_difference(
+            find_metric(metric),
+            self.statistics(one, metric),
+            self.statistics(other, metric),
+            level=self.level,
+        )
+        return found if self._sure(one) and self._sure(other) else _bare(found)
+
+    def _sure(self, method: str) -> bool:
+        return method in self.seedless or len(self.predictions[method]) > 1
+
+    def table(
+        self, column: str, metrics: Iterable[str], *, reference: str | None = None
+    ) -> pd.DataFrame:
+        """One row for each method and metric, with the difference to a reference."""
+        import pandas as pd
+
+        rows = []
+        for metric in metrics:
+            for method, found in self.predictions.items():
+                mean = self.score(method, metric)
+                by_seed = find_metric(metric).finish(self.statistics(method, metric).sum(axis=1))
+                row = {
+                    column: method, "metric": metric, "mean": mean.value, "low": mean.low,
+                    "high": mean.high, "seeds": len(found),
+                    "spread": by_seed.std(ddof=1) if len(found) > 1 else math.nan,
+                }  # fmt: skip
+                compared = None if method == reference else reference
+                over = compared and self.difference(method, compared, metric)
+                if over:
+                    name = f"over_{str(reference).replace('-', '_')}"
+                    row |= {name: over.value, f"{name}_low": over.low, f"{name}_high": over.high}
+                rows.append(row)
+        return pd.DataFrame(rows)
+
+    def runs(self, column: str, metrics: Sequence[str]) -> pd.DataFrame:
+        """One row for each run, with its scores."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {column: method, "seed": seed}
+            | {m: find_metric(m).score(row, self.labels) for m in metrics}
+            for method, found in self.predictions.items()
+            for seed, row in enumerate(found)
+        )
+
+
+def _bare(found: Estimate) -> Estimate:
+    return replace(found, low=math.nan, high=math.nan)
+
+
+def least(differences: Iterable[Estimate | None]) -> Estimate | None:
+    """The smallest of several numbers, each with its interval; None if one was not measured.
+
+    Above zero if all are: each is tested at the full level (Berger's intersection–union test). Its
+    upper bound is the smallest of theirs, which must hold together for that.
+    """
+    found = list(differences)
+    known = [one for one in found if one is not None]
+    if not known or len(known) < len(found):
+        return None
+    smallest = min(known, key=lambda one: one.value)
+    if any(math.isnan(one.low) for one in known):
+        return _bare(smallest)
+    level = 1 - (1 - smallest.level) / len(known)
+    low = min(one.low for one in known)
+    high = min(one.at_level(level).high for one in known)
+    return replace(smallest, low=low, high=max(high, smallest.value))
