@@ -29,8 +29,8 @@ from bertology.results.claims import Claim, Outcome, Published, Relation, Rule, 
 from bertology.results.known_claims import judge
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
+from bertology.studies.designs.task_trials import judged_metric
 from bertology.studies.designs.trials import split_part
-from bertology.studies.designs.tunings import judged_metric
 from bertology.studies.study import Context
 from bertology.studies.training.fine_tuning_starts import (
     COMPARED_STARTS,

@@ -16,13 +16,13 @@ from bertology.results.drawing import Drawing
 from bertology.results.number_text import number_text
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
-from bertology.studies.designs.trials import Reach, Reference, Runs, TrialsResult, split_part
-from bertology.studies.designs.tunings import (
+from bertology.studies.designs.task_trials import (
     BARS,
-    Tunings,
+    TaskTrials,
     judged_metric,
     same_training_data,
 )
+from bertology.studies.designs.trials import Reach, Reference, Runs, TrialsResult, split_part
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -142,7 +142,7 @@ def _gains(found: Estimate) -> str:
 
 
 @dataclass(frozen=True)
-class FineTuningStarts(Tunings):
+class FineTuningStarts(TaskTrials):
     """What does a task gain from pre-training, and what from fine-tuning?
 
     Method: a classifier over the encoder is fine-tuned on the training split and scored on the

@@ -15,13 +15,13 @@ from bertology.results.answers import NOTHING_SURE, points
 from bertology.results.drawing import Drawing
 from bertology.results.result import Provenance, Result
 from bertology.studies.designs.scored_runs import ScoredRuns, answered, least
-from bertology.studies.designs.trials import Reach, TrialsResult, split_part
-from bertology.studies.designs.tunings import (
+from bertology.studies.designs.task_trials import (
     BARS,
-    Tunings,
+    TaskTrials,
     judged_metric,
     same_training_data,
 )
+from bertology.studies.designs.trials import Reach, TrialsResult, split_part
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -109,7 +109,7 @@ class TaskBaselinesResult(TrialsResult):
 
 
 @dataclass(frozen=True)
-class TaskBaselines(Tunings):
+class TaskBaselines(TaskTrials):
     """What do simple models reach on a task that a model is fine-tuned on?
 
     Method: each method learns from the training split and is scored on the corpus that is given,

@@ -1,4 +1,4 @@
-"""Studies that fine-tune a model on the training data of a corpus, by variant and seed."""
+"""Trials of a task: models are trained on one split and scored on the corpus, another one."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from bertology.train.finetune import FinetuneSettings
     from bertology.train.starts import Start
 
-__all__ = ["BARS", "Tunings", "judged_metric", "same_training_data"]
+__all__ = ["BARS", "TaskTrials", "judged_metric", "same_training_data"]
 
 BARS = 100  # steps of the progress bar for one run
 
 
 @dataclass(frozen=True)
-class Tunings(Trials):
-    """What is learnt from, and how. The corpus that is given is scored on, its validation split."""
+class TaskTrials(Trials):
+    """Where the training data are, how models are fine-tuned on them, and what is refused."""
 
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "label"}), task=True)
 
@@ -88,7 +88,7 @@ class Tunings(Trials):
         return load_split(corpus, self.train_split, other=self.train, limit=self.examples)
 
     def settings(self, start: Start, hidden: int, seed: int) -> FinetuneSettings:
-        """How a model of this width is fine-tuned."""
+        """How a model of this width is fine-tuned from a start."""
         from bertology.train.finetune import FinetuneSettings
         from bertology.train.starts import default_rate
 
