@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from bertology.results.store import Store
 
 # The same examples every time: a change is judged by what it changes, not by the draw.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
@@ -14,6 +18,31 @@ settings.load_profile("repeatable")
 
 # `tiny` and `planted` make the models that tests of all folders use.
 sys.path.insert(0, str(Path(__file__).parent))
+
+_DRAW = Store._draw
+
+
+def pytest_collection_finish() -> None:
+    """What is imported by now stays: it need not be looked through for garbage again and again."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_drawn() -> Iterator[None]:
+    """A store draws all figures of what it saves, which takes longer than most tests.
+
+    That stored results are drawn is tested once for each study (`ResultConformance`).
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Store, "_draw", lambda *given: None)
+        yield
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets a test have the figures drawn."""
+    monkeypatch.setattr(Store, "_draw", _DRAW)
 
 
 @pytest.fixture(scope="session")

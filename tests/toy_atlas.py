@@ -137,7 +137,6 @@ def toy_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     """The results in a store that reads them as toys, judged by toy claims."""
     monkeypatch.setattr(result_module, "_find", lambda study: Toy)
     monkeypatch.setattr(claims_module, "load_claims", lambda: CLAIMS)
-    monkeypatch.setattr(Store, "_draw", lambda store, result, folder: None)  # the page draws
     store = Store(str(tmp_path / "results"))
     for result in results():
         store.save(result)

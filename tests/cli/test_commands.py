@@ -93,6 +93,7 @@ def test_the_help_of_a_study_is_its_docstring_and_fields() -> None:
         assert option in shown
 
 
+@pytest.mark.usefixtures("drawn")
 def test_a_run_is_shown_listed_and_exported(world: ToyWorld, tmp_path: Path, diary: Diary) -> None:
     store = tmp_path / "results"
     more = ["--pieces", 2, "--layers", "0,2", "--heads", "1.0,2.3", "--no-strict", "--limit", 4]

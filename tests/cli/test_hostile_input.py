@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from bertology.results.store import Store
 from hostile import KINDS, World, call, random_case, wrong_with
 from hostile_cases import NAMED
 
@@ -37,7 +36,6 @@ def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "300")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    monkeypatch.setattr(Store, "_draw", lambda *given: None)  # figures have tests of their own
 
 
 def check(arguments: list[str]) -> str:

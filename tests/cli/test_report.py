@@ -102,7 +102,6 @@ def test_a_page_from_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(report, "_EXAMPLES", 4)
     for name in STUDIES:
         monkeypatch.setattr(STUDIES.get(name), "standard", name == "attention-maps")
-    monkeypatch.setattr(Store, "_draw", lambda store, result, folder: None)
     monkeypatch.setattr("bertology.report.atlas.chapters._drawn", lambda result, name: b"<svg/>")
     page, store = tmp_path / "page.html", tmp_path / "results"
     given = (model, "--measure", "--store", store, "--to", page)

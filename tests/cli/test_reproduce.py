@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 import tiny
 from bertology.cli.main import app
 from bertology.results.result import Result
-from bertology.results.store import Store
 from bertology.run.session import Session
 from printed import Done, run
 
@@ -47,7 +46,6 @@ def test_a_page_that_is_stopped_and_resumed(
              "--to", to, "--limit", 12, "--train-limit", 16, "--seeds", 1)  # fmt: skip
     # Figures have tests of their own.
     monkeypatch.setattr("bertology.reproduce.render.page._drawn", lambda result, name: b"<svg/>")
-    monkeypatch.setattr(Store, "_draw", lambda store, result, folder: None)
     whole = Session.run
 
     def stop(session: Session, name: str, *more: Any, **named: Any) -> Any:
@@ -99,7 +97,6 @@ def test_a_survey_is_a_page_without_any_data(
         return b"<svg/>"
 
     monkeypatch.setattr("bertology.reproduce.render.page._drawn", drawn)
-    monkeypatch.setattr(Store, "_draw", lambda store, result, folder: None)
     to = tmp_path / "out"
     code, said = call(paper, "--model", model, "--to", to, "--limit", 12, "--train-limit", 16)
     assert code == 0, said

@@ -26,8 +26,6 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    # Figures have tests of their own.
-    monkeypatch.setattr(Store, "_draw", lambda store, result, folder: None)
 
 
 @pytest.fixture(scope="module")

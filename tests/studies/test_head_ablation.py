@@ -24,6 +24,7 @@ from bertology.results.number_text import number_text
 from bertology.results.result import Result
 from bertology.studies.ablation.head_ablation import HeadAblation, HeadAblationResult
 from result_conformance import ResultConformance
+from toy.shipping import Shipped
 
 
 def encoder(**how: Any) -> Encoder:
@@ -302,7 +303,7 @@ def test_labels_of_a_file_are_not_scored_upside_down(tmp_path: Path) -> None:
     assert result.facts["intact"] == 1.0
     assert "by name): good = positive, poor = negative" in result.summary()
     turned = {"good": "negative", "poor": "positive"}
-    wrong = bt.run("head-ablation", model, task=data, labels=turned, workers=2, **asked)
+    wrong = bt.run("head-ablation", model, task=data, labels=turned, engine=Shipped(), **asked)
     assert wrong.facts["intact"] == 0.0
     assert wrong.identity != result.identity
     assert "surely worse than always giving the same answer" in wrong.summary()

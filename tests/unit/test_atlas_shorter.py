@@ -146,6 +146,7 @@ def test_a_heads_panel_names_the_tokens_of_its_map(toy_store: Store, tmp_path: P
 # Figures that are stored
 
 
+@pytest.mark.usefixtures("drawn")
 def test_a_stored_figure_is_shown_again_and_drawn_anew_when_the_code_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,7 @@ import tiny
 from bertology.errors import ModelError, ParameterError
 from bertology.results.result import Result
 from toy.making import ToyWorld
+from toy.shipping import Shipped
 
 
 @pytest.fixture
@@ -50,9 +51,9 @@ def test_the_record_of_a_fine_tuned_model_names_it(world: ToyWorld) -> None:
     assert again.identity == found.identity
 
 
-@pytest.mark.slow
 def test_worker_processes_compare_with_it_too(world: ToyWorld) -> None:
-    two = bt.run("attention-change", "tuned", corpus=world.corpus, noise=0, store="b", workers=2)
+    asked: dict[str, Any] = {"corpus": world.corpus, "noise": 0, "store": "b", "engine": Shipped()}
+    two = bt.run("attention-change", "tuned", **asked)
     assert two.provenance.others["before"]["name"] == "base"
 
 

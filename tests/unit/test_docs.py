@@ -8,21 +8,23 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+import tiny
+from printed import ROOT, printed
+
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "ARCHITECTURE.md"])
 
 
 def test_generated_pages_are_up_to_date() -> None:
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "docs" / "generate.py"), "--check"],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    generate = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generate)
+    assert not generate.stale(), "run: python docs/generate.py"
 
 
 def test_every_claim_is_listed_with_the_study_or_join_that_judges_it() -> None:
@@ -67,7 +69,7 @@ def test_the_documentation_builds_strictly(tmp_path: Path) -> None:
 def test_python_in_the_pages_compiles(page: Path) -> None:
     if page.parent.name == "reference":
         return  # signatures, not code
-    for block in python_in(str(page.relative_to(ROOT))):
+    for block in printed(str(page.relative_to(ROOT)), "python"):
         compile(block, str(page), "exec")
 
 
@@ -78,36 +80,22 @@ def test_links_lead_somewhere(page: str) -> None:
     assert not [link for link in links if not (ROOT / link).exists()]
 
 
-def python_in(page: str) -> list[str]:
-    text = (ROOT / page).read_text(encoding="utf-8")
-    return re.findall(r"^```python\n(.*?)^```", text, re.S | re.M)
+def test_the_readme_does_what_it_says() -> None:
+    first, *_ = printed("README.md", "python")  # the next one needs what `bertology demo` makes
+    names: dict[str, Any] = {}
+    exec(compile(first, "README.md", "exec"), names)
+    assert names["blank"].predictions[0].word == "door"
+    assert 2416 in names["bt"].steps()
 
 
-def execute(code: str, folder: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "HF_HUB_OFFLINE": "1"},
-    )
-    assert done.returncode == 0, done.stderr
-
-
-def test_the_readme_does_what_it_says(tmp_path: Path) -> None:
-    first, *_ = python_in("README.md")  # the next one needs what `bertology demo` makes
-    expected = "\nassert blank.predictions[0].word == 'door'\nassert 2416 in bt.steps()\n"
-    execute(first + expected, tmp_path)
-
-
-def test_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
-    import tiny
-
+def test_the_tutorial_does_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checkpoint = tmp_path / "bertology-demo" / "model"
     tiny.model("bert", "classification").save_pretrained(checkpoint)
     tiny.tokenizer("the a keys key to cabinet cabinets are is here .".split()).save_pretrained(
         checkpoint
     )
-    execute("\n".join(python_in("docs/tutorial.md")), tmp_path)
+    monkeypatch.chdir(tmp_path)
+    code = "\n".join(printed("docs/tutorial.md", "python"))
+    exec(compile(code, "tutorial.md", "exec"), {})
     assert (tmp_path / "heads.png").is_file()
     assert list((tmp_path / "results" / "head-ablation").iterdir())

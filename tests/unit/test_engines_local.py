@@ -17,6 +17,7 @@ import bertology as bt
 from bertology.errors import JobError
 from bertology.results.store import Store
 from bertology.run.local import LocalEngine
+from bertology.run.pool import Pool
 from bertology.studies import STUDIES
 from toy.making import Diary, ToyWorld
 
@@ -59,6 +60,8 @@ def test_a_worker_killed_in_mid_job_changes_nothing(
 ) -> None:
     """kill -9 from outside, at a worker that has begun the third part."""
     monkeypatch.setenv("TOY_PAUSE", "0.1")
+    # One worker at a time: each takes many seconds to start.
+    monkeypatch.setattr("bertology.run.local.Pool", lambda workers, **more: Pool(1, **more))
     killed: list[int] = []
 
     def kill() -> None:

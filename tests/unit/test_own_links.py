@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -23,9 +18,9 @@ from bertology.model.encoder import Encoder
 from bertology.results.result import Provenance
 from bertology.stats.leading import leading
 from bertology.studies.attention.relation_heads import RelationHeads, RelationHeadsResult
+from printed import commands, printed, run
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "how-to" / "own-relation.md"
+PAGE = "docs/how-to/own-relation.md"
 WORDS = ["rain", "fell", "so", "roads", "closed"]
 
 
@@ -134,16 +129,8 @@ def test_the_best_of_equals_is_seldom_surely_better() -> None:
     assert three.p_adjusted[1] == pytest.approx(0.25)
 
 
-def test_the_how_to_does_what_it_says(tmp_path: Path) -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    python = "\n".join(re.findall(r"^```python\n(.*?)^```", text, re.S | re.M))
-    (commands,) = re.findall(r"^```sh\n(.*?)^```", text, re.S | re.M)
-    lines = [shlex.split(line) for line in commands.strip().splitlines()]
-    assert all(program == "bertology" for program, *_ in lines)
-    about = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "HF_HUB_OFFLINE": "1"}
-    for arguments in (["-c", python], *(["-m", "bertology", *line[1:]] for line in lines)):
-        done = subprocess.run(
-            [sys.executable, *arguments], cwd=tmp_path, capture_output=True, text=True, env=about
-        )
-        assert done.returncode == 0, done.stderr
-    assert "links:who: 80 sentences" in done.stdout
+def test_the_how_to_does_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    exec(compile("\n".join(printed(PAGE, "python")), PAGE, "exec"), {})
+    (command,) = commands(PAGE)
+    assert "links:who: 80 sentences" in run(command).said

@@ -16,7 +16,6 @@ from bertology.cli.finetune import FinetuneOptions
 from bertology.cli.run import RunOptions
 from bertology.cli.score import ScoreOptions
 from bertology.errors import DataError, InterruptedRunError, ParameterError
-from bertology.results.store import Store
 from bertology.run.loading import LOADING
 from bertology.run.training_line import TrainingLine
 
@@ -164,7 +163,6 @@ def test_every_option_is_a_keyword(function: Any, options: Any, left_out: set[st
 def test_a_study_takes_texts_columns_and_ways_of_loading(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Store, "_draw", lambda *given: None)  # figures have tests of their own
     how = {"device": "cpu", "dtype": "float32", "batch_tokens": 64, "store": "r"}
     found = bt.run("attention-maps", "start", corpus=["a cat", "a dog"], **how)
     assert found.provenance.corpus is not None

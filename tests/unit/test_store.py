@@ -97,6 +97,7 @@ def test_the_class_is_the_studys_or_the_given_one(
     assert type(store.load(result().identity)) is Drawn
 
 
+@pytest.mark.usefixtures("drawn")
 def test_figures_are_drawn_and_a_broken_one_loses_nothing(
     store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -107,6 +108,7 @@ def test_figures_are_drawn_and_a_broken_one_loses_nothing(
     assert store.load(saved.identity).equals(saved)
 
 
+@pytest.mark.usefixtures("drawn")
 def test_a_fatal_drawing_leaves_the_data(store: Store) -> None:
     class Fatal(Result):
         def drawings(self) -> Sequence[Drawing]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.metadata import PackageNotFoundError, version
 from platform import python_version
 from typing import Any, Protocol, runtime_checkable
@@ -83,6 +83,11 @@ def short_model(name: str) -> str:
 
 def library_versions() -> dict[str, str]:
     """Versions of Python and of the libraries that numbers depend on, without importing them."""
+    return dict(_versions())
+
+
+@cache  # they stay what they are, and reading them takes longer than many a conclusion
+def _versions() -> Mapping[str, str]:
     found = {"python": python_version()}
     for name in _LIBRARIES:
         try:

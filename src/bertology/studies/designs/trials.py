@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -91,8 +92,14 @@ class Runs:
 
     def _of(self, measure: str, variant: str) -> pd.Series[float]:
         """The values of a variant, by seed."""
-        rows = self.table[self.table[self.variant] == variant]
-        return rows.set_index("seed")[measure]
+        rows = self._by_variant.get(variant)
+        return self.table.iloc[:0].set_index("seed")[measure] if rows is None else rows[measure]
+
+    @cached_property
+    def _by_variant(self) -> dict[str, pd.DataFrame]:
+        """The rows of each variant, by seed."""
+        groups = self.table.set_index("seed").groupby(self.variant, sort=False)
+        return {str(name): rows for name, rows in groups}
 
     def _difference(self, measure: str, one: str, other: str) -> tuple[Estimate, float]:
         """How much higher one variant is than another, and the p-value of a test.
