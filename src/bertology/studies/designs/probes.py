@@ -270,11 +270,12 @@ class Probing(Resampled):
         self, measured: Mapping[str, xr.Dataset]
     ) -> tuple[list[TaskScores], list[int], dict[str, object]]:
         """What was measured of tasks that enough test sentences ask; the layers; what was left."""
-        whole = {name: of for name, of in sorted(measured.items()) if name in _KINDS}
+        parts = {name: measured[name] for name in sorted(measured)}  # each is read once
+        whole = {name: of for name, of in parts.items() if name in _KINDS}
         first = next(iter(whole.values()))
         layers = [int(layer) for layer in first["layer"].to_numpy()]
         every = [
-            TaskScores(part, [measured[name + suffix] for suffix in self._shuffled()], task)
+            TaskScores(part, [parts[name + suffix] for suffix in self._shuffled()], task)
             for name, part in whole.items()
             for task in range(part.sizes["task"])
         ]
