@@ -19,7 +19,7 @@ from uuid import uuid4
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["draft_folder", "locked", "remove_abandoned"]
+__all__ = ["draft_folder", "locked", "mend", "put_in_place", "remove_abandoned"]
 
 _YOUNG = 5.0  # seconds; a draft that was just made may not be locked yet
 
@@ -27,7 +27,7 @@ _YOUNG = 5.0  # seconds; a draft that was just made may not be locked yet
 @contextmanager
 def draft_folder(place: Path) -> Iterator[Path]:
     """A new folder beside `place`; removed at the end, unless it was moved into place."""
-    _mend(place)
+    mend(place)
     remove_abandoned(place.parent, f".{place.name}.????????")
     draft = place.with_name(f".{place.name}.{uuid4().hex[:8]}")
     draft.mkdir(parents=True)
@@ -48,8 +48,23 @@ def remove_abandoned(folder: Path, pattern: str) -> None:
                 left.unlink(missing_ok=True)
 
 
-def _mend(place: Path) -> None:
-    """Killed between two moves, what was there before lies beside its place."""
+def put_in_place(draft: Path, place: Path) -> None:
+    """Move a draft folder that is whole to its place; what was there before goes."""
+    if not place.exists():
+        os.replace(draft, place)
+        return
+    old = place.with_name(f"{draft.name}.old")
+    os.replace(place, old)
+    try:
+        os.replace(draft, place)
+    except OSError:
+        os.replace(old, place)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def mend(place: Path) -> None:
+    """Killed between two moves, what was there before lies beside its place: put it back."""
     for old in place.parent.glob(f".{place.name}.????????.old"):
         if place.exists():
             shutil.rmtree(old, ignore_errors=True)

@@ -61,8 +61,9 @@ Names = list[str]
 _log = logging.getLogger(__name__)
 LATEST = "latest"  # in place of an identity: the newest result
 _IDENTITY = re.compile(f"[0-9a-f]{{{IDENTITY_LENGTH}}}")
-_UNFINISHED, _STATES = "unfinished", "states"  # folders beside those of studies
-_OTHERS = {_UNFINISHED, _STATES}
+# Folders beside those of studies.
+_UNFINISHED, _STATES, _TRAINED = "unfinished", "states", "trained"
+_OTHERS = {_UNFINISHED, _STATES, _TRAINED}
 _DRAWN_BY = "figures/drawn-by"  # the code that drew the figures beside it
 
 
@@ -96,8 +97,15 @@ class Store:
 
     def folder_of_states(self) -> Path | None:
         """Where states of words are kept; None where the store is not on a local disk."""
+        return self._local(_STATES)
+
+    def folder_of_trained(self) -> Path | None:
+        """Where models and masks that studies made are kept; None as for states."""
+        return self._local(_TRAINED)
+
+    def _local(self, name: str) -> Path | None:
         files = self._files
-        return Path(files.root) / _STATES if isinstance(files, LocalFiles) else None
+        return Path(files.root) / name if isinstance(files, LocalFiles) else None
 
     # Results
 

@@ -42,7 +42,13 @@ def perform(job: Job, inputs: Inputs, advance: Advance) -> Status:
         return Status.SKIPPED
     started = time.monotonic()
     study = job.make_study()
-    context = Context(job.batch_tokens, inputs.others, advance, store.folder_of_states())
+    context = Context(
+        job.batch_tokens,
+        inputs.others,
+        advance,
+        store.folder_of_states(),
+        store.folder_of_trained(),
+    )
     # A study that reads only weights needs no corpus, and there may be none.
     corpus: Any = inputs.corpus
     measured = study.measure(inputs.encoder, corpus, job.part, context)

@@ -56,6 +56,8 @@ class Context:
     """Tells the progress bar that `steps` of `Study.steps(…)` are done."""
     states: Path | None = None
     """The folder where states of words are kept; None: they are not kept after the part."""
+    trained: Path | None = None
+    """The folder where models that parts train, and masks, are kept; None: as for states."""
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bertology.drafts import draft_folder
+from bertology.drafts import draft_folder, put_in_place
 from bertology.errors import ModelError, StoreError
 from bertology.plain_files import read_json
 from bertology.results.provenance import library_versions
@@ -116,27 +115,13 @@ def save_checkpoint(
             (draft / RECORD).write_text(text + "\n", encoding="utf-8")
             if card is not None:
                 (draft / CARD).write_text(card, encoding="utf-8")
-            _replace(draft, place)
+            put_in_place(draft, place)
     except OSError as error:
         raise StoreError(
             f"The model cannot be written to {place}: {error.strerror or error}.",
             hint="Choose a folder you may write to, on a disk with space.",
         ) from error
     return place
-
-
-def _replace(draft: Path, place: Path) -> None:
-    if not place.exists():
-        os.replace(draft, place)
-        return
-    old = place.with_name(f"{draft.name}.old")
-    os.replace(place, old)
-    try:
-        os.replace(draft, place)
-    except OSError:
-        os.replace(old, place)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def read_record(folder: str | Path) -> TrainingRecord | None:

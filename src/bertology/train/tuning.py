@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -37,6 +38,7 @@ from bertology.train.tuned_card import tuned_card
 __all__ = ["TuningJob", "answers_of", "check_apart", "make_tuned", "score_heads", "tune"]
 
 _UNFINISHED = "-unfinished"
+Held = Callable[[Classifier], AbstractContextManager[object]]
 
 
 @dataclass(frozen=True)
@@ -74,23 +76,32 @@ def check_apart(train: Corpus, validation: Corpus) -> None:
 
 
 def tune(
-    job: TuningJob, *, progress: OnStep = lambda step: None, memory: Memory | None = None
+    job: TuningJob,
+    *,
+    progress: OnStep = lambda step: None,
+    memory: Memory | None = None,
+    held: Held = nullcontext,
 ) -> tuple[Classifier, History]:
-    """The model and its history. A model that is not trained has an epoch 0 only."""
+    """The model and its history. A model that is not trained has an epoch 0 only.
+
+    `held` is given the model before its training and holds what must not change meanwhile, such as
+    weights that a mask removed: `lambda model: weights_held_at_zero(model, mask)`.
+    """
     model = begin(job.encoder, task_of(job.train), job.start, seed=job.settings.seed)
     if job.start.learns == "nothing":
         return model, _scored_as_is(model, job)
     # Not part of the job's identity: the weights are the same up to rounding.
     recorded = job.settings.recorded or gains_by_recording(model)
-    history = finetune(
-        model,
-        job.encoder.tokenizer,
-        job.train,
-        job.validation,
-        settings=replace(job.settings, recorded=recorded),
-        progress=progress,
-        memory=memory,
-    )
+    with held(model):
+        history = finetune(
+            model,
+            job.encoder.tokenizer,
+            job.train,
+            job.validation,
+            settings=replace(job.settings, recorded=recorded),
+            progress=progress,
+            memory=memory,
+        )
     model.requires_grad_(True)
     return model, history
 

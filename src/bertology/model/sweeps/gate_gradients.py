@@ -89,12 +89,13 @@ def importances(
     labels: Sequence[float],
     *,
     tokens_per_batch: int = 4096,
+    layers: bool = True,
 ) -> Importances:
     """The mean of |dL/dξ| over examples, for gates at heads, layers and MLPs, in one pass.
 
     This is the measure of Michel et al. (2019), "Are Sixteen Heads Really Better than One?", for
     heads; here the same gates also stand at whole layers and, where the family has them, at MLPs.
-    `labels` count as the model's outputs do.
+    `labels` count as the model's outputs do. Without `layers`, those of layers are 0.
     """
     shape = encoder.shape
     sizes = {"heads": (shape.layers, shape.heads), "layers": (shape.layers,)}
@@ -105,7 +106,9 @@ def importances(
             name: torch.ones(len(batch), *size, device=encoder.device, requires_grad=True)
             for name, size in sizes.items()
         }
-        do: list[Intervention] = [GateHead(gates["heads"]), GateLayer(gates["layers"])]
+        do: list[Intervention] = [GateHead(gates["heads"])]
+        if layers:
+            do.append(GateLayer(gates["layers"]))
         if Capability.MLP in encoder.capabilities:
             do.append(GateMLP(gates["mlps"]))
         wanted = torch.tensor([labels[i] for i in batch.indices], device=encoder.device)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
 
-__all__ = ["Reach", "Reference", "Runs", "Trials", "TrialsResult", "split_part"]
+__all__ = ["Reach", "Reference", "Runs", "Trials", "TrialsResult", "reaching", "split_part"]
 
 Reach = Callable[[int], None]
 """Is called with the number of steps that are done so far."""
@@ -250,7 +250,7 @@ class Trials(Study):
     def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
         """Train one model and judge it."""
         variant, seed = split_part(part)
-        reach = _reaching(context)
+        reach = reaching(context)
         try:
             return self.trial(encoder, corpus, variant=variant, seed=seed, reach=reach)
         except InterruptedRunError:
@@ -284,7 +284,7 @@ def split_part(part: str) -> tuple[str, int]:
     return variant, int(seed)
 
 
-def _reaching(context: Context) -> Reach:
+def reaching(context: Context) -> Reach:
     """Tells the progress bar which of the steps that are done are new."""
     told = 0
 

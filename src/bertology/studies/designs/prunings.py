@@ -1,0 +1,261 @@
+"""Iterative pruning by seed: fine-tune, prune step by step while the score is kept, tell each step.
+
+A subclass says the `method` and what it finds of a mask (`describe`); `train/iterative_pruning.py`
+does the work and keeps fine-tuned models and masks in `Context.trained`, so that another study that
+asks for the same (`self.job(…)`, then `prune`) gets them without any training, and a process that
+is killed loses the step it was in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertology.errors import InterruptedRunError
+from bertology.metrics import find_metric
+from bertology.parameters import parameter
+from bertology.report.figures.pruned import pruning_curve
+from bertology.results.drawing import Drawing
+from bertology.results.number_text import number_text
+from bertology.results.result import Result
+from bertology.stats import Estimate, repeated
+from bertology.studies.designs.task_trials import (
+    BARS,
+    TaskTrials,
+    judged_metric,
+    same_training_data,
+)
+from bertology.studies.designs.trials import reaching, split_part
+from bertology.studies.study import Context
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+    from bertology.data.corpus import Corpus
+    from bertology.model.encoder import Encoder
+    from bertology.train.iterative_pruning import Importance, Magnitude, Pruning, PruningJob
+
+__all__ = ["Prunings", "PruningsResult", "by_seed"]
+
+NOT_LEARNT = (
+    "not judged: with {} of {} seeds the whole model does not surely beat a constant answer, so "
+    "there was no score to keep"
+)
+
+
+class PruningsResult(Result):
+    """Runs by seed (table `runs`) and their steps (table `steps`)."""
+
+    def curve(self, left: str) -> Drawing:
+        """The score by what is left; `left` says of what."""
+        steps, facts = self.tables["steps"], self.facts
+        metric = find_metric(str(facts["metric"]))
+        draw = partial(
+            pruning_curve,
+            steps[["seed", "left", "reported"]].to_numpy(float),
+            self.tables["curve"][["left", "mean", "low", "high"]].to_numpy(float),
+            title=f"Score by what is left\n{self.about}",
+            xlabel=f"{left} left (%)",
+            ylabel=metric.in_hundred,
+            constant=float(facts["constant"]),
+        )
+        return Drawing(
+            "curve",
+            draw,
+            f"To the right: {left} that are left, in per cent, fewer and fewer. Upwards: the "
+            "score on data that decided nothing, times a hundred. Thin lines are seeds, up to the "
+            "step that fell below what had to be kept; dots with bars are means over seeds with "
+            "their intervals, where all seeds have the step. The dashed line is a constant answer.",
+        )
+
+    def kept_text(self) -> str:
+        """Scores of the whole and of the pruned model."""
+        runs, facts = self.tables["runs"], self.facts
+        whole, after = (number_text(100 * runs[c].mean(), ".1f") for c in ("full", "pruned"))
+        metric = find_metric(str(facts["metric"])).in_hundred
+        return f"{metric} {whole} whole, {after} pruned (means over {len(runs)} seeds)"
+
+
+@dataclass(frozen=True)
+class Prunings(TaskTrials):
+    """The parameters that all of them share, what is done for each seed, and what all conclude."""
+
+    trains_models: ClassVar[bool] = True
+    variant: ClassVar[str] = "pruned"
+
+    seeds: int = parameter(
+        5, "Runs, each with another seed; one gives no verdicts, two no agreement.", minimum=1
+    )
+    keep: float = parameter(
+        0.9,
+        "Prune as long as this share of the whole model's score is kept, on data that decide.",
+        minimum=0.01,
+        maximum=0.999,
+    )
+    deciding: int = parameter(
+        500,
+        "Training examples that decide how far is pruned, and are not learnt from; at most a "
+        "fifth.",
+        minimum=20,
+    )
+
+    @property
+    def variants(self) -> Sequence[str]:
+        """One; runs differ in their seed only."""
+        return [self.variant]
+
+    @property
+    def method(self) -> Magnitude | Importance:
+        """How it is pruned."""
+        raise NotImplementedError
+
+    def job(
+        self, encoder: Encoder, corpus: Corpus, seed: int, *, batch_tokens: int = 4096
+    ) -> PruningJob:
+        """All that decides the mask of one seed; the data that decide are the same for all."""
+        from bertology.train.encoded import task_of
+        from bertology.train.iterative_pruning import PruningJob, split_deciding
+        from bertology.train.starts import STARTS
+        from bertology.train.tuning import TuningJob
+
+        learn, decide = split_deciding(self.load_train(corpus), corpus, deciding=self.deciding)
+        start = STARTS["pretrained"]
+        settings = self.settings(start, encoder.shape.hidden, seed)
+        tuning = TuningJob(encoder, learn, decide, start, settings)
+        metric = judged_metric(task_of(corpus).metrics)
+        return PruningJob(tuning, corpus, metric, self.method, self.keep, batch_tokens)
+
+    def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
+        """Fine-tune and prune with one seed."""
+        from bertology.train.iterative_pruning import prune
+
+        _, seed = split_part(part)
+        job = self.job(encoder, corpus, seed, batch_tokens=context.batch_tokens)
+        reach = reaching(context)
+        try:
+            found = prune(job, folder=context.trained, tell=lambda done: reach(int(BARS * done)))
+            told = self.describe(job, found)
+        except InterruptedRunError:
+            raise KeyboardInterrupt from None  # the session knows what is kept
+        reach(BARS)
+        return _with_steps(told, job, found)
+
+    def describe(self, job: PruningJob, found: Pruning) -> xr.Dataset:
+        """What is told of a mask, as arrays."""
+        raise NotImplementedError
+
+    # The conclusion ----------------------------------------------------------------------------
+
+    def common(
+        self, measured: Mapping[str, xr.Dataset], left: str
+    ) -> tuple[dict[str, pd.DataFrame], dict[str, Any], dict[str, Estimate], str]:
+        """Tables, facts, evidence of scores, and why nothing is judged ("" where something is).
+
+        `left` names what a step counts: weights, or heads.
+        """
+        import pandas as pd
+
+        same_training_data(measured)
+        facts = next(iter(measured.values())).attrs
+        steps = pd.concat(
+            [_steps_of(part, split_part(name)[1], left) for name, part in measured.items()],
+            ignore_index=True,
+        )
+        runs = pd.DataFrame(
+            [_run_of(part, split_part(name)[1], left) for name, part in measured.items()]
+        )
+        told = {
+            "task": facts["task"],
+            "metric": facts["metric"],
+            "constant": float(facts["constant"]),
+            "train_size": int(facts["train_size"]),
+            "seeds": len(runs),
+            "keep": self.keep,
+        }
+        within = find_metric(str(told["metric"])).within
+        ratio = runs["pruned"] / runs["full"]
+        unlearnt = int((~runs["learnt"].astype(bool)).sum())
+        reason = NOT_LEARNT.format(unlearnt, len(runs)) if unlearnt else ""
+        tables = {"runs": runs, "curve": _curve(steps, len(runs), self.level, within)}
+        tables["steps"] = steps
+        return tables, told, {"kept_score": repeated(ratio, self.level)}, reason
+
+
+def by_seed(measured: Mapping[str, xr.Dataset], name: str) -> NDArray[Any]:
+    """An array of all parts, seeds first, in their order."""
+    order = sorted(measured, key=lambda part: split_part(part)[1])
+    return np.stack([measured[part][name].to_numpy() for part in order])
+
+
+def _with_steps(told: xr.Dataset, job: PruningJob, found: Pruning) -> xr.Dataset:
+    from bertology.train.encoded import task_of
+    from bertology.train.evaluate import baseline
+
+    task, train, steps = task_of(job.report), job.tuning.train, found.steps
+    kinds = list(steps[0].left)
+    return told.assign(
+        score=("step", [step.score for step in steps]),
+        reported=("step", [step.reported for step in steps]),
+        **{f"left_{kind}": ("step", [step.left[kind] for step in steps]) for kind in kinds},
+        kept_steps=len(found.kept),
+        learnt=int(found.learnt),
+        floor=found.floor,
+    ).assign_attrs(
+        task=task.name,
+        metric=job.metric,
+        constant=baseline(train, job.report)[job.metric],
+        train_size=len(train),
+        train_fingerprint=train.fingerprint,
+    )
+
+
+def _steps_of(part: xr.Dataset, seed: int, left: str) -> pd.DataFrame:
+    import pandas as pd
+
+    count = part[f"left_{left}"].to_numpy()
+    return pd.DataFrame(
+        {
+            "seed": seed,
+            "step": range(len(count)),
+            "left": count / count[0],
+            "score": part["score"].to_numpy(),
+            "reported": part["reported"].to_numpy(),
+        }
+    )
+
+
+def _run_of(part: xr.Dataset, seed: int, left: str) -> dict[str, float]:
+    """The last kept step of one seed beside the whole model."""
+    last = max(int(part["kept_steps"]), 1) - 1
+    count, reported = part[f"left_{left}"].to_numpy(), part["reported"].to_numpy()
+    return {
+        "seed": seed,
+        "steps": last,
+        "left": float(count[last] / count[0]),
+        "full": float(reported[0]),
+        "pruned": float(reported[last]),
+        "floor": float(part["floor"]),
+        "learnt": int(part["learnt"]),
+    }
+
+
+def _curve(
+    steps: pd.DataFrame, seeds: int, level: float, within: tuple[float, float]
+) -> pd.DataFrame:
+    """Means over seeds by step, where all seeds have it: later ones would be of the best only."""
+    import pandas as pd
+
+    rows = []
+    for step, of in steps.groupby("step"):
+        if len(of) == seeds:
+            mean = repeated(of["reported"], level, within=within)
+            bounds = {"low": mean.low, "high": mean.high, "seeds": mean.n}
+            rows.append({"step": step, "left": of["left"].mean(), "mean": mean.value, **bounds})
+    columns = ["step", "left", "mean", "low", "high", "seeds"]
+    return pd.DataFrame(rows, columns=columns)

@@ -1,0 +1,109 @@
+"""Agreement of repeated prunings: known numbers, and intervals that keep what they promise."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+
+from bertology.stats.survivors import (
+    cochrans_q,
+    fleiss_kappa,
+    jackknifed_pairs,
+    overlap,
+    spread_over_runs,
+)
+
+
+def test_kappa_is_that_of_a_table_worked_by_hand() -> None:
+    """Three raters, four things: 1 1 1 / 1 1 0 / 0 0 0 / 1 0 0."""
+    x = np.array([[1, 1, 0, 1], [1, 1, 0, 0], [1, 0, 0, 0]])
+    same = (1 + 1 / 3 + 1 + 1 / 3) / 4
+    by_chance = 0.5**2 + 0.5**2
+    assert fleiss_kappa(x).value == pytest.approx((same - by_chance) / (1 - by_chance))
+    assert fleiss_kappa(np.tile([1, 0, 1], (4, 1))).value == 1
+    assert math.isnan(fleiss_kappa(np.ones((3, 4))).value)
+    assert math.isnan(fleiss_kappa(x[:2]).low)
+
+
+def test_q_is_cochrans_of_a_textbook() -> None:
+    """Conover's example (1999, section 4.6): Q = 2.8 for three players and twelve games."""
+    rows = [
+        (1, 1, 1), (1, 1, 1), (0, 1, 0), (1, 1, 0), (0, 0, 0), (1, 1, 1),
+        (1, 1, 1), (1, 1, 0), (0, 0, 1), (0, 1, 0), (1, 1, 1), (1, 1, 1),
+    ]  # fmt: skip
+    found = cochrans_q(np.array(rows))
+    assert found is not None
+    assert found.q == pytest.approx(2.8)
+    assert found.freedom == 2
+    assert found.p_asymptotic == pytest.approx(0.2466, abs=1e-3)
+    assert found.p == pytest.approx(exact_p(np.array(rows), found.q), abs=0.04)
+    assert cochrans_q(np.ones((3, 4))) is None
+
+
+def exact_p(x: np.ndarray, q: float) -> float:
+    """Over all orders of the rows that are not all alike, in all ways."""
+    mixed = [row for row in x if 0 < row.sum() < len(row)]
+    ways = [sorted({tuple(np.roll(row, k)) for k in range(3)}) for row in mixed]
+    base = x.sum(0) - np.sum(mixed, axis=0)
+    squares = [((base + np.sum(chosen, axis=0)) ** 2).sum() for chosen in product(*ways)]
+    return float(np.mean(np.array(squares) >= (x.sum(0) ** 2).sum()))
+
+
+def test_overlap_is_counted_in_bits_and_set_against_chance() -> None:
+    one, other = np.zeros(20, bool), np.zeros(20, bool)
+    one[:10], other[5:13] = True, True
+    found = overlap(np.packbits(one), np.packbits(other), 20)
+    assert found.jaccard == pytest.approx(5 / 13)
+    assert found.chance == pytest.approx(4 / 14)
+    agree, expected = 12 / 20, (0.5 * 0.4 + 0.5 * 0.6)
+    assert found.kappa == pytest.approx((agree - expected) / (1 - expected))
+    assert overlap(np.packbits(one), np.packbits(one), 20).kappa == 1
+
+
+def masks(rng: np.random.Generator, chances: np.ndarray, runs: int) -> np.ndarray:
+    return rng.random((runs, len(chances))) < chances
+
+
+@pytest.mark.parametrize("runs", [3, 5, 10])
+@pytest.mark.parametrize("stable", [0.0, 0.3, 0.8])
+def test_intervals_of_kappa_hold_the_truth(runs: int, stable: float) -> None:
+    """Heads with chances of their own: the truth is the κ of endless seeds."""
+    rng, missed, times = np.random.default_rng(runs), 0, 300
+    chances = np.where(rng.random(64) < 0.4, 0.4 + 0.6 * stable, 0.4 * (1 - stable))
+    share = chances.mean()
+    truth = 1 - (chances * (1 - chances)).mean() / (share * (1 - share))
+    for _ in range(times):
+        found = fleiss_kappa(masks(rng, chances, runs))
+        missed += not (math.isnan(found.low) or found.low <= truth <= found.high)
+    assert missed / times < 0.09
+
+
+def test_random_survivors_are_not_surely_stable() -> None:
+    rng, sure = np.random.default_rng(0), 0
+    for draw in range(200):
+        x = np.stack([rng.permutation(np.arange(48) < 30) for _ in range(5)])
+        found = cochrans_q(x, permutations=199, seed=draw)
+        assert found is not None
+        sure += found.p < 0.025
+    assert sure <= 12
+    x = np.tile(np.arange(48) < 30, (5, 1))
+    assert cochrans_q(x, permutations=199).p == pytest.approx(1 / 200)  # type: ignore[union-attr]
+
+
+def test_spreads_and_pairs_have_intervals_over_runs() -> None:
+    rng, missed = np.random.default_rng(1), 0
+    for _ in range(300):
+        together = rng.normal(0, 0.05, (5, 1)) + np.zeros(20)  # all matrices move as one
+        found = spread_over_runs(together)
+        missed += not found.low <= 0.05 <= found.high
+    assert missed / 300 < 0.08
+    assert math.isnan(spread_over_runs(np.ones((4, 3))).low)
+    assert spread_over_runs([[0.0, 0.0], [2.0, 0.0]]).value == pytest.approx(1.0)
+    pairs = np.full((4, 4), 0.5)
+    pairs[0] = pairs[:, 0] = 0.2
+    found = jackknifed_pairs(pairs)
+    assert found.value == pytest.approx((3 * 0.2 + 3 * 0.5) / 6)
+    assert found.low < found.value < found.high
