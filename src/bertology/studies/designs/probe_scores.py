@@ -153,15 +153,22 @@ def least_gain(
 ) -> Estimate:
     """The smallest of some gains (N,) in hits; all must be above zero for it to be.
 
-    With `families`, bounds hold for so many such questions together.
+    With `families`, bounds hold for so many such questions together. Where no sentence differs from
+    a baseline, other sentences still may: as large a share of them as n would miss by chance.
     """
     there = counts > 0
+    n, rest = int(there.sum()), (1 - level) / families
     rows = [per_item(gain[there][None], counts[there]) for gain in gains]
-    found = least_means(rows, level=1 - (1 - level) / families)
-    value, low, high = (
-        float(np.clip(side[0], -1, 1)) for side in (found.value, found.low, found.high)
-    )
-    return Estimate(value, low, high, int(there.sum()), level, "sentences")
+    differ = [row for row in rows if np.any(row)]
+    bounds = []
+    if differ:
+        found = least_means(differ, level=1 - rest * len(differ) / len(rows))
+        bounds.append((found.value[0], found.low[0], found.high[0]))
+    if len(differ) < len(rows):
+        missed = 1 - (rest / 2 / len(rows)) ** (1 / n)
+        bounds.append((0.0, -missed, missed))
+    value, low, high = (float(np.clip(min(side), -1, 1)) for side in zip(*bounds, strict=True))
+    return Estimate(value, low, high, n, level, "sentences")
 
 
 def middle_over_ends(hits: Floats, counts: Ints, *, level: float) -> Estimate | None:

@@ -79,6 +79,7 @@ class LayerScores(Probing):
     to come early by its expected layer; so an order counts only if centres of gravity agree.
     """
 
+    version: ClassVar[int] = 2  # ties with a baseline leave a gain open
     offers: ClassVar[Mapping[str, ProbedTask]] = PROBED
     result_type: ClassVar[type[Result]] = LayerScoresResult
     controls: ClassVar[bool] = False
