@@ -18,6 +18,7 @@ from tokenizers import (
     trainers,
 )
 
+from bertology.data.corpus import Example, Field
 from bertology.data.words.alignment import (
     Alignment,
     align,
@@ -26,6 +27,7 @@ from bertology.data.words.alignment import (
     split_words,
     units,
 )
+from bertology.data.words.piece_words import word_spans
 from bertology.errors import DataError
 
 SENTENCES = ["the keys to the cabinet are here .", "Don't you see the unbelievable cabinets?"] * 3
@@ -155,6 +157,9 @@ def test_what_does_not_fit_is_refused() -> None:
         align(pair, "the", "keys", words=[[(0, 3)]])
     with pytest.raises(DataError, match="Word 1 'keys' is not in the text after character 3"):
         locate("the key", ["the", "keys"])
+    example = Example("7", "the key", annotations={Field.WORDS: ["the", "keys"]})
+    with pytest.raises(DataError, match="Example '7': Word 1 'keys' is not in the text"):
+        word_spans(example)
 
 
 def test_split_words() -> None:

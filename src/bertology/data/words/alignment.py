@@ -169,7 +169,9 @@ def locate(text: str, words: Iterable[str]) -> list[Span]:
         start = text.find(word, cursor)
         if start < 0 or not word:
             raise DataError(
-                f"Word {i} {word!r} is not in the text after character {cursor}: {text[:80]!r}."
+                f"Word {i} {word!r} is not in the text after character {cursor}: {text[:80]!r}.",
+                hint="Words must stand in their text as they are written there, from left to "
+                "right; they are counted from 0.",
             )
         cursor = start + len(word)
         spans.append((start, cursor))

@@ -39,7 +39,10 @@ def word_spans(example: Example) -> list[list[Span]]:
                 f"Example {example.id!r} is a pair whose words have no offsets.",
                 hint="Annotate it with bertology.annotated.tagger.annotate.",
             )
-        return [locate(example.text, example.get(Field.WORDS))]
+        try:
+            return [locate(example.text, example.get(Field.WORDS))]
+        except DataError as error:
+            raise DataError(f"Example {example.id!r}: {error.problem}", hint=error.hint) from error
     found: list[list[Span]] = [[] for _ in texts]
     beyond = len(example.text) + 1
     for start, end in offsets:

@@ -46,10 +46,14 @@ class Blocks(Study):
                 hint="Run it on the model that this one was pruned from.",
             )
         if corpus is not None and len(corpus) < self.fewest:
+            least = "two" if self.fewest == 2 else self.fewest
             raise DataError(
-                f"An interval over examples needs two examples or more. {corpus.name!r} has 1.",
+                f"An interval over examples needs {least} examples or more. {corpus.name!r} has "
+                f"{len(corpus)}.",
                 hint="Give more text; `bertology run attention-maps` and `bertology explore` "
-                "show one.",
+                "show one."
+                if self.fewest == 2
+                else "Give more text, or a larger --limit.",
             )
 
     def shown(self, corpus: Corpus) -> Corpus:
