@@ -16,6 +16,7 @@ from bertology.results.known_claims import load_claims
 from bertology.results.measures import Measure
 from bertology.results.result import Result
 from bertology.results.store import Store
+from bertology.studies.joins.training_steps import TrainingSteps
 
 
 class ResultConformance:
@@ -46,6 +47,13 @@ class ResultConformance:
         assert len(shapes) <= 1
         by_layer = {m.values.shape for m in found if not m.of_heads}
         assert len(by_layer | {s[:1] for s in shapes}) <= 1
+
+    def test_what_is_followed_over_training_is_there(self, result: Result) -> None:
+        for one in result.over_training():
+            value = TrainingSteps(measure=one.measure, at=one.at).value(result)
+            assert value.low <= value.value <= value.high
+            assert one.label
+            assert not one.layers or result.measure(one.layers).values.ndim == 1
 
     def test_the_question_is_answered_in_plain_sentences(self, result: Result) -> None:
         check_answer(result.answer)

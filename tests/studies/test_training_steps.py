@@ -16,7 +16,7 @@ from bertology.annotated.tagger import Tags
 from bertology.cli.main import app
 from bertology.errors import DataError, ModelError, ParameterError, UnknownNameError
 from bertology.results.evidence import evidence_array
-from bertology.results.measures import Measure
+from bertology.results.measures import Measure, Tracked
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.results.store import Store
@@ -100,6 +100,49 @@ def test_measures_of_heads_are_read_at_a_place() -> None:
         joined(RISE, measure="sep_wait")
 
 
+class Followed(Made):
+    def measures(self) -> list[Measure]:
+        row = 100 * self.arrays["weights"].to_numpy()[:, 0]
+        words = {"title": "Told by layers", "unit": "%", "reading": "High: much."}
+        return [Measure("told", values=row, **words)]
+
+    def over_training(self) -> list[Tracked]:
+        return [Tracked("sep_weight", "the gain", "told", scale=100.0, unit="points", gain=True)]
+
+
+def test_what_a_study_follows_has_units_and_all_layers() -> None:
+    values = dict(zip(STEPS, (-0.1, -0.1, 0.01, 0.5, 0.5, 0.52), strict=True))
+    results = [made(step, value) for step, value in values.items()]
+    for result in results:
+        result.__class__ = Followed
+    result = TrainingSteps(measure="sep_weight", resamples=500).join(results)
+    assert result.answer.startswith(
+        "Over training, the gain changes by 62 [59.2, 64.8] points; it is surely above 0 at steps "
+        "1,000, 10,000 and 100,000. In this run it emerges between step 100 and step 1,000"
+    )
+    layers = result.table("layers")
+    assert len(layers) == 2 * len(STEPS)
+    assert layers["value"].iloc[-1] == pytest.approx(52)
+    assert set(result.figures()) == {"steps", "layers"}
+    assert result.plot("layers").axes
+    low = TrainingSteps(measure="sep_weight").join(results[:3])
+    assert "surely above 0 at no step" in low.answer
+
+
+def test_parameters_of_the_study_may_be_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(
+        "bertology.run.over_steps.over_steps",
+        lambda name, study, *_, **__: asked.append(study) or [],
+    )
+    ask = ["steps", "bertology-mini", "--study", "edge-probes", "--corpus", "grammar", "--limit"]
+    found = CliRunner().invoke(app, [*ask, "50", "--set", "tasks=pos,relation,level=0.9"])
+    assert found.exit_code == 0, found.output
+    assert (asked[0].tasks, asked[0].level) == (("pos", "relation"), 0.9)
+    found = CliRunner().invoke(app, [*ask, "50", "--set", "level=0.9,relation"])
+    assert found.exit_code == 2
+
+
 def test_what_differs_in_more_than_the_step_is_refused() -> None:
     ask = TrainingSteps(measure="sep_weight")
     with pytest.raises(ParameterError, match="one corpus"):
@@ -158,7 +201,10 @@ def test_a_planted_sink_is_found_at_its_step_and_no_step_is_measured_twice(
         join = TrainingSteps(measure="sep_weight", resamples=500, **how)
         source = ModelSource(str(run), device="cpu")
         corpus = planted.corpus(20)
-        return over_steps("token-classes", study, session, model=source, corpus=corpus, join=join)
+        (found,) = over_steps(
+            "token-classes", study, session, model=source, corpus=corpus, join=join
+        )
+        return found
 
     few = ask(steps=(0, 100))
     assert len(measured) == 2
@@ -188,6 +234,9 @@ def test_the_command_tells_what_is_wrong(tmp_path: Path) -> None:
     assert found.exit_code == 2
     found = invoke(app, [*ask, "--measure", "largest_sigma", "--set", "tagger=x"])
     assert found.exit_code == 2
+    found = invoke(app, ask)
+    assert found.exit_code == 2
+    assert "name what norm-outliers measured: largest_sigma" in " ".join(found.output.split())
     found = invoke(app, [*ask, "--measure", "largest"])
     assert found.exit_code == 2
     assert "largest_sigma" in found.output

@@ -34,11 +34,15 @@ class StepsOptions(EngineOptions, StoreOptions, CorpusOptions, DeviceOptions):
     panel: ClassVar[str | None] = None
     model: str = argument(f"{MODEL_HELP} It must have kept steps of its training.")
     study: str = required("The study that measures, such as token-classes.")
-    measure: str = required("A quantity or a measure of the study, such as sep_weight.")
+    measure: str = parameter(
+        "",
+        "A quantity or a measure of the study, such as sep_weight. If not given: those that the "
+        "study itself would follow, such as every task of edge-probes.",
+    )
     at: str = parameter("", "Of a measure: a head (3.7), a layer (5), or max for the largest.")
     steps: tuple[int, ...] = parameter((), "Only these steps; all that were kept if not given.")
     parameters: tuple[str, ...] = parameter(
-        (), "Parameters of the study, as level=0.99,tagger=bundled.", option="set"
+        (), "Parameters of the study, as level=0.99,tasks=pos,relation.", option="set"
     )
     force: bool = flag("Compute again, even if results are stored.")
 
@@ -55,6 +59,8 @@ def add_to(app: typer.Typer) -> None:
             "bertology steps bertology-mini --study minimal-pairs --measure pair_accuracy "
             "--corpus grammar-agreement --limit 200",
             "bertology steps my-run --study norm-outliers --measure largest_sigma",
+            "bertology steps bertology-mini --study edge-probes --corpus grammar --limit 300 "
+            "--set tasks=pos,relation",
         ],
         needs_input=True,
     ).add_to(app)
@@ -79,7 +85,7 @@ def steps(options: StepsOptions) -> None:
         batch_tokens=options.batch_tokens,
         command=command_line(),
     )
-    result = over_steps(
+    results = over_steps(
         options.study,
         _study(options),
         session,
@@ -88,29 +94,43 @@ def steps(options: StepsOptions) -> None:
         join=TrainingSteps(measure=options.measure, at=options.at, steps=options.steps),
         notify=lambda text: say(f"{options.study}: {text}"),
     )
-    show_result(result)
-    folder = session.store.folder(result.provenance)
-    say(f"Result:  {folder}")
-    say(f"Figures: {folder}/figures/ ({', '.join(result.figures())})")
+    for result in results:
+        show_result(result)
+        folder = session.store.folder(result.provenance)
+        say(f"Result:  {folder}")
+        say(f"Figures: {folder}/figures/ ({', '.join(result.figures())})")
 
 
 def _study(options: StepsOptions) -> Study:
-    """The study with the parameters of --set, which are read as JSON where they can be."""
+    """The study with the parameters of --set, which are read as JSON where they can be.
+
+    What has no name belongs to the list before it: tasks=pos,relation.
+    """
     from bertology.studies import STUDIES
 
     kind = STUDIES.get(options.study)
     known = {f.name: f for f in fields(kind)}
     given: dict[str, object] = {}
+    last: list[object] | None = None  # the list that may go on
     for pair in options.parameters:
         name, equals, text = pair.partition("=")
         name = name.replace("-", "_")
+        if not equals and last is not None:
+            last.append(_read(pair))
+            continue
         if not equals:
             raise ParameterError("--set", "steps", "be pairs such as level=0.99", pair)
         if name not in known:
             hint = f"See: bertology run {options.study} --help"
             raise UnknownNameError(f"parameter of {options.study!r}", name, known, hint=hint)
-        try:
-            given[name] = json.loads(text)
-        except (ValueError, RecursionError):
-            given[name] = text
-    return kind(**(following(kind, {"limit": options.limit}) | given))
+        last = [_read(text)] if isinstance(known[name].default, tuple) else None
+        given[name] = _read(text) if last is None else last
+    lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
+    return kind(**(following(kind, {"limit": options.limit}) | given | lists))
+
+
+def _read(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text

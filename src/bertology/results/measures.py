@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Grid = NDArray[np.floating]
 
-__all__ = ["Measure", "column_grid", "dashed"]
+__all__ = ["Measure", "Tracked", "column_grid", "dashed"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +84,24 @@ class Measure:
     def of_heads(self) -> bool:
         """Whether it has a value for every head rather than for every layer."""
         return self.values.ndim == 2
+
+
+@dataclass(frozen=True)
+class Tracked:
+    """What is worth following over the steps of a training run, where nobody names a measure."""
+
+    measure: str
+    """A quantity of the evidence, or the name of a measure."""
+    label: str
+    """What it is, in the middle of a sentence."""
+    layers: str = ""
+    """The measure that is drawn for all layers beside it."""
+    at: str = ""
+    """Where the measure is read: a layer, or max for the largest; nothing for a quantity."""
+    scale: float = 1.0
+    unit: str = ""
+    gain: bool = False
+    """Whether 0 is the line to be crossed: below it, there is nothing that baselines lack."""
 
 
 def column_grid(table: pd.DataFrame, column: str) -> NDArray[np.floating]:

@@ -15,7 +15,7 @@ from bertology.results.drawing import WIDTHS, Canvas, Drawing
 from bertology.results.evidence import read_evidence, read_reasons
 from bertology.results.hundredths import in_hundredths
 from bertology.results.known_claims import judge
-from bertology.results.measures import Measure
+from bertology.results.measures import Measure, Tracked
 from bertology.results.provenance import Provenance, short
 from bertology.results.ranking import Ranking, ranking_of, strongest_first
 from bertology.results.verdict_list import Verdicts
@@ -69,6 +69,10 @@ class Result:
 
     def drawings(self) -> Sequence[Drawing]:
         """The figures, the main one first."""
+        return ()
+
+    def over_training(self) -> Sequence[Tracked]:
+        """What is followed over the steps of a training run; nothing where a reader must choose."""
         return ()
 
     def notes(self, model: str | None = None) -> list[str]:

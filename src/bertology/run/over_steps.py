@@ -10,7 +10,7 @@ from bertology.errors import ModelError, ParameterError
 from bertology.model.loading.names import home_of, steps
 from bertology.run.api import run_study
 from bertology.run.loading import ModelSource
-from bertology.studies.joins.training_steps import TrainingSteps, measured_value
+from bertology.studies.joins.training_steps import TrainingSteps
 
 if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
@@ -64,10 +64,11 @@ def over_steps(
     corpus: Corpus | None,
     join: TrainingSteps,
     notify: Callable[[str], None] | None = None,
-) -> Result:
+) -> list[Result]:
     """Run the study at the steps of `join`, or at all there are, and combine what it measured.
 
-    A step whose result is stored is not measured again. What cannot be read off the first result is
+    One result for the measure that `join` names, or for each that the study itself would follow. A
+    step whose result is stored is not measured again. What cannot be read off the first result is
     refused before the other steps are measured.
     """
     named = steps_of(model.name, join.steps)
@@ -78,7 +79,21 @@ def over_steps(
         source = replace(model, name=at_step)
         results.append(run_study(name, study, session, model=source, corpus=corpus))
         if len(results) == 1:
-            measured_value(results[0], join.measure, join.at)
-    result = replace(join, steps=tuple(named)).join(results)
-    session.store.save(result)
-    return result
+            asked = _asked(results[0], join)
+    found = [replace(one, steps=tuple(named)).join(results) for one in asked]
+    for result in found:
+        session.store.save(result)
+    return found
+
+
+def _asked(result: Result, join: TrainingSteps) -> list[TrainingSteps]:
+    """The join for the measure that it names, or for all that the study would follow."""
+    followed = [
+        replace(join, measure=one.measure, at=one.at)
+        for one in result.over_training()
+        if not join.measure
+    ]
+    asked = followed or [join]
+    for one in asked:
+        one.value(result)
+    return asked

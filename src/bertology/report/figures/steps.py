@@ -1,19 +1,31 @@
-"""A measure over the steps of a training run."""
+"""A measure over the steps of a training run: one value at each, or one for each layer."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from bertology.errors import ParameterError
-from bertology.report.figures.pieces import add_note, add_title, checked
+from bertology.report.figures.pieces import (
+    CONVENTION,
+    add_note,
+    add_title,
+    cells,
+    checked,
+    colour_bar,
+    colours,
+    outline,
+    scale,
+    ticks,
+)
 from bertology.report.look import ACCENT, GREY, POSITIVE, look, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["step_curve"]
+__all__ = ["step_curve", "step_layers"]
 
 
 def step_curve(
@@ -55,4 +67,27 @@ def step_curve(
         axes.margins(x=0.03)
         add_title(figure, title)
         add_note(figure, note)
+    return figure
+
+
+def step_layers(steps: ArrayLike, values: ArrayLike, *, title: str, label: str) -> Figure:
+    """One row for each step, the first at the top, and one cell for each layer.
+
+    The largest of each step has a frame.
+    """
+    step = checked(steps, "steps", "step_layers", dimensions=1)
+    grid = checked(values, "values", "step_layers", dimensions=2)
+    if grid.shape[0] != step.size:
+        raise ParameterError("values", "step_layers", f"have {step.size} rows", grid.shape)
+    largest = grid == np.nanmax(grid, axis=1, keepdims=True)
+    with look():
+        figure, axes = new_figure(max(5.4, 0.42 * grid.shape[1] + 2.6), 0.36 * step.size + 1.7)
+        mesh = cells(axes, grid, colours(None), scale(grid, None))
+        outline(axes, largest)
+        axes.set_yticks(range(step.size), [f"{int(s):,}" for s in step])
+        axes.set(xlabel="layer", ylabel="training step")
+        ticks(axes.xaxis, grid.shape[1])
+        colour_bar(figure, [axes], mesh, label)
+        add_title(figure, title)
+        add_note(figure, f"Framed: the largest of each step. {CONVENTION}")
     return figure

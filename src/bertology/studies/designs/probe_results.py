@@ -10,7 +10,7 @@ from bertology.report import drawings
 from bertology.report.figures import Dots, interval_dots
 from bertology.results.answers import NOTHING_SURE, listed, of_row, percent, points
 from bertology.results.drawing import Drawing
-from bertology.results.measures import Measure
+from bertology.results.measures import Measure, Tracked
 from bertology.results.result import Result
 
 if TYPE_CHECKING:
@@ -99,6 +99,19 @@ class ProbingResult(Result):
                     "heart.",
                 ),
             ]
+        return found
+
+    def over_training(self) -> Sequence[Tracked]:
+        """For each task what the best layer gains over its baselines, or tells; and all layers."""
+        evidence, found = self.evidence(), []
+        for task, title in self.titles.items():
+            name, gain = f"{task}-accuracy", f"{task.replace('-', '_')}_gain"
+            if gain in evidence:
+                label = f"what the best layer tells beyond its baselines ({title})"
+                found.append(Tracked(gain, label, name, scale=100.0, unit="points", gain=True))
+            else:
+                label = f"right answers at the best layer ({title})"
+                found.append(Tracked(name, label, name, at="max", unit="points"))
         return found
 
     def by_task(self) -> Iterator[tuple[str, pd.DataFrame]]:

@@ -12,7 +12,7 @@ from bertology.errors import UnknownNameError
 from bertology.report.figures import Band, Dots, interval_dots, layer_profile, tree_plane
 from bertology.results.answers import NOTHING_SURE, of_row, percent, points
 from bertology.results.drawing import Drawing
-from bertology.results.measures import Measure
+from bertology.results.measures import Measure, Tracked
 from bertology.studies.designs.tree_figures import TreesResult
 from bertology.studies.designs.trees import KEPT
 
@@ -86,6 +86,20 @@ class StructuralFigures(TreesResult):
                 bounds=(f"{name}_low", f"{name}_high"),
                 scale=100.0 if name in _SHARES else 1.0,
                 reading=SCORES[name][2],
+            )
+            for name in self._known()
+        ]
+
+    def over_training(self) -> Sequence[Tracked]:
+        """For each score what the best layer gains over all baselines, and the score by layer."""
+        return [
+            Tracked(
+                f"{name}_gain",
+                f"the gain of the best layer over all baselines in {SCORES[name][0]}",
+                layers=name,
+                scale=100.0 if name in _SHARES else 1.0,
+                unit="points" if name in _SHARES else "",
+                gain=True,
             )
             for name in self._known()
         ]

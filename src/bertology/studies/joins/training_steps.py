@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from bertology.errors import DataError, ParameterError, UnknownNameError
 from bertology.parameters import parameter
-from bertology.report.figures.steps import step_curve
+from bertology.report.figures.steps import step_curve, step_layers
+from bertology.results.answers import listed
 from bertology.results.drawing import Drawing
+from bertology.results.measures import Tracked
 from bertology.results.result import Result
 from bertology.results.verdict_view import with_interval
 from bertology.stats import Estimate
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
     from bertology.results.measures import Measure
 
-__all__ = ["TrainingSteps", "TrainingStepsResult", "measured_value"]
+__all__ = ["TrainingSteps", "TrainingStepsResult"]
 
 LARGEST = "max"
 
@@ -34,7 +36,8 @@ class TrainingStepsResult(Result):
     """Table `steps`: one row for each step, with the measure and its interval.
 
     `beyond_half` is by how much the measure lies beyond half of the way from the first to the last
-    step, in the direction of the change; its bounds hold for all steps together.
+    step, in the direction of the change; its bounds hold for all steps together. Table `layers`,
+    where the study says which measure of layers belongs to it: its values at all steps.
     """
 
     @property
@@ -42,8 +45,11 @@ class TrainingStepsResult(Result):
         """Between which steps the measure emerges, or why that cannot be said."""
         facts, found = self.facts, self.evidence()
         change = found["change"]
-        shown = with_interval(change.value, change.low, change.high)
+        unit = f" {facts['unit']}" if facts["unit"] else ""
+        shown = f"{with_interval(change.value, change.low, change.high)}{unit}"
         told = f"Over training, {facts['label']} changes by {shown}"
+        if "above" in facts:
+            told += f"; it is surely above 0 at {facts['above'] or 'no step'}"
         if "emerges_at" not in found:
             return f"{told}. It does not emerge: {self.reasons()['emerges_at'].rstrip('.')}."
         at, p = found["emerges_at"], float(facts["chance_p"])
@@ -55,14 +61,35 @@ class TrainingStepsResult(Result):
         return f"{told}, by more than chance drift (p = {p:.2g})."
 
     def drawings(self) -> Sequence[Drawing]:
-        """The measure over the steps."""
+        """The measure over the steps, and at all layers where there are such values."""
         caption = (
             "To the right: steps of training, on a logarithmic scale. Upwards: "
             f"{self.facts['label']}, with its interval at each step as a band. The dashed line is "
             "half of the way from the first to the last value; the shaded stretch, if there is "
             "one, lies between the steps where the measure of this run surely crosses it."
         )
-        return [Drawing("steps", self._draw, caption)]
+        found = [Drawing("steps", self._draw, caption)]
+        if "layers" in self.tables:
+            found.append(
+                Drawing(
+                    "layers",
+                    self._draw_layers,
+                    f"{self.facts['layers_title']}, in {self.facts['layers_unit']}: one row for "
+                    "each step of training, the first one at the top; one column for each layer. "
+                    "Darker is more. The largest of each step has a frame.",
+                )
+            )
+        return found
+
+    def _draw_layers(self) -> Figure:
+        table, facts = self.tables["layers"], self.facts
+        grid = table.pivot(index="step", columns="layer", values="value")
+        return step_layers(
+            grid.index.to_numpy(),
+            grid.to_numpy(),
+            title=f"{facts['layers_title']}\n{self.about}",
+            label=str(facts["layers_unit"]),
+        )
 
     def _draw(self) -> Figure:
         table, at = self.tables["steps"], self.evidence().get("emerges_at")
@@ -72,7 +99,7 @@ class TrainingStepsResult(Result):
             table["step"],
             *(table[c] for c in ("value", "low", "high")),
             title=f"{label[:1].upper()}{label[1:]} over training\n{self.about}",
-            label=label,
+            label=str(self.facts["unit"]) or label,
             between=None if at is None else (at.low, at.high),
             note=f"By the study {self.facts['study']}, of one training run. Band: its intervals. "
             f"Dashed: half of the way from the first to the last value.{shaded}",
@@ -86,7 +113,8 @@ class TrainingSteps(Join):
     Combines the results of one study on one corpus, measured at several steps of a training run;
     `bertology steps` runs the study at each of them. The measure is any quantity that the study
     keeps for claims, or any of its measures of heads and layers, at one head (`at` 3.7), one layer
-    (5), or the largest of all (max).
+    (5), or the largest of all (max). Some studies say what is to be followed where nobody names a
+    measure, and which values of all layers are drawn beside it.
 
     Method: a measure emerges where it crosses half of the way from its first to its last value and
     stays beyond. The interval begins at the last step at which it is surely short of half of the
@@ -102,7 +130,7 @@ class TrainingSteps(Join):
     handful of steps a change that takes two or three of them cannot be told from drift.
     """
 
-    version: ClassVar[int] = 2  # of this run; drift is told apart from it
+    version: ClassVar[int] = 3  # all layers beside it; units
     result_type: ClassVar[type[Result]] = TrainingStepsResult
     sources: ClassVar[tuple[str, ...]] = ()
     made_by: ClassVar[str] = "`bertology steps MODEL --study STUDY --measure MEASURE` makes it."
@@ -122,31 +150,49 @@ class TrainingSteps(Join):
         _check_alike(results, name)
         ordered = sorted(zip(steps, results, strict=True), key=lambda pair: pair[0])
         steps, results = tuple(s for s, _ in ordered), [r for _, r in ordered]
-        values = [measured_value(result, self.measure, self.at) for result in results]
+        tracked, values = self._tracked(results[-1]), [self.value(result) for result in results]
         found = emergence(steps, values, level=self.level, resamples=self.resamples, seed=self.seed)
         identities = {str(s): r.identity for s, r in zip(steps, results, strict=True)}
         return self.result(
             self.provenance(name, results[-1], identities),
-            {"steps": _table(steps, values, found)},
+            {"steps": _table(steps, values, found), **_layers(steps, results, tracked.layers)},
             evidence={"change": found.change, "emerges_at": found.at},
             reasons={"emerges_at": found.why_not} if found.why_not else {},
             facts={
                 "study": results[-1].provenance.study,
-                "label": _label(self.measure, self.at),
+                "label": tracked.label,
+                "unit": tracked.unit,
                 "chance_p": found.p,
+                **(_above(steps, values, self.level) if tracked.gain else {}),
+                **_layer_words(results[-1], tracked.layers),
             },
         )
 
+    def value(self, result: Result) -> Estimate:
+        """What the measure is in the result of one step; an error where it has no such measure."""
+        return _value(result, self._tracked(result))
 
-def measured_value(result: Result, measure: str, at: str = "") -> Estimate:
+    def _tracked(self, result: Result) -> Tracked:
+        """The measure as the study words it, or as it is named."""
+        for one in result.over_training():
+            if (one.measure, one.at) == (self.measure, self.at):
+                return one
+        return Tracked(self.measure, _label(self.measure, self.at), at=self.at)
+
+
+def _value(result: Result, tracked: Tracked) -> Estimate:
     """A quantity of the evidence, or a measure of heads or layers at one place, with its interval.
 
     A measure without bounds is taken as exact.
     """
-    evidence = result.evidence()
+    evidence, measure, at = result.evidence(), tracked.measure, tracked.at
     if measure in evidence and not at:
-        return evidence[measure]
+        found, k = evidence[measure], tracked.scale
+        return replace(found, value=k * found.value, low=k * found.low, high=k * found.high)
     known = {m.name: m for m in result.measures() if not m.kinds}
+    if not measure:
+        must = f"name what {result.provenance.study} measured: {', '.join([*evidence, *known])}"
+        raise ParameterError("measure", "TrainingSteps", must, measure)
     if measure not in known:
         names = [*evidence, *known]
         raise UnknownNameError(f"measure of {result.provenance.study!r}", measure, names)
@@ -223,6 +269,41 @@ def _table(steps: Sequence[int], values: Sequence[Estimate], found: Emergence) -
             "beyond_half_high": found.high,
         }
     )
+
+
+def _above(steps: Sequence[int], values: Sequence[Estimate], level: float) -> dict[str, str]:
+    """The steps at which a gain is surely there, corrected (Bonferroni) for their number."""
+    strict = 1 - (1 - level) / len(steps)
+    sure = [
+        f"{step:,}"
+        for step, value in zip(steps, values, strict=True)
+        if value.at_level(strict).low > 0
+    ]
+    return {"above": f"step{'s' if len(sure) > 1 else ''} {listed(sure)}" if sure else ""}
+
+
+def _layers(steps: Sequence[int], results: Sequence[Result], name: str) -> dict[str, pd.DataFrame]:
+    """The table of steps × layers; none where no measure of layers is named."""
+    import pandas as pd
+
+    if not name:
+        return {}
+    rows = []
+    for step, result in zip(steps, results, strict=True):
+        one = result.measure(name)
+        low, high = (one.values if side is None else side for side in (one.low, one.high))
+        rows += [
+            (step, layer, *values)
+            for layer, values in enumerate(zip(one.values, low, high, strict=True))
+        ]
+    return {"layers": pd.DataFrame(rows, columns=["step", "layer", "value", "low", "high"])}
+
+
+def _layer_words(result: Result, name: str) -> dict[str, str]:
+    if not name:
+        return {}
+    one = result.measure(name)
+    return {"layers_title": one.title, "layers_unit": one.unit}
 
 
 def _label(measure: str, at: str) -> str:
