@@ -128,6 +128,16 @@ def test_surveys_run_on_what_comes_along_and_on_treebanks_where_there_are(name: 
     assert {m.name for m in looked.missing} >= {"ud-ewt", "framenet"} | (pairs and {"clams"})
 
 
+def test_corpora_that_fall_back_on_the_same_one_are_one_step() -> None:
+    for steps in (plan(paper="primer").steps, plan(paper="primer", root="no such folder").steps):
+        keys = [step.key for step in steps]
+        assert len(keys) == len(set(keys))
+        assert keys.count("edge-probes@grammar") == 1
+    paper, claims = PAPERS.get("primer"), {c.id: c for c in load_claims()}
+    found = paper.sections_of(claims["primer-semantics.proto-roles-are-told"])
+    assert [section.number for section in found] == ["4.2"]
+
+
 def test_claims_of_others_in_a_survey_stand_where_their_study_does() -> None:
     paper = PAPERS.get("primer")
     claims = {c.id: c for c in load_claims()}
@@ -135,6 +145,7 @@ def test_claims_of_others_in_a_survey_stand_where_their_study_does() -> None:
                           ("impact-trees-beat-the-right-chain", "4.1")):  # fmt: skip
         found = paper.sections_of(claims[f"primer-attention.{name}"])
         assert [s.number for s in found] == [section]
+    assert paper.makes(claims["primer-semantics.entity-types-are-told"])
     assert not paper.makes(claims["primer-training.width-improves-tasks"])
 
 

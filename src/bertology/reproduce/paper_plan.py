@@ -18,7 +18,7 @@ default. `$train_split` is the split that a task learns from.
 A corpus may have `limit`, `split`, `parameters` (given to the studies over it), and `per_example`:
 where the reader gives `--limit N`, at most that many times N texts are used. Where the reader
 names neither tasks nor a folder of data, the last corpus is used, so that the run is the same on
-every machine.
+every machine. Two steps that are the same by then are done once.
 
 A step is one of these; only the first field is needed, and `over` outside of `for_each_task`:
 

@@ -119,7 +119,9 @@ class _Planner:
         if isinstance(step, StudyData):
             data, choice = self._corpora[str(step.over)]
             given = {**step.parameters, **choice.parameters}
-            self._steps.append(RunStudy(step.study, data, parameters=self._parameters(given, data)))
+            run = RunStudy(step.study, data, parameters=self._parameters(given, data))
+            if run not in self._steps:  # two corpora of the plan may be the same one here
+                self._steps.append(run)
         elif isinstance(step, CombineData) and len(self._tasks) >= step.min_tasks:
             self._combine(step, Data(step.over), self._steps)
 
