@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import sys
 import time
 from collections.abc import Iterator
@@ -9,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer import Context
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from bertology.cli.main import app
@@ -256,3 +260,29 @@ def test_examples_are_limited_by_one_option() -> None:
     assert following(kind, {"limit": 5000}) == {"examples": 5000}
     assert following(kind, {"limit": 200}) == following(kind, {}) == {}
     assert "--train-limit" in bertology("run", "fine-tuning-starts", "--help")
+
+
+def documented_commands() -> list[str]:
+    """Every command line of `bertology` in the blocks of README and pages."""
+    root = Path(__file__).parents[2]
+    found = []
+    for page in (root / "README.md", *sorted((root / "docs").rglob("*.md"))):
+        for block in re.findall(
+            r"^```(?:sh|bash)\n(.*?)^```", page.read_text("utf-8"), re.S | re.M
+        ):
+            lines = block.replace("\\\n", " ").splitlines()
+            found += [line for line in lines if line.startswith("bertology ")]
+    return found
+
+
+def test_commands_in_the_pages_have_options_that_exist() -> None:
+    """Pages told readers to give --examples, which no command takes."""
+    for line in dict.fromkeys(documented_commands()):
+        words = shlex.split(re.split(r" [|>] ", line)[0], comments=True)[1:]
+        command: Any = get_command(app)
+        while words and hasattr(command, "get_command") and not words[0].startswith("-"):
+            command = command.get_command(Context(command), words.pop(0))
+        try:
+            command.make_parser(Context(command)).parse_args(words)
+        except Exception as error:
+            raise AssertionError(line) from error
