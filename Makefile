@@ -7,6 +7,10 @@ AXE := tests/node_modules/.package-lock.json
 WORKERS ?= 2
 # Torch would start one thread per core in every test worker; one each is faster together.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
+# Compiled modules are kept, also where the environment asks for none: every worker and every
+# command that tests start would compile all of them anew. Workers take neighbouring tests, which
+# share fixtures; one that is done takes from the other.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 ARGS ?=
 # What runs on any machine; sweep_gpu.py and mrpc_model.py are run by hand, with arguments.
 BENCH ?= $(addprefix benchmarks/,help_time.py pruned_speed.py streaming.py sweep_cpu.py)
@@ -40,11 +44,11 @@ $(AXE): tests/package-lock.json
 # Types are checked beside the tests: whatever core is free first takes the rest.
 test: $(STAMP) $(AXE) ## Run the tests (all but those marked slow) and check types
 	@$(BIN)/mypy & types=$$!; \
-	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) -m "not slow" $(ARGS); tests=$$?; \
+	$(PYTEST) -m "not slow" $(ARGS); tests=$$?; \
 	wait $$types && exit $$tests
 
 test-all: $(STAMP) $(AXE) ## Run every test, also the slow ones
-	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+	$(PYTEST) $(ARGS)
 
 lint: $(STAMP) ## Check style and types
 	$(BIN)/ruff check .

@@ -14,6 +14,7 @@ import tiny
 from bertology.cli.main import app
 from bertology.results.result import Result
 from bertology.run.session import Session
+from bertology.train.probes import battery
 from printed import Done, run
 
 
@@ -97,6 +98,13 @@ def test_a_survey_is_a_page_without_any_data(
         return b"<svg/>"
 
     monkeypatch.setattr("bertology.reproduce.render.page._drawn", drawn)
+    # Whether probes have learnt much does not matter to a page.
+    learn = battery.descended
+
+    def learn_little(*given: Any, steps: int, **more: Any) -> None:
+        learn(*given, steps=4, **more)
+
+    monkeypatch.setattr(battery, "descended", learn_little)
     to = tmp_path / "out"
     code, said = call(paper, "--model", model, "--to", to, "--limit", 12, "--train-limit", 16)
     assert code == 0, said

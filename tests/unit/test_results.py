@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -308,6 +309,16 @@ def test_arrays_read_back_equal(arrays: xr.Dataset) -> None:
     xr.testing.assert_identical(back, arrays)
     assert all(back[n].dtype.kind == arrays[n].dtype.kind for n in arrays.variables)
     assert arrays_to_bytes(back) == data
+
+
+def test_xarray_reads_the_same() -> None:
+    """Also where an array is called as one of its dimensions."""
+    named = {"map": (("map", "row"), np.eye(3, 2)), "kind": ("row", ["a", "bc"])}
+    arrays = xr.Dataset({**named, "sure": ("row", [True, False])}, attrs={"words": 3, "of": "a"})
+    data = arrays_to_bytes(arrays)
+    xr.testing.assert_identical(arrays_from_bytes(data), arrays)
+    with xr.open_dataset(io.BytesIO(data), engine="h5netcdf") as opened:
+        xr.testing.assert_identical(opened.load(), arrays)
 
 
 def test_a_unit_of_time_does_not_turn_numbers_into_times() -> None:
