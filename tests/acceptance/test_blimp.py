@@ -14,7 +14,7 @@ from bertology.model.encoder import Encoder
 from bertology.model.interventions import SkipLayer
 from bertology.model.masked_lm.scoring import cloze, compare_pairs
 
-PAIRS = 20
+PAIRS = 8
 PARADIGMS = (
     "determiner_noun_agreement_1",
     "irregular_past_participle_verbs",
@@ -65,7 +65,7 @@ def test_agreement_is_well_above_chance(
 def test_a_broken_model_does_worse(
     encoder: Encoder, pairs: dict[str, tuple[list[str], list[str]]]
 ) -> None:
-    one = {k: (good[:10], bad[:10]) for k, (good, bad) in list(pairs.items())[:1]}
+    one = dict([*pairs.items()][:1])
     with encoder.doing(SkipLayer(range(2, 12))):
         broken = accuracy(encoder, one)
     assert broken[0] < accuracy(encoder, one)[0]

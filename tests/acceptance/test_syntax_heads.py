@@ -19,7 +19,7 @@ def test_counts_are_those_of_plain_transformers(shared: Path, tmp_path: Path) ->
         found = archive.extractfile(member)
         assert found is not None
         (tmp_path / TREEBANK).write_bytes(found.read())
-    corpus = bt.load_corpus(str(tmp_path / TREEBANK), limit=200)
+    corpus = bt.load_corpus(str(tmp_path / TREEBANK), limit=60)
     encoder = bt.load(device="cpu")
     result = planted_links.ask(SyntaxHeads(resamples=200), encoder, corpus)
     reference.check(result, encoder, corpus)

@@ -47,6 +47,7 @@ def test_a_page_that_is_stopped_and_resumed(
              "--to", to, "--limit", 12, "--train-limit", 16, "--seeds", 1)  # fmt: skip
     # Figures have tests of their own.
     monkeypatch.setattr("bertology.reproduce.render.page._drawn", lambda result, name: b"<svg/>")
+    monkeypatch.setattr("bertology.reproduce.render.page._rendered", lambda drawn: b"<svg/>")
     whole = Session.run
 
     def stop(session: Session, name: str, *more: Any, **named: Any) -> Any:

@@ -74,7 +74,7 @@ def test_the_commands_of_the_page(tiny: Path, reviews: Callable[..., None], undr
 
 
 def test_json_lines_do_as_well(tiny: Path, reviews: Callable[..., None], undrawn: None) -> None:
-    reviews(240, 60, "jsonl")
+    reviews(80, 20, "jsonl")
     finetune = commands(PAGE)[0].replace(".csv", ".jsonl")
     for old, new in QUICKER.items():
         finetune = finetune.replace(old, new)
