@@ -313,8 +313,13 @@ def test_arrays_read_back_equal(arrays: xr.Dataset) -> None:
 
 def test_xarray_reads_the_same() -> None:
     """Also where an array is called as one of its dimensions."""
-    named = {"map": (("map", "row"), np.eye(3, 2)), "kind": ("row", ["a", "bc"])}
-    arrays = xr.Dataset({**named, "sure": ("row", [True, False])}, attrs={"words": 3, "of": "a"})
+    named = {
+        "map": (("map", "row"), np.eye(3, 2)),
+        "cell": (("row", "cell"), np.eye(2, 4)),
+        "kind": ("row", ["a", "bc"]),
+        "sure": ("row", [True, False]),
+    }
+    arrays = xr.Dataset(named, attrs={"words": 3, "of": "a"})
     data = arrays_to_bytes(arrays)
     xr.testing.assert_identical(arrays_from_bytes(data), arrays)
     with xr.open_dataset(io.BytesIO(data), engine="h5netcdf") as opened:

@@ -25,6 +25,7 @@ __all__ = ["arrays_from_bytes", "arrays_to_bytes", "table_from_bytes", "table_to
 
 _MARK = "json:"
 _NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
+_CLASH = "_nc4_non_coord_"  # before the name of an array that is also that of a later dimension
 # How NetCDF-4 lies in HDF5; no attributes of anybody's arrays.
 _HDF5 = (
     "CLASS",
@@ -79,7 +80,9 @@ def arrays_from_bytes(data: bytes) -> xr.Dataset:
 
     with h5py.File(io.BytesIO(data), "r") as file:
         found = {
-            name: xr.Variable(_dimensions(of, file), _values(of), _attributes(of))
+            name.removeprefix(_CLASH): xr.Variable(
+                _dimensions(of, file), _values(of), _attributes(of)
+            )
             for name, of in file.items()
             if isinstance(of, h5py.Dataset)
             and not bytes(of.attrs.get("NAME", b"")).startswith(_NO_VARIABLE)
