@@ -38,8 +38,8 @@ from bertology.annotated.probe_questions import ProbeQuestions, Question, questi
 from bertology.annotated.probed_tasks import PROBED
 from bertology.annotated.states import States, word_states
 from bertology.annotated.words import word_batches
-from bertology.data.corpus import Corpus, Field
-from bertology.data.readers.conllu import read, sentences
+from bertology.data.corpus import Corpus
+from bertology.data.readers.conllu import read
 from bertology.model.encoder import Encoder
 from bertology.train.probes.battery import probed
 from bertology.train.probes.penalties import DECAYS
@@ -66,18 +66,15 @@ class Layers(States):
 
 
 def corpus(folder: Path, words: int) -> Corpus:
-    """So many words of dev and train, with the treebank's own tags beside universal ones."""
+    """So many words of dev and train."""
+    read_ones = [read(folder / f"en_ewt-ud-{part}.conllu") for part in ("dev", "train")]
     examples, count = [], 0
-    for part in ("dev", "train"):
-        for _, tokens, example in sentences(folder / f"en_ewt-ud-{part}.conllu"):
-            if count >= words:
-                break
-            tags = [str(token["xpos"]) for token in tokens if isinstance(token["id"], int)]
-            annotations = {**example.annotations, "tags": tags}
-            examples.append(replace(example, annotations=annotations))
-            count += len(tags)
-    first = read(folder / "en_ewt-ud-dev.conllu")
-    return replace(first, examples=examples, fields=first.fields | {Field.TAGS})
+    for example in (one for corpus in read_ones for one in corpus):
+        if count >= words:
+            break
+        examples.append(example)
+        count += len(example.annotations["words"])
+    return replace(read_ones[0], examples=examples)
 
 
 def questions(texts: Corpus, states: States, tasks: Sequence[str] = TASKS) -> ProbeQuestions:

@@ -85,8 +85,7 @@ class AttentiveProbes(StepwiseProbes):
         """Of each probe's mean loss, by all its weights; written out, which is quicker."""
         shares, pooled = self._pooled(examples)
         features = _side_by_side(pooled)
-        found = self.errors(self._last(features), examples.labels[:, self.columns])
-        errors = found.slopes / found.counted.sum(0).clamp_min(1)[:, None]
+        errors = self.errors(self._last(features), examples.labels[:, self.columns])
         last = torch.einsum("lnpf,lnpk->lpfk", features, errors)
         back = torch.einsum("lnpk,lpfk->lnpf", errors, self._weights[1])
         if pooled.shape[3] == 1:
@@ -139,7 +138,7 @@ def attended(
         free = [of & one.weighed for of, one in zip(going, probes, strict=True)]
         trained(probes, decays, free, partial(_often, train), held)
 
-    fitted(probes, go, held, path=DECAYS, search=True, onward=False)
+    fitted(probes, go, held, path=DECAYS, onward=False)
 
 
 def _often(train: Pass) -> Iterator[Examples]:

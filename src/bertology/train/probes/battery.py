@@ -25,7 +25,7 @@ from bertology.train.probes.attentive import AttentiveProbes, attended
 from bertology.train.probes.classifiers import Examples, Pass, Probe, Probes
 from bertology.train.probes.hidden import HiddenProbes
 from bertology.train.probes.linear import LinearProbes, descended
-from bertology.train.probes.penalties import DECAYS, PRECISIONS, fitted
+from bertology.train.probes.penalties import DECAYS, PRECISIONS, Train, fitted, kept_up
 from bertology.train.probes.stepwise import StepwiseProbes, trained
 from bertology.train.probes.streams import StateStream
 
@@ -37,8 +37,9 @@ Mask = NDArray[np.bool_]
 PORTIONS = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.0625, 0.125, 0.25, 0.5, 1.0)
 """Of the training examples, as Voita and Titov have them."""
 EPOCHS = 40  # of which progress is told
-_SEARCHED = 100, 1200  # rows between which the best penalty is looked for
-_STEPS, _LAST, _LOOKS = 40, 120, 3  # of linear probes: at least, on all rows, and looks at each row
+_SEARCHED = 1200  # rows at most on which the best penalty is looked for
+# Of linear probes, while rows become more and in the end: steps at least, looks at each row.
+_STEPS, _LOOKS = (40, 120), (2, 3)
 _TELLING = 60  # rows, for them to say which words of a span count
 _HELD = 2000  # rows that judge penalties, or as many as train, if that is more
 _KEPT = 2**26  # numbers that are held in memory, not read again: 256 MiB
@@ -189,12 +190,13 @@ class _Bench:
         classes = np.array([max(column.probe.classes, 1) for column in columns])
         bits = some[order[: ends[0]]].sum(axis=0) * np.log2(classes)
         code = np.repeat(bits[:, None], self.stream.layers, axis=1)
+        few = max((end for end in ends if end <= _SEARCHED), default=ends[0])
+        self._penalise(probes, labels, order[:few], held[: max(_HELD, few)], seed)
         for end, following in zip(ends, [*ends[1:], 0], strict=True):
             if not following and done:
                 probes = _without(probes, done)
             rows, judges = order[:end], held[: max(_HELD, end)]
-            few = _SEARCHED[0] <= end <= _SEARCHED[1] or len(order) < _SEARCHED[0]
-            self._fit(probes, labels, rows, judges, seed, search=few, last=not following)
+            self._fit(probes, labels, rows, judges, seed, last=not following)
             told.add(end / ends[-1] / 2)
             if following and codes:
                 code += self._bits(probes, labels, order[end:following], len(columns))
@@ -244,6 +246,42 @@ class _Bench:
                 found.append(LinearProbes(own, of, shape=shape, device=device))
         return found
 
+    def _penalise(
+        self, probes: Sequence[Probes], labels: Tensor, rows: Ints, judges: Ints, seed: int
+    ) -> None:
+        """Find the penalties of linear probes that are best on `judges`; weights stay as they are.
+
+        They are beliefs about weights, right for few rows and for many: one search serves all.
+        """
+        lines = _lines(probes)
+        if lines:
+            before = [[weight.clone() for weight in one.weights] for one in lines]
+            held = self._pass(judges, labels, lines)
+            fitted(lines, self._descent(lines, labels, rows, seed), held, path=PRECISIONS)
+            for one, own in zip(lines, before, strict=True):
+                for weight, kept in zip(one.weights, own, strict=True):
+                    weight.copy_(kept)
+
+    def _descent(
+        self,
+        lines: Sequence[LinearProbes],
+        labels: Tensor,
+        rows: Ints,
+        seed: int,
+        *,
+        last: bool = False,
+    ) -> Train:
+        """Trains linear probes on `rows`."""
+        batches = -(-len(rows) // self._size(lines))
+        steps, looks = _STEPS[last], _LOOKS[last]
+        return partial(
+            descended,
+            lines,
+            examples=self._pass(rows, labels, lines, torch.Generator().manual_seed(seed)),
+            steps=max(steps, looks * batches),
+            counts=torch.from_numpy(_asked(labels[rows].numpy()).sum(0)),
+        )
+
     def _fit(
         self,
         probes: Sequence[Probes],
@@ -252,25 +290,13 @@ class _Bench:
         judges: Ints,
         seed: int,
         *,
-        search: bool,
         last: bool,
     ) -> None:
-        """Train on `rows`, judged by others; `search`: linear probes look for the best penalty."""
+        """Train on `rows`; probes that are not linear are judged by others."""
         mix = torch.Generator().manual_seed(seed)
         weighing = [one for one in probes if isinstance(one, AttentiveProbes)]
-        lines = [one for one in probes if isinstance(one, LinearProbes)]
-        lines += [one.line for one in weighing]
-        if lines:
-            batches = -(-len(rows) // self._size(lines))
-            go = partial(
-                descended,
-                lines,
-                examples=self._pass(rows, labels, lines, mix),
-                steps=max(_LAST if last else _STEPS, _LOOKS * batches),
-                counts=torch.from_numpy(_asked(labels[rows].numpy()).sum(0)),
-            )
-            held = self._pass(judges, labels, lines)
-            fitted(lines, go, held, path=PRECISIONS, search=search)
+        if lines := _lines(probes):
+            kept_up(lines, self._descent(lines, labels, rows, seed, last=last), path=PRECISIONS)
         if weighing:
             free = [column for one in weighing for column in one.free]
             rows, judges = (of[_asked(labels[of][:, free].numpy()).any(1)] for of in (rows, judges))
@@ -283,7 +309,7 @@ class _Bench:
             some = [one for one in probes if isinstance(one, HiddenProbes)]
             train, held = (self._pass(of, labels, probes, mix) for of in (rows, judges))
             bent = partial(trained, some, train=train, held=held)
-            fitted(some, bent, held, path=DECAYS, search=True, onward=False)
+            fitted(some, bent, held, path=DECAYS, onward=False)
 
     def _bits(self, probes: Sequence[Probes], labels: Tensor, rows: Ints, columns: int) -> Floats:
         """(columns, L): what the labels of some rows take by these probes."""
@@ -339,6 +365,12 @@ class _Bench:
         return _kept(
             [one for _, one in self._read(chosen, labels, probes)], self._size(probes), mix
         )
+
+
+def _lines(probes: Sequence[Probes]) -> list[LinearProbes]:
+    """Linear probes, and those that attentive ones begin with."""
+    found = [one for one in probes if isinstance(one, LinearProbes)]
+    return found + [one.line for one in probes if isinstance(one, AttentiveProbes)]
 
 
 def _kept(read: Sequence[Examples], size: int, mix: torch.Generator | None) -> Pass:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["Errors", "Examples", "Pass", "Probe", "Probes", "mean_losses"]
+__all__ = ["Examples", "Pass", "Probe", "Probes", "mean_losses"]
 
 
 class Examples(NamedTuple):
@@ -48,14 +48,6 @@ class Probe:
         return 1 if self.numbers else self.classes
 
 
-class Errors(NamedTuple):
-    """Losses (L, n, P), what outputs have too much (L, n, P, K), which answers count (n, P)."""
-
-    losses: Tensor
-    slopes: Tensor
-    counted: Tensor
-
-
 class Probes(ABC):
     """P probes of one kind with K outputs each, at each of L layers.
 
@@ -86,26 +78,28 @@ class Probes(ABC):
     def outputs(self, examples: Examples) -> Tensor:
         """(L, n, P, K)"""
 
-    def errors(self, outputs: Tensor, labels: Tensor) -> Errors:
-        """Of `outputs` (L, n, P, K), which may be overwritten, for labels (n, P)."""
+    def errors(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Slopes of each probe's mean loss by `outputs` (L, n, P, K), for labels (n, P)."""
         if self.numbers:
             counted = ~labels.isnan()
-            slopes = (outputs - labels.nan_to_num()[None, ..., None]).mul_(counted[..., None])
-            return Errors(slopes[..., 0] ** 2 / 2, slopes, counted)
-        counted, at = labels >= 0, labels.clamp_min(0).long()[None, ..., None]
-        at = at.expand(len(outputs), -1, -1, 1)
-        shares = outputs.log_softmax(3)
-        losses = -shares.gather(3, at)[..., 0] * counted
-        shares = shares.exp_()
-        shares.scatter_add_(3, at, shares.new_full((1, 1, 1, 1), -1.0).expand_as(at))
-        if not bool(counted.all()):
-            shares *= counted[..., None]
-        return Errors(losses, shares, counted)
+            found = outputs - labels.nan_to_num()[None, ..., None]
+        else:
+            counted, at = labels >= 0, labels.clamp_min(0).long()[None, ..., None]
+            found, at = outputs.softmax(3), at.expand(len(outputs), -1, -1, 1)
+            found.scatter_add_(3, at, found.new_full((1, 1, 1, 1), -1.0).expand_as(at))
+        return found.mul_((counted / counted.sum(0).clamp_min(1))[..., None])
 
     def losses(self, examples: Examples) -> tuple[Tensor, Tensor]:
         """(L, P) sums of losses (nats, or half squared errors) over (P,) examples that count."""
-        found = self.errors(self.outputs(examples), examples.labels[:, self.columns])
-        return found.losses.sum(1).double(), found.counted.sum(0)
+        outputs, labels = self.outputs(examples), examples.labels[:, self.columns]
+        if self.numbers:
+            counted = ~labels.isnan()
+            found = (outputs[..., 0] - labels.nan_to_num()).square_() / 2
+        else:
+            counted, at = labels >= 0, labels.clamp_min(0).long()[None, ..., None]
+            right = outputs.gather(3, at.expand(len(outputs), -1, -1, 1))[..., 0]
+            found = outputs.logsumexp(3) - right
+        return found.mul_(counted).sum(1).double(), counted.sum(0)
 
     def scores(self, examples: Examples) -> Tensor:
         """(L, n, P): 1 for a right class, else 0; of numbers 1 less the squared error."""

@@ -57,8 +57,7 @@ class HiddenProbes(StepwiseProbes):
     def slopes(self, examples: Examples) -> list[Tensor]:
         """Of each probe's mean loss, by all its weights; written out, which is quicker by far."""
         inner = self._inner(examples.states)
-        found = self.errors(self._last(inner), examples.labels[:, self.columns])
-        errors = found.slopes / found.counted.sum(0).clamp_min(1)[:, None]
+        errors = self.errors(self._last(inner), examples.labels[:, self.columns])
         back = torch.einsum("lnpk,lphk->lnph", errors, self._weights[2])
         back = back.masked_fill_(inner <= 0, 0.0)
         flat = examples.states.transpose(1, 2) @ back.flatten(2)

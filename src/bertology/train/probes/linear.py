@@ -19,7 +19,7 @@ __all__ = ["LinearProbes", "descended"]
 
 _BETAS, _TINY = (0.9, 0.99), 1e-8
 _RATE = 0.03  # of the first step
-_USUAL = 2  # of the penalties, before the best one is looked for
+_USUAL = 1  # of the penalties, before the best one is looked for: the one above is tried first
 
 
 class LinearProbes(Probes):
@@ -130,8 +130,7 @@ class _Descent:
         """One step of Adam; weights, not biases, are drawn towards 0 by each probe's penalty."""
         own = self._own
         labels = examples.labels[:, own.columns]
-        _, slopes, counted = own.errors(_outputs(examples.states, self._flat, self._bias), labels)
-        slopes *= (1 / counted.sum(0).clamp_min(1).float())[None, None, :, None]
+        slopes = own.errors(_outputs(examples.states, self._flat, self._bias), labels)
         weight = torch.baddbmm(
             self._decays * self._flat, examples.states.transpose(1, 2), slopes.flatten(2)
         )

@@ -1,7 +1,7 @@
 """Probes with the penalty on large weights that is best on held-out examples.
 
-Penalties fall from one above that which was best with fewer examples, for as long as held-out
-examples are told better.
+Penalties fall from one above that which a probe has, for as long as held-out examples are told
+better.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from bertology.train.probes.classifiers import Pass, Probes, mean_losses
 
-__all__ = ["DECAYS", "PRECISIONS", "fitted"]
+__all__ = ["DECAYS", "PRECISIONS", "Train", "fitted", "kept_up"]
 
 DECAYS = (1e-2, 1e-3, 1e-4)
 """Beside the mean loss, where training is stopped early."""
@@ -30,19 +30,17 @@ def fitted(
     held: Pass,
     *,
     path: Sequence[float],
-    search: bool,
     onward: bool = True,
 ) -> None:
     """Fit all probes, of which `level` says where on the path of penalties they are.
 
-    Without `search`, they keep the penalty that they have; else one above it, and those below, are
-    tried. `onward`: with the next penalty each one starts where the last brought it, which is right
+    The penalty above it, and those below, are tried. `onward`: with the next penalty each one starts where the last brought it, which is right
     where there is one best place; else where it was before.
     """
     started = [[weight.clone() for weight in one.weights] for one in probes]
     best = [torch.full_like(one.level, torch.inf, dtype=torch.float64) for one in probes]
     kept = [[weight.clone() for weight in one.weights] for one in probes]
-    tried = [(one.level - int(search)).clamp_min(0) for one in probes]
+    tried = [(one.level - 1).clamp_min(0) for one in probes]
     going = [torch.ones_like(one.level, dtype=torch.bool) for one in probes]
     sizes = torch.tensor(path, device=tried[0].device)
     while any(bool(of.any()) for of in going):
@@ -54,12 +52,19 @@ def fitted(
             one.level = torch.where(better, tried[number], one.level)
             for weight, of in zip(one.weights, kept[number], strict=True):
                 of[better] = weight[better]
-            going[number] = better & (tried[number] + 1 < len(path)) & search
+            going[number] = better & (tried[number] + 1 < len(path))
             tried[number] = tried[number] + going[number]
             if not onward:
                 _copy(started[number], one.weights)
     for one, best_of in zip(probes, kept, strict=True):
         _copy(best_of, one.weights)
+
+
+def kept_up(probes: Sequence[Probes], train: Train, *, path: Sequence[float]) -> None:
+    """Fit all probes with the penalties that they have."""
+    sizes = torch.tensor(path, device=probes[0].level.device)
+    going = [torch.ones_like(one.level, dtype=torch.bool) for one in probes]
+    train([sizes[one.level] for one in probes], going)
 
 
 def _copy(weights: Sequence[Tensor], into: Sequence[Tensor]) -> None:

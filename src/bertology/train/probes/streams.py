@@ -94,10 +94,9 @@ class StateStream:
                 own = torch.from_numpy(self._units[some] - self._starts[block]).to(self._device)
                 answers = labels[some].to(self._device)
                 if words:
-                    padded, there = padded_words(states, own)
-                    yield some, Examples(padded, answers, there)
+                    yield some, self._words(states, own, answers)
                 else:
-                    yield some, Examples(_features(states, own), answers)
+                    yield some, Examples(self._features(states, own), answers)
 
     def _groups(self, rows: Ints, size: int) -> Iterator[Ints]:
         """Rows of which `size` at most, and not too many words with their padding, come at once."""
@@ -110,9 +109,24 @@ class StateStream:
     def _block(self, number: int) -> Tensor:
         if self._last is None or self._last[0] != number:
             self._last = None  # before the next is read: there is room for one
-            read = torch.from_numpy(self._states.block(number)).to(self._device).float()
-            self._last = number, (read - self._mean) / self._scale
+            self._last = number, torch.from_numpy(self._states.block(number)).to(self._device)
         return self._last[1]
+
+    def _words(self, states: Tensor, units: Tensor, answers: Tensor) -> Examples:
+        """The words of spans, standardised."""
+        padded, there = padded_words(states, units)
+        mean, scale = self._mean[:, None, None], self._scale[:, None, None]
+        return Examples(((padded - mean) / scale).mul_(there[..., None]), answers, there)
+
+    def _features(self, states: Tensor, units: Tensor) -> Tensor:
+        """(L, n, D) of spans, (L, n, 3 D) of pairs, standardised."""
+        spans = [
+            (mean_states(states, units[:, at]) - self._mean) / self._scale
+            for at in range(units.shape[1])
+        ]
+        if len(spans) == 1:
+            return spans[0]
+        return torch.cat([*spans, spans[0] * spans[1]], dim=-1)
 
     def _moments(self, train: Mask) -> tuple[Tensor, Tensor]:
         """(L, 1, D): mean and spread over the spans of the training examples, each once."""
@@ -132,12 +146,12 @@ class StateStream:
 
 
 def mean_states(states: Tensor, spans: Tensor) -> Tensor:
-    """(L, n, D): means of states (L, units, D) over spans (n, 2)."""
+    """(L, n, D): means of states (L, units, D) over spans (n, 2), single precision at least."""
     first, lengths = spans[:, 0], spans[:, 1] - spans[:, 0]
-    found = states[:, first]
+    found = _precise(states[:, first])
     for place in range(1, int(lengths.max())):  # as many numbers at once as there are spans
         longer = (lengths > place).nonzero()[:, 0]
-        found[:, longer] += states[:, first[longer] + place]
+        found[:, longer] += _precise(states[:, first[longer] + place])
     return found / lengths[:, None] if int(lengths.max()) > 1 else found
 
 
@@ -146,20 +160,15 @@ def padded_words(states: Tensor, units: Tensor) -> tuple[Tensor, Tensor]:
     first, end = units[..., 0, None], units[..., 1, None]
     at = first + torch.arange(int((end - first).max()), device=units.device)  # (n, S, T)
     there = at < end
-    found = states[:, torch.where(there, at, first)]
+    found = _precise(states[:, torch.where(there, at, first)])
     return found.mul_(there[..., None]), there
+
+
+def _precise(states: Tensor) -> Tensor:
+    return states.float() if states.dtype == torch.float16 else states
 
 
 def _cut(rows: Ints, size: int) -> Iterator[Ints]:
     """So many at a time."""
     for at in range(0, len(rows), size):
         yield rows[at : at + size]
-
-
-def _features(states: Tensor, units: Tensor) -> Tensor:
-    """(L, n, D) of spans, (L, n, 3 D) of pairs."""
-    first = mean_states(states, units[:, 0])
-    if units.shape[1] == 1:
-        return first
-    second = mean_states(states, units[:, 1])
-    return torch.cat([first, second, first * second], dim=-1)
