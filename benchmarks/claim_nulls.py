@@ -8,7 +8,7 @@ counted: that is how often its interval misses. Every repetition is one line of 
 the command can be stopped and goes on where it was.
 
     python benchmarks/claim_nulls.py [--repetitions 100] [--jobs 1] [--only CLAIM …]
-        [--file claim_nulls.jsonl]
+        [--worlds NULL …] [--file claim_nulls.jsonl]
 """
 
 from __future__ import annotations
@@ -144,6 +144,7 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=100)
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--only", nargs="+", help="claims, with or without their paper")
+    parser.add_argument("--worlds", nargs="+", help="nulls, by their names or the first words")
     parser.add_argument("--file", type=Path, default=Path("claim_nulls.jsonl"))
     asked = parser.parse_args()
     claims = [claim.id.partition(".")[2] for claim in load_claims()]
@@ -153,6 +154,8 @@ def main() -> None:
             parser.error(f"there is no claim {unknown[0]!r}; see: bertology claims")
         claims = [claim for claim in claims if claim in wanted]
     chosen = [null for null in NULLS if set(null.false) & set(claims)]
+    if asked.worlds:
+        chosen = [null for null in chosen if null.name.startswith(tuple(asked.worlds))]
     print(describe())
     run(chosen, asked.repetitions, asked.file, asked.jobs)
     print(*table(chosen, claims, asked.file), sep="\n")

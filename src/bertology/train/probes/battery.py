@@ -27,7 +27,7 @@ from bertology.train.probes.hidden import HiddenProbes
 from bertology.train.probes.linear import LinearProbes, descended
 from bertology.train.probes.penalties import DECAYS, PRECISIONS, Train, fitted, kept_up
 from bertology.train.probes.stepwise import StepwiseProbes, trained
-from bertology.train.probes.streams import StateStream
+from bertology.train.probes.streams import StateStream, equal_batches
 
 __all__ = ["DECAYS", "EPOCHS", "Scores", "probed"]
 
@@ -39,7 +39,7 @@ PORTIONS = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.0625, 0.125, 0.25, 0.5, 
 EPOCHS = 40  # of which progress is told
 _SEARCHED = 1200  # rows at most on which the best penalty is looked for
 # Of linear probes, while rows become more and in the end: steps at least, looks at each row.
-_STEPS, _LOOKS = (40, 120), (2, 3)
+_STEPS, _LOOKS = (40, 200), (2, 6)
 _TELLING = 60  # rows, for them to say which words of a span count
 _HELD = 2000  # rows that judge penalties, or as many as train, if that is more
 _KEPT = 2**26  # numbers that are held in memory, not read again: 256 MiB
@@ -378,14 +378,11 @@ def _kept(read: Sequence[Examples], size: int, mix: torch.Generator | None) -> P
     states, labels = torch.cat([one.states for one in read], 1), torch.cat([o.labels for o in read])
 
     def batches() -> Iterator[Examples]:
-        if mix is None:
-            order = torch.arange(len(labels))
-        else:
-            order = torch.randperm(len(labels), generator=mix)
-        for start in range(0, len(order), size):
-            some = order[start : start + size].to(labels.device)
-            whole = len(some) == len(labels)  # there is nothing to be mixed
-            yield Examples(states, labels) if whole else Examples(states[:, some], labels[some])
+        given = Examples(states, labels)
+        if mix is not None and len(labels) > size:  # else there is nothing to be mixed
+            order = torch.randperm(len(labels), generator=mix).to(labels.device)
+            given = Examples(states[:, order], labels[order])
+        yield from (some for _, some in equal_batches(given, size))
 
     return batches
 

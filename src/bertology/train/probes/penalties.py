@@ -34,8 +34,9 @@ def fitted(
 ) -> None:
     """Fit all probes, of which `level` says where on the path of penalties they are.
 
-    The penalty above it, and those below, are tried. `onward`: with the next penalty each one starts where the last brought it, which is right
-    where there is one best place; else where it was before.
+    The penalty above it, and those below, are tried. `onward`: with the next penalty each one
+    starts where the last brought it, which is right where there is one best place; else where it
+    was before.
     """
     started = [[weight.clone() for weight in one.weights] for one in probes]
     best = [torch.full_like(one.level, torch.inf, dtype=torch.float64) for one in probes]

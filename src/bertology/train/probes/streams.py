@@ -13,11 +13,12 @@ from torch import Tensor
 from bertology.annotated.states import States
 from bertology.train.probes.classifiers import Examples
 
-__all__ = ["StateStream", "mean_states", "padded_words"]
+__all__ = ["StateStream", "equal_batches", "mean_states", "padded_words"]
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 _NUMBERS = 2**25  # of words that come at a time, 128 MiB
+_MIXED = 2**25  # numbers of rows that are mixed
 
 
 class StateStream:
@@ -78,6 +79,41 @@ class StateStream:
         With `words`, they come as the words of their spans, padded to the longest: the longer that
         is, the fewer rows come at a time, so that spans of any length take no more memory.
         """
+        if words:
+            yield from self._word_examples(chosen, labels, size, mix)
+            return
+        if mix is not None:
+            for rows, states in self._mixed(chosen, mix):
+                given = Examples(states, labels[rows].to(self._device))
+                for at, some in equal_batches(given, size):
+                    yield rows[at], some
+            return
+        for block, every in enumerate(self._rows):
+            rows = every[chosen[every]]
+            for start in range(0, len(rows), size):
+                some = rows[start : start + size]
+                yield some, Examples(self._features(block, some), labels[some].to(self._device))
+
+    def _mixed(self, chosen: Mask, mix: torch.Generator) -> Iterator[tuple[Ints, Tensor]]:
+        """Rows and features of as many blocks as there is room for, mixed.
+
+        Texts of one block are alike: steps that see them alone would go astray.
+        """
+        room, held = _MIXED // (self.layers * self.width), list[tuple[Ints, Tensor]]()
+        for block in torch.randperm(len(self._rows), generator=mix).tolist():
+            rows = self._rows[block][chosen[self._rows[block]]]
+            if not len(rows):
+                continue
+            if held and len(rows) + sum(len(own) for own, _ in held) > room:
+                yield _shuffled(held, mix)
+                held = []
+            held.append((rows, self._features(block, rows)))
+        if held:
+            yield _shuffled(held, mix)
+
+    def _word_examples(
+        self, chosen: Mask, labels: Tensor, size: int, mix: torch.Generator | None
+    ) -> Iterator[tuple[Ints, Examples]]:
         blocks = list(range(len(self._rows)))
         if mix is not None:
             blocks = torch.randperm(len(blocks), generator=mix).tolist()
@@ -87,21 +123,15 @@ class StateStream:
                 continue
             if mix is not None:
                 rows = rows[torch.randperm(len(rows), generator=mix).numpy()]
-            elif words:  # little is padded where spans of one length meet
+            else:  # little is padded where spans of one length meet
                 rows = rows[self.lengths[rows].max(axis=1).argsort(kind="stable")]
-            states = self._block(block)
-            for some in self._groups(rows, size) if words else _cut(rows, size):
-                own = torch.from_numpy(self._units[some] - self._starts[block]).to(self._device)
-                answers = labels[some].to(self._device)
-                if words:
-                    yield some, self._words(states, own, answers)
-                else:
-                    yield some, Examples(self._features(states, own), answers)
+            for some in self._groups(rows, size):
+                yield some, self._words(block, some, labels[some].to(self._device))
 
     def _groups(self, rows: Ints, size: int) -> Iterator[Ints]:
         """Rows of which `size` at most, and not too many words with their padding, come at once."""
         each = self.layers * self._mean.shape[-1] * self._units.shape[1]
-        for some in _cut(rows, size):
+        for some in np.array_split(rows, -(-len(rows) // size)):
             longest = int(self.lengths[some].max())
             pieces = -(-len(some) * longest * each // _NUMBERS)
             yield from np.array_split(some, min(pieces, len(some)))
@@ -112,14 +142,19 @@ class StateStream:
             self._last = number, torch.from_numpy(self._states.block(number)).to(self._device)
         return self._last[1]
 
-    def _words(self, states: Tensor, units: Tensor, answers: Tensor) -> Examples:
+    def _at(self, block: int, rows: Ints) -> Tensor:
+        """Spans of rows, by the numbers of their block."""
+        return torch.from_numpy(self._units[rows] - self._starts[block]).to(self._device)
+
+    def _words(self, block: int, rows: Ints, answers: Tensor) -> Examples:
         """The words of spans, standardised."""
-        padded, there = padded_words(states, units)
+        padded, there = padded_words(self._block(block), self._at(block, rows))
         mean, scale = self._mean[:, None, None], self._scale[:, None, None]
         return Examples(((padded - mean) / scale).mul_(there[..., None]), answers, there)
 
-    def _features(self, states: Tensor, units: Tensor) -> Tensor:
+    def _features(self, block: int, rows: Ints) -> Tensor:
         """(L, n, D) of spans, (L, n, 3 D) of pairs, standardised."""
+        states, units = self._block(block), self._at(block, rows)
         spans = [
             (mean_states(states, units[:, at]) - self._mean) / self._scale
             for at in range(units.shape[1])
@@ -168,7 +203,18 @@ def _precise(states: Tensor) -> Tensor:
     return states.float() if states.dtype == torch.float16 else states
 
 
-def _cut(rows: Ints, size: int) -> Iterator[Ints]:
-    """So many at a time."""
-    for at in range(0, len(rows), size):
-        yield rows[at : at + size]
+def equal_batches(given: Examples, size: int) -> Iterator[tuple[slice, Examples]]:
+    """At most `size` at a time, and as many each time: a few left over would count too much."""
+    rows = len(given.labels)
+    ends = np.linspace(0, rows, -(-rows // size) + 1).round().astype(int)
+    for start, end in pairwise(ends.tolist()):
+        at = slice(start, end)
+        yield at, Examples(given.states[:, at], given.labels[at])
+
+
+def _shuffled(held: list[tuple[Ints, Tensor]], mix: torch.Generator) -> tuple[Ints, Tensor]:
+    rows = np.concatenate([own for own, _ in held])
+    order = torch.randperm(len(rows), generator=mix)
+    states = torch.cat([states for _, states in held], dim=1)
+    held.clear()  # there is room for them once, not three times
+    return rows[order.numpy()], states[:, order.to(states.device)]
