@@ -29,6 +29,7 @@ import nulls.layers
 import nulls.lottery
 import nulls.models
 import nulls.order
+import nulls.outliers
 import nulls.probes
 import nulls.sentences
 import nulls.simulated
@@ -50,6 +51,7 @@ NULLS = (
     *nulls.layers.NULLS,
     *nulls.lottery.NULLS,
     *nulls.order.NULLS,
+    *nulls.outliers.NULLS,
     *nulls.probes.NULLS,
     *nulls.sentences.NULLS,
     *nulls.simulated.NULLS,

@@ -169,10 +169,10 @@ class World:
         planted.tokenizer().save_pretrained(self.model)
         rows = [f"{e.text},{e.label}" for e in planted.corpus(8)]
         self.csv = "\n".join(["text,label", *rows]) + "\n"
-        good = self.study("norm-outliers", self.file("data.csv", self.csv))
+        good = self.study("outlier-dimensions", self.file("data.csv", self.csv))
         done = call(good, seconds=120)
         assert done.code == 0, done.shown
-        (self.result,) = self.store.glob("norm-outliers/*")
+        (self.result,) = self.store.glob("outlier-dimensions/*")
 
     def place(self, name: str) -> Path:
         """A path in a folder of its own."""
@@ -337,7 +337,7 @@ def _random_model(w: World, rng: random.Random) -> list[str]:
         path.write_bytes(spoilt_bytes(path.read_bytes(), rng))
     if rng.random() < 0.2:
         return ["models", str(copy)]
-    return w.with_model(copy, study=rng.choice(["norm-outliers", "attention-maps"]))
+    return w.with_model(copy, study=rng.choice(["outlier-dimensions", "attention-maps"]))
 
 
 def _random_recipe(w: World, rng: random.Random) -> list[str]:

@@ -87,7 +87,7 @@ def _config(**changed: object) -> Case:
 
 def _recorded(w: World, text: str) -> list[str]:
     """A model with another record beside it; a damaged one is no reason to refuse the model."""
-    return w.with_model(w.altered(bertology__json=text), study="norm-outliers")
+    return w.with_model(w.altered(bertology__json=text), study="outlier-dimensions")
 
 
 def _without_tokens(w: World) -> list[str]:

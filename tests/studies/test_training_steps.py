@@ -228,7 +228,8 @@ def test_a_model_without_steps_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_command_tells_what_is_wrong(tmp_path: Path) -> None:
-    ask = ["steps", "bertology-mini", "--study", "norm-outliers", "--store", str(tmp_path)]
+    ask = ["steps", "bertology-mini", "--study", "outlier-dimensions", "--store", str(tmp_path)]
+    ask += ["--corpus", "grammar", "--limit", "4", "--set", "draws=0"]
     invoke = CliRunner().invoke
     found = invoke(app, [*ask, "--measure", "largest_sigma", "--set", "nothing"])
     assert found.exit_code == 2

@@ -58,9 +58,10 @@ def add_to(app: typer.Typer) -> None:
             "--corpus grammar --limit 200",
             "bertology steps bertology-mini --study minimal-pairs --measure pair_accuracy "
             "--corpus grammar-agreement --limit 200",
-            "bertology steps my-run --study norm-outliers --measure largest_sigma",
             "bertology steps bertology-mini --study edge-probes --corpus grammar --limit 300 "
             "--set tasks=pos,relation",
+            "bertology steps my-run --study outlier-dimensions --measure largest_sigma "
+            "--corpus grammar --set draws=0",
         ],
         needs_input=True,
     ).add_to(app)

@@ -24,6 +24,7 @@ from bertology.model.loading.config_checks import check_pieces
 from bertology.model.loading.fingerprint import fingerprint_of, state_of
 from bertology.model.loading.models import find_device, load_model
 from bertology.model.loading.names import DEFAULT_MODEL
+from bertology.model.loading.saved_head import saved_head
 from bertology.model.numbering import HeadNumbering, layers_without_mlp
 from bertology.model.shape import Shape
 from bertology.model.sites import Kind, Sites, parse_sites
@@ -102,8 +103,9 @@ class Encoder:
     ) -> Encoder:
         """Load a bundled model, a folder or a Hugging Face id, with the head a task needs.
 
-        Without a name it is the bundled `bertology-mini`. `head` is base, mlm, pretraining,
-        classification (regression: one label), token-classification or multiple-choice.
+        Without a name it is the bundled `bertology-mini`. `head` is base, mlm, causal, pretraining,
+        classification (regression: one label), token-classification or multiple-choice; or saved:
+        the one that the checkpoint was saved with.
         `NAME@STEP` is an earlier training step of a bundled model or a folder (see `steps`), or
         a revision of a hub id. Weights are read from safetensors; a pickle only with
         `allow_pickle`, code from the hub only with `trust_remote_code`.
@@ -115,6 +117,7 @@ class Encoder:
             "trust_remote_code": trust_remote_code,
         }
         where = find_device(device)
+        head = saved_head(name) if head == "saved" else head
         loaded = load_model(name, head, **options)
         spec = {"name": name, "head": head, **options}
         encoder = cls(loaded.model.to(where), loaded.tokenizer, head=head, name=name, spec=spec)

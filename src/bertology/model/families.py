@@ -10,7 +10,7 @@ Other packages add families through the entry-point group `bertology.families`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -68,6 +68,7 @@ class Stack:
     mlp_up: str | None = None  # its first, and the function between; the fast replay needs them
     activation: str | None = None
     norms: Mapping[str, str] = field(default_factory=dict)  # {"attention": …, "output": …}
+    pre_norm: bool = False  # norms come first in a layer, so that the MLP's last map ends it
     exit: str | None = None  # where the residual leaves, when not at the end of `block`
     qkv: tuple[str, ...] = ()  # projections to prune: one fused or three separate, in order q k v
     layers: str = "num_hidden_layers"  # names in the config
@@ -92,6 +93,11 @@ class Family:
     @property
     def main_stack(self) -> str:
         return next(iter(self.stacks))
+
+    @property
+    def causal(self) -> bool:
+        """Whether a token sees only those before it, as in GPT-2."""
+        return self.main_stack == "decoder"
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -213,7 +219,17 @@ _ROWS = (
         lacks=frozenset({Capability.PRUNING}),
         coordinates=_albert,
     ),
-    _like_bert("mobilebert", "MobileBERT", lacks=frozenset({_SLOW})),
+    Family(
+        "mobilebert",
+        "MobileBERT",
+        # Inside its bottlenecks a layer is narrower than the stream, which ends in this norm.
+        {
+            "encoder": replace(
+                _BERT, norms={**_BERT.norms, "output": f"{_BERT_BLOCK}.output.bottleneck.LayerNorm"}
+            )
+        },
+        lacks=frozenset({_SLOW}),
+    ),
     Family(
         "modernbert",
         "ModernBERT",
@@ -224,6 +240,7 @@ _ROWS = (
                 projection=f"{_MODERN}.attn.Wo",
                 mlp=f"{_MODERN}.mlp.Wo",
                 norms={"attention": f"{_MODERN}.attn_norm", "output": f"{_MODERN}.mlp_norm"},
+                pre_norm=True,
                 qkv=("Wqkv",),
             )
         },
@@ -315,6 +332,7 @@ _ROWS = (
                 projection="h.{i}.attn.c_proj",
                 mlp="h.{i}.mlp.c_proj",
                 norms={"attention": "h.{i}.ln_1", "output": "h.{i}.ln_2"},
+                pre_norm=True,
                 qkv=("c_attn",),
                 layers="n_layer",
                 heads="n_head",
@@ -348,6 +366,7 @@ _ROWS = (
                     "attention": f"{_T5}.layer.0.layer_norm",
                     "output": f"{_T5}.layer.1.layer_norm",
                 },
+                pre_norm=True,
                 qkv=("q", "k", "v"),
                 layers="num_layers",
                 heads="num_heads",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 from bertology.errors import CapabilityError, ParameterError, UnknownNameError
 from bertology.model.interventions import check_dimensions, check_layers
@@ -15,7 +16,7 @@ from bertology.model.interventions import check_dimensions, check_layers
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
-__all__ = ["ReplaceWeights", "WeightEdit", "ZeroLayerNorm"]
+__all__ = ["ReplaceWeights", "WeightEdit", "ZeroLastOperation", "ZeroLayerNorm"]
 
 
 class WeightEdit(ABC):
@@ -76,3 +77,51 @@ class ZeroLayerNorm(WeightEdit):
                     new[list(self.dimensions)] = 0
                     changed[name] = new
         return changed
+
+
+@dataclass(frozen=True, eq=False)
+class ZeroLastOperation(WeightEdit):
+    """Zero what the last operation of every layer has for some dimensions, as in BERT Busters.
+
+    That is the scale and the bias of the output LayerNorm. Where norms come first in a layer
+    (GPT-2), the MLP's last map ends it: its weights to the dimension, and its bias there. `norms`
+    may name the LayerNorm after the attention as well; it is left alone where norms come first.
+    """
+
+    dimensions: Sequence[int]
+    scale: bool = True
+    bias: bool = True
+    norms: Sequence[str] = ("output",)
+
+    def weights(self, encoder: Encoder) -> dict[str, Tensor]:
+        check_dimensions(self.dimensions, encoder.shape.hidden)
+        if not encoder.family.stacks[encoder.family.main_stack].pre_norm:
+            norms = ZeroLayerNorm(
+                self.dimensions, norms=self.norms, scale=self.scale, bias=self.bias
+            )
+            return norms.weights(encoder)
+        changed: dict[str, Tensor] = {}
+        for name, axis, parameter in _last_maps(encoder):
+            if self.scale if parameter.dim() > 1 else self.bias:
+                new = parameter.detach().clone()
+                new.index_fill_(axis, torch.tensor(list(self.dimensions), device=new.device), 0)
+                changed[name] = new
+        return changed
+
+    def touched(self, encoder: Encoder) -> int:
+        """How many weights are set to zero."""
+        width, dimensions = encoder.shape.hidden, len(set(self.dimensions))
+        return sum(t.numel() // width * dimensions for t in self.weights(encoder).values())
+
+
+def _last_maps(encoder: Encoder) -> Iterator[tuple[str, int, Tensor]]:
+    """Name, axis of the stream's dimensions, and tensor of the MLPs' last weights and biases."""
+    name = encoder.family.main_stack
+    template = encoder.family.stacks[name].mlp
+    known = {id(p): n for n, p in encoder.model.named_parameters()}
+    for module in [] if template is None else encoder.unique_modules(template, name):
+        for part in ("weight", "bias"):
+            found = getattr(module, part, None)
+            if isinstance(found, nn.Parameter):
+                # A Linear has its outputs first; transformers' Conv1D has them last.
+                yield known[id(found)], 0 if isinstance(module, nn.Linear) else -1, found

@@ -23,7 +23,8 @@ def check_needs(name: str, study: Study, encoder: Encoder, corpus: Corpus | None
     check_corpus(name, study, corpus)
     if corpus is not None:
         encoder.require_tokenizer()
-    if study.needs.head in _LABELLED_HEADS and corpus is not None and corpus.task is not None:
+    head = _head_used(study, encoder)
+    if head in _LABELLED_HEADS and corpus is not None and corpus.task is not None:
         _check_labels(encoder, corpus.task)
         label_match(study, encoder, corpus)
     study.check(encoder, corpus)
@@ -45,7 +46,7 @@ def check_model(name: str, study: Study, encoder: Encoder) -> None:
             hint="See what each family supports with: bertology families",
         )
     head = study.needs.head
-    if head not in ("base", encoder.head):
+    if head not in ("base", "saved", encoder.head):
         raise CapabilityError(
             f"Study {name!r} needs a model with the head {head!r}; {encoder.name!r} was loaded "
             f"with {encoder.head!r}.",
@@ -85,7 +86,7 @@ def label_match(study: Study, encoder: Encoder, corpus: Corpus | None) -> dict[s
 
     Refuses, with the option that says it, labels of which it is not clear what they are.
     """
-    if study.needs.head != "classification" or corpus is None or corpus.task is None:
+    if _head_used(study, encoder) != "classification" or corpus is None or corpus.task is None:
         return None
     found = encoder.match_labels(corpus.task.labels, ordered=corpus.task.ordered)
     if not found.by:
@@ -94,6 +95,11 @@ def label_match(study: Study, encoder: Encoder, corpus: Corpus | None) -> dict[s
     own = {new: old for old, new in renamed.items()} if isinstance(renamed, Mapping) else {}
     pairs = [(own.get(label, label), name) for label, name in found.pairs]
     return {"by": found.by, "pairs": pairs}
+
+
+def _head_used(study: Study, encoder: Encoder) -> str:
+    """The head that the study asks: the one it needs, or whatever the model was saved with."""
+    return encoder.head if study.needs.head == "saved" else study.needs.head
 
 
 def _check_labels(encoder: Encoder, task: Task) -> None:

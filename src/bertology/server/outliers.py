@@ -14,23 +14,27 @@ _MOST = 20  # dimensions that are listed
 
 
 def outliers_of(reader: ModelReader, shown: Shown) -> dict[str, object]:
-    """Dimensions that are large in several layers here, the largest first, and by which rule."""
-    from bertology.model.outliers import SIGMA, large_dimensions, norm_outliers
+    """Outliers of the weights, as in the study, then those of this text; and by which rule."""
+    from bertology.model.outliers import MOST, SIGMA, large_dimensions, weight_outliers
 
     encoder = reader.encoder
     found = reader.worker.do(lambda: large_dimensions(encoder, [encode(encoder, shown.intact)[1]]))
-    norms = norm_outliers(encoder)
-    layers, hidden = found.large.shape
+    weights = weight_outliers(encoder)
+    large = found.large
+    layers, hidden = large.shape
     rule = (
         f"Dimensions (of {hidden}) whose mean |activation| over these tokens lies more than "
         f"{SIGMA:g} σ above the mean of all dimensions, in at least {found.enough_layers} of "
         f"{layers} layers, with nothing switched off. The ratio is to the median dimension."
     )
-    if norms is not None:
+    chosen = found.in_several_layers()
+    if weights is not None:
         rule += (
-            f" Norms: layers whose output LayerNorm has a weight or bias more than {SIGMA:g} σ "
-            "from the mean there, the rule of Kovaleva et al. (2021)."
+            f" Before them, outliers of the weights, as in the study outlier-dimensions: the last "
+            f"operation of a layer (its output LayerNorm) has a weight or bias more than {SIGMA:g} "
+            f"σ from the mean there, in {MOST:.0%} of the layers or more."
         )
+        chosen = list(dict.fromkeys([*weights.in_most_layers(), *chosen]))
     magnitudes, ratios = found.mean, found.ratio_to_median
     return {
         "dimensions": [
@@ -38,10 +42,10 @@ def outliers_of(reader: ModelReader, shown: Shown) -> dict[str, object]:
                 "dimension": d,
                 "magnitude": float(magnitudes[d]),
                 "ratio": float(ratios[d]),
-                "layers": np.flatnonzero(found.large[:, d]).tolist(),
-                "norms": [] if norms is None else np.flatnonzero(norms[:, d]).tolist(),
+                "layers": np.flatnonzero(large[:, d]).tolist(),
+                "norms": [] if weights is None else np.flatnonzero(weights.outlying[:, d]).tolist(),
             }
-            for d in found.in_several_layers()[:_MOST]
+            for d in chosen[:_MOST]
         ],
         "rule": rule,
     }

@@ -77,7 +77,8 @@ JOINS: Registry[type[Join]] = Registry(
 
 def needs_of(kind: type[Study]) -> str:
     """What a study needs of model and corpus, in a few words."""
-    needs = [f"head {kind.needs.head}"] if kind.needs.head != "base" else []
+    head = kind.needs.head
+    needs = [f"head {head}"] if head not in ("base", "saved") else []
     needs += ["a task"] if kind.needs.task else []
     return ", ".join([*needs, *sorted(kind.needs.fields)])
 

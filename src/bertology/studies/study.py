@@ -37,7 +37,7 @@ class Needs:
 
     capabilities: frozenset[str] = frozenset()  # names of model.families.Capability
     fields: frozenset[str] = frozenset()  # names of data.corpus.Field
-    head: str = "base"  # the model head: base, mlm, pretraining, classification, …
+    head: str = "base"  # the model head: base, mlm, pretraining, classification, …; saved: any
     task: bool = False  # whether the corpus must have a task
 
 

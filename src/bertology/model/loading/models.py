@@ -24,6 +24,7 @@ __all__ = ["HEADS", "Loaded", "find_device", "load_model"]
 HEADS = {
     "base": "AutoModel",
     "mlm": "AutoModelForMaskedLM",
+    "causal": "AutoModelForCausalLM",
     "pretraining": "AutoModelForPreTraining",
     "classification": "AutoModelForSequenceClassification",
     "token-classification": "AutoModelForTokenClassification",

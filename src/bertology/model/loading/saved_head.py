@@ -14,7 +14,7 @@ _FILLING = ("ForMaskedLM", "WithLMHeadModel", "ForConditionalGeneration")
 
 
 def saved_head(name: str = DEFAULT_MODEL) -> str:
-    """`classification`, `pretraining`, `mlm`, or `base` if there is no head that we can use."""
+    """`classification`, `pretraining`, `mlm`, `causal`; `base` without a head we can use."""
     import transformers
 
     place = locate(name)
@@ -32,8 +32,9 @@ def _head_of(config: ModelConfig) -> str:
     saved = str(next(iter(getattr(config, "architectures", None) or ()), ""))
     if saved.endswith("ForSequenceClassification"):
         return "classification"
-    if Capability.MASKED_LM not in family_of(config.model_type).capabilities:
-        return "base"
+    family = family_of(config.model_type)
+    if Capability.MASKED_LM not in family.capabilities:
+        return "causal" if family.causal and saved.endswith("LMHeadModel") else "base"
     # ELECTRA is pre-trained to tell which words were replaced, which fills no blank.
     if saved.endswith("ForPreTraining") and config.model_type != "electra":
         return "pretraining"

@@ -1,7 +1,8 @@
-"""One batch with some of its words hidden, run again and again under changes of the attention."""
+"""One batch with some of its words hidden, run again and again under changes of the model."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -17,9 +18,11 @@ from bertology.model.reducers.carried import CarriedShares
 if TYPE_CHECKING:
     from bertology.model.batch import Batch
     from bertology.model.encoder import Encoder
+    from bertology.model.hooks.instrument import Reducer
     from bertology.model.interventions import Intervention
+    from bertology.model.weight_edits import WeightEdit
 
-__all__ = ["AttentionSeen", "HiddenWords", "Predicted"]
+__all__ = ["AttentionSeen", "HiddenWords", "Predicted", "draw_hidden"]
 
 Floats = NDArray[np.float32]
 
@@ -30,6 +33,27 @@ class Predicted:
 
     losses: Floats  # (B,) mean over an example's hidden words, in nats; NaN where it has none
     best: NDArray[np.int64]  # (B, K) the likeliest piece at each place
+
+
+def draw_hidden(
+    words: NDArray[np.bool_], numbers: Sequence[int], *, share: float, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Which of the `words` (B, T) of each text are hidden: places and which are there, both (B, K).
+
+    They are drawn by the text's number, so that they do not depend on the batch.
+    """
+    drawn = []
+    for row, number in zip(words, numbers, strict=True):
+        open_ = np.flatnonzero(row)
+        some = min(len(open_), max(1, round(share * len(open_))))
+        rng = np.random.default_rng([seed, number])
+        drawn.append(np.sort(rng.choice(open_, some, replace=False)) if some else open_)
+    most = max(1, *(len(d) for d in drawn))
+    places = np.zeros((len(drawn), most), np.int64)
+    there = np.zeros((len(drawn), most), bool)
+    for row, chosen in enumerate(drawn):
+        places[row, : len(chosen)], there[row, : len(chosen)] = chosen, True
+    return places, there
 
 
 @dataclass(frozen=True)
@@ -43,7 +67,11 @@ class AttentionSeen:
 
 @dataclass(frozen=True, eq=False)
 class HiddenWords:
-    """A batch whose tokens at `places` (B, K) are masked; `there` (B, K) tells padding apart."""
+    """A batch whose tokens at `places` (B, K) are masked; `there` (B, K) tells padding apart.
+
+    In a model that sees only what comes before (GPT-2) nothing is masked: each is predicted from
+    the tokens before it, and no place may be the first of its text.
+    """
 
     encoder: Encoder
     batch: Batch
@@ -59,19 +87,36 @@ class HiddenWords:
         return torch.as_tensor(self.there, device=self.encoder.device)
 
     @cached_property
+    def _read_at(self) -> Tensor:
+        if not self.encoder.family.causal:
+            return self._places
+        return torch.where(self._there, self._places - 1, 0)
+
+    @cached_property
     def _wanted(self) -> Tensor:
         return self.batch.inputs["input_ids"].gather(1, self._places)
 
     @cached_property
     def _masked(self) -> Batch:
+        if self.encoder.family.causal:
+            return self.batch
         ids = self.batch.inputs["input_ids"].clone()
         rows = torch.nonzero(self._there)[:, 0]
         ids[rows, self._places[self._there]] = self.encoder.tokenizer.mask_token_id
         return replace(self.batch, inputs={**self.batch.inputs, "input_ids": ids})
 
-    def predict(self, *changes: Intervention) -> Predicted:
-        """What is predicted under these changes."""
-        _, logits = run_predicting(self.encoder, self._masked, self._places, do=changes)
+    @property
+    def wanted(self) -> NDArray[np.int64]:
+        """(B, K) the pieces that are hidden."""
+        return self._wanted.cpu().numpy()
+
+    def predict(
+        self, *changes: Intervention | WeightEdit, reduce: Mapping[str, Reducer] | None = None
+    ) -> Predicted:
+        """What is predicted under these changes; reducers see the same run."""
+        _, logits = run_predicting(
+            self.encoder, self._masked, self._read_at, do=changes, reduce=reduce
+        )
         return self._predicted(logits)
 
     def watch(self, masks: Tensor) -> tuple[Predicted, AttentionSeen]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from bertology.model.hooks.instrument import Reducer
     from bertology.model.interventions import Intervention
     from bertology.model.trace import Trace
+    from bertology.model.weight_edits import WeightEdit
 
 __all__ = ["run_predicting"]
 
@@ -30,7 +31,7 @@ def run_predicting(
     positions: Tensor | Sequence[Sequence[int]],
     *,
     record: Iterable[str] = (),
-    do: Sequence[Intervention] = (),
+    do: Sequence[Intervention | WeightEdit] = (),
     reduce: Mapping[str, Reducer] | None = None,
     gradients: bool = False,
 ) -> tuple[Trace, Tensor]:

@@ -20,6 +20,7 @@ from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
 from bertology.stats.contrasts import mean_over_layers, rise_at
 from bertology.studies.designs.blocks import Resampled
+from bertology.studies.designs.depths import first_upper
 from bertology.studies.designs.parts import Gathered, gather, start_of
 from bertology.studies.designs.tables import head_table, labelled_table, with_bounds
 from bertology.studies.study import Context, Needs
@@ -229,11 +230,11 @@ class SeparatorNoop(Resampled):
 
         from bertology.annotated.plain_classes import plain_classes
         from bertology.model.attention_cuts import CutAttention
-        from bertology.model.masked_lm.hidden_words import HiddenWords
+        from bertology.model.masked_lm.hidden_words import HiddenWords, draw_hidden
 
         texts, start = self.of_block(part, corpus).texts, start_of(part)
         layers = encoder.shape.layers
-        upper = list(range(_first_upper(layers), layers))
+        upper = list(range(first_upper(layers), layers))
         # In one layer, in the upper ones, and there without giving it to others.
         places = [*(([layer], True) for layer in range(layers)), (upper, True), (upper, False)]
         of_heads = {
@@ -249,9 +250,9 @@ class SeparatorNoop(Resampled):
         for batch in encoder.batches(texts, tokens_per_batch=tokens):
             at = list(batch.indices)
             kinds = plain_classes(encoder, batch)
-            words = HiddenWords(
-                encoder, batch, *self._hide(kinds[:, WORDS], [start + i for i in at])
-            )
+            numbers = [start + i for i in at]
+            hidden = draw_hidden(kinds[:, WORDS], numbers, share=self.hidden, seed=self.seed)
+            words = HiddenWords(encoder, batch, *hidden)
             masks = torch.as_tensor(kinds, device=encoder.device)
             before, seen = words.watch(masks)
             intact[at] = before.losses
@@ -280,23 +281,6 @@ class SeparatorNoop(Resampled):
             coords={"class": [str(k) for k in KINDS]},
         )
 
-    def _hide(
-        self, words: NDArray[np.bool_], numbers: Sequence[int]
-    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Which words of each text are masked: drawn by the text's number, whatever the batch."""
-        drawn = []
-        for row, number in zip(words, numbers, strict=True):
-            open_ = np.flatnonzero(row)
-            some = min(len(open_), max(1, round(self.hidden * len(open_))))
-            rng = np.random.default_rng([self.seed, number])
-            drawn.append(np.sort(rng.choice(open_, some, replace=False)) if some else open_)
-        most = max(1, *(len(d) for d in drawn))
-        places = np.zeros((len(drawn), most), np.int64)
-        there = np.zeros((len(drawn), most), bool)
-        for row, chosen in enumerate(drawn):
-            places[row, : len(chosen)], there[row, : len(chosen)] = chosen, True
-        return places, there
-
     def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
         """Means over texts, by layer and by head, and what claims are judged on."""
         means = {f"{n}s": lambda part, n=n: part[n].mean("head").to_numpy() for n in _OF_CLASSES}
@@ -306,7 +290,7 @@ class SeparatorNoop(Resampled):
         whole = {n: lambda part, n=n: part[n].to_numpy() for n in ("intact", "losses", "changed")}
         seen = gather(measured, concatenate=means | of_sep | whole)
         layers, heads = seen["sep_weight"].shape[1:]
-        first = _first_upper(layers)
+        first = first_upper(layers)
         tables = {
             "classes": self._classes(seen, layers),
             "cuts": self._cuts(seen, layers),
@@ -386,11 +370,6 @@ _CLAIMED = (
     "sep_cut_over_words",
     "sep_drop_over_words",
 )
-
-
-def _first_upper(layers: int) -> int:
-    """A third of the depth: the fifth of twelve layers, which is number 4."""
-    return round(layers / 3)
 
 
 def _log_ratio(one: Floats, other: Floats) -> Floats:

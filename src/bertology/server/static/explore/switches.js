@@ -64,7 +64,7 @@ export class Switches {
   showOutliers({ dimensions, rule }, off) {
     at("outlier-rule").textContent = dimensions.length ? rule : `None in this text. ${rule}`;
     at("outlier-list").replaceChildren(
-      ...dimensions.map(({ dimension, ratio, layers }) => {
+      ...dimensions.map(({ dimension, ratio, layers, norms }) => {
         const box = element("input", {
           type: "checkbox",
           value: dimension,
@@ -72,7 +72,8 @@ export class Switches {
         });
         box.checked = off.dimensions.includes(dimension);
         const where = layers.length ? `, in layers ${ranges(layers)}` : "";
-        const text = `${dimension}: ${ratio.toFixed(1)} × the median dimension${where}`;
+        const weights = norms.length ? `; weights far off in layers ${ranges(norms)}` : "";
+        const text = `${dimension}: ${ratio.toFixed(1)} × the median dimension${where}${weights}`;
         return element("li", {}, [element("label", {}, [box, element("span", { text })])]);
       }),
     );

@@ -1,0 +1,79 @@
+"""Something chosen against random draws of the same kind: does it do more than each of them?
+
+Heads, dimensions or weights that were chosen by a rule are set against sets of the same size that
+were drawn at random. If the rule meant nothing, the chosen set would be one more draw, and the
+largest of draws + 1 sets as often as any other: with 20 draws in 1 of 21 cases. So a rule that is
+said to find what matters must beat the *largest* of 20 draws, which errs in less than 5 % whatever
+the distribution of the draws is. Their mean and spread would not do: one random set in many holds
+a part that matters, and a normal law knows nothing of it.
+
+The other way round, that the chosen set does *less*, is said only where it surely does less than
+the *mean* of the draws: the largest of many is above most of them by chance alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bertology.stats.intervals import Estimate
+from bertology.stats.partial_means import partial_means
+
+__all__ = ["enough_draws", "jackknifed", "over_draws"]
+
+Floats = NDArray[np.float64]
+
+
+def enough_draws(draws: int, level: float) -> bool:
+    """Whether the largest of so many draws is beaten by one more draw rarely enough."""
+    return 1 / (draws + 1) <= 1 - level + 1e-12
+
+
+def over_draws(
+    rows: ArrayLike, *, level: float = 0.95, resamples: int = 2000, seed: int = 0, unit: str = ""
+) -> Estimate | None:
+    """The mean over draws of `rows` (draws, N): chosen less drawn, by draw and example.
+
+    Its lower bound is that of the smallest row, the draw that comes nearest; its upper bound that
+    of the mean over draws. None with fewer than two examples, or with too few draws for the level.
+    """
+    given = np.asarray(rows, dtype=np.float64)
+    if not enough_draws(len(given), level):
+        return None
+    options = {"level": level, "resamples": resamples, "seed": seed}
+    nearest = partial_means(given, **options).smallest()
+    mean = partial_means(given.mean(axis=0)[None], **options).estimate(0)
+    if nearest is None or mean is None:
+        return None
+    low = min(nearest.low, mean.low)
+    # More examples do not bring the nearest draw down: what is left between the two stays.
+    stays = max(mean.value - nearest.value, 0.0) / max(mean.value - low, 1e-300)
+    return Estimate(
+        mean.value,
+        low,
+        mean.high,
+        mean.n,
+        level,
+        unit or mean.unit,
+        lasting=min(stays, 1.0),
+        remedy="a random draw does about as much, which more examples do not change",
+    )
+
+
+def jackknifed(sums: Floats, statistic: Callable[[Floats], Floats], groups: int = 40) -> Floats:
+    """Pseudo-values (…, groups) of a statistic of summed rows (N, …), leaving out a group each.
+
+    Their mean is the statistic, corrected for its bias, and their spread tells how sure it is, as
+    if they were its values in independent examples (Tukey).
+    """
+    total = sums.sum(axis=0)
+    whole = np.asarray(statistic(total), dtype=np.float64)
+    count = min(groups, len(sums))
+    of = np.arange(len(sums)) % count
+    found = [
+        count * whole - (count - 1) * np.asarray(statistic(total - sums[of == g].sum(axis=0)))
+        for g in range(count)
+    ]
+    return np.stack(found, axis=-1)

@@ -1,0 +1,55 @@
+"""Sets of dimensions that are disabled: those chosen, one by one and together, and random ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["DRAW", "LONE", "SINGLE", "TOGETHER", "DimensionSet", "dimension_sets"]
+
+TOGETHER, SINGLE, DRAW, LONE = "together", "single", "draw", "lone draw"
+SINGLES = 8  # of the chosen dimensions, the farthest, are disabled one by one
+
+
+@dataclass(frozen=True)
+class DimensionSet:
+    """Dimensions that are disabled at once, and in which of the weights."""
+
+    name: str
+    kind: str
+    dimensions: tuple[int, ...]
+    scale: bool = True
+    bias: bool = True
+
+    @property
+    def watched(self) -> bool:
+        """Whether attention and predictions are looked at as well."""
+        return self.kind in (TOGETHER, DRAW) and self.scale and self.bias
+
+
+def dimension_sets(
+    chosen: Sequence[int], width: int, *, draws: int, seed: int
+) -> list[DimensionSet]:
+    """All of `chosen`, in scale, in bias and in both; each alone; as many random ones, `draws` of
+    them; and as often a single random one. Random dimensions are none of the chosen.
+    """
+    if not chosen:
+        return []
+    every = tuple(chosen)
+    found = [
+        DimensionSet("outliers", TOGETHER, every),
+        DimensionSet("outliers, scale only", TOGETHER, every, bias=False),
+        DimensionSet("outliers, bias only", TOGETHER, every, scale=False),
+    ]
+    found += [DimensionSet(f"dimension {d}", SINGLE, (d,)) for d in every[:SINGLES]]
+    rng = np.random.default_rng([seed, 1])
+    others = np.setdiff1d(np.arange(width), every)
+    for kind, size in ((DRAW, min(len(every), len(others))), (LONE, 1)):
+        if kind == LONE and len(every) == 1:
+            continue  # draws of one are there already
+        for i in range(draws if size else 0):
+            drawn = np.sort(rng.choice(others, size, replace=False))
+            found.append(DimensionSet(f"{kind} {i}", kind, tuple(map(int, drawn))))
+    return found

@@ -1,0 +1,183 @@
+"""What `outlier-dimensions` found: its answer, measures and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bertology.report import drawings, figures
+from bertology.results.answers import NOTHING_SURE, listed, plain
+from bertology.results.drawing import Drawing
+from bertology.results.measures import Measure
+from bertology.results.number_text import number_text
+from bertology.results.result import Result
+from bertology.studies.designs.dimension_sets import DRAW, LONE, SINGLE, TOGETHER
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["OutlierDimensionsResult"]
+
+
+class OutlierDimensionsResult(Result):
+    """Which dimensions are outliers, and what happens without them.
+
+    Table `layers`: by layer the farthest weight and the largest activation, attention to [SEP] with
+    and without outliers; `dimensions`: each outlier, in how many layers, how large, its link to
+    frequency, its own cost; `sets`: the loss of the intact model, of the outliers disabled together
+    and one by one, and of random dimensions, with what is predicted; `completions`: some texts with
+    predicted words in brackets. Arrays `sigmas`, `magnitudes`, `largest` (layer, dimension): how
+    far the weights lie from the mean, mean and largest |activation|.
+    """
+
+    @property
+    def answer(self) -> str:
+        """Which outliers there are, and what they cost."""
+        found, facts = self.evidence(), self.facts
+        table = self.tables["dimensions"]
+        told = (
+            f"{len(table)} of {facts['hidden']} dimensions are outliers in "
+            f"{100 * float(facts['share']):.0f} % of the layers or more"
+        )
+        if not len(table) or "loss_rise" not in found:
+            far = number_text(found["largest_sigma"].value, ".1f")
+            return (
+                f"{told}; the farthest weight lies {far} σ away (weights are exact: no interval)."
+            )
+        rise, over = found["loss_rise"], found.get("cost_over_random")
+        names = listed([int(d) for d in table["dimension"][:5]])
+        more = "" if len(table) <= 5 else " and others"
+        sure = "Surely" if over is not None and over.low > 0 else NOTHING_SURE
+        beside = "" if over is None else f", by {plain(over, '+.2f')} against random ones"
+        return (
+            f"{told} ({names}{more}). {sure}: without their {facts['weights']} weights the loss "
+            f"rises by {plain(rise, '.2f', 'nats')}{beside}."
+        )
+
+    def measures(self) -> Sequence[Measure]:
+        """By layer: the farthest weight, the largest activation, attention to [SEP]."""
+        return [*self._of_layers(), *self._of_sink()]
+
+    def _of_layers(self) -> Iterator[Measure]:
+        table = self.tables["layers"]
+        yield Measure.of_column(
+            table,
+            "largest_sigma",
+            name="norm-outlier",
+            title="Farthest weight of the layer's last operation",
+            unit="standard deviations",
+            reading="High: some dimension is scaled or shifted unlike all others.",
+        )
+        yield Measure.of_column(
+            table,
+            "state_ratio",
+            name="large-dimension",
+            title="Largest dimension of the states",
+            unit="times the median dimension",
+            reading="High: one dimension has far larger activations than most.",
+        )
+
+    def _of_sink(self) -> Iterator[Measure]:
+        table = self.tables["layers"]
+        if "sep_intact" not in table:
+            return
+        for name, title in _SINKS.items():
+            yield Measure.of_column(
+                table,
+                name,
+                name=name.replace("_", "-"),
+                title=title,
+                unit="share of the attention",
+                bounds=(f"{name}_low", f"{name}_high"),
+                reading="High: the layer's heads give much of their attention to [SEP].",
+            )
+
+    def drawings(self) -> Sequence[Drawing]:
+        """The farthest weights, the outliers layer by layer, what each costs, and the sink."""
+        far, large = self._of_layers()
+        found = [
+            drawings.bars(far, self.about, name="layers", caption=_LAYERS_CAPTION),
+            drawings.bars(large, self.about, name="states", caption=_STATES_CAPTION),
+        ]
+        if len(self.tables["dimensions"]):
+            found.append(self._rows())
+        if "sets" in self.tables and np.isfinite(self.tables["sets"]["loss_rise"]).any():
+            found.append(Drawing("costs", self._costs, _COSTS_CAPTION))
+        if sinks := list(self._of_sink()):
+            found.append(
+                drawings.profile(
+                    "sink",
+                    sinks,
+                    self.about,
+                    title="Attention to [SEP] with and without outlier dimensions",
+                    reading="Where the second line lies below the others, the outliers serve the "
+                    "attention sink; random dimensions are the mean of all draws.",
+                    labels=["intact", "without outliers", "without random dimensions"],
+                )
+            )
+        return found
+
+    def _rows(self) -> Drawing:
+        chosen = [int(d) for d in self.tables["dimensions"]["dimension"][:12]]
+        sigmas = self.arrays["sigmas"].to_numpy()
+        measures = [
+            Measure(
+                name=f"dimension-{d}",
+                title=str(d),
+                values=sigmas[:, d],
+                unit="standard deviations",
+                reading="High: the weights of this dimension are unlike all others.",
+            )
+            for d in chosen
+        ]
+        return drawings.rows(
+            "dimensions",
+            measures,
+            self.about,
+            title="How far the weights of outlier dimensions lie from the others",
+            reading="A dark row: the same dimension is an outlier in most layers.",
+        )
+
+    def _costs(self) -> Figure:
+        table = self.tables["sets"]
+        rows = [table[table["kind"].isin([TOGETHER, SINGLE])]]
+        names = list(rows[0]["set"])
+        for kind, one in ((DRAW, "as many random"), (LONE, "one random")):
+            some = table[table["kind"] == kind].sort_values("loss_rise")
+            if len(some):
+                rows.append(some.iloc[[len(some) // 2, -1]])
+                names += [f"{one}, middle draw", f"{one}, largest of {len(some)}"]
+        shown = [
+            np.concatenate([r[column].to_numpy(float) for r in rows])
+            for column in ("loss_rise", "loss_rise_low", "loss_rise_high")
+        ]
+        return figures.interval_dots(
+            [figures.Dots("rise of the loss (nats)", *shown, level=0.0)],
+            names,
+            title=f"What it costs to disable dimensions\n{self.about}",
+            note="Lines: intervals over texts, for all sets together.",
+        )
+
+
+_SINKS = {
+    "sep_intact": "Attention to [SEP]",
+    "sep_without": "Attention to [SEP] without outlier dimensions",
+    "sep_random": "Attention to [SEP] without random dimensions",
+}
+_LAYERS_CAPTION = (
+    "One bar for each layer: how many standard deviations the farthest weight or bias of its last "
+    "operation (the output LayerNorm) lies from the mean of all dimensions. Three make an outlier; "
+    "normal numbers of this width would reach about that by chance."
+)
+_STATES_CAPTION = (
+    "One bar for each layer: mean size of the activations of its largest dimension, as a multiple "
+    "of the median dimension, over the half of the texts on which outliers are found."
+)
+_COSTS_CAPTION = (
+    "Rise of the loss in nats when the last operation of every layer has nothing for some "
+    "dimensions: each outlier alone, a random dimension alone, all outliers together, and as many "
+    "random dimensions (the middle draw and the most costly one). It is measured on texts on which "
+    "no outlier was found; lines are intervals over texts."
+)

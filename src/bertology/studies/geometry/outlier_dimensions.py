@@ -1,0 +1,399 @@
+"""Outlier dimensions: do a few weights that are far from all others carry the model?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertology.errors import CapabilityError, DataError
+from bertology.parameters import parameter
+from bertology.results.result import Provenance, Result
+from bertology.stats import Estimate
+from bertology.stats.positions import in_most_rows, shared_positions
+from bertology.studies.designs.blocks import Resampled
+from bertology.studies.designs.dimension_sets import SINGLE, dimension_sets
+from bertology.studies.designs.outlier_passes import KEPT
+from bertology.studies.designs.outlier_results import OutlierDimensionsResult
+from bertology.studies.designs.outlier_scores import Effects
+from bertology.studies.designs.parts import Gathered, gather, start_of
+from bertology.studies.designs.tables import labelled_table
+from bertology.studies.study import Context, Needs
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+    from bertology.data.corpus import Corpus
+    from bertology.model.encoder import Encoder
+    from bertology.model.outliers import LargeDimensions, WeightOutliers
+    from bertology.studies.designs.outlier_passes import Asked, Unigrams
+
+__all__ = ["OutlierDimensions", "OutlierDimensionsResult"]
+
+Floats = NDArray[np.float64]
+TEN_THOUSANDTH, MILLIONTH = 1e-4, 1e-6
+_COUNTED = 20_000  # texts whose tokens are counted
+_NO_OUTLIER = "not judged: no dimension is an outlier in so many layers"
+_NO_DRAWS = "not judged: draws 0 leaves out the random dimensions that outliers must beat"
+_NOTHING_PREDICTED = "not judged: this model predicts neither words nor the labels of these texts"
+_NOT_KNOWING = (
+    "not judged: the intact model does not surely know more than how frequent answers are"
+)
+_NO_SINK = "not judged: no text has [SEP], or the model has one layer only"
+_OF_EFFECTS = ("cost_over_random", "knowledge_lost_ten_thousandth", "knowledge_lost_millionth")
+_OF_SINK = ("sink_over_random", "magnitude_over_random")
+_OF_STATES = (*_OF_SINK, "frequency_over_random")
+
+
+@dataclass(frozen=True)
+class OutlierDimensions(Resampled):
+    """Do a few weights that are far from all others carry the model?
+
+    Method: a dimension is an outlier where the scale or the bias of a layer's output LayerNorm lies
+    more than 3 standard deviations from those of the other dimensions, in at least half of the
+    layers (`share`); where norms come first in a layer (GPT-2), the MLP's last map takes the place
+    of that LayerNorm. Outliers of the states (mean |activation|) are found on every second text, in
+    one pass; all effects are measured on the other texts. Scale and bias of the outliers are set
+    to zero, one by one and together, and so are those of random dimensions, `draws` times as many.
+    What is measured: the loss and perplexity at fixed masked words (next words in GPT-2, labels in
+    a classifier), paired over texts; what is predicted, how often the commonest prediction comes,
+    and the entropy of all; attention to [SEP] by layer; how much the size of the activations goes
+    with the frequency of the token in the corpus; and how the outliers' activations change when
+    attention to [SEP] is cut. Outliers must beat every one of the random draws: 20 or more are
+    needed for a level of 95 %.
+
+    Source: BERT Busters (Kovaleva et al. 2021); Puccetti et al. (2022) on frequency. Limits: in
+    encoder-decoder models the encoder alone is looked at; XLNet and the encoder of T5 predict no
+    masked words here, so that only states and attention are measured; tasks that are no
+    classification are not scored. Numbers of weights are exact and have no interval.
+    """
+
+    needs: ClassVar[Needs] = Needs(
+        capabilities=frozenset({"norms", "residual"}), fields=frozenset({"text"}), head="saved"
+    )
+    result_type: ClassVar[type[Result]] = OutlierDimensionsResult
+    block: ClassVar[int] = 64
+    fills_gpu: ClassVar[bool] = True
+
+    examples: int = parameter(
+        200,
+        "Draw so many of the examples at random, half of them to find outliers; all if fewer.",
+        minimum=4,
+        at_least_option="limit",
+    )
+    by: str = parameter(
+        "weights",
+        "Which outliers are disabled: those of the weights, or of the states.",
+        choices=("weights", "states"),
+    )
+    share: float = parameter(
+        0.5, "Share of the layers that a dimension must be an outlier in.", minimum=0.05, maximum=1
+    )
+    draws: int = parameter(
+        20,
+        "Random sets of as many dimensions; 0: outliers are found, and none is disabled.",
+        minimum=0,
+        maximum=500,
+    )
+    norms: str = parameter(
+        "output",
+        "Which LayerNorms are disabled: of the output, or of attention and output (both).",
+        choices=("output", "both"),
+    )
+    hidden: float = parameter(0.15, "Share of words that are masked.", minimum=0.01, maximum=0.5)
+
+    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+        """The family must have a last operation with a weight for each dimension; texts for two."""
+        from bertology.model.outliers import weight_outliers
+
+        super().check(encoder, corpus)
+        if weight_outliers(encoder) is None:
+            raise CapabilityError(
+                f"{encoder.family.title} models have no LayerNorm at the output of a layer, so "
+                "there is no weight for each dimension that could be an outlier.",
+                hint="See what each family supports with: bertology families",
+            )
+        if corpus is not None and len(corpus) < 4:
+            raise DataError(
+                f"Half of the texts find outliers and the other half is measured on: four or more "
+                f"are needed. {corpus.name!r} has {len(corpus)}.",
+                hint="Give more text (--limit).",
+            )
+
+    def texts_read(self, corpus: Corpus) -> Sequence[str | tuple[str, str]]:
+        """Both halves."""
+        return super().shown(corpus).texts
+
+    def shown(self, corpus: Corpus) -> Corpus:
+        """The half on which effects are measured."""
+        return super().shown(corpus)[1::2]
+
+    def looked_at(self, corpus: Corpus) -> Corpus:
+        """The half on which outliers of the states are found."""
+        return super().shown(corpus)[0::2]
+
+    def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
+        """Outliers, and the passes over one block of texts."""
+        import xarray as xr
+
+        from bertology.model.weight_edits import ZeroLastOperation
+        from bertology.studies.designs.outlier_passes import Passes
+
+        block, start = self.of_block(part, corpus), start_of(part)
+        weights, states = _found(encoder, self.looked_at(corpus), context.batch_tokens)
+        by: WeightOutliers | LargeDimensions = weights if self.by == "weights" else states
+        chosen = by.in_most_layers(self.share)
+        sets = dimension_sets(
+            chosen if self.draws else [], encoder.shape.hidden, draws=self.draws, seed=self.seed
+        )
+        norms = ("output",) if self.norms == "output" else ("attention", "output")
+        counts = _counted(encoder, corpus)
+        passes = Passes(
+            encoder,
+            sets,
+            np.log(np.maximum(counts, 1.0)),
+            self._answers(encoder, corpus),
+            norms,
+            len(block),
+            start,
+        )
+        for batch in encoder.batches(block.texts, tokens_per_batch=context.batch_tokens):
+            passes.take(batch, self._asked(encoder, batch, block, start))
+            context.advance(len(batch))
+        edits = [
+            ZeroLastOperation(s.dimensions, scale=s.scale, bias=s.bias, norms=norms) for s in sets
+        ]
+        dims = ("depth", "width")
+        return xr.Dataset(
+            {
+                **passes.arrays(),
+                "sigmas": (dims, weights.sigmas),
+                "magnitudes": (dims, states.magnitudes.astype(np.float32)),
+                "largest": (dims, states.largest),
+                "chosen": ("outlier", np.array(chosen, np.int64)),
+                "distinct": ("own", np.array(weights.distinct, np.int64)),
+                "touched": ("set_of_all", np.array([e.touched(encoder) for e in edits], np.int64)),
+            },
+            attrs={
+                "parameters": sum(p.numel() for p in encoder.model.parameters()),
+                "state_outliers": len(states.in_most_layers(self.share)),
+            },
+        )
+
+    def _asked(self, encoder: Encoder, batch: Any, block: Corpus, start: int) -> Asked:
+        """What the model is to predict in a batch: hidden words, labels, or nothing."""
+        from bertology.annotated.plain_classes import plain_classes
+        from bertology.model.label_guesses import LabelGuesses, OnlyStates
+        from bertology.model.masked_lm.hidden_words import HiddenWords, draw_hidden
+        from bertology.studies.designs.sweeps import class_order
+
+        if _predicts_words(encoder):
+            words = plain_classes(encoder, batch)[:, -1]
+            if encoder.family.causal:
+                words = words.copy()
+                words[:, 0] = False  # nothing comes before it
+            numbers = [start + i for i in batch.indices]
+            hidden = draw_hidden(words, numbers, share=self.hidden, seed=self.seed)
+            return HiddenWords(encoder, batch, *hidden)
+        if _classifies(encoder, block):
+            labels = np.array([int(block.examples[i].label or 0) for i in batch.indices])
+            return LabelGuesses(encoder, batch, labels, class_order(encoder, block.task))
+        return OnlyStates(encoder, batch)
+
+    def _answers(self, encoder: Encoder, corpus: Corpus) -> Unigrams:
+        """How frequent the answers are in the half on which outliers are found."""
+        from bertology.studies.designs.outlier_passes import Unigrams
+
+        half = self.looked_at(corpus)
+        if not _predicts_words(encoder) and _classifies(encoder, half):
+            size = max(1, len(half.task.labels)) if half.task is not None else 1
+            return Unigrams(np.bincount([int(e.label or 0) for e in half], minlength=size) + 0.0)
+        return Unigrams(_counted(encoder, half))
+
+    def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
+        """Tables, and what claims are judged on."""
+        texts = [f"text_{n}" for n in ("given", "intact", "disabled", "drawn")]
+        seen = gather(
+            measured,
+            concatenate=["losses", "right", "uninformed", "sep", "cut", "best", *texts],
+            add=["tokens", "sums", "cut_sums"],
+        )
+        last, arrays = seen.last, {}
+        for name in ("sigmas", "magnitudes", "largest"):
+            arrays[name] = (("layer", "dimension"), last[name].to_numpy())
+        chosen = [int(d) for d in last["chosen"].to_numpy()]
+        hidden = arrays["sigmas"][1].shape[1]
+        sets = dimension_sets(
+            chosen if self.draws else [], hidden, draws=self.draws, seed=self.seed
+        )
+        options = {"level": self.level, "resamples": self.resamples, "seed": self.seed}
+        effects = Effects(seen, sets, last["touched"].to_numpy().tolist(), options)
+        tables = {
+            "layers": self._layers(arrays, effects),
+            "dimensions": _dimensions(arrays, chosen, effects),
+        }
+        if sets:
+            tables["sets"] = effects.table()
+            tables["completions"] = _completions(seen)
+        evidence, reasons = self._evidence(last, chosen, effects)
+        import xarray as xr
+
+        return self.result(
+            provenance,
+            tables,
+            evidence=evidence,
+            reasons=reasons,
+            facts={
+                "examples": len(seen["losses"]),
+                "hidden": hidden,
+                "share": self.share,
+                "weights": int(effects.touched[0]) if sets else 0,
+                "parameters": int(seen.facts["parameters"]),
+            },
+            arrays=xr.Dataset(arrays),
+        )
+
+    def _layers(self, arrays: Mapping[str, Any], effects: Effects) -> pd.DataFrame:
+        sigmas, magnitudes, largest = (arrays[n][1] for n in ("sigmas", "magnitudes", "largest"))
+        middle = np.maximum(np.median(magnitudes, axis=1), 1e-12)
+        columns = {
+            "largest_sigma": sigmas.max(1),
+            "outliers": (sigmas > 3).sum(1),
+            "state_ratio": magnitudes.max(1) / middle,
+            "largest_activation": largest.max(1),
+            **(effects.by_layer() if effects.sets else {}),
+        }
+        return labelled_table({"layer": range(len(sigmas))}, columns)
+
+    def _evidence(
+        self, last: xr.Dataset, chosen: Sequence[int], effects: Effects
+    ) -> tuple[dict[str, Estimate | None], dict[str, str]]:
+        sigmas = last["sigmas"].to_numpy()[last["distinct"].to_numpy()].astype(np.float64)
+        far, ratios = sigmas > 3, last["magnitudes"].to_numpy()
+        options = {"level": self.level, "resamples": min(self.resamples, 1000), "seed": self.seed}
+        largest = float((ratios.max(1) / np.maximum(np.median(ratios, 1), 1e-12)).max())
+        width, whole = sigmas.shape[1], int(last.attrs["parameters"])
+        found: dict[str, Estimate | None] = {
+            "largest_sigma": _exact(float(sigmas.max()), sigmas.size),
+            "outlier_dimensions": _exact(len(chosen), width),
+            "state_outliers": _exact(int(last.attrs["state_outliers"]), width),
+            "most_layers": _exact(float(far.mean(0).max()), len(far), "layers"),
+            "largest_state_ratio": _exact(largest, width),
+            "shared_positions": shared_positions(far, **options),
+            "layers_of_leading": in_most_rows(far, sigmas, level=self.level)
+            if len(sigmas) > 1
+            else None,
+        }
+        if not effects.sets:
+            why = _NO_OUTLIER if not chosen else _NO_DRAWS
+            return found, dict.fromkeys((*_OF_EFFECTS, *_OF_STATES), why)
+        touched = effects.touched[0] / whole
+        found["weights_share"] = _exact(touched, whole)
+        reasons: dict[str, str] = {}
+        if effects.predicts:
+            lost = effects.knowledge_lost()
+            found |= {
+                "loss_rise": effects.loss_rise(),
+                "cost_over_random": effects.cost_over_random(),
+                "knowledge_lost": lost,
+            }
+            limits = {"ten_thousandth": TEN_THOUSANDTH, "millionth": MILLIONTH}
+            for name, limit in limits.items():
+                quantity = f"knowledge_lost_{name}"
+                if touched >= limit:
+                    reasons[quantity] = (
+                        f"not judged: {effects.touched[0]:,} of {whole:,} weights are "
+                        f"{100 * touched:.2g} %, which is not below {100 * limit:g} %"
+                    )
+                elif lost is None:
+                    reasons[quantity] = _NOT_KNOWING
+                else:
+                    found[quantity] = lost
+        else:
+            reasons |= dict.fromkeys(_OF_EFFECTS, _NOTHING_PREDICTED)
+        found["frequency_over_random"] = effects.frequency_over_random()
+        for name in ("sink_over_random", "magnitude_over_random", "sink_change"):
+            found[name] = getattr(effects, name)()
+        found["magnitude_change"] = effects.magnitude_change()
+        if not effects.has_sink:
+            reasons |= dict.fromkeys(_OF_SINK, _NO_SINK)
+        return found, reasons
+
+
+def _found(encoder: Encoder, corpus: Corpus, tokens: int) -> tuple[WeightOutliers, LargeDimensions]:
+    """Outliers of the weights, and of the states on these texts."""
+    from bertology.model.outliers import large_dimensions, weight_outliers
+
+    weights = weight_outliers(encoder)
+    assert weights is not None  # `check` saw to it
+    return weights, large_dimensions(
+        encoder, encoder.batches(corpus.texts, tokens_per_batch=tokens)
+    )
+
+
+def _counted(encoder: Encoder, corpus: Corpus) -> Floats:
+    """How often each piece of the vocabulary occurs in the texts."""
+    size = max(len(encoder.tokenizer), int(encoder.config.vocab_size))
+    rows = encoder.tokenize(corpus.texts[:_COUNTED]).rows["input_ids"]
+    ids = np.fromiter((i for row in rows for i in row), np.int64)
+    counts = np.bincount(ids, minlength=size).astype(np.float64)
+    counts[list(encoder.tokenizer.all_special_ids)] = 0
+    return counts
+
+
+def _predicts_words(encoder: Encoder) -> bool:
+    if encoder.family.causal:
+        return encoder.head == "causal"
+    return "masked-lm" in encoder.capabilities and encoder.tokenizer.mask_token_id is not None
+
+
+def _classifies(encoder: Encoder, corpus: Corpus) -> bool:
+    task = corpus.task
+    return encoder.head == "classification" and task is not None and task.kind != "regression"
+
+
+def _dimensions(arrays: Mapping[str, Any], chosen: Sequence[int], effects: Effects) -> pd.DataFrame:
+    """A row for each outlier, the farthest first."""
+    import pandas as pd
+
+    sigmas, magnitudes, largest = (arrays[n][1] for n in ("sigmas", "magnitudes", "largest"))
+    middle = np.maximum(np.median(magnitudes, axis=1), 1e-12)
+    at = list(chosen)
+    found = pd.DataFrame(
+        {
+            "dimension": np.array(at, dtype=np.int64),
+            "layers": (sigmas[:, at] > 3).sum(0),
+            "mean_sigma": sigmas[:, at].mean(0),
+            "largest_sigma": sigmas[:, at].max(0),
+            "state_ratio": (magnitudes[:, at] / middle[:, None]).mean(0),
+            "largest_activation": largest[:, at].max(0) if at else np.zeros(0),
+        }
+    )
+    if not effects.sets:
+        return found
+    place = {d: i for i, d in enumerate(effects.dimensions)}
+    found["frequency_link"] = effects.frequency_links()[[place[d] for d in at]]
+    alone = {s.dimensions[0]: i for i, s in enumerate(effects.sets) if s.kind == SINGLE}
+    rises = np.nanmean(effects.rises, axis=1) if effects.predicts else None
+    found["loss_rise"] = [
+        np.nan if rises is None or d not in alone else rises[alone[d]] for d in at
+    ]
+    return found
+
+
+def _completions(seen: Gathered) -> pd.DataFrame:
+    import pandas as pd
+
+    columns = {"given": "text", "intact": "intact", "disabled": "without", "drawn": "random"}
+    found = {name: seen[f"text_{key}"][:KEPT] for key, name in columns.items()}
+    table = pd.DataFrame({name: [str(v) for v in values] for name, values in found.items()})
+    return table[table["text"] != ""].reset_index(drop=True)
+
+
+def _exact(value: float, n: int, unit: str = "weights") -> Estimate:
+    """What is counted and not sampled."""
+    return Estimate(value, value, value, n, unit=unit)

@@ -1,0 +1,277 @@
+"""Outlier dimensions: those that carry the answer, those that carry nothing, and none at all."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers as hf
+
+import bertology as bt
+import planted
+import planted_outliers as outliers
+import tiny
+from bertology.errors import CapabilityError, DataError
+from bertology.model.encoder import Encoder
+from bertology.model.masked_lm.hidden_words import HiddenWords
+from bertology.model.outliers import weight_outliers
+from bertology.model.weight_edits import ZeroLastOperation
+from bertology.results.result import Result
+from result_conformance import ResultConformance, claims_of
+
+_QUICK = {"resamples": 200}
+COST = "nuggets-outliers.disabling-outliers-costs-more-than-random-dimensions"
+BREAKS = "nuggets-outliers.a-ten-thousandth-of-the-weights-breaks-the-model"
+MILLIONTH = "nuggets-outliers.a-millionth-of-the-weights-breaks-the-model"
+PLACES = "nuggets-outliers.the-same-position-in-all-layers"
+MOST = "nuggets-outliers.a-dimension-is-an-outlier-in-most-layers"
+
+
+def run(made: Any, store: object = "memory://outliers", **how: Any) -> Result:
+    asked = {"corpus": outliers.corpus(40), **_QUICK, **how}
+    encoder = made if isinstance(made, Encoder) else outliers.encoder(made)
+    return bt.run("outlier-dimensions", encoder, store=f"{store}", progress=False, **asked)
+
+
+@cache
+def carried() -> Result:
+    return run(outliers.model(wide=2048))
+
+
+class TestResult(ResultConformance):
+    measures = frozenset({"norm-outlier", "large-dimension", "sep-intact", "sep-without"})
+
+    @staticmethod
+    def make() -> Result:
+        return carried()
+
+
+def test_what_carries_the_answer_is_found_and_nothing_else() -> None:
+    found = carried()
+    assert set(found.table("dimensions")["dimension"]) == set(outliers.CARRIERS)
+    evidence, outcomes = found.evidence(), claims_of(found)
+    for claim in (COST, BREAKS, PLACES, MOST):
+        assert outcomes[claim] == "holds", (claim, outcomes)
+    assert outcomes[MILLIONTH] == "not-applicable"
+    assert "not below 0.0001 %" in found.reasons()["knowledge_lost_millionth"]
+    sets = found.table("sets").set_index("set")
+    assert evidence["loss_rise"].value > 1
+    drawn = sets[sets["kind"].isin(["draw", "lone draw"])]
+    assert len(drawn) == 40
+    assert (drawn["loss_rise"].abs() < 0.1).all()
+    assert sets.loc["outliers", "weights"] == 2 * 2 * outliers.LAYERS
+    # Without the outliers all is one word, and right at most half of the time.
+    assert sets.loc["intact", "right"] == 1
+    assert sets.loc["outliers", "commonest"] == 1
+    assert sets.loc["outliers", "entropy"] == pytest.approx(0)
+    told = found.table("completions")
+    assert (told["intact"] == told["text"]).all()
+    assert told["text"].str.contains(r"\[good\]|\[bad\]").all()
+    assert (told["random"] == told["text"]).all()
+    assert (told["without"] != told["text"]).any()
+
+
+def test_loud_dimensions_that_carry_nothing_are_found_and_cost_nothing(tmp_path: object) -> None:
+    found = run(outliers.model(outliers.SILENT), tmp_path)
+    assert set(found.table("dimensions")["dimension"]) == set(outliers.SILENT)
+    outcomes = claims_of(found)
+    assert outcomes[PLACES] == "holds"
+    assert outcomes[COST] != "holds"
+    assert outcomes[BREAKS] != "holds"
+    assert found.evidence()["loss_rise"].value < 0.1
+
+
+def test_a_random_model_has_none(tmp_path: object) -> None:
+    torch.manual_seed(0)
+    made = hf.BertForMaskedLM(outliers.model().config).eval()
+    found = run(made, tmp_path)
+    assert len(found.table("dimensions")) == 0
+    assert "holds" not in claims_of(found).values()
+    assert found.reasons()["cost_over_random"].startswith("not judged: no dimension")
+    assert found.evidence()["largest_sigma"].value < 3
+    assert "exact: no interval" in found.answer
+
+
+def test_marked_dimensions_that_differ_in_nothing_are_as_random_ones(tmp_path: object) -> None:
+    """A scale of 1.001 among scales of 1 is an outlier by the rule, and means nothing."""
+    torch.manual_seed(1)
+    made = hf.BertForMaskedLM(outliers.model().config).eval()
+    with torch.no_grad():
+        for layer in made.bert.encoder.layer:
+            layer.output.LayerNorm.weight[[4, 11]] = 1.001
+    found = run(made, tmp_path)
+    assert set(found.table("dimensions")["dimension"]) == {4, 11}
+    outcomes = claims_of(found)
+    held = {claim for claim, outcome in outcomes.items() if outcome == "holds"}
+    assert held <= {PLACES, MOST}, outcomes
+
+
+def test_outliers_of_the_states_are_found_on_the_other_half(tmp_path: object) -> None:
+    made = outliers.model((), scale=1.0)
+    with torch.no_grad():
+        for layer in made.bert.encoder.layer:
+            layer.output.LayerNorm.bias[7] = 9.0
+    found = run(made, tmp_path, by="states")
+    assert found.table("dimensions")["dimension"].tolist() == [7]
+    study = bt.studies.STUDIES.get("outlier-dimensions")(examples=20)
+    texts = outliers.corpus()
+    halves = [{e.id for e in half} for half in (study.shown(texts), study.looked_at(texts))]
+    assert not halves[0] & halves[1]
+    assert len(halves[0] | halves[1]) == 20
+
+
+def test_it_equals_weights_set_to_zero_by_hand(tmp_path: object) -> None:
+    """Another copy of the model, whose entries are zeroed, gives the loss that the study tells."""
+    made, found = outliers.model(wide=2048), carried()
+    with torch.no_grad():
+        for layer in made.bert.encoder.layer:
+            for parameter in layer.output.LayerNorm.parameters():
+                parameter[list(outliers.CARRIERS)] = 0
+    by_hand = run(made, tmp_path, draws=0)
+    assert by_hand.tables.keys() == {"layers", "dimensions"}
+    study = type(bt.studies.STUDIES.get("outlier-dimensions")())
+    from bertology.studies.study import Context
+
+    texts = outliers.corpus(40)
+    part = study(draws=0).measure(
+        outliers.encoder(made), texts, "examples-000000-000020", Context()
+    )
+    sets = found.table("sets").set_index("set")
+    assert float(part["losses"].mean()) == pytest.approx(sets.loc["outliers", "loss"], rel=1e-4)
+
+
+def test_a_classifier_is_judged_by_its_task(tmp_path: object) -> None:
+    made = planted.model()
+    with torch.no_grad():
+        for layer in made.bert.encoder.layer:
+            weight = layer.output.LayerNorm.weight
+            weight += 0.01 * torch.randn(weight.shape)
+            weight[1] *= 1.5  # the answer
+    encoder = Encoder(made, planted.tokenizer(), name="planted", head="classification")
+    found = run(encoder, tmp_path, corpus=planted.corpus(60))
+    sets = found.table("sets").set_index("set")
+    assert sets.loc["intact", "right"] > 0.9
+    assert sets.loc["outliers", "right"] < 0.8
+    assert claims_of(found)[COST] == "holds"
+
+
+def test_few_texts_and_families_without_norms_are_refused(tmp_path: object) -> None:
+    with pytest.raises(DataError, match="four or more"):
+        run(outliers.model(), tmp_path, corpus=outliers.corpus(3))
+    encoder = outliers.encoder(outliers.model())
+    stack = encoder.family.stacks["encoder"]
+    bare = type(stack)(stack.block, stack.attention)
+    encoder.family = type(encoder.family)("bert", "Bare", {"encoder": bare})
+    with pytest.raises(CapabilityError, match="no LayerNorm"):
+        run(encoder, tmp_path)
+
+
+FAMILIES = (
+    "bert", "roberta", "electra", "distilbert", "albert", "mobilebert", "modernbert", "mpnet",
+    "deberta", "xlnet", "xlm", "gpt2", "bart", "t5",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_planted_outliers_are_found_and_zeroed_in_every_family(family: str) -> None:
+    encoder = Encoder(tiny.model(family), name=family)
+    chosen = [5, 17]
+    stack = encoder.family.stacks[encoder.family.main_stack]
+    template = stack.mlp if stack.pre_norm else stack.norms["output"]
+    assert template is not None
+    with torch.no_grad():
+        for layer in range(encoder.shape.layers):
+            module: Any = encoder.module(template, layer)
+            rows = module.weight
+            if rows.dim() == 2 and not isinstance(module, torch.nn.Linear):
+                rows = rows.T  # transformers' Conv1D
+            rows[chosen] = rows[chosen].abs() * 3 + 3
+    found = weight_outliers(encoder)
+    assert found is not None
+    assert sorted(found.in_most_layers()) == chosen
+    before = {n: p.detach().clone() for n, p in encoder.model.named_parameters()}
+    edit = ZeroLastOperation(chosen)
+    changed = edit.weights(encoder)
+    differing = sum(int((before[n] != t).sum()) for n, t in changed.items())
+    zeros = sum(int((t == 0).sum() - (before[n] == 0).sum()) for n, t in changed.items())
+    assert differing == zeros <= edit.touched(encoder)
+    with torch.no_grad():
+        site = f"layer.{encoder.shape.layers - 1}.residual"
+        seen = encoder.run(tiny.inputs(), do=edit, record=[site])
+    if not stack.pre_norm:
+        assert float(seen[site][..., chosen].abs().max()) == 0
+    assert all(torch.equal(before[n], p) for n, p in encoder.model.named_parameters())
+
+
+def _trained(family: str) -> Encoder:
+    """A tiny model, loud in one dimension, that learns for a moment to tell hidden words."""
+    prefix, size = tiny.ROWS[family]
+    named = {"gpt2": "GPT2LMHeadModel"}
+    torch.manual_seed(0)
+    small = {"vocab_size": 5 + len(outliers.WORDS), "pad_token_id": 0}
+    config = getattr(hf, f"{prefix}Config")(**{**size, **small})
+    made = getattr(hf, named.get(family, f"{prefix}ForMaskedLM"))(config)
+    head = "causal" if family == "gpt2" else "mlm"
+    encoder = outliers.encoder(made, head)
+    stack = encoder.family.stacks[encoder.family.main_stack]
+    template = stack.mlp if stack.pre_norm else stack.norms["output"]
+    assert template is not None
+    with torch.no_grad():
+        for layer in range(encoder.shape.layers):
+            module: Any = encoder.module(template, layer)
+            weight = module.weight if module.weight.dim() == 1 else module.weight.T  # Conv1D
+            weight[5] *= 4 if weight.dim() == 1 else 8
+    batch = encoder.encode(outliers.corpus(32))
+    ids = batch.inputs["input_ids"]
+    masked = ids.clone()
+    if head == "mlm":
+        masked[:, 2] = encoder.tokenizer.mask_token_id
+    optimizer = torch.optim.Adam(made.parameters(), lr=5e-3)
+    made.train()
+    for _ in range(100):
+        given = {"input_ids": masked, "attention_mask": batch.inputs["attention_mask"]}
+        logits = made(**given).logits
+        seen = logits[:, 2 if head == "mlm" else 1]
+        loss = torch.nn.functional.cross_entropy(seen, ids[:, 2])
+        if float(loss.detach()) < 0.1:
+            break
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+    made.eval()
+    return encoder
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "electra", "distilbert", "gpt2"])
+def test_trained_families_lose_more_with_their_outliers(family: str) -> None:
+    encoder = _trained(family)
+    found = weight_outliers(encoder)
+    assert found is not None
+    assert found.in_most_layers() == [5]
+    batch = encoder.encode(outliers.corpus(40, seed=1))
+    places = np.full((40, 1), 2)
+    words = HiddenWords(encoder, batch, places, np.ones((40, 1), bool))
+    rng = np.random.default_rng(0)
+    drawn = [[int(d)] for d in rng.choice(np.setdiff1d(np.arange(24), [5]), 6, replace=False)]
+    losses = [
+        words.predict(*([ZeroLastOperation(d)] if d else [])).losses.mean()
+        for d in ([], [5], *drawn)
+    ]
+    assert losses[0] < 0.5
+    # GPT-2 copies the word before by attention alone, and needs no MLP for it.
+    assert family == "gpt2" or losses[1] > np.mean(losses[2:])
+
+
+def test_a_model_that_predicts_nothing_is_looked_at_by_its_states(tmp_path: object) -> None:
+    made = tiny.model("xlnet")
+    with torch.no_grad():
+        for layer in made.layer:
+            layer.ff.layer_norm.weight[3] = 5.0
+    found = run(Encoder(made, outliers.tokenizer(), name="xlnet"), tmp_path)
+    assert found.table("dimensions")["dimension"].tolist() == [3]
+    assert found.reasons()["cost_over_random"].startswith("not judged: this model predicts")
+    assert found.table("sets")["loss"].isna().all()
+    assert "frequency_over_random" in found.evidence()
