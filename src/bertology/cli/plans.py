@@ -122,14 +122,14 @@ def show_missing(plan: StepPlan) -> None:
 
 def show_plan(plan: StepPlan, model: str, *, title: str) -> None:
     """The steps as a table."""
-    from bertology.reproduce.plan import Combine, FineTune, RunStudy
+    from bertology.reproduce.plan import Combine, FineTune, RunSteps, RunStudy
 
     rows = []
     for number, step in enumerate(plan.steps, start=1):
         study, _, _ = step.key.partition("@")
         given: dict[str, object] = {}
         tuned = isinstance(step, RunStudy) and step.fine_tuned_by is not None
-        if isinstance(step, RunStudy):
+        if isinstance(step, RunStudy | RunSteps):
             given = {
                 k: "no" if v is False else v
                 for k, v in step.parameters.items()
@@ -138,6 +138,7 @@ def show_plan(plan: StepPlan, model: str, *, title: str) -> None:
         elif isinstance(step, FineTune):
             given = {"examples": step.data.train_limit, "epochs": step.epochs}
         of = "combined results" if isinstance(step, Combine) else model
+        of = f"{of}, all steps" if isinstance(step, RunSteps) else of
         rows.append(
             (
                 number,

@@ -18,7 +18,15 @@ from bertology.errors import (
     ModelError,
     ParameterError,
 )
-from bertology.reproduce.plan import Combine, Data, FineTune, PlanStep, RunStudy, StepPlan
+from bertology.reproduce.plan import (
+    Combine,
+    Data,
+    FineTune,
+    PlanStep,
+    RunSteps,
+    RunStudy,
+    StepPlan,
+)
 from bertology.studies import JOINS, STUDIES
 
 if TYPE_CHECKING:
@@ -138,6 +146,8 @@ class PlanExecutor:
                 return self._run_study(step, done)
             case Combine():
                 return self._combine(step, done)
+            case RunSteps():
+                return self._run_steps(step, done)
 
     def _fine_tune(self, step: FineTune, done: PlanResults) -> str:
         from bertology.train.checkpoint import read_record
@@ -189,6 +199,25 @@ class PlanExecutor:
         done.results[step.key] = session.run(
             step.study, kind(**parameters), encoder, self._corpus(step.data), others=others
         )
+        return DONE if watched.started else CACHED
+
+    def _run_steps(self, step: RunSteps, done: PlanResults) -> str:
+        """The study at each kept step, and the curve of its measure."""
+        from bertology.run.over_steps import steps_of
+        from bertology.studies.joins.training_steps import TrainingSteps
+
+        kind, corpus = STUDIES.get(step.of), self._corpus(step.data)
+        study, named = kind(**step.parameters), steps_of(self._model)
+        watched = _WatchedProgress(self._session.progress, lambda: self._log(step, RUNNING, ""))
+        session = replace(self._session, progress=watched)
+        results = [
+            session.run(step.of, study, self._load(at_step, kind.needs.head), corpus)
+            for at_step in named.values()
+        ]
+        found = TrainingSteps(measure=step.measure, steps=tuple(named)).join(results)
+        done.results[step.key] = found
+        if not self._session.store.has(found.provenance):
+            self._session.store.save(found)
         return DONE if watched.started else CACHED
 
     def _combine(self, step: Combine, done: PlanResults) -> str:

@@ -20,6 +20,7 @@ from bertology.reproduce.paper_plan import (
     Note,
     PaperPlan,
     StepData,
+    StepsData,
     StudyData,
     TaskSteps,
 )
@@ -28,7 +29,12 @@ from bertology.yaml_sections import Section, parse_section
 __all__ = ["parse_paper", "read_paper"]
 
 _FILE = "paper.yaml"
-_STEPS = {"study": StudyData, "finetune": FineTuneData, "combine": CombineData}
+_STEPS = {
+    "study": StudyData,
+    "finetune": FineTuneData,
+    "combine": CombineData,
+    "steps": StepsData,
+}
 _FOR_EACH_TASK = "for_each_task"
 
 

@@ -25,13 +25,15 @@ A step is one of these; only the first field is needed, and `over` outside of `f
     - {study: NAME, over: CORPUS, parameters: {...}, fine_tuned: true, base_model_as: PARAMETER}
     - {finetune: {epochs: $epochs, batch_size: 32, learning_rate: null, seed: 0}}
     - {combine: NAME, of: [STUDY, ...], needs: [STUDY, ...], over: TITLE, min_tasks: 2}
+    - {steps: STUDY, measure: QUANTITY, over: CORPUS, parameters: {...}}
     - for_each_task: {use: {limit: $examples, train_limit: null}, steps: [...]}
 
 `fine_tuned` runs a study on the model that this task's `finetune` made; `base_model_as` gives it
 the model before fine-tuning as that parameter. `use` says how much of the task is read; a step may
 have its own. `combine` takes the results of the studies `of`: in `for_each_task` those of the task
 where it has them, else all before it. It is left out where a result that it `needs` was not made,
-and where there are fewer than `min_tasks` tasks.
+and where there are fewer than `min_tasks` tasks. `steps` runs a study at every training step that
+the model kept, and makes the curve of one of its measures (the join `training-steps`).
 """
 
 from __future__ import annotations
@@ -56,6 +58,7 @@ __all__ = [
     "PaperPlan",
     "Setting",
     "StepData",
+    "StepsData",
     "StudyData",
     "TaskSteps",
     "TrainingValues",
@@ -172,6 +175,16 @@ class CombineData:
 
 
 @dataclass(frozen=True)
+class StepsData:
+    """Run a study at every training step that the model kept, and draw a measure of it."""
+
+    steps: str
+    measure: str
+    over: str
+    parameters: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class TaskSteps:
     """Steps that are done for each task."""
 
@@ -179,7 +192,7 @@ class TaskSteps:
     use: Use = field(default_factory=Use)
 
 
-StepData = FineTuneData | StudyData | CombineData | TaskSteps
+StepData = FineTuneData | StudyData | CombineData | StepsData | TaskSteps
 
 
 @dataclass(frozen=True)
@@ -229,7 +242,7 @@ class PaperPlan:
             if not choices:
                 raise ParameterError("corpora", "a plan", "name one corpus at least", name)
         for step in self.steps:
-            if isinstance(step, StudyData) and step.over not in self.corpora:
+            if isinstance(step, StudyData | StepsData) and step.over not in self.corpora:
                 raise UnknownNameError("corpus of the plan", str(step.over), self.corpora)
             if isinstance(step, FineTuneData):
                 raise ParameterError("finetune", "a plan", "be in for_each_task", "a step outside")

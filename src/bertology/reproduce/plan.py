@@ -15,6 +15,7 @@ __all__ = [
     "MissingData",
     "PlanStep",
     "ReproductionOptions",
+    "RunSteps",
     "RunStudy",
     "StepPlan",
 ]
@@ -120,7 +121,28 @@ class Combine:
         return f"{self.study}@{self.data.name}"
 
 
-PlanStep = FineTune | RunStudy | Combine
+@dataclass(frozen=True)
+class RunSteps:
+    """Run a study at every training step that the model kept; the result is the join of all."""
+
+    of: str
+    measure: str
+    data: Data
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    study: str = "training-steps"
+
+    @property
+    def key(self) -> str:
+        """The name of the step."""
+        return f"{self.study}@{self.data.name}"
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Keys of steps that must be done before; there are none."""
+        return ()
+
+
+PlanStep = FineTune | RunStudy | Combine | RunSteps
 
 
 @dataclass(frozen=True)
@@ -152,7 +174,7 @@ class StepPlan:
                 raise ParameterError("steps", "a plan", "come after what they need", step.key)
             done.add(step.key)
 
-    def steps_of(self, study: str) -> Iterator[RunStudy | Combine]:
+    def steps_of(self, study: str) -> Iterator[RunStudy | Combine | RunSteps]:
         """The steps that run a study, or combine results into one of that name."""
         for step in self.steps:
             if not isinstance(step, FineTune) and step.study == study:

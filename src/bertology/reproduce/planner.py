@@ -16,6 +16,7 @@ from bertology.reproduce.paper_plan import (
     FineTuneData,
     Note,
     StepData,
+    StepsData,
     StudyData,
     TaskSteps,
     Use,
@@ -27,6 +28,7 @@ from bertology.reproduce.plan import (
     MissingData,
     PlanStep,
     ReproductionOptions,
+    RunSteps,
     RunStudy,
     StepPlan,
 )
@@ -122,6 +124,11 @@ class _Planner:
             run = RunStudy(step.study, data, parameters=self._parameters(given, data))
             if run not in self._steps:  # two corpora of the plan may be the same one here
                 self._steps.append(run)
+            self._steps.append(RunStudy(step.study, data, parameters=self._parameters(given, data)))
+        elif isinstance(step, StepsData):
+            data, choice = self._corpora[step.over]
+            given = self._parameters({**step.parameters, **choice.parameters}, data)
+            self._steps.append(RunSteps(step.steps, step.measure, data, given))
         elif isinstance(step, CombineData) and len(self._tasks) >= step.min_tasks:
             self._combine(step, Data(step.over), self._steps)
 

@@ -20,7 +20,14 @@ from bertology.reproduce.judged import (
     why_not_run,
 )
 from bertology.reproduce.paper import Exhibit, Paper, PaperSection, ResultsByData
-from bertology.reproduce.plan import Data, PlanStep, ReproductionOptions, RunStudy, StepPlan
+from bertology.reproduce.plan import (
+    Data,
+    PlanStep,
+    ReproductionOptions,
+    RunSteps,
+    RunStudy,
+    StepPlan,
+)
 from bertology.results.known_claims import load_claims
 from bertology.studies import STUDIES
 
@@ -80,7 +87,11 @@ class ReproductionReport:
     def commands(self, exhibit: Exhibit) -> list[str]:
         """The commands that make the results of an exhibit again, one by one."""
         steps = self.plan.steps_of(exhibit.study)
-        return [self._study_command(step) for step in steps if isinstance(step, RunStudy)]
+        return [
+            self._study_command(step) if isinstance(step, RunStudy) else self._steps_command(step)
+            for step in steps
+            if isinstance(step, RunStudy | RunSteps)
+        ]
 
     @property
     def command(self) -> str:
@@ -117,6 +128,20 @@ class ReproductionReport:
         if step.base_model_as is not None:
             given.append((step.base_model_as, self.options.model))
         return _command(f"bertology run {step.study}", given)
+
+    def _steps_command(self, step: RunSteps) -> str:
+        data, default = step.data, Data(step.data.name)
+        given: list[_Option] = [
+            ("study", step.of),
+            ("measure", step.measure),
+            ("corpus", data.name),
+            ("split", None if data.split == default.split else data.split),
+            ("limit", data.limit),
+            ("root", data.root),
+            *(("set", f"{name}={value}") for name, value in step.parameters.items()),
+            ("store", self.store),
+        ]
+        return _command(f"bertology steps {shlex.quote(self.options.model)}", given)
 
 
 def short_name(model: str) -> str:

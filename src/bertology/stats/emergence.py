@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,6 +33,8 @@ FEWEST_STEPS = 4
 """With fewer values no change can be told from chance."""
 
 Floats = NDArray[np.float64]
+
+_DRIFT = "the change may be drift: more kept steps, or other training runs, would tell"
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,15 @@ class Emergence:
     at: Estimate | None
     """The step of this run at which the measure emerges, and the two it lies between, if any."""
     why_not: str = ""
+
+    def early(self, steps: Sequence[int]) -> Estimate | None:
+        """Where it emerges as a share of all steps; all is open where the change may be chance."""
+        if self.at is None:
+            return None
+        value, low, high = (x / steps[-1] for x in (self.at.value, self.at.low, self.at.high))
+        if not self.p < 1 - self.at.level:
+            low, high = 0.0, 1.0
+        return replace(self.at, value=value, low=low, high=high, remedy=_DRIFT)
 
 
 def emergence(

@@ -1,11 +1,11 @@
-"""The table of this talk that needs code; `paper.yaml` names the function."""
+"""The tables of this talk that need code; `paper.yaml` names the functions."""
 
 from __future__ import annotations
 
 from bertology.reproduce.paper import ResultsByData, TextTable
 from bertology.results.verdict_view import with_interval
 
-__all__ = ["syntax_table"]
+__all__ = ["outlier_completions", "outlier_costs", "syntax_table"]
 
 
 def syntax_table(results: ResultsByData) -> TextTable:
@@ -32,3 +32,65 @@ def syntax_table(results: ResultsByData) -> TextTable:
         "sentences and scored on the other, as was the offset. Intervals hold for all relations "
         "together.",
     )
+
+
+def outlier_costs(results: ResultsByData) -> TextTable:
+    """The intact model, outliers disabled, and the middle and the worst of the random draws."""
+    rows = []
+    for title, result in results.items():
+        if "sets" not in result.tables:
+            rows.append((title, "no outlier was found", "", "", "", "", ""))
+            continue
+        table = result.tables["sets"]
+        drawn = table[table["kind"] == "draw"].sort_values("loss_rise")
+        named = {
+            **{row["set"]: row for row in table[table["kind"] != "draw"].to_dict("records")},
+            "random, middle draw": drawn.iloc[len(drawn) // 2].to_dict(),
+            "random, most costly draw": drawn.iloc[-1].to_dict(),
+        }
+        for name, row in named.items():
+            if row["kind"] == "lone draw":
+                continue
+            rise = with_interval(row["loss_rise"], row["loss_rise_low"], row["loss_rise_high"])
+            rows.append(
+                (
+                    title,
+                    name,
+                    str(row["weights"]),
+                    "" if name == "intact" else rise,
+                    _number(row["perplexity"], ".1f"),
+                    _number(100 * row["commonest"], ".0f"),
+                    _number(row["entropy"], ".1f"),
+                )
+            )
+    return TextTable(
+        ("data", "disabled", "weights", "rise of the loss", "perplexity", "commonest", "entropy"),
+        tuple(rows),
+        note="Rise in nats; intervals over texts hold for all sets. Commonest: per cent of "
+        "predictions that are the same one; entropy of all predictions in bits.",
+    )
+
+
+def outlier_completions(results: ResultsByData) -> TextTable:
+    """Some texts as they were, and as the model completes them."""
+    rows = []
+    for result in results.values():
+        if "completions" not in result.tables:
+            continue
+        for row in result.tables["completions"].to_dict("records"):
+            rows += [(name, str(row[key])) for key, name in _COMPLETED.items()]
+    return TextTable(
+        ("", "text"), tuple(rows), note="Words in brackets were hidden from the model."
+    )
+
+
+_COMPLETED = {
+    "text": "text",
+    "intact": "intact",
+    "without": "without outliers",
+    "random": "without random dimensions",
+}
+
+
+def _number(value: float, spec: str) -> str:
+    return "" if value != value else format(value, spec)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
@@ -122,7 +123,9 @@ class TrainingSteps(Join):
     corrected (Bonferroni) for the steps. That is said of this run, and errs only as the measure
     does. Whether the change is more than chance is told apart from it (`chance_p`): the curve is
     compared with values that wander (drawn alike at all steps) and with values that drift (changes
-    drawn alike between all steps), by the largest t of an abrupt change and of a steady one.
+    drawn alike between all steps), by the largest t of an abrupt change and of a steady one. How
+    early it emerges, as a share of all steps, is kept for claims as `STUDY_MEASURE_emerges`; its
+    interval is all of the training where the change may be chance.
 
     Limits: one training run; another seed may differ. The interval says between which of the steps
     that were kept, so it is no finer than they are. Values of different steps are taken as
@@ -131,6 +134,7 @@ class TrainingSteps(Join):
     """
 
     version: ClassVar[int] = 3  # all layers beside it; units
+    version: ClassVar[int] = 3  # it also says how early, as a share of the training
     result_type: ClassVar[type[Result]] = TrainingStepsResult
     sources: ClassVar[tuple[str, ...]] = ()
     made_by: ClassVar[str] = "`bertology steps MODEL --study STUDY --measure MEASURE` makes it."
@@ -157,6 +161,12 @@ class TrainingSteps(Join):
             self.provenance(name, results[-1], identities),
             {"steps": _table(steps, values, found), **_layers(steps, results, tracked.layers)},
             evidence={"change": found.change, "emerges_at": found.at},
+            {"steps": _table(steps, values, found)},
+            evidence={
+                "change": found.change,
+                "emerges_at": found.at,
+                _how_early(results[-1].provenance.study, self.measure, self.at): found.early(steps),
+            },
             reasons={"emerges_at": found.why_not} if found.why_not else {},
             facts={
                 "study": results[-1].provenance.study,
@@ -304,6 +314,9 @@ def _layer_words(result: Result, name: str) -> dict[str, str]:
         return {}
     one = result.measure(name)
     return {"layers_title": one.title, "layers_unit": one.unit}
+def _how_early(study: str, measure: str, at: str) -> str:
+    """The name of what claims are judged on: `token_classes_sep_weight_emerges`."""
+    return re.sub(r"[^A-Za-z0-9]+", "_", f"{study} {measure} {at}".strip()) + "_emerges"
 
 
 def _label(measure: str, at: str) -> str:
