@@ -13,6 +13,8 @@ import transformers as hf
 import planted_links
 import planted_outliers
 from bertology.results.known_claims import judge
+from bertology.stats import Estimate
+from bertology.stats.emergence import emergence
 from bertology.stats.positions import in_most_rows, shared_positions
 from bertology.studies.designs.dimension_sets import DRAW, TOGETHER, dimension_sets
 from bertology.studies.designs.outlier_scores import Effects
@@ -111,7 +113,20 @@ def another_draw(seed: int) -> Mapping[str, str]:
     return {v.claim.id.partition(".")[2]: str(v.outcome) for v in verdicts}
 
 
+def drifting(seed: int) -> Mapping[str, str]:
+    """A measure that drifts from step to step, at as many steps as a run may have kept."""
+    rng = np.random.default_rng(seed)
+    steps = np.unique(np.geomspace(1, 1e5, (5, 8, 12)[seed % 3]).astype(int))
+    curve = np.cumsum(rng.standard_normal(len(steps)))
+    values = [Estimate(v, v, v, 100, unit="weights") for v in curve]
+    early = emergence(steps.tolist(), values, resamples=1000, seed=seed).early(steps.tolist())
+    evidence = {} if early is None else {"outlier_dimensions_largest_sigma_emerges": early}
+    verdicts = judge("training-steps", evidence)
+    return {v.claim.id.partition(".")[2]: str(v.outcome) for v in verdicts}
+
+
 NULLS = (
+    Null("drift over steps", drifting, {"outliers-emerge-early": HOLDS}),
     Null("outlying weights at places of their own", scattered, dict.fromkeys(_PLACES, HOLDS)),
     Null(
         "marked dimensions of a random model",

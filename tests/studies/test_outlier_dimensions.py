@@ -14,7 +14,7 @@ import bertology as bt
 import planted
 import planted_outliers as outliers
 import tiny
-from bertology.errors import CapabilityError, DataError
+from bertology.errors import CapabilityError, DataError, UnknownNameError
 from bertology.model.encoder import Encoder
 from bertology.model.masked_lm.hidden_words import HiddenWords
 from bertology.model.outliers import weight_outliers
@@ -167,6 +167,11 @@ def test_few_texts_and_families_without_norms_are_refused(tmp_path: object) -> N
     encoder.family = type(encoder.family)("bert", "Bare", {"encoder": bare})
     with pytest.raises(CapabilityError, match="no LayerNorm"):
         run(encoder, tmp_path)
+
+
+def test_the_study_of_before_is_named_where_it_went() -> None:
+    with pytest.raises(UnknownNameError, match=r"(?s)norm-outliers.*outlier-dimensions"):
+        bt.studies.STUDIES.get("norm-outliers")
 
 
 FAMILIES = (

@@ -14,11 +14,8 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 PAPERS = (
     "dark-secrets",
     "nuggets-attention",
-<<<<<<< HEAD
     "nuggets-lottery",
-=======
     "nuggets-outliers",
->>>>>>> efce2c8 (Study outlier-dimensions in place of norm-outliers: outliers are disabled against random dimensions)
     "primer-attention",
     "primer-layers",
     "primer-semantics",

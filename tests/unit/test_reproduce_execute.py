@@ -6,11 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+import transformers as hf
 
+import tiny
 from bertology.errors import CapabilityError, JobError, StoreError
 from bertology.model.encoder import Encoder
-from bertology.reproduce.execute import FAILED, NOT_RUN, PlanExecutor
-from bertology.reproduce.plan import Combine, Data, FineTune, RunStudy, StepPlan
+from bertology.model.loading.steps import save_step
+from bertology.reproduce.execute import CACHED, FAILED, NOT_RUN, PlanExecutor
+from bertology.reproduce.plan import Combine, Data, FineTune, RunSteps, RunStudy, StepPlan
 from bertology.results.store import Store
 from bertology.run.session import Session
 
@@ -63,3 +67,36 @@ def test_a_step_that_fails_does_not_end_the_rest(tmp_path: Path) -> None:
 def test_trouble_with_the_store_ends_the_run(tmp_path: Path) -> None:
     with pytest.raises(StoreError):
         execute(tmp_path, StoreError("the disk is full"))
+
+
+def test_a_study_is_run_at_every_step_that_the_model_kept(tmp_path: Path) -> None:
+    data, said = Data("grammar", limit=6), list[str]()
+    step = RunSteps("outlier-dimensions", "largest_sigma", data, {"draws": 0, "resamples": 100})
+    model = tiny.save_reader(tmp_path / "model")
+    for number in (0, 10, 100):
+        made = hf.BertForMaskedLM.from_pretrained(model)
+        with torch.no_grad():
+            for layer in made.bert.encoder.layer:
+                layer.output.LayerNorm.weight[3] += number / 10
+        save_step(model, made, number)
+
+    def executor() -> PlanExecutor:
+        return PlanExecutor(
+            str(model),
+            tmp_path,
+            Session(Store(tmp_path / "results")),
+            load=lambda name, head: Encoder.load(name, head=head, device="cpu"),
+            log=lambda step, status, more: said.append(status),
+        )
+
+    for _ in range(2):
+        done = executor().execute(StepPlan((), (step,)))
+    assert said[-1] == CACHED
+    found = done.results["training-steps@grammar"]
+    assert found.table("steps")["step"].tolist() == [0, 10, 100]
+    assert found.table("steps")["value"].is_monotonic_increasing
+    # Three steps cannot tell a change from drift: how early is open.
+    early = found.evidence()["outlier_dimensions_largest_sigma_emerges"]
+    assert (early.low, early.high) == (0, 1)
+    (verdict,) = (v for v in found.verdicts() if v.claim.id.endswith("outliers-emerge-early"))
+    assert str(verdict.outcome) == "inconclusive"

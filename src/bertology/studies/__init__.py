@@ -51,6 +51,8 @@ def _studies() -> Mapping[str, str]:
 
 
 _REPLACED = {
+    "norm-outliers": "It is now outlier-dimensions, which also disables them: bertology run "
+    "outlier-dimensions --corpus grammar. With --draws 0 it only looks for them, as before.",
     "token-to-token": "It is now syntax-heads, which takes the same relations and more: bertology "
     "run syntax-heads. What [CLS] attends to is a study of its own: bertology run cls-attention",
 }

@@ -246,9 +246,8 @@ def completed(tokenizer: Any, ids: Any, real: Any, told: Mapping[int, int]) -> s
     for place in np.flatnonzero(real):
         if place in told:
             (piece,) = tokenizer.convert_ids_to_tokens([told[place]])
-            marks = "Ġ▁"
-            lead = piece[0] if piece[:1] in marks and piece else ""
-            pieces.append(f"{lead}[{piece.lstrip('#Ġ▁') or piece}]")
+            joint = "##" if piece.startswith("##") else piece[0] if piece[:1] in "Ġ▁" else ""
+            pieces.append(f"{joint}[{piece.removeprefix(joint) or piece}]")
         elif int(ids[place]) not in special:
             pieces += tokenizer.convert_ids_to_tokens([int(ids[place])])
     # A tokenizer that came without a decoder leaves the joints of pieces in.

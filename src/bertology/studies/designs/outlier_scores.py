@@ -216,7 +216,8 @@ class Effects:
     def _one(
         self, values: Floats, within: tuple[float, float] = (-np.inf, np.inf)
     ) -> Estimate | None:
-        return partial_means(values[None], within=within, **self.options).estimate(0)
+        found = partial_means(values[None], within=within, **self.options).estimate(0)
+        return None if found is None else found.counting("texts")
 
     def _means(self, rows: Floats, within: tuple[float, float] = (-np.inf, np.inf)) -> PartialMeans:
         return partial_means(rows, within=within, **self.options)

@@ -1,0 +1,71 @@
+"""Chosen sets against random draws, and marks in the same positions: how often they err."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bertology.stats.over_draws import enough_draws, jackknifed, over_draws
+from bertology.stats.positions import in_most_rows, shared_positions
+
+
+def test_one_more_draw_beats_twenty_in_less_than_five_per_cent() -> None:
+    """Whatever the draws' distribution: here one set in ten is ten times as large."""
+    rng, held = np.random.default_rng(0), 0
+    for seed in range(200):
+        size = rng.exponential(size=21) * np.where(rng.random(21) < 0.1, 10, 1)
+        values = size[:, None] + rng.standard_normal((21, 40))
+        found = over_draws(values[0] - values[1:], resamples=100, seed=seed)
+        assert found is not None
+        assert found.low <= found.value <= found.high
+        held += found.low > 0
+    assert held <= 16  # 1 of 21 is 9.5 of 200; more than 16 come in less than 2 % of cases
+
+
+def test_a_set_that_does_more_than_all_is_found_and_one_that_does_less_too() -> None:
+    noise = np.random.default_rng(1).standard_normal((20, 60))
+    more = over_draws(5 + noise, resamples=200)
+    assert more is not None
+    assert 3 < more.low < 5 < more.high + 1
+    less = over_draws(noise - 5, resamples=200)
+    assert less is not None
+    assert less.high < 0
+
+
+def test_nineteen_draws_are_enough_for_95_per_cent_and_eighteen_are_not() -> None:
+    assert enough_draws(19, 0.95)
+    assert not enough_draws(18, 0.95)
+    assert over_draws(np.ones((18, 30))) is None
+
+
+def test_pseudo_values_of_a_mean_are_the_values() -> None:
+    x = np.random.default_rng(0).standard_normal(30)
+    sums = np.stack([x, np.ones(30)], axis=1)
+    found = jackknifed(sums, lambda total: np.array([total[0] / total[1]]))
+    assert found[0] == pytest.approx(x)
+
+
+def test_marks_in_one_column_are_in_the_same_position_and_scattered_ones_are_not() -> None:
+    rng = np.random.default_rng(0)
+    far = rng.random((12, 64))
+    same = far > 0.97
+    same[:, 5] = True
+    found = shared_positions(same, resamples=200)
+    assert found is not None
+    assert found.low > 0.05
+    leading = in_most_rows(same, far)
+    assert leading.value == 1
+    assert leading.low == pytest.approx(0.025 ** (1 / 12))
+    held = 0
+    for _ in range(40):
+        chance = shared_positions(rng.random((12, 64)) > 0.97, resamples=100)
+        held += chance is not None and chance.low > 0
+    assert held <= 2
+    assert in_most_rows(far > 0.97, far).high < 0.6
+
+
+def test_too_few_rows_with_marks_say_nothing() -> None:
+    marked = np.zeros((6, 8), bool)
+    marked[:2, 3] = True
+    assert shared_positions(marked) is None
+    assert in_most_rows(np.zeros((6, 8), bool), np.zeros((6, 8))).value == 0
