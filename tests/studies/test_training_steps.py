@@ -244,4 +244,4 @@ def test_the_command_tells_what_is_wrong(tmp_path: Path) -> None:
     two = ",".join(map(str, list(steps_of("bertology-mini"))[:2]))
     found = invoke(app, [*ask, "--measure", "largest_sigma", "--steps", two])
     assert found.exit_code == 0, found.output
-    assert "largest sigma changes by" in found.output
+    assert "distance of the farthest weight changes by" in found.output

@@ -124,7 +124,6 @@ class _Planner:
             run = RunStudy(step.study, data, parameters=self._parameters(given, data))
             if run not in self._steps:  # two corpora of the plan may be the same one here
                 self._steps.append(run)
-            self._steps.append(RunStudy(step.study, data, parameters=self._parameters(given, data)))
         elif isinstance(step, StepsData):
             data, choice = self._corpora[step.over]
             given = self._parameters({**step.parameters, **choice.parameters}, data)

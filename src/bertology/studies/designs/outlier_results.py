@@ -10,7 +10,7 @@ import numpy as np
 from bertology.report import drawings, figures
 from bertology.results.answers import NOTHING_SURE, listed, plain
 from bertology.results.drawing import Drawing
-from bertology.results.measures import Measure
+from bertology.results.measures import Measure, Tracked
 from bertology.results.number_text import number_text
 from bertology.results.result import Result
 from bertology.studies.designs.dimension_sets import DRAW, LONE, SINGLE, TOGETHER
@@ -93,6 +93,23 @@ class OutlierDimensionsResult(Result):
                 bounds=(f"{name}_low", f"{name}_high"),
                 reading="High: the layer's heads give much of their attention to [SEP].",
             )
+
+    def over_training(self) -> Sequence[Tracked]:
+        """The farthest weight, and how much larger than the median the largest dimension is."""
+        return [
+            Tracked(
+                "largest_sigma",
+                "distance of the farthest weight",
+                layers="norm-outlier",
+                unit="standard deviations",
+            ),
+            Tracked(
+                "largest_state_ratio",
+                "largest dimension of the states",
+                layers="large-dimension",
+                unit="times the median dimension",
+            ),
+        ]
 
     def drawings(self) -> Sequence[Drawing]:
         """The farthest weights, the outliers layer by layer, what each costs, and the sink."""

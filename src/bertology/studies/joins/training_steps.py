@@ -133,8 +133,7 @@ class TrainingSteps(Join):
     handful of steps a change that takes two or three of them cannot be told from drift.
     """
 
-    version: ClassVar[int] = 3  # all layers beside it; units
-    version: ClassVar[int] = 3  # it also says how early, as a share of the training
+    version: ClassVar[int] = 4  # it also says how early, as a share of the training
     result_type: ClassVar[type[Result]] = TrainingStepsResult
     sources: ClassVar[tuple[str, ...]] = ()
     made_by: ClassVar[str] = "`bertology steps MODEL --study STUDY --measure MEASURE` makes it."
@@ -160,8 +159,6 @@ class TrainingSteps(Join):
         return self.result(
             self.provenance(name, results[-1], identities),
             {"steps": _table(steps, values, found), **_layers(steps, results, tracked.layers)},
-            evidence={"change": found.change, "emerges_at": found.at},
-            {"steps": _table(steps, values, found)},
             evidence={
                 "change": found.change,
                 "emerges_at": found.at,
@@ -314,6 +311,8 @@ def _layer_words(result: Result, name: str) -> dict[str, str]:
         return {}
     one = result.measure(name)
     return {"layers_title": one.title, "layers_unit": one.unit}
+
+
 def _how_early(study: str, measure: str, at: str) -> str:
     """The name of what claims are judged on: `token_classes_sep_weight_emerges`."""
     return re.sub(r"[^A-Za-z0-9]+", "_", f"{study} {measure} {at}".strip()) + "_emerges"
