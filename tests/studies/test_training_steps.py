@@ -235,9 +235,10 @@ def test_the_command_tells_what_is_wrong(tmp_path: Path) -> None:
     assert found.exit_code == 2
     found = invoke(app, [*ask, "--measure", "largest_sigma", "--set", "tagger=x"])
     assert found.exit_code == 2
-    found = invoke(app, ask)
+    silent = ["--study", "minimal-pairs", "--corpus", "grammar-agreement", "--limit", "4"]
+    found = invoke(app, [*ask[:2], *silent, "--store", str(tmp_path)])
     assert found.exit_code == 2
-    assert "name what norm-outliers measured: largest_sigma" in " ".join(found.output.split())
+    assert "name what minimal-pairs measured: pair_accuracy" in " ".join(found.output.split())
     found = invoke(app, [*ask, "--measure", "largest"])
     assert found.exit_code == 2
     assert "largest_sigma" in found.output
