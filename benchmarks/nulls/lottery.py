@@ -4,15 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import test_subnetworks as subnetworks
 import test_task_baselines as simple
 
-from nulls import HOLDS, Null, judged
+from nulls import FAILS, HOLDS, Null, judged
 
 
 def same_skill(seed: int) -> Mapping[str, str]:
     """No method is better than another; which examples are hard is drawn, as is a seed's luck."""
     result = simple.made_up(dict.fromkeys(simple.METHODS, 0.7), draw=seed)
     return judged("task-baselines", result)
+
+
+def same_subnetworks(seed: int) -> Mapping[str, str]:
+    """Good, random and bad subnetworks, the whole model and simple ones have the same skill."""
+    result = subnetworks.made_up(dict.fromkeys(subnetworks.METHODS, 0.75), draw=seed)
+    return judged("subnetworks", result)
+
+
+def just_unlike(seed: int) -> Mapping[str, str]:
+    """Good heads and MLPs are three points better than random ones: just no longer alike."""
+    skills = dict.fromkeys(subnetworks.METHODS, 0.75) | {"good-importance": 0.78}
+    return judged("subnetworks", subnetworks.made_up(skills, draw=seed, n=2000))
 
 
 NULLS = (
@@ -25,4 +38,17 @@ NULLS = (
             "bilstm-above-cbow": HOLDS,
         },
     ),
+    Null(
+        "subnetworks of the same skill",
+        same_subnetworks,
+        {
+            "good-weights-above-random-ones": HOLDS,
+            "random-weights-above-bad-ones": HOLDS,
+            "good-parts-like-random-ones": FAILS,
+            "random-parts-above-bad-ones": HOLDS,
+            "bad-parts-above-a-random-start": HOLDS,
+            "bad-parts-above-simple-baselines": HOLDS,
+        },
+    ),
+    Null("subnetworks just unlike", just_unlike, {"good-parts-like-random-ones": HOLDS}),
 )

@@ -248,7 +248,9 @@ def made_up(right: dict[str, float], *, seeds: int = 3, draw: int = 0, n: int = 
         name, _ = split_part(part)
         luck = 0.0 if name in SEEDLESS else rng.normal(0, 0.01)
         fine = (hard + rng.random(n)) / 2 < _mixed(right[name]) + luck
-        parts[part] = answered(np.where(fine, labels, 1 - labels), corpus, corpus, covered=0.9)
+        parts[part] = answered(
+            {name: np.where(fine, labels, 1 - labels)}, corpus, corpus, covered=0.9
+        )
     return study.conclude(
         parts,
         Provenance("task-baselines", 1, {}, {"name": "m", "fingerprint": "f"},
@@ -318,7 +320,7 @@ def test_the_whole_study_runs_and_is_a_function_of_what_it_is_given(tmp_path: Pa
     study = TaskBaselines(seeds=2, epochs=1)
     for part in ("fine-tuned-seed-1", "bilstm-seed-1", "majority-seed-0"):
         again = study.measure(encoder(), corpus, part, Context(advance=told.append))
-        score = float((again["predictions"] == again["labels"]).mean())
+        score = float((again["predictions"][0] == again["labels"]).mean())
         assert score == runs[split_part(part)]
     assert sum(told) == 300
 

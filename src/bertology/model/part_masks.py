@@ -110,7 +110,9 @@ class PartMask:
         smaller = prune_heads(encoder, heads)
         if mlps:
             smaller = prune_mlps(smaller, mlps)
-        return Encoder(smaller, encoder.tokenizer, head=encoder.head, name=encoder.name)
+        cut = Encoder(smaller, encoder.tokenizer, head=encoder.head, name=encoder.name)
+        cut.new_weights = list(encoder.new_weights)  # a training draws them anew
+        return cut
 
 
 def _without_least(there: Truths, values: Floats, count: int) -> Truths:

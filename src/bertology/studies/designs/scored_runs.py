@@ -32,15 +32,19 @@ _PREDICTIONS, _LABELS = "predictions", "labels"  # variables (example) of each p
 Floats = NDArray[np.float64]
 
 
-def answered(predictions: Floats, corpus: Corpus, train: Corpus, **facts: object) -> xr.Dataset:
-    """One part: what a run says of each example, what is right, and what it learnt from."""
+def answered(
+    predictions: Mapping[str, Floats], corpus: Corpus, train: Corpus, **facts: object
+) -> xr.Dataset:
+    """One part: what methods say of each example, what is right, and what they learnt from."""
     import xarray as xr
 
     assert corpus.task is not None
     labels = np.asarray(corpus.labels, dtype=np.float64)
+    said = np.stack([np.asarray(row, dtype=np.float64) for row in predictions.values()])
     return xr.Dataset(
-        {_PREDICTIONS: ("example", predictions), _LABELS: ("example", labels)},
-        attrs={
+        {_PREDICTIONS: (("method", "example"), said), _LABELS: ("example", labels)},
+        {"method": list(predictions)},
+        {
             "task": corpus.task.name,
             "metrics": " ".join(corpus.task.metrics),
             "train_size": len(train),
@@ -61,14 +65,20 @@ class ScoredRuns:
 
     @classmethod
     def read(
-        cls, measured: Mapping[str, xr.Dataset], level: float, seedless: Collection[str] = ()
+        cls,
+        measured: Mapping[str, xr.Dataset],
+        level: float,
+        seedless: Collection[str] = (),
+        order: Sequence[str] = (),
     ) -> ScoredRuns:
-        """Parts that are named after method and seed."""
+        """Parts whose names end with their seed; methods in the `order` given."""
         rows: dict[str, dict[int, Floats]] = {}
         labels: Floats | None = None
         for part, found in measured.items():
-            method, seed = split_part(part)
-            rows.setdefault(method, {})[seed] = found[_PREDICTIONS].to_numpy().astype(np.float64)
+            _, seed = split_part(part)
+            said = found[_PREDICTIONS].to_numpy().astype(np.float64)
+            for method, row in zip(found["method"].to_numpy().tolist(), said, strict=True):
+                rows.setdefault(str(method), {})[seed] = row
             own = found[_LABELS].to_numpy().astype(np.float64)
             if labels is not None and not np.array_equal(labels, own):
                 raise DataError(
@@ -77,7 +87,8 @@ class ScoredRuns:
                 )
             labels = own
         assert labels is not None
-        stacked = {name: np.stack([of[k] for k in sorted(of)]) for name, of in rows.items()}
+        names = [*(name for name in order if name in rows), *(n for n in rows if n not in order)]
+        stacked = {name: np.stack([rows[name][k] for k in sorted(rows[name])]) for name in names}
         return cls(stacked, labels, level, seedless)
 
     def statistics(self, method: str, metric: str) -> Floats:

@@ -194,7 +194,7 @@ class TaskBaselines(TaskTrials):
             )
             said, covered = run.predictions, run.covered
         reach(BARS)
-        return answered(said, corpus, train, covered=covered)
+        return answered({variant: said}, corpus, train, covered=covered)
 
     def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
         """Means and differences, with intervals over seeds and examples."""
@@ -202,7 +202,7 @@ class TaskBaselines(TaskTrials):
         facts = [part.attrs for part in measured.values()]
         metrics = str(facts[0]["metrics"]).split()
         judged = judged_metric(metrics)
-        runs = ScoredRuns.read(measured, self.level, SEEDLESS)
+        runs = ScoredRuns.read(measured, self.level, SEEDLESS, METHODS)
         evidence = {name: runs.difference(*pair, judged) for name, pair in _CONTRASTS.items()}
         simple = [m for m in _SIMPLE if m in runs.predictions]
         against = [runs.difference("fine-tuned", m, judged) for m in simple]
