@@ -314,8 +314,7 @@ def _acceptability_rows(seed: int) -> Iterator[list[Callable[[], _Row]]]:
 
     def make(kind: str, pair: Callable[[], MinimalPair], label: int) -> _Row:
         while True:
-            good, annotations = pair().annotated()
-            bad = str(annotations["contrast"])
+            good, bad = pair().texts()
             # Both in one split, so that no other corpus of minimal pairs shows the bad one before.
             if split_of(good) == split_of(bad):
                 return good if label else bad, None, label, {"kind": kind}

@@ -14,7 +14,7 @@ from bertology.data.grammar.lexicon import LEXICON, Noun
 from bertology.data.grammar.meaning import Adjunct, Entity, Event, Modifier
 from bertology.data.grammar.phrases import Prepositional
 from bertology.data.grammar.sentences import SentenceDraw
-from bertology.data.grammar.tree import Clause, Node, annotate, detokenise
+from bertology.data.grammar.tree import Clause, Node, annotate, detokenise, spell
 
 __all__ = [
     "MAX_ATTRACTORS",
@@ -48,18 +48,22 @@ class MinimalPair(NamedTuple):
 
     def annotated(self) -> tuple[str, dict[str, object]]:
         """The good text and all that is known of it, with the bad text as its contrast."""
-        good, annotations = annotate(self.clause)
-        words = list(annotations["words"])
+        good, known = annotate(self.clause)
+        contrast = {"contrast": self._bad(known["words"]), "critical": self.critical.index}
+        return good, known | contrast | self.extra
+
+    def texts(self) -> tuple[str, str]:
+        """The good and the bad text alone."""
+        _, words = spell(self.clause.root)
+        return detokenise(words), self._bad(words)
+
+    def _bad(self, good: list[str]) -> str:
+        words = list(good)
         words[self.critical.index] = self.bad_form
         if self.swap is not None:
             words[self.swap[0].index] = self.swap[1]
         words[0] = words[0][0].upper() + words[0][1:]
-        annotations |= {
-            "contrast": detokenise(words),
-            "critical": self.critical.index,
-            **self.extra,
-        }
-        return good, annotations
+        return detokenise(words)
 
 
 class MinimalPairDraw(SentenceDraw):
