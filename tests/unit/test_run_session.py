@@ -330,17 +330,19 @@ def test_a_head_with_other_labels_is_refused(world: ToyWorld, store: Store, diar
 
 def test_a_study_of_the_body_has_one_result_whatever_the_head(tmp_path: Path) -> None:
     folder, store = tiny.save_reader(tmp_path / "model"), str(tmp_path / "results")
+    asked: dict[str, Any] = {
+        "corpus": "grammar", "limit": 8, "store": store, "progress": False, "keep": 0,
+    }  # fmt: skip
     made = [
-        bt.run("attention-maps", bt.load(str(folder), head=head), corpus="grammar", store=store,
-               progress=False, keep=0)
+        bt.run("attention-maps", bt.load(str(folder), head=head), **asked)
         for head in ("mlm", "base")
-    ]  # fmt: skip
+    ]
     assert made[0].identity == made[1].identity
     assert len(Store(store).list()) == 1
     changed = bt.load(str(folder), head="mlm")
     with torch.no_grad():
         changed.model.get_input_embeddings().weight.add_(1)  # no longer what the folder holds
-    other = bt.run("attention-maps", changed, corpus="grammar", store=store, progress=False, keep=0)
+    other = bt.run("attention-maps", changed, **asked)
     assert other.identity != made[0].identity
 
 
