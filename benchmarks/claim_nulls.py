@@ -31,6 +31,7 @@ import nulls.models
 import nulls.order
 import nulls.outliers
 import nulls.probes
+import nulls.pruning
 import nulls.sentences
 import nulls.simulated
 import nulls.structural
@@ -53,6 +54,7 @@ NULLS = (
     *nulls.order.NULLS,
     *nulls.outliers.NULLS,
     *nulls.probes.NULLS,
+    *nulls.pruning.NULLS,
     *nulls.sentences.NULLS,
     *nulls.simulated.NULLS,
     *nulls.structural.NULLS,

@@ -18,6 +18,7 @@ PAPERS = (
     "nuggets-outliers",
     "primer-attention",
     "primer-layers",
+    "primer-redundancy",
     "primer-semantics",
     "primer-syntax",
     "primer-training",

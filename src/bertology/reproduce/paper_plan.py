@@ -64,6 +64,7 @@ __all__ = [
     "TrainingValues",
     "Use",
     "at_most_half_of_the_heads",
+    "enough_to_prune",
     "narrow_models_only",
 ]
 
@@ -78,13 +79,18 @@ def narrow_models_only(value: object, shape: Shape) -> object:
     return value if shape.hidden < _NARROW else None
 
 
+def enough_to_prune(value: int | None, shape: Shape) -> int | None:
+    """At least 200 examples to learn from: some of them are held out, to decide how far to go."""
+    return value if value is None else max(value, 200)
+
+
 def at_most_half_of_the_heads(value: Sequence[int], shape: Shape) -> tuple[int, ...]:
     """Those numbers of heads that are at most half of the model's."""
     return tuple(n for n in value if 2 * n <= shape.layers * shape.heads)
 
 
 _FITS: Mapping[str, Callable[[Any, Shape], object]] = {
-    fit.__name__: fit for fit in (narrow_models_only, at_most_half_of_the_heads)
+    fit.__name__: fit for fit in (narrow_models_only, at_most_half_of_the_heads, enough_to_prune)
 }
 
 

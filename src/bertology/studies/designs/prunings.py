@@ -8,6 +8,7 @@ is killed loses the step it was in.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -47,6 +48,7 @@ NOT_LEARNT = (
     "not judged: with {} of {} seeds the whole model does not surely beat a constant answer, so "
     "there was no score to keep"
 )
+UNDEFINED = "not judged: with some seed nothing was pruned, or everything, so nothing can agree"
 
 
 class PruningsResult(Result):
@@ -185,6 +187,15 @@ class Prunings(TaskTrials):
         tables = {"runs": runs, "curve": _curve(steps, len(runs), self.level, within)}
         tables["steps"] = steps
         return tables, told, {"kept_score": repeated(ratio, self.level)}, reason
+
+    def judged(
+        self, evidence: Mapping[str, Estimate], reason: str
+    ) -> tuple[dict[str, Estimate], dict[str, str]]:
+        """What claims are judged on, and why the rest is not; `reason` is why nothing is."""
+        if reason:
+            return {}, dict.fromkeys(evidence, reason)
+        known = {name: e for name, e in evidence.items() if not math.isnan(e.value)}
+        return known, {name: UNDEFINED for name in evidence if name not in known}
 
 
 def by_seed(measured: Mapping[str, xr.Dataset], name: str) -> NDArray[Any]:

@@ -1,0 +1,105 @@
+"""Nulls of pruning: survivors of chance, labels of chance, and borders that lie at the truth."""
+
+from __future__ import annotations
+
+import csv
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import test_importance_pruning as parts
+import test_magnitude_pruning as weights
+
+import bertology as bt
+import planted as task
+import planted_links
+from bertology.model.encoder import Encoder
+from bertology.studies.pruning.importance_pruning import ImportancePruning
+from bertology.studies.pruning.magnitude_pruning import MagnitudePruning
+from nulls import BORDER, HOLDS, Null, at_the_truth, judged
+
+_SEEDS = (3, 5, 10)
+
+
+def random_survivors(seed: int) -> Mapping[str, str]:
+    """As many heads are left with each seed, but which ones is chance."""
+    share = (0.25, 0.5, 0.75)[seed % 3]
+    result = parts.made_up(share, seeds=_SEEDS[seed // 3 % 3], draw=seed, fixed=True)
+    return judged("importance-pruning", result)
+
+
+def survivors_at_the_truth(seed: int) -> Mapping[str, str]:
+    """Heads with chances of their own, from nearly equal to nearly sure."""
+    rng = np.random.default_rng((seed, 1))
+    middle, apart = rng.uniform(0.3, 0.6), (0.05, 0.2, 0.28)[seed % 3]
+    chances = np.clip(middle + apart * rng.choice([-1.0, 1.0], parts.SHAPE), 0.02, 0.98)
+    mlps = 0.4
+    result = parts.made_up(chances, seeds=_SEEDS[seed // 3 % 3], mlps=mlps, draw=seed)
+    truth = {
+        "head_kappa": parts.kappa_of(chances),
+        "heads_removed": 1 - float(chances.mean()),
+        "layers_removed": float((np.prod(1 - chances, axis=1) * (1 - mlps)).mean()),
+    }
+    return at_the_truth("importance-pruning", result.evidence(), truth)
+
+
+def random_weights(seed: int) -> Mapping[str, str]:
+    """Which weights are left is chance, and how many differs from seed to seed."""
+    result = weights.made_up(seeds=_SEEDS[seed % 3], same=0.0, spread=0.05, draw=seed)
+    return judged("magnitude-pruning", result)
+
+
+def weights_at_the_truth(seed: int) -> Mapping[str, str]:
+    """How many weights are left differs from seed to seed by as much as is known."""
+    share, spread = (0.4, 0.5, 0.6)[seed % 3], 0.02
+    result = weights.made_up(seeds=_SEEDS[seed // 3 % 3], share=share, spread=spread, draw=seed)
+    truth = {"survival_spread": spread, "weights_removed": 1 - share}
+    return at_the_truth("magnitude-pruning", result.evidence(), truth)
+
+
+def permuted_labels(seed: int) -> Mapping[str, str]:
+    """Models are really trained and pruned, on labels that no text tells: no score to keep."""
+    how = {"seeds": 3, "epochs": 1, "batch_size": 16, "learning_rate": 1e-3, "deciding": 60}
+    with TemporaryDirectory() as folder:
+        rng = random.Random(seed)
+        for split, size in (("train", 300), ("validation", 100)):
+            examples = task.corpus(size, seed=rng.randrange(10**6)).examples
+            rows = [(e.text, rng.choice(task.TASK.labels)) for e in examples]
+            with (Path(folder) / f"{split}.csv").open("w", newline="", encoding="utf-8") as file:
+                csv.writer(file).writerows([("text", "label"), *rows])
+        knowing = Encoder(task.model(), task.tokenizer(), head="classification", name="planted")
+        corpus = bt.load_corpus(folder)
+        by_parts = planted_links.ask(ImportancePruning(**how), knowing, corpus)
+        by_size = planted_links.ask(MagnitudePruning(**how), knowing, corpus)
+    return judged("importance-pruning", by_parts) | judged("magnitude-pruning", by_size)
+
+
+_PARTS = (
+    "importance-pruning-is-unstable",
+    "importance-pruning-beats-chance",
+    "most-heads-can-go",
+    "whole-layers-can-go",
+)
+_WEIGHTS = (
+    "magnitude-pruning-is-stable",
+    "magnitude-pruning-keeps-the-same-weights",
+    "a-third-of-the-weights-can-go",
+)
+
+NULLS = (
+    Null("survivors of chance", random_survivors, {"importance-pruning-beats-chance": HOLDS}),
+    Null("border at the truth (survivors)", survivors_at_the_truth, dict.fromkeys(_PARTS, BORDER)),
+    Null("weights of chance", random_weights, dict.fromkeys(_WEIGHTS[:2], HOLDS)),
+    Null(
+        "border at the truth (weights)",
+        weights_at_the_truth,
+        {_WEIGHTS[0]: BORDER, _WEIGHTS[2]: BORDER},
+    ),
+    Null(
+        "permuted labels, trained and pruned",
+        permuted_labels,
+        dict.fromkeys((*_PARTS, *_WEIGHTS), HOLDS),
+    ),
+)
