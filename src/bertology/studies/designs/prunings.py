@@ -117,6 +117,12 @@ class Prunings(TaskTrials):
         """How it is pruned."""
         raise NotImplementedError
 
+    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+        """There must be enough to learn from and to decide by."""
+        super().check(encoder, corpus)
+        assert corpus is not None
+        self.job(encoder, corpus, seed=0)
+
     def job(
         self, encoder: Encoder, corpus: Corpus, seed: int, *, batch_tokens: int = 4096
     ) -> PruningJob:

@@ -21,11 +21,14 @@ from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, repeated
 from bertology.stats.survivors import cochrans_q, fleiss_kappa
 from bertology.studies.designs.prunings import Prunings, PruningsResult, by_seed
+from bertology.studies.study import Needs
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
+    from bertology.data.corpus import Corpus
+    from bertology.model.encoder import Encoder
     from bertology.train.iterative_pruning import Importance, Pruning, PruningJob
 
 __all__ = ["ImportancePruning", "ImportancePruningResult"]
@@ -165,14 +168,14 @@ class ImportancePruning(Prunings):
 
     Method: the model is fine-tuned with each seed. The importance of a head is the mean over
     examples of |dL/dξ|, of its gate ξ, and that of an MLP of |dL/dν| (Michel et al. 2019), each
-    example by its absolute value, all of them in one backward pass; those of heads are divided by
-    their length (ℓ2) in each layer. Step by step a tenth of all heads and one MLP go, the least
-    important that are left, until the score falls below 90 % of the whole model's; importances are
-    computed anew each time. What is left in the step before is the "good" subnetwork. The score
-    that decides is that of training examples that were held out; the corpus that is given only
-    reports. Survivors are compared over seeds by Fleiss' κ (seeds are raters; 0 is chance), whose
-    interval is over seeds, and by Cochran's Q: do some heads survive more often than others, beyond
-    what random orders of heads would give?
+    example by its absolute value, all parts in one pass over at most 2000 training examples; those
+    of heads are divided by their length (ℓ2) in each layer. Step by step a tenth of all heads and
+    one MLP go, the least important that are left, until the score falls below 90 % of the whole
+    model's; importances are computed anew each time. What is left in the step before is the "good"
+    subnetwork. The score that decides is that of training examples that were held out; the corpus
+    that is given only reports. Survivors are compared over seeds by Fleiss' κ (seeds are raters; 0
+    is chance), whose interval is over seeds, and by Cochran's Q: do some heads survive more often
+    than others, beyond what random orders of heads would give?
 
     Source: Prasanna, Rogers and Rumshisky (2020), When BERT Plays the Lottery, All Tickets Are
     Winning, section 3; BERTology Nuggets, method 2. Limits: the paper decides and reports on the
@@ -182,6 +185,7 @@ class ImportancePruning(Prunings):
     """
 
     version: ClassVar[int] = 1
+    needs: ClassVar[Needs] = replace(Prunings.needs, capabilities=frozenset({"heads", "mlp"}))
     result_type: ClassVar[type[Result]] = ImportancePruningResult
     variant: ClassVar[str] = "importance"
 
@@ -192,8 +196,8 @@ class ImportancePruning(Prunings):
     by_layer: bool = parameter(
         True, "Divide importances of heads by their length (l2) in each layer."
     )
-    ranking: int | None = parameter(
-        None, "Training examples that tell importances; all if not given.", minimum=20
+    ranking: int = parameter(
+        2000, "Training examples that tell importances, at most; give more for all.", minimum=20
     )
 
     @property
@@ -202,6 +206,14 @@ class ImportancePruning(Prunings):
         from bertology.train.iterative_pruning import Importance
 
         return Importance(self.share, self.mlps, self.by_layer, self.ranking)
+
+    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+        """The model must have gates that can be held at 0."""
+        from bertology.model.part_masks import PartMask, parts_gated
+
+        super().check(encoder, corpus)
+        with parts_gated(encoder, PartMask.full(encoder)):
+            pass
 
     def describe(self, job: PruningJob, found: Pruning) -> xr.Dataset:
         """What is left, and the importances of the whole model."""
