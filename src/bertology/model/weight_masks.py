@@ -275,7 +275,8 @@ def weights_held_at_zero(model: nn.Module, mask: WeightMask) -> Iterator[None]:
             for name, weight in mask.check(model).items():
                 gone = gone_on(mask, name, weight.device)
                 weight.masked_fill_(gone, 0.0)
-                holds.append(weight.register_hook(_without_gradient(gone)))
+                hook = _without_gradient(gone)
+                holds.append(weight.register_hook(hook))  # type: ignore[no-untyped-call]
         yield
     finally:
         for hold in holds:

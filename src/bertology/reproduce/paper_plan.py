@@ -12,8 +12,8 @@ In `paper.yaml`, the field `plan` has these parts:
 
 A setting has a `full` value (as in the paper) and may have a `small` one. Where the reader gives
 the `option` of that name (examples, train_examples, epochs, seeds), it takes their place. `fit`
-names a function of this module that adapts the value to the model. Null means: no limit, or the
-default. `$train_split` is the split that a task learns from.
+names a function of this module that adapts the value, also a reader's, to the model. Null means: no
+limit, or the default. `$train_split` is the split that a task learns from.
 
 A corpus may have `limit`, `split`, `parameters` (given to the studies over it), and `per_example`:
 where the reader gives `--limit N`, at most that many times N texts are used. Where the reader
@@ -112,9 +112,8 @@ class Setting:
     def value(self, small: bool, options: ReproductionOptions, shape: Shape) -> object:
         """What it is for a corpus, the reader's options and a model."""
         given = None if self.option is None else getattr(options, self.option)
-        if given is not None:
-            return given
         chosen = self.small if small and self.small != _SAME else self.full
+        chosen = chosen if given is None else given
         chosen = tuple(chosen) if isinstance(chosen, list) else chosen
         return chosen if self.fit is None else _FITS[self.fit](chosen, shape)
 

@@ -22,8 +22,9 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
@@ -49,6 +50,7 @@ from bertology.train.encoded import Encoded, encode, task_of
 from bertology.train.evaluate import baseline
 from bertology.train.finetune import row_limit
 from bertology.train.history import Step as TrainingStep
+from bertology.train.protocols import Classifier
 from bertology.train.pruning_state import Kept, Mask, PruneStep, PruningState
 from bertology.train.tuning import TuningJob, make_tuned, tune
 
@@ -322,7 +324,7 @@ class _ByMagnitude(_Judged):
         )
         left = {"weights": less.kept}
         if method.rewound:
-            model, _ = tune(self.job.tuning, held=lambda made: weights_held_at_zero(made, less))
+            model, _ = tune(self.job.tuning, held=partial(_held, mask=less))
             trained = Encoder(model, self.whole.tokenizer, head="classification")
             judged = self.judged(trained, left)
         else:
@@ -375,6 +377,11 @@ class _ByImportance(_Judged):
             by_layer=self._method.by_layer,
             tokens_per_batch=self.job.batch_tokens,
         )
+
+
+def _held(model: Classifier, mask: WeightMask) -> AbstractContextManager[None]:
+    assert isinstance(model, torch.nn.Module)
+    return weights_held_at_zero(model, mask)
 
 
 def _parts(mask: PartMask) -> dict[str, int]:

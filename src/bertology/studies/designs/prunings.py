@@ -48,6 +48,7 @@ NOT_LEARNT = (
     "not judged: with {} of {} seeds the whole model does not surely beat a constant answer, so "
     "there was no score to keep"
 )
+ONE_SEED = "not judged: one seed cannot agree with others"
 UNDEFINED = "not judged: with some seed nothing was pruned, or everything, so nothing can agree"
 
 
@@ -76,12 +77,18 @@ class PruningsResult(Result):
             "their intervals, where all seeds have the step. The dashed line is a constant answer.",
         )
 
+    @property
+    def over_seeds(self) -> str:
+        """What means are over."""
+        seeds = int(self.facts["seeds"])
+        return "one seed" if seeds == 1 else f"over {seeds} seeds"
+
     def kept_text(self) -> str:
         """Scores of the whole and of the pruned model."""
-        runs, facts = self.tables["runs"], self.facts
+        runs = self.tables["runs"]
         whole, after = (number_text(100 * runs[c].mean(), ".1f") for c in ("full", "pruned"))
-        metric = find_metric(str(facts["metric"])).in_hundred
-        return f"{metric} {whole} whole, {after} pruned (means over {len(runs)} seeds)"
+        metric = find_metric(str(self.facts["metric"])).in_hundred
+        return f"{metric} {whole} whole, {after} pruned ({self.over_seeds})"
 
 
 @dataclass(frozen=True)
@@ -201,7 +208,8 @@ class Prunings(TaskTrials):
         if reason:
             return {}, dict.fromkeys(evidence, reason)
         known = {name: e for name, e in evidence.items() if not math.isnan(e.value)}
-        return known, {name: UNDEFINED for name in evidence if name not in known}
+        why = UNDEFINED if self.seeds > 1 else ONE_SEED
+        return known, {name: why for name in evidence if name not in known}
 
 
 def by_seed(measured: Mapping[str, xr.Dataset], name: str) -> NDArray[Any]:
@@ -215,15 +223,16 @@ def _with_steps(told: xr.Dataset, job: PruningJob, found: Pruning) -> xr.Dataset
     from bertology.train.evaluate import baseline
 
     task, train, steps = task_of(job.report), job.tuning.train, found.steps
-    kinds = list(steps[0].left)
-    return told.assign(
-        score=("step", [step.score for step in steps]),
-        reported=("step", [step.reported for step in steps]),
-        **{f"left_{kind}": ("step", [step.left[kind] for step in steps]) for kind in kinds},
-        kept_steps=len(found.kept),
-        learnt=int(found.learnt),
-        floor=found.floor,
-    ).assign_attrs(
+    found_of: dict[str, Any] = {
+        "score": ("step", [step.score for step in steps]),
+        "reported": ("step", [step.reported for step in steps]),
+        "kept_steps": len(found.kept),
+        "learnt": int(found.learnt),
+        "floor": found.floor,
+    }
+    for kind in steps[0].left:
+        found_of[f"left_{kind}"] = ("step", [step.left[kind] for step in steps])
+    return told.assign(found_of).assign_attrs(
         task=task.name,
         metric=job.metric,
         constant=baseline(train, job.report)[job.metric],

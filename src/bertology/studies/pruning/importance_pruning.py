@@ -58,7 +58,7 @@ class ImportancePruningResult(PruningsResult):
         )
         if "head_kappa" in found:
             told += f"; seeds agree on which heads stay with κ {plain(found['head_kappa'])}"
-        return f"{told} (over {self.facts['seeds']} seeds)."
+        return f"{told} ({self.over_seeds})."
 
     def headline(self) -> str:
         """The task, what pruning did to its score, and how far seeds agree."""
@@ -67,7 +67,6 @@ class ImportancePruningResult(PruningsResult):
     def measures(self) -> Sequence[Measure]:
         """Of heads: survival and importance; of layers: survival of the MLP."""
         heads, mlps = self.tables["heads"], self.tables["mlps"]
-        survives = {"scale": 100, "unit": "% of seeds"}
         return [
             Measure.of_column(
                 heads,
@@ -75,7 +74,8 @@ class ImportancePruningResult(PruningsResult):
                 name="head-survival",
                 title="Survival of heads",
                 reading="High: the head is left with most seeds. Low: it can go.",
-                **survives,
+                scale=100,
+                unit="% of seeds",
             ),
             Measure.of_column(
                 heads,
@@ -100,7 +100,8 @@ class ImportancePruningResult(PruningsResult):
                 name="mlp-survival",
                 title="Survival of MLPs",
                 reading="High: the layer's MLP is left with most seeds. Low: it can go.",
-                **survives,
+                scale=100,
+                unit="% of seeds",
             ),
             Measure.of_column(
                 mlps,

@@ -56,7 +56,7 @@ class MagnitudePruningResult(PruningsResult):
         )
         if "mask_kappa" in found:
             told += f"; seeds agree on which stay with κ {plain(found['mask_kappa'])}"
-        return f"{told} (over {self.facts['seeds']} seeds)."
+        return f"{told} ({self.over_seeds})."
 
     def headline(self) -> str:
         """The task, and what pruning did to its score."""
