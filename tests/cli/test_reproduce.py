@@ -107,7 +107,8 @@ def test_a_survey_is_a_page_without_any_data(
 
     monkeypatch.setattr(battery, "descended", learn_little)
     to = tmp_path / "out"
-    code, said = call(paper, "--model", model, "--to", to, "--limit", 12, "--train-limit", 16)
+    little = ("--limit", 12, "--train-limit", 16, "--seeds", 1, "--epochs", 1)
+    code, said = call(paper, "--model", model, "--to", to, *little)
     assert code == 0, said
     record = json.loads((to / "summary.json").read_text())
     assert not record["missing"]

@@ -94,7 +94,7 @@ class Importance:
     share: float = 0.1  # of all heads, in each step; at least one
     mlps: int = 1  # in each step
     by_layer: bool = True  # importances of heads are divided by their length in each layer
-    examples: int | None = None  # training examples that tell importances; None for all
+    examples: int | None = 2000  # training examples that tell importances, at most; None for all
 
     def __post_init__(self) -> None:
         _check_share("share", self.share)
