@@ -65,7 +65,8 @@ def main() -> None:
     if not files:
         path = asked.to / "grammar.txt"
         texts = bt.load_corpus("grammar", split="train", limit=8000).texts
-        path.write_text("\n".join(map(str, texts)) + "\n", encoding="utf-8")
+        documents = ["\n".join(map(str, texts[at : at + 8])) for at in range(0, len(texts), 8)]
+        path.write_text("\n\n".join(documents) + "\n", encoding="utf-8")
         files = [str(path.resolve())]
     corpus = bt.load_corpus("grammar", limit=200)
     print(describe())

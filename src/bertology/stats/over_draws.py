@@ -14,6 +14,7 @@ the *mean* of the draws: the largest of many is above most of them by chance alo
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,9 +43,8 @@ def over_draws(
     given = np.asarray(rows, dtype=np.float64)
     if not enough_draws(len(given), level):
         return None
-    options = {"level": level, "resamples": resamples, "seed": seed}
-    nearest = partial_means(given, **options).smallest()
-    mean = partial_means(given.mean(axis=0)[None], **options).estimate(0)
+    means = partial(partial_means, level=level, resamples=resamples, seed=seed)
+    nearest, mean = means(given).smallest(), means(given.mean(axis=0)[None]).estimate(0)
     if nearest is None or mean is None:
         return None
     low = min(nearest.low, mean.low)

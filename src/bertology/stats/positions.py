@@ -17,7 +17,7 @@ Bools = NDArray[np.bool_]
 
 
 def shared_positions(
-    marked: Bools, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
+    marked: Bools, *, level: float = 0.95, resamples: int = 1000, seed: int = 0
 ) -> Estimate | None:
     """The share of a row's marked entries that another row marks too, less that by chance.
 

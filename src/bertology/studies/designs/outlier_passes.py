@@ -142,11 +142,10 @@ class Passes:
         """Tokens (B, T) that the model sees and that are not special."""
         import torch
 
-        seen = kinds[:, 2:].any(axis=1)  # words and punctuation
+        seen = kinds[:, 2] | kinds[:, 3]  # punctuation and words
         places = getattr(asked, "places", None)
         if places is not None and not self.encoder.family.causal:
             rows, columns = np.nonzero(asked.there)
-            seen = seen.copy()
             seen[rows, places[rows, columns]] = False
         return torch.as_tensor(seen)
 
@@ -243,7 +242,7 @@ class Passes:
 def completed(tokenizer: Any, ids: Any, real: Any, told: Mapping[int, int]) -> str:
     """A text with pieces in brackets at some places, as on the slides."""
     special, pieces = set(tokenizer.all_special_ids), []
-    for place in np.flatnonzero(real):
+    for place in np.flatnonzero(real).tolist():
         if place in told:
             (piece,) = tokenizer.convert_ids_to_tokens([told[place]])
             joint = "##" if piece.startswith("##") else piece[0] if piece[:1] in "Ġ▁" else ""

@@ -211,7 +211,8 @@ class OutlierDimensions(Resampled):
         half = self.looked_at(corpus)
         if not _predicts_words(encoder) and _classifies(encoder, half):
             size = max(1, len(half.task.labels)) if half.task is not None else 1
-            return Unigrams(np.bincount([int(e.label or 0) for e in half], minlength=size) + 0.0)
+            labels = np.array([int(e.label or 0) for e in half])
+            return Unigrams(np.bincount(labels, minlength=size).astype(np.float64))
         return Unigrams(_counted(encoder, half))
 
     def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
@@ -274,7 +275,6 @@ class OutlierDimensions(Resampled):
     ) -> tuple[dict[str, Estimate | None], dict[str, str]]:
         sigmas = last["sigmas"].to_numpy()[last["distinct"].to_numpy()].astype(np.float64)
         far, ratios = sigmas > 3, last["magnitudes"].to_numpy()
-        options = {"level": self.level, "resamples": min(self.resamples, 1000), "seed": self.seed}
         largest = float((ratios.max(1) / np.maximum(np.median(ratios, 1), 1e-12)).max())
         width, whole = sigmas.shape[1], int(last.attrs["parameters"])
         found: dict[str, Estimate | None] = {
@@ -283,7 +283,7 @@ class OutlierDimensions(Resampled):
             "state_outliers": _exact(int(last.attrs["state_outliers"]), width),
             "most_layers": _exact(float(far.mean(0).max()), len(far), "layers"),
             "largest_state_ratio": _exact(largest, width),
-            "shared_positions": shared_positions(far, **options),
+            "shared_positions": shared_positions(far, level=self.level, seed=self.seed),
             "layers_of_leading": in_most_rows(far, sigmas, level=self.level)
             if len(sigmas) > 1
             else None,
