@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -15,9 +16,11 @@ import pytest
 import torch
 
 import planted_parts
+from bertology.data.corpus import Corpus, Example
 from bertology.errors import DataError, ParameterError, StoreError
 from bertology.model.part_masks import PartMask
 from bertology.model.weight_masks import WeightMask
+from bertology.stats.survivors import fleiss_kappa
 from bertology.train import iterative_pruning
 from bertology.train.finetune import FinetuneSettings
 from bertology.train.iterative_pruning import (
@@ -215,3 +218,34 @@ def test_killed_in_the_middle_it_ends_with_the_same_mask(tmp_path: Path) -> None
     assert found.mask.digest == whole.mask.digest
     assert found.steps == whole.steps
     assert len(found.steps) > 3
+
+
+@pytest.mark.slow
+def test_random_models_have_no_stable_survivors() -> None:
+    """Five models that share no weights learn the task; which heads they need is chance."""
+    report = easy(60, seed=5)
+    learn, decide = split_deciding(easy(250), report)
+    settings = FinetuneSettings(epochs=8, batch_size=16, learning_rate=1e-2)
+    survived = []
+    for seed in range(5):
+        tuning = TuningJob(
+            planted_parts.encoder(), learn, decide, STARTS["random"], replace(settings, seed=seed)
+        )
+        found = prune(PruningJob(tuning, report, "accuracy", Importance(share=0.25, mlps=0)))
+        assert isinstance(found.mask, PartMask)
+        assert found.learnt
+        assert len(found.kept) > 1
+        survived.append(found.mask.heads.ravel())
+    kappa = fleiss_kappa(np.stack(survived))
+    assert kappa.low < 0 < kappa.high
+
+
+def easy(size: int, *, seed: int = 0) -> Corpus:
+    """The label is a word of the text, among words that tell nothing."""
+    rng, examples = random.Random(seed), []
+    for i in range(size):
+        label = rng.randrange(2)
+        words = [rng.choice(["the", "a", "up", "down"]) for _ in range(3)]
+        words.insert(rng.randrange(4), ("bad", "good")[label])
+        examples.append(Example(str(i), " ".join(words), label=label))
+    return replace(planted_parts.corpus(2), examples=examples)
