@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import test_subnetworks as subnetworks
+import test_subnetwork_overlap as overlaps
 import test_task_baselines as simple
 
+import made_subnetworks as subnetworks
 from nulls import FAILS, HOLDS, Null, judged
 
 
@@ -26,6 +27,11 @@ def just_unlike(seed: int) -> Mapping[str, str]:
     """Good heads and MLPs are three points better than random ones: just no longer alike."""
     skills = dict.fromkeys(subnetworks.METHODS, 0.75) | {"good-importance": 0.78}
     return judged("subnetworks", subnetworks.made_up(skills, draw=seed, n=2000))
+
+
+def half_of_heads_alike(seed: int) -> Mapping[str, str]:
+    """Three tasks keep the same heads by κ = 0.41."""
+    return judged("subnetwork-overlap", overlaps.joined(0.41, seed))
 
 
 NULLS = (
@@ -51,4 +57,5 @@ NULLS = (
         },
     ),
     Null("subnetworks just unlike", just_unlike, {"good-parts-like-random-ones": HOLDS}),
+    Null("tasks keep the same heads", half_of_heads_alike, {"heads-differ-between-tasks": HOLDS}),
 )

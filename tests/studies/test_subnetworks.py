@@ -14,19 +14,16 @@ import bertology as bt
 import planted
 import planted_parts
 import tiny
-from bertology.data.corpus import Corpus, Example, Field, Task
+from bertology.data.corpus import Corpus
 from bertology.data.loading import load_corpus
 from bertology.errors import ParameterError
 from bertology.model.encoder import Encoder
 from bertology.model.part_masks import PartMask, parts_gated
 from bertology.model.rival_masks import bad_parts, bad_weights, random_parts, random_weights
 from bertology.model.weight_masks import WeightMask
-from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.results.store import Store
-from bertology.studies.designs.scored_runs import answered
 from bertology.studies.pruning.subnetworks import (
-    _SEEDLESS,
     METHODS,
     Subnetworks,
     SubnetworksResult,
@@ -38,11 +35,8 @@ from bertology.train.iterative_pruning import Importance, PruningJob
 from bertology.train.starts import STARTS
 from bertology.train.subnetworks import answers_on, measure_cut, retrained
 from bertology.train.tuning import TuningJob, tune
+from made_subnetworks import made_up
 from result_conformance import ResultConformance
-
-TEXTS = frozenset({Field.TEXT, Field.LABEL})
-TWO = Task("planted", "classification", ("no", "yes"), ("accuracy",))
-
 
 # Masks -------------------------------------------------------------------------------------------
 
@@ -156,57 +150,6 @@ def test_weights_that_are_gone_stay_gone() -> None:
 AS_PUBLISHED = dict(
     zip(METHODS, (0.5, 0.6, 0.6, 0.62, 0.5, 0.65, 0.75, 0.86, 0.72, 0.84, 0.84, 0.9), strict=True)
 )
-
-
-def made_up(
-    right: dict[str, float], *, seeds: int = 5, draw: int = 0, learnt: bool = True, n: int = 400,
-    masks: dict[str, np.ndarray] | None = None, task: Task = TWO,
-) -> Result:  # fmt: skip
-    """Answers that are right with this probability; examples are easy or hard for all alike."""
-    rng = np.random.default_rng(draw)
-    study, hard = Subnetworks(seeds=seeds), rng.normal(size=n)
-    labels = rng.integers(0, 2, n)
-    examples = [Example(str(i), "x", label=int(label)) for i, label in enumerate(labels)]
-    corpus, parts = Corpus("made-up", examples, TEXTS, task), {}
-
-    def said(name: str) -> np.ndarray:
-        luck = 0.0 if name in _SEEDLESS else rng.normal(0, 0.02)
-        border = np.quantile(rng.normal(size=4000) * math.sqrt(1.5), right[name]) + luck
-        fine = hard + rng.normal(size=n) * math.sqrt(0.5) < border
-        return np.where(fine, labels, 1 - labels)
-
-    groups = {
-        "whole": [*METHODS[:4], "fine-tuned"],
-        "magnitude": [m for m in METHODS if m.endswith("magnitude")],
-        "importance": [m for m in METHODS if m.endswith("importance")],
-    }
-    for seed in range(seeds):
-        for group, names in groups.items():
-            own = {m: said(m) for m in names if m in right and (not seed or m not in _SEEDLESS)}
-            part = answered(own, corpus, corpus)
-            if group == "importance":
-                part = part.assign(
-                    heads=(("layer", "head"), masks["heads"][seed] if masks else _drawn(rng, 3, 4)),
-                    mlps=("layer", masks["mlps"][seed] if masks else _drawn(rng, 3)),
-                    left=0.5, shared=0.1, learnt=int(learnt), speed=1.5 + 0.01 * seed, memory=0.6,
-                    reloaded=1,
-                )  # fmt: skip
-            elif group == "magnitude":
-                bits = masks["weights"][seed] if masks else rng.integers(0, 256, 50)
-                part = part.assign(
-                    weights=("byte", bits.astype(np.uint8)), weights_size=400, left=0.5,
-                    shared=0.1, learnt=int(learnt),
-                )  # fmt: skip
-            parts[f"{group}-seed-{seed}"] = part
-    about = Provenance(
-        "subnetworks", 1, {}, {"name": "m", "fingerprint": "f"},
-        {"name": task.name, "fingerprint": task.name},
-    )  # fmt: skip
-    return study.conclude(parts, about)
-
-
-def _drawn(rng: np.random.Generator, *shape: int) -> np.ndarray:
-    return (rng.random(shape) < 0.5).astype(np.int8)
 
 
 class TestResult(ResultConformance):

@@ -21,6 +21,7 @@ __all__ = [
     "SurvivalTest",
     "cochrans_q",
     "fleiss_kappa",
+    "jackknifed",
     "overlap",
     "pairs_of",
     "spread_over_runs",
@@ -72,7 +73,7 @@ def fleiss_kappa(survived: ArrayLike, level: float = 0.95) -> Estimate:
     if runs < 3 or math.isnan(value):
         return Estimate(value, math.nan, math.nan, runs, level, unit="seeds")
     left = np.array([_kappa(np.delete(x, run, axis=0)) for run in range(runs)])
-    return _jackknifed(value, left, level)
+    return jackknifed(value, left, level)
 
 
 def jackknifed_pairs(between: ArrayLike, level: float = 0.95) -> Estimate:
@@ -86,10 +87,10 @@ def jackknifed_pairs(between: ArrayLike, level: float = 0.95) -> Estimate:
         return Estimate(value, math.nan, math.nan, runs, level, unit="seeds")
     fewer = np.triu_indices(runs - 1, 1)
     left = [np.delete(np.delete(x, run, 0), run, 1)[fewer].mean() for run in range(runs)]
-    return _jackknifed(value, np.array(left), level)
+    return jackknifed(value, np.array(left), level)
 
 
-def _jackknifed(value: float, left: Floats, level: float) -> Estimate:
+def jackknifed(value: float, left: Floats, level: float) -> Estimate:
     """With what is found when one run is left out."""
     runs = len(left)
     error = float(np.std(left, ddof=1) * (runs - 1) / math.sqrt(runs))
