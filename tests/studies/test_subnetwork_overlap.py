@@ -94,3 +94,11 @@ def test_a_border_is_not_taken_for_less() -> None:
         for v in joined(0.45, draw).verdicts()
     )  # fmt: skip
     assert held <= 1
+
+
+def test_one_task_tells_of_its_seeds_only() -> None:
+    result = SubnetworkOverlap().join([task("mrpc", 0.6, 1)])
+    assert set(result.evidence()) == {f"{k}_kappa_within" for k in ("head", "mlp", "weight")}
+    assert {str(v.outcome) for v in result.verdicts()} == {"not-applicable"}
+    assert result.answer
+    assert result.plot().axes

@@ -103,7 +103,6 @@ class SubnetworkOverlap(Join):
     result_type: ClassVar[type[Result]] = SubnetworkOverlapResult
     sources: ClassVar[tuple[str, ...]] = ("subnetworks",)
     over: ClassVar[str] = "all tasks"
-    made_by: ClassVar[str] = "SubnetworkOverlap().join(results) in Python makes it."
     lacking: ClassVar[str] = "it takes subnetworks of two tasks or more"
 
     def combine(self, results: Sequence[Result], name: str) -> Result:
