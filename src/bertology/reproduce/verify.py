@@ -80,9 +80,11 @@ def choose_claims(wanted: Sequence[str]) -> ChosenClaims:
 
 
 def _why_left_out(study: str) -> str | None:
-    if study not in STUDIES:
+    if study in JOINS:
         # What combines results is no study, but the plan of a paper may have it.
-        return None if study in JOINS else _NO_STUDY.format(study)
+        return next(filter(None, map(_why_left_out, JOINS.get(study).sources)), None)
+    if study not in STUDIES:
+        return _NO_STUDY.format(study)
     return _OWN_MODELS if STUDIES.get(study).trains_models else None
 
 
