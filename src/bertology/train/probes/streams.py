@@ -85,8 +85,7 @@ class StateStream:
         if mix is not None:
             for rows, states in self._mixed(chosen, mix):
                 given = Examples(states, labels[rows].to(self._device))
-                for at, some in equal_batches(given, size):
-                    yield rows[at], some
+                yield from ((rows[at], part) for at, part in equal_batches(given, size))
             return
         for block, every in enumerate(self._rows):
             rows = every[chosen[every]]
