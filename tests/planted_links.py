@@ -117,13 +117,28 @@ def _sentence(rng: random.Random) -> tuple[str, dict[str, Any]]:
     }
 
 
-def ask(study: Study, encoder: Encoder, corpus: Corpus, **others: Encoder) -> Any:
-    """Measured and concluded here and now: a store would draw every figure as well."""
+def ask(
+    study: Study,
+    encoder: Encoder,
+    corpus: Corpus,
+    *,
+    copies: dict[str, Any] | None = None,
+    **others: Encoder,
+) -> Any:
+    """Measured and concluded here and now: a store would draw every figure as well.
+
+    `copies` keeps what was measured of shuffled weights, for tests where they are the same noise.
+    """
     study.check(encoder, corpus)
-    measured = {
-        part: study.measure(encoder, corpus, part, Context(others=others))
-        for part in study.parts(encoder.shape, corpus)
-    }
+    kept = {} if copies is None else copies
+    measured = {}
+    for part in study.parts(encoder.shape, corpus):
+        found = kept.get(part)
+        if found is None:
+            found = study.measure(encoder, corpus, part, Context(others=others))
+        if "shuffled" in part:
+            kept[part] = found
+        measured[part] = found
     name = "".join(f"-{c.lower()}" if c.isupper() else c for c in type(study).__name__)
     about = {"name": encoder.name, "fingerprint": encoder.fingerprint}
     return study.conclude(
