@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,22 @@ from bertology.annotated import states as module
 from bertology.data.corpus import Corpus, Example, Field
 from bertology.results.result import Result
 from bertology.studies.probing.layer_scores import LayerScores, LayerScoresResult
+from bertology.train.probes import battery
 from made_states import MadeStates
 from result_conformance import ResultConformance, claims_of
 
 KINDS, RELATIONS = ["NOUN", "VERB", "ADJ"], ["nsubj", "obj", "amod"]
 EARLY, LATE, WORDS = 0, 2, 6
 HOW: dict[str, Any] = {"resamples": 200, "halves": 3, "tasks": ("pos", "relation")}
+NOISE: dict[str, Any] = {}  # what shuffled weights tell with seed 0, the same whatever is planted
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_steps() -> Iterator[None]:
+    """What is planted here is plain, and probes find it soon."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(battery, "_STEPS", (20, 80))
+        yield
 
 
 def corpus(size: int = 150, *, seed: int = 0) -> Corpus:
@@ -39,12 +49,6 @@ def corpus(size: int = 150, *, seed: int = 0) -> Corpus:
     return Corpus("labels", examples, frozenset(fields))
 
 
-def ask(encoder: Any, texts: Corpus, **how: Any) -> LayerScoresResult:
-    found = planted_links.ask(LayerScores(**{**HOW, **how}), encoder, texts)
-    assert isinstance(found, LayerScoresResult)
-    return found
-
-
 def simulated(
     monkeypatch: pytest.MonkeyPatch,
     at: dict[str, int],
@@ -53,6 +57,7 @@ def simulated(
     seed: int = 0,
     sharp: float = 5.0,
     of_relations: float | None = None,
+    copies: dict[str, Any] | None = None,
 ) -> LayerScoresResult:
     """Noise, but that labels of a field are written after a layer (`at`), there only or from there.
 
@@ -61,7 +66,10 @@ def simulated(
     """
     made = made_states(at, kept=kept, seed=seed, sharp=sharp, of_relations=of_relations)
     monkeypatch.setattr(module, "word_states", made)
-    return ask(planted.encoder(planted.model()), corpus(seed=seed))
+    reader, texts = planted.encoder(planted.model()), corpus(seed=seed)
+    found = planted_links.ask(LayerScores(**HOW), reader, texts, copies=copies)
+    assert isinstance(found, LayerScoresResult)
+    return found
 
 
 def made_states(
@@ -95,7 +103,7 @@ class TestResult(ResultConformance):
     @staticmethod
     def make() -> Result:
         with pytest.MonkeyPatch.context() as patch:
-            return simulated(patch, {"pos": EARLY, "relations": LATE})
+            return simulated(patch, {"pos": EARLY, "relations": LATE}, copies=NOISE)
 
     def test_each_task_is_placed_where_it_was_written(self, result: Result) -> None:
         tasks = result.table("tasks").set_index("task")
@@ -126,7 +134,8 @@ class TestResult(ResultConformance):
 
 def test_the_other_order_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is kept after its layer is expected at that layer, too."""
-    result = simulated(monkeypatch, {"pos": LATE, "relations": EARLY}, kept=True)
+    places = {"pos": LATE, "relations": EARLY}
+    result = simulated(monkeypatch, places, kept=True, copies=NOISE)
     tasks = result.table("tasks").set_index("task")
     assert tasks.loc["pos", "expected"] == pytest.approx(LATE, abs=0.25)
     assert tasks.loc["relation", "expected"] == pytest.approx(EARLY, abs=0.3)
@@ -144,7 +153,7 @@ def test_labels_of_chance_have_no_place_and_no_order(
 
 
 def test_tasks_at_the_same_layer_have_no_sure_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    result = simulated(monkeypatch, {"pos": 1, "relations": 1}, sharp=2.0)
+    result = simulated(monkeypatch, {"pos": 1, "relations": 1}, sharp=2.0, copies=NOISE)
     claims = claims_of(result)
     outcome = claims["primer-layers.parts-of-speech-before-relations"]
     assert outcome in ("inconclusive", "negligible")
@@ -169,7 +178,7 @@ class TestChange(ResultConformance):
             patch.setattr(module, "word_states", read)
             before, after = (planted.encoder(planted.model(), n) for n in ("before", "after"))
             study = LayerScores(before="before", **HOW)
-            return planted_links.ask(study, after, corpus(), before=before)
+            return planted_links.ask(study, after, corpus(), copies=NOISE, before=before)
 
     def test_what_changed_is_told(self, result: Result) -> None:
         rows = result.table("change").set_index(["task", "layer"])
@@ -182,7 +191,12 @@ class TestChange(ResultConformance):
 def test_what_is_easier_does_not_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """By expected layers alone it would: the first layer tells nearly all of it."""
     result = simulated(
-        monkeypatch, {"pos": 0, "relations": 0}, kept=True, sharp=3.0, of_relations=1.0
+        monkeypatch,
+        {"pos": 0, "relations": 0},
+        kept=True,
+        sharp=3.0,
+        of_relations=1.0,
+        copies=NOISE,
     )
     (pair,) = result.table("pairs").to_dict("records")
     assert pair["later"] > 0.2
