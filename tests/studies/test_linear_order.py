@@ -17,6 +17,7 @@ import planted_links
 import planted_trees as planted
 import tiny
 from bertology.annotated import states as module
+from bertology.annotated import windows
 from bertology.annotated.states import word_states
 from bertology.annotated.windows import REACHES, Windows
 from bertology.annotated.word_order import (
@@ -35,6 +36,7 @@ from bertology.results.result import Result
 from bertology.studies.designs.order_scores import half_fallen
 from bertology.studies.probing.linear_order import LinearOrder, LinearOrderResult
 from bertology.studies.study import Context
+from bertology.train.probes import battery
 from made_states import MadeStates
 from result_conformance import ResultConformance, claims_of
 
@@ -48,6 +50,7 @@ TOLD = (
     "primer-syntax.the-subject-is-told-by-structure",
 )
 FADES = "primer-layers.lower-layers-tell-word-order"
+NOISE: dict[str, Any] = {}  # what shuffled weights tell, the same whatever is planted
 
 
 def corpus(size: int = 200) -> Corpus:
@@ -67,19 +70,23 @@ def rules(example: Example, *, linear: bool) -> dict[int, int]:
 
 
 def ask(
-    monkeypatch: pytest.MonkeyPatch, made: Callable[..., MadeStates], texts: Corpus, seed: int
+    monkeypatch: pytest.MonkeyPatch,
+    made: Callable[..., MadeStates],
+    texts: Corpus,
+    seed: int,
+    copies: dict[str, Any] | None = None,
 ) -> LinearOrderResult:
     """The study of states that no model computed."""
     monkeypatch.setattr(module, "word_states", made)
     study = LinearOrder(resamples=200, seed=seed)
-    found = planted_links.ask(study, planted.encoder(planted.model()), texts)
+    found = planted_links.ask(study, planted.encoder(planted.model()), texts, copies=copies)
     assert isinstance(found, LinearOrderResult)
     return found
 
 
-def simulated(monkeypatch: pytest.MonkeyPatch, kind: str, *, seed: int = 0) -> LinearOrderResult:
+def simulated(monkeypatch: pytest.MonkeyPatch, kind: str) -> LinearOrderResult:
     """States that are noise, but for what is planted in them."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
 
     def made(reader: Any, given: Corpus, **_: Any) -> MadeStates:
         counts = [len(example.get("words")) for example in given]
@@ -97,18 +104,23 @@ def simulated(monkeypatch: pytest.MonkeyPatch, kind: str, *, seed: int = 0) -> L
                     values[:, start + word, feature] += 6
         return MadeStates(values, counts)
 
-    return ask(monkeypatch, made, corpus(), seed)
+    monkeypatch.setattr(LinearOrder, "copies", 3)
+    monkeypatch.setattr(battery, "_STEPS", (20, 100))  # what is planted is plain
+    monkeypatch.setattr(windows, "REACHES", (1, 2))  # neighbours tell nothing here
+    return ask(monkeypatch, made, corpus(160), 0, NOISE)
 
 
-def neighbours(monkeypatch: pytest.MonkeyPatch, texts: Corpus, seed: int) -> LinearOrderResult:
+def neighbours(
+    monkeypatch: pytest.MonkeyPatch, texts: Corpus, seed: int, *, width: int = WIDTH
+) -> LinearOrderResult:
     """After layer l a state is its word and those up to l + 1 places away; there are no trees."""
     far, rng = planted.LAYERS, np.random.default_rng(seed)
     kinds = sorted({str(word).lower() for example in texts for word in example.get("words")})
-    vectors = dict(zip(kinds, rng.normal(size=(len(kinds), WIDTH)), strict=True))
+    vectors = dict(zip(kinds, rng.normal(size=(len(kinds), width)), strict=True))
 
     def made(reader: Any, given: Corpus, **_: Any) -> MadeStates:
         counts = [len(example.get("words")) for example in given]
-        values = 0.1 * rng.normal(size=(far + 1, sum(counts), 2 * far + 1, WIDTH))
+        values = 0.1 * rng.normal(size=(far + 1, sum(counts), 2 * far + 1, width))
         for start, example in zip(np.cumsum([0, *counts]), given, strict=False):
             words = np.stack([vectors[str(word).lower()] for word in example.get("words")])
             for layer in range(far + 1):
@@ -165,8 +177,9 @@ def test_a_linear_rule_is_always_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("seed", [0, pytest.param(2, marks=pytest.mark.slow)])
 def test_neighbours_are_not_structure(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    texts = bt.load_corpus("grammar-order", limit=4000).take(200, seed=seed)
-    result = neighbours(monkeypatch, texts, seed)
+    texts = bt.load_corpus("grammar-order", limit=800).take(200, seed=seed)
+    monkeypatch.setattr(LinearOrder, "copies", 2)  # fewer baselines: it is easier to be wrong
+    result = neighbours(monkeypatch, texts, seed, width=6)
     said = claims_of(result)
     assert not {"holds", "fails"} & {said[name] for name in (*RISES, *TOLD)}
     # Without windows it would have been taken for structure.
@@ -204,8 +217,9 @@ def test_noise_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "holds" not in claims_of(result).values()
 
 
-def test_scores_are_those_of_scikit_learn_on_hidden_states() -> None:
+def test_scores_are_those_of_scikit_learn_on_hidden_states(monkeypatch: pytest.MonkeyPatch) -> None:
     """States of a random model by plain transformers, probes trained one by one."""
+    monkeypatch.setattr(windows, "REACHES", (1,))  # which are not looked at
     texts = Corpus("one", [e for e in corpus(200) if "'" not in e.text], corpus().fields)
     words = sorted({str(w).lower() for e in texts for w in e.get("words")})
     torch.manual_seed(0)
