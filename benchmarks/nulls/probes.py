@@ -16,8 +16,7 @@ from nulls.models import encoder, mini, random_model, texts
 
 _SENTENCES = 150
 _WORDS = (
-    "pos", "chunk-tag", "relation", "parent", "grandparent", "great-grandparent", "arc",
-    "arc-relation",
+    "pos", "chunk-tag", "relation", "parent", "grandparent", "arc", "arc-relation",
 )  # fmt: skip
 _STUDY = EdgeProbes(tasks=_WORDS, resamples=200)
 
