@@ -14,7 +14,7 @@ from bertology.stats.contrasts import ratio_of_means
 from bertology.stats.over_draws import jackknifed, over_draws
 from bertology.stats.partial_means import partial_means
 from bertology.studies.designs.depths import first_upper
-from bertology.studies.designs.dimension_sets import DRAW, TOGETHER, DimensionSet
+from bertology.studies.designs.dimension_sets import DRAW, SINGLE, TOGETHER, DimensionSet
 from bertology.studies.designs.tables import with_bounds
 
 if TYPE_CHECKING:
@@ -69,14 +69,36 @@ class Effects:
         (row,), draws = self.rows_of(TOGETHER), self.rows_of(DRAW)
         return self._over([self.rises[row] - self.rises[d] for d in draws])
 
-    def knowledge_lost(self) -> Estimate | None:
-        """The rise as a share of what the intact model knows beyond how frequent answers are."""
+    def knowledge_lost(self, most: int | None = None) -> Estimate | None:
+        """The rise as a share of what the intact model knows beyond how frequent answers are.
+
+        Of the outliers together; where they have more than `most` weights, of the one that costs
+        most: each half of the texts is judged by the one that costs most on the other half.
+        """
         (row,) = self.rows_of(TOGETHER)
+        rises = self.rises[row]
+        if most is not None and self.touched[row] > most:
+            alone = [i for i in self.rows_of(SINGLE) if self.touched[i] <= most]
+            rises = self._costliest(self.rises[alone])
         known = self.seen["uninformed"] - self.seen["losses"][:, 0]
         sure = self._one(known)
         if sure is None or sure.low <= 0:
             return None
-        return ratio_of_means(self.rises[row], known, self.options["level"])
+        return ratio_of_means(rises, known, self.options["level"])
+
+    def fewest_touched(self) -> int:
+        """Weights of the smallest set of outliers."""
+        return min(self.touched[i] for i in (*self.rows_of(TOGETHER), *self.rows_of(SINGLE)))
+
+    @staticmethod
+    def _costliest(rises: Floats) -> Floats:
+        """(N,) of (sets, N): each half has the set that is largest in the other one."""
+        found = np.empty(rises.shape[1])
+        for half in (0, 1):
+            others = rises[:, 1 - half :: 2]
+            sums = np.nansum(others, axis=1)
+            found[half::2] = rises[sums.argmax(), half::2]
+        return found
 
     # The sink ------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -72,6 +73,7 @@ class OutlierDimensions(Resampled):
     classification are not scored. Numbers of weights are exact and have no interval.
     """
 
+    version: ClassVar[int] = 2
     needs: ClassVar[Needs] = Needs(
         capabilities=frozenset({"norms", "residual"}), fields=frozenset({"text"}), head="saved"
     )
@@ -303,16 +305,16 @@ class OutlierDimensions(Resampled):
             }
             limits = {"ten_thousandth": TEN_THOUSANDTH, "millionth": MILLIONTH}
             for name, limit in limits.items():
-                quantity = f"knowledge_lost_{name}"
-                if touched >= limit:
+                quantity, most = f"knowledge_lost_{name}", math.ceil(limit * whole) - 1
+                if (fewest := effects.fewest_touched()) > most:
                     reasons[quantity] = (
-                        f"not judged: {effects.touched[0]:,} of {whole:,} weights are "
-                        f"{100 * touched:.2g} %, which is not below {100 * limit:g} %"
+                        f"not judged: {fewest:,} of {whole:,} weights are "
+                        f"{100 * fewest / whole:.2g} %, which is not below {100 * limit:g} %"
                     )
                 elif lost is None:
                     reasons[quantity] = _NOT_KNOWING
                 else:
-                    found[quantity] = lost
+                    found[quantity] = effects.knowledge_lost(most)
         else:
             reasons |= dict.fromkeys(_OF_EFFECTS, _NOTHING_PREDICTED)
         found["frequency_over_random"] = effects.frequency_over_random()
