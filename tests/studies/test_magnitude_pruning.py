@@ -104,7 +104,7 @@ def test_a_small_study_runs_to_its_end(start: str, monkeypatch: pytest.MonkeyPat
         iterative_pruning, "tune", lambda *given, **how: trained.append(1) or real(*given, **how)
     )
     study = MagnitudePruning(
-        seeds=2, start=start, share=0.7, epochs=1, learning_rate=1e-3, deciding=25
+        seeds=2, start=start, share=0.8, epochs=1, learning_rate=1e-3, deciding=25
     )
     result = planted_links.ask(study, planted_parts.encoder(), planted_parts.corpus(60))
     assert isinstance(result, MagnitudePruningResult)
