@@ -14,6 +14,7 @@ import tiny
 from bertology.cli.main import app
 from bertology.results.result import Result
 from bertology.run.session import Session
+from bertology.train.baselines import networks
 from bertology.train.probes import battery
 from printed import Done, run
 
@@ -99,7 +100,9 @@ def test_a_survey_is_a_page_without_any_data(
         return b"<svg/>"
 
     monkeypatch.setattr("bertology.reproduce.render.page._drawn", drawn)
-    # Whether probes have learnt much does not matter to a page.
+    # Whether probes and baselines have learnt much does not matter to a page.
+    monkeypatch.setattr(networks, "HIDDEN", 8)
+    monkeypatch.setattr(networks, "EPOCHS", 1)
     learn = battery.descended
 
     def learn_little(*given: Any, steps: int, **more: Any) -> None:
