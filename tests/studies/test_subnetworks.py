@@ -177,7 +177,7 @@ def test_the_opposite_makes_them_fail() -> None:
 def test_equal_subnetworks_bear_no_claim_out() -> None:
     held, draws = 0, 8
     for draw in range(draws):
-        result = made_up(dict.fromkeys(METHODS, 0.75), draw=draw)
+        result = made_up(dict.fromkeys(METHODS, 0.75), draw=draw, n=200)
         outcomes = {v.claim.id.partition(".")[2]: str(v.outcome) for v in result.verdicts()}
         outcomes.pop("good-parts-like-random-ones")  # which is true here
         held += list(outcomes.values()).count("holds")
@@ -198,7 +198,7 @@ def test_what_cannot_be_is_refused() -> None:
 
 def written(folder: Path, *, shuffled: bool = False) -> Corpus:
     folder.mkdir()
-    for split, size, seed in (("train", 200, 1), ("validation", 100, 2)):
+    for split, size, seed in (("train", 120, 1), ("validation", 80, 2)):
         examples = list(planted.corpus(size, seed=seed))
         labels = [int(e.get("label")) for e in examples]
         if shuffled:
@@ -209,7 +209,7 @@ def written(folder: Path, *, shuffled: bool = False) -> Corpus:
     return load_corpus(str(folder))
 
 
-HOW = {"seeds": 1, "epochs": 2, "batch_size": 16, "learning_rate": 1e-3, "baselines": ("majority",)}
+HOW = {"seeds": 1, "epochs": 1, "batch_size": 16, "learning_rate": 1e-3, "baselines": ("majority",)}
 
 
 def test_the_planted_head_makes_a_subnetwork_good(
@@ -247,7 +247,7 @@ def test_a_task_without_an_answer_is_not_judged(tmp_path: Path) -> None:
         encoder,
         task=corpus,
         store=str(tmp_path / "store"),
-        **{**HOW, "epochs": 1, "prunings": ("importance",)},
+        **{**HOW, "prunings": ("importance",)},
     )
     assert isinstance(result, Result)
     assert {str(v.outcome) for v in result.verdicts()} <= {"not-applicable", "inconclusive"}

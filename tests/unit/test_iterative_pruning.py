@@ -37,10 +37,14 @@ QUICK = FinetuneSettings(epochs=1, batch_size=32, learning_rate=1e-5)
 
 
 def job(
-    method: Importance | Magnitude, *, settings: FinetuneSettings = QUICK, seed: int = 0
+    method: Importance | Magnitude,
+    *,
+    settings: FinetuneSettings = QUICK,
+    seed: int = 0,
+    size: int = 200,
 ) -> PruningJob:
-    report = planted_parts.corpus(100, seed=5)
-    learn, decide = split_deciding(planted_parts.corpus(200), report)
+    report = planted_parts.corpus(size // 2, seed=5)
+    learn, decide = split_deciding(planted_parts.corpus(size), report)
     tuning = TuningJob(
         planted_parts.encoder(), learn, decide, STARTS["pretrained"], replace(settings, seed=seed)
     )
@@ -111,11 +115,11 @@ def test_a_constant_answer_is_not_what_is_kept() -> None:
     assert found.floor == pytest.approx((1 + 0.95) / 2)
 
 
-@pytest.mark.parametrize("method", [Magnitude(share=0.6), Magnitude(share=0.7, rewound=True)])
+@pytest.mark.parametrize("method", [Magnitude(share=0.6), Magnitude(share=0.8, rewound=True)])
 def test_what_is_kept_is_not_done_again(
     method: Magnitude, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = job(method, settings=replace(QUICK, learning_rate=3e-3, epochs=2))
+    asked = job(method, settings=replace(QUICK, learning_rate=3e-3), size=120)
     first, alone = prune(asked, folder=tmp_path), prune(asked)
     assert isinstance(first.mask, WeightMask)
     assert isinstance(alone.mask, WeightMask)
@@ -147,7 +151,8 @@ def test_rewound_weights_start_from_the_first_ones_and_stay_zero(
         return real(model, mask, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(iterative_pruning, "without_smallest", watch)
-    prune(job(Magnitude(share=0.7, rewound=True), settings=replace(QUICK, learning_rate=3e-3)))
+    settings = replace(QUICK, learning_rate=3e-3)
+    prune(job(Magnitude(share=0.8, rewound=True), settings=settings, size=120))
     assert len(seen) > 1
     assert not any(seen)
 
@@ -192,7 +197,8 @@ iterative_pruning.prune(t.killed_job(), folder=Path(sys.argv[1]))
 
 def killed_job() -> PruningJob:
     settings = replace(QUICK, learning_rate=3e-3)
-    return replace(job(Magnitude(share=0.6, rewound=True), settings=settings), keep=0.6)
+    asked = job(Magnitude(share=0.8, rewound=True), settings=settings, size=120)
+    return replace(asked, keep=0.6)
 
 
 def test_killed_in_the_middle_it_ends_with_the_same_mask(tmp_path: Path) -> None:
