@@ -40,7 +40,7 @@ def encoder(model: Any, name: str = "tiny", *, side: str = "right") -> Encoder:
     return Encoder(model, tokenizer, name=name)
 
 
-def compare(one: Encoder, before: Encoder, size: int = 40, **how: Any) -> Result:
+def compare(one: Encoder, before: Encoder, size: int = 24, **how: Any) -> Result:
     """The study without a store, which would draw its figures each time."""
     corpus, study = planted.corpus(size), AttentionChange(before=before.name, **how)
     context = Context(others={"before": before})
@@ -71,7 +71,8 @@ class TestResult(ResultConformance):
     @staticmethod
     def make() -> Result:
         one, before = (encoder(tiny.model("bert", seed=s)) for s in (0, 1))
-        study, corpus = AttentionChange(before="before", resamples=100), planted.corpus(12)
+        study = AttentionChange(before="before", resamples=100, noise=5)
+        corpus = planted.corpus(12)
         context = Context(others={"before": before})
         parts = study.parts(one.shape, corpus)
         measured = {part: study.measure(one, corpus, part, context) for part in parts}
@@ -83,7 +84,7 @@ class TestResult(ResultConformance):
 
 def test_equal_models_have_not_changed() -> None:
     model = tiny.model("bert")
-    result = compare(encoder(model), encoder(copy.deepcopy(model), "copy"))
+    result = compare(encoder(model), encoder(copy.deepcopy(model), "copy"), noise=5)
     for table in (result.table("heads"), result.table("layers")):
         assert np.allclose(table["cosine"], 1, atol=1e-6)
         assert np.allclose(table["divergence"], 0, atol=1e-7)
@@ -93,7 +94,7 @@ def test_equal_models_have_not_changed() -> None:
 
 def test_a_change_is_found_in_exactly_its_head() -> None:
     model = tiny.model("bert")
-    result = compare(encoder(with_other_queries(model, 1, [2])), encoder(model))
+    result = compare(encoder(with_other_queries(model, 1, [2])), encoder(model), noise=5)
     change = result.table("heads").set_index(["layer", "head"])["change"]
     assert change[1, 2] > 0.01
     untouched = [(layer, head) for layer in (0, 1) for head in range(4) if (layer, head) != (1, 2)]
@@ -106,13 +107,13 @@ def test_a_change_is_found_in_exactly_its_head() -> None:
 def test_the_last_two_layers_are_said_to_have_changed_only_where_they_have() -> None:
     model = tiny.model("bert")
     late = with_other_queries(with_other_queries(model, 1, [0, 1, 2, 3]), 2, [0, 1, 2, 3])
-    found = compare(encoder(late), encoder(model)).evidence()
+    found = compare(encoder(late), encoder(model), noise=10).evidence()
     assert all(found[q].low > 0 for q in QUANTITIES)
     early = with_other_queries(model, 0, [0, 1, 2, 3], loudness=3.0)
-    found = compare(encoder(early), encoder(model)).evidence()
+    found = compare(encoder(early), encoder(model), noise=10).evidence()
     assert all(found[q].high < 0 for q in QUANTITIES)
     one_only = with_other_queries(model, 2, [0, 1, 2, 3])
-    found = compare(encoder(one_only), encoder(model)).evidence()
+    found = compare(encoder(one_only), encoder(model), noise=10).evidence()
     assert found["last_two_over_mean"].low > 0
     assert not found["each_of_last_two_over_largest"].low > 0
 
@@ -130,13 +131,13 @@ def with_noise(model: Any, share: float, seed: int) -> Any:
 def test_noise_in_place_of_training_bears_out_no_claim() -> None:
     """Five per cent of it moved the last two layers most: change adds up towards the top."""
     model, held, moved = tiny.model("bert"), 0, 0
-    for seed in range(6):
+    for seed in range(4):
         result = compare(encoder(with_noise(model, 0.05, seed)), encoder(model), resamples=100)
         profile = result.table("layers")["change"].to_numpy()
         moved += profile[1:].mean() > profile[0] + 0.001
         held += any(v.outcome is Outcome.HOLDS for v in result.verdicts())
-    assert moved >= 5  # without the control it would have been borne out
-    assert held <= 1
+    assert moved >= 3  # without the control it would have been borne out
+    assert held == 0
 
 
 def test_value_and_bounds_beyond_noise_are_of_the_lesser_number() -> None:
@@ -164,7 +165,7 @@ def test_value_and_bounds_beyond_noise_are_of_the_lesser_number() -> None:
 def test_more_copies_decide_where_five_could_not() -> None:
     """Copies differ, not examples: five of all left open what twenty of a quarter each tell."""
     rng, held = np.random.default_rng(0), {5: 0, 20: 0}
-    repeats, error = 300, dict.fromkeys(held, 0)
+    repeats, error = 200, dict.fromkeys(held, 0)
     for copies, more in [(c, m) for c in held for m in (0.0, 4.0)]:
         for _ in range(repeats):
             moved = 20 + rng.normal(size=(copies + 1, 1)) + rng.normal(0, 1, (copies + 1, 100))
@@ -209,7 +210,7 @@ def test_each_copy_reads_the_same_examples_whatever_the_blocks(
 
 def test_copies_are_compared_with_training_on_the_same_examples() -> None:
     model = tiny.model("bert")
-    result = compare(encoder(with_other_queries(model, 1, [2])), encoder(model), noise=8)
+    result = compare(encoder(with_other_queries(model, 1, [2])), encoder(model), 40, noise=8)
     noise, layers = result.table("noise"), result.table("layers").set_index("layer")["change"]
     assert len(noise) == 8 * 3
     trained = noise.groupby("layer")["trained"].agg(["mean", "std"])
@@ -252,7 +253,7 @@ def test_noise_is_as_large_as_the_change_and_the_same_each_time(even: bool) -> N
 
 def test_bounds_hold_for_rare_large_changes() -> None:
     """With 3 % of them among 200 examples, some bound of 144 missed in a third of all samples."""
-    rng, missed, repeats = np.random.default_rng(0), 0, 25
+    rng, missed, repeats = np.random.default_rng(0), 0, 20
     study = AttentionChange(before="x", resamples=100)
     truth = 0.03 * 0.5 + 0.97 * 0.01
     for _ in range(repeats):
@@ -265,7 +266,7 @@ def test_bounds_hold_for_rare_large_changes() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_nothing_is_claimed_of_unrelated_models(seed: int) -> None:
     one, other = (tiny.model("bert", seed=s) for s in (seed, seed + 50))
-    result = compare(encoder(one), encoder(other))
+    result = compare(encoder(one), encoder(other), noise=5)
     assert result.evidence() == {}
     assert "no more alike" in result.reasons()[""]
     assert result.table("heads")["change"].min() > 0.01
@@ -319,7 +320,7 @@ def test_parts_are_blocks_of_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(AttentionChange, "block", 8)
     one, other = (encoder(tiny.model("bert", seed=s)) for s in (0, 1))
     corpus = planted.corpus(60)
-    study = AttentionChange(before="other", examples=20, seed=3)
+    study = AttentionChange(before="other", examples=20, seed=3, noise=2)
     parts = study.parts(one.shape, corpus)
     assert [study.steps(p, one.shape, corpus) for p in parts] == [8, 8, 4]
     context = Context(others={"before": other})
@@ -342,7 +343,9 @@ def test_a_stored_result_draws_every_figure_and_says_with_what(tmp_path: Path) -
     model = tiny.model("bert")
     after, before = encoder(with_other_queries(model, 1, [2]), "after"), encoder(model, "a/start")
     corpus = replace(planted.corpus(20), task=None)
-    result = bt.run("attention-change", after, corpus=corpus, store=str(tmp_path), before=before)
+    result = bt.run(
+        "attention-change", after, corpus=corpus, store=str(tmp_path), before=before, noise=5
+    )
     again = Store(str(tmp_path)).load(result.identity)
     assert again.equals(result)
     assert "maps of start" in again.headline()
@@ -359,6 +362,7 @@ def test_the_same_model_twice_is_not_judged(tmp_path: Path) -> None:
         one,
         corpus=replace(planted.corpus(20), task=None),
         before=one,
+        noise=5,
         store=str(tmp_path),
     )
     assert all(v.outcome is Outcome.NOT_APPLICABLE for v in result.verdicts())
