@@ -101,16 +101,16 @@ def test_each_of_two_spans_has_its_own_weights() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_shuffled_labels_are_not_told(seed: int) -> None:
-    states, labels = planted(600, seed=seed)
+    states, labels = planted(400, seed=seed)
     mixed = np.random.default_rng(seed).permutation(labels)
     own = share(ask(states, spans(mixed), mixed, whole=False, attentive=True), mixed)
-    assert (own < 1 / CLASSES + 3 * np.sqrt(2 / 9 / 120)).all()
+    assert (own < 1 / CLASSES + 3 * np.sqrt(2 / 9 / 80)).all()
 
 
 def test_spans_of_one_word_give_what_means_give() -> None:
-    states, labels = planted(400)
+    states, labels = planted(200)
     units = spans(labels, end=1)
-    states.reshape(LAYERS, -1, EACH, WIDTH)[1, range(400), 0, labels] += 2
+    states.reshape(LAYERS, -1, EACH, WIDTH)[1, range(200), 0, labels] += 2
     mean, own = (ask(states, units, labels, attentive=which) for which in (False, True))
     assert share(mean, labels)[-1] > 0.5
     assert (mean.hits == own.hits).all()
