@@ -18,7 +18,7 @@ TWO = Task("planted", "classification", ("no", "yes"), ("accuracy",))
 
 def made_up(
     right: dict[str, float], *, seeds: int = 5, draw: int = 0, learnt: bool = True, n: int = 400,
-    masks: dict[str, np.ndarray] | None = None, task: Task = TWO,
+    left: float = 0.5, masks: dict[str, np.ndarray] | None = None, task: Task = TWO,
 ) -> Result:  # fmt: skip
     """Answers that are right with this probability; examples are easy or hard for all alike."""
     rng = np.random.default_rng(draw)
@@ -46,13 +46,13 @@ def made_up(
                 part = part.assign(
                     heads=(("layer", "head"), masks["heads"][seed] if masks else _drawn(rng, 3, 4)),
                     mlps=("layer", masks["mlps"][seed] if masks else _drawn(rng, 3)),
-                    left=0.5, shared=0.1, learnt=int(learnt), speed=1.5 + 0.01 * seed, memory=0.6,
+                    left=left, shared=0.1, learnt=int(learnt), speed=1.5 + 0.01 * seed, memory=0.6,
                     reloaded=1,
                 )  # fmt: skip
             elif group == "magnitude":
                 bits = masks["weights"][seed] if masks else rng.integers(0, 256, 50)
                 part = part.assign(
-                    weights=("byte", bits.astype(np.uint8)), weights_size=400, left=0.5,
+                    weights=("byte", bits.astype(np.uint8)), weights_size=400, left=left,
                     shared=0.1, learnt=int(learnt),
                 )  # fmt: skip
             parts[f"{group}-seed-{seed}"] = part

@@ -36,7 +36,9 @@ def survivors_at_the_truth(seed: int) -> Mapping[str, str]:
     middle, apart = rng.uniform(0.3, 0.6), (0.05, 0.2, 0.28)[seed % 3]
     chances = np.clip(middle + apart * rng.choice([-1.0, 1.0], parts.SHAPE), 0.02, 0.98)
     mlps = 0.4
-    result = parts.made_up(chances, seeds=_SEEDS[seed // 3 % 3], mlps=mlps, draw=seed)
+    result = parts.made_up(
+        chances, seeds=_SEEDS[seed // 3 % 3], mlps=mlps, draw=seed, by_layer=False
+    )
     truth = {
         "head_kappa": parts.kappa_of(chances),
         "heads_removed": 1 - float(chances.mean()),

@@ -30,10 +30,11 @@ def made_up(
     draw: int = 0,
     learnt: bool = True,
     fixed: bool = False,
+    by_layer: bool = True,
 ) -> Result:
     """Heads and MLPs survive with chances of their own; or, `fixed`, as many of them each time."""
     rng = np.random.default_rng(draw)
-    study, parts = ImportancePruning(seeds=seeds), {}
+    study, parts = ImportancePruning(seeds=seeds, by_layer=by_layer), {}
     chance = np.broadcast_to(chances, SHAPE)
     for k in range(seeds):
         heads = rng.random(SHAPE) < chance
@@ -80,7 +81,10 @@ def test_what_was_published_bears_the_claims_out() -> None:
     rng = np.random.default_rng(0)
     chances = np.where(rng.random(SHAPE) < 0.3, 0.75, 0.15)
     chances[3] = 0.0
-    found = claims_of(made_up(chances, seeds=10, mlps=np.array([0.5, 0.5, 0.5, 0.0])))
+    mlps = np.array([0.5, 0.5, 0.5, 0.0])
+    within = made_up(chances, seeds=10, mlps=mlps)
+    assert "within layers" in within.reasons()["layers_removed"]
+    found = claims_of(made_up(chances, seeds=10, mlps=mlps, by_layer=False))
     assert found["primer-redundancy.most-heads-can-go"] == "holds"
     assert found["primer-redundancy.whole-layers-can-go"] == "holds"
     assert found["nuggets-lottery.importance-pruning-beats-chance"] == "holds"
@@ -135,7 +139,7 @@ def test_planted_parts_survive_with_every_seed(
     mlps = result.tables["mlps"]
     assert mlps.loc[mlps["survival"] == 1, "layer"].tolist() == [*planted_parts.MLPS]
     assert result.evidence()["head_kappa"].value == 1
-    assert result.evidence()["layers_removed"].value == pytest.approx(1 / 3)
+    assert result.tables["runs"]["layers_removed"].tolist() == pytest.approx([1 / 3] * 3)
     assert result.tables["runs"]["pruned"].tolist() == [1.0] * 3
     part = study.parts(planted_parts.encoder().shape, planted_parts.corpus(80))[0]
     again = Context(trained=tmp_path)

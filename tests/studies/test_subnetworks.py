@@ -190,6 +190,14 @@ def test_models_that_learnt_nothing_are_not_judged() -> None:
     assert "does not surely beat a constant answer" in result.answer
 
 
+def test_subnetworks_that_are_nearly_the_whole_model_are_not_judged() -> None:
+    result = made_up(dict.fromkeys(METHODS, 0.8), left=0.9, n=60)
+    assert {str(v.outcome) for v in result.verdicts() if "parts" in v.claim.id} == {
+        "not-applicable"
+    }
+    assert "90 % of the elements are left" in result.reasons()["good_over_random_importance"]
+
+
 def test_what_cannot_be_is_refused() -> None:
     for wrong in ({"prunings": ("movement",)}, {"baselines": ("cbow", "cbow")}):
         with pytest.raises(ParameterError, match="none twice"):

@@ -367,7 +367,7 @@ def test_measures_in_other_units_have_a_chart_of_their_own() -> None:
 @pytest.mark.parametrize("study", JOINS.names())
 def test_joined_results_have_method_and_limits(study: str) -> None:
     told = describe(study)
-    assert told.question.startswith(("Are heads", "What do results", "When, in the course"))
+    assert told.question
     assert told.method
     assert told.limits
     assert not told.runs

@@ -86,5 +86,5 @@ def test_heads_that_models_were_saved_with(tmp_path: Path) -> None:
     hf.ElectraForPreTraining(tiny.config("electra")).save_pretrained(folder)
     assert saved_head(str(folder)) == "base"
     hf.GPT2LMHeadModel(tiny.config("gpt2")).save_pretrained(folder)
-    assert saved_head(str(folder)) == "base"
+    assert saved_head(str(folder)) == "causal"
     assert saved_head() == "pretraining"

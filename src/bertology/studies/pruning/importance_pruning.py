@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 
 __all__ = ["ImportancePruning", "ImportancePruningResult"]
 
+_LAST_OF_LAYER = (
+    "not judged: importances are compared within layers (by_layer), so that the last head of a "
+    "layer always has the highest and no layer goes as a whole"
+)
+
 
 class ImportancePruningResult(PruningsResult):
     """Which heads (table `heads`) and MLPs (table `mlps`) survive, in the mean over seeds.
@@ -262,6 +267,8 @@ class ImportancePruning(Prunings):
         evidence |= kappas
         runs = tables["runs"].assign(**removed)
         known, reasons = self.judged(evidence, reason)
+        if self.by_layer and known.pop("layers_removed", None) is not None:
+            reasons["layers_removed"] = _LAST_OF_LAYER
         return self.result(
             provenance,
             {"heads": kept, "mlps": of_mlps, "agreement": agreement, **tables, "runs": runs},

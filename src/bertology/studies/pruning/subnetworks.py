@@ -37,6 +37,11 @@ PRUNINGS = ("magnitude", "importance")
 _KINDS = ("bad", "random", "good")
 _SIMPLE = ("majority", "bag-of-words", "cbow", "bilstm")
 _SEEDLESS = ("majority", "bag-of-words")
+_TOO_MUCH = 2 / 3  # of the elements left: then random subnetworks are mostly the good one
+_ALIKE = (
+    "not judged: {} % of the elements are left with some seed, so that good, random and bad "
+    "subnetworks are mostly the same"
+)
 _FRESH = "random-start-importance"
 _ELEMENTS = {"magnitude": "weights", "importance": "heads and MLPs"}
 TITLES = {
@@ -268,10 +273,12 @@ class Subnetworks(Prunings):
         sizes = _sizes(measured)
         for pruning in self.prunings:
             own = _contrasts(runs, pruning, judged)
-            learnt = sizes.loc[sizes["pruning"] == pruning, "learnt"]
+            learnt, left = (sizes.loc[sizes["pruning"] == pruning, c] for c in ("learnt", "left"))
             if (learnt == 0).any():
                 why = NOT_LEARNT.format(int((learnt == 0).sum()), len(learnt))
                 reasons |= dict.fromkeys(own, why)
+            elif (left > _TOO_MUCH).any():
+                reasons |= dict.fromkeys(own, _ALIKE.format(f"{100 * left.max():.0f}"))
             else:
                 evidence |= own
         if "importance" in self.prunings:
@@ -310,14 +317,13 @@ class Subnetworks(Prunings):
 def _contrasts(runs: ScoredRuns, pruning: str, metric: str) -> dict[str, Estimate | None]:
     """Pairs that were chosen before looking; each has an interval of its own."""
     good, random, bad = (f"{kind}-{pruning}" for kind in ("good", "random", "bad"))
-    simple = [name for name in _SIMPLE if name in runs.predictions]
     found = {
         f"whole_over_good_{pruning}": runs.difference("fine-tuned", good, metric),
         f"good_over_random_{pruning}": runs.difference(good, random, metric),
         f"random_over_bad_{pruning}": runs.difference(random, bad, metric),
         f"good_over_bad_{pruning}": runs.difference(good, bad, metric),
         f"bad_over_majority_{pruning}": runs.difference(bad, "majority", metric),
-        f"bad_over_simple_{pruning}": least(runs.difference(bad, s, metric) for s in simple),
+        f"bad_over_simple_{pruning}": least(runs.difference(bad, s, metric) for s in _SIMPLE),
     }
     if pruning == "importance":
         found["bad_over_random_start"] = runs.difference(bad, _FRESH, metric)
