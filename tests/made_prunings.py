@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from bertology.model.nested_masks import NestedWeights
+from bertology.model.weight_masks import WeightMask
 from bertology.results.provenance import Provenance
 
 FACTS = {
@@ -17,3 +21,25 @@ def provenance(study: str) -> Provenance:
         model={"name": "m", "fingerprint": "f"},
         corpus={"name": "made-up", "fingerprint": "c"},
     )
+
+
+def deciding(scores: np.ndarray, *, n: int = 400, draw: int = 0) -> dict[str, object]:
+    """Answers to examples that decide, of which so many are right in each step."""
+    rng = np.random.default_rng((draw, 77))
+    ease = rng.random(n)
+    labels = (np.arange(n) % 2).astype(float)
+    said = np.stack([np.where(ease < share, labels, 1 - labels) for share in scores])
+    return {
+        "decided": (("step", "deciding"), said),
+        "deciding_labels": ("deciding", labels),
+        "constant_answer": 0.0,
+    }
+
+
+def planes_of(steps: list[np.ndarray]) -> np.ndarray:
+    """Masks of all steps (matrices × weights) as they are stored; all weights come first."""
+    masks = [WeightMask.of({str(i): row for i, row in enumerate(step)}) for step in steps]
+    found = NestedWeights.begin(masks[0])
+    for mask in masks[1:]:
+        found = found.then(mask)
+    return np.stack([plane.joined() for plane in found.planes])

@@ -43,17 +43,19 @@ def made_up(
             own = {m: said(m) for m in names if m in right and (not seed or m not in _SEEDLESS)}
             part = answered(own, corpus, corpus)
             if group == "importance":
+                heads = masks["heads"][seed] if masks else _drawn(rng, 3, 4)
+                mlps = masks["mlps"][seed] if masks else _drawn(rng, 3)
                 part = part.assign(
-                    heads=(("layer", "head"), masks["heads"][seed] if masks else _drawn(rng, 3, 4)),
-                    mlps=("layer", masks["mlps"][seed] if masks else _drawn(rng, 3)),
-                    left=left, shared=0.1, learnt=int(learnt), speed=1.5 + 0.01 * seed, memory=0.6,
-                    reloaded=1,
+                    heads=(("step", "layer", "head"), np.stack([np.ones_like(heads), heads])),
+                    mlps=(("step", "layer"), np.stack([np.ones_like(mlps), mlps])),
+                    kept_steps=2, left=left, shared=0.1, learnt=int(learnt), memory=0.6,
+                    speed=1.5 + 0.01 * seed, reloaded=1,
                 )  # fmt: skip
             elif group == "magnitude":
                 bits = masks["weights"][seed] if masks else rng.integers(0, 256, 50)
                 part = part.assign(
-                    weights=("byte", bits.astype(np.uint8)), weights_size=400, left=left,
-                    shared=0.1, learnt=int(learnt),
+                    weights=(("plane", "byte"), bits.astype(np.uint8)[None]), weights_size=400,
+                    kept_steps=2, left=left, shared=0.1, learnt=int(learnt),
                 )  # fmt: skip
             parts[f"{group}-seed-{seed}"] = part
     about = Provenance(

@@ -40,7 +40,7 @@ def survivors_at_the_truth(seed: int) -> Mapping[str, str]:
         chances, seeds=_SEEDS[seed // 3 % 3], mlps=mlps, draw=seed, by_layer=False
     )
     truth = {
-        "head_kappa": parts.kappa_of(chances),
+        "head_kappa_in_layers": parts.kappa_of(chances),
         "heads_removed": 1 - float(chances.mean()),
         "layers_removed": float((np.prod(1 - chances, axis=1) * (1 - mlps)).mean()),
     }

@@ -10,7 +10,7 @@ gives for F1 and Matthews.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bertology.errors import DataError, UnknownNameError
 
-__all__ = ["METRICS", "Metric", "find_metric"]
+__all__ = ["METRICS", "Metric", "find_metric", "judged_metric"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -66,6 +66,11 @@ def find_metric(name: str) -> Metric:
     if name not in METRICS:
         raise UnknownNameError("metric", name, METRICS)
     return METRICS[name]
+
+
+def judged_metric(metrics: Sequence[str]) -> str:
+    """Accuracy; but not where classes are so uneven that a task leaves it."""
+    return "accuracy" if "accuracy" in metrics and metrics[0] != "matthews" else metrics[0]
 
 
 def _pair(name: str, predictions: ArrayLike, targets: ArrayLike) -> tuple[Floats, Floats]:

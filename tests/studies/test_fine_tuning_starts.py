@@ -23,13 +23,13 @@ from bertology.errors import (
     InterruptedRunError,
     ParameterError,
 )
+from bertology.metrics import judged_metric
 from bertology.model.encoder import Encoder
 from bertology.model.shape import Shape
 from bertology.results.claims import Claim, Outcome, Published, Relation, Rule, Source
 from bertology.results.known_claims import judge
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
-from bertology.studies.designs.task_trials import judged_metric
 from bertology.studies.designs.trials import split_part
 from bertology.studies.study import Context
 from bertology.studies.training.fine_tuning_starts import (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,11 @@ import xarray as xr
 
 import planted_links
 import planted_parts
-from bertology.model.part_masks import PartMask
 from bertology.results.result import Result
 from bertology.studies.pruning.importance_pruning import ImportancePruning, ImportancePruningResult
 from bertology.studies.study import Context
 from bertology.train import iterative_pruning
-from made_prunings import FACTS, provenance
+from made_prunings import FACTS, deciding, provenance
 from result_conformance import ResultConformance, claims_of
 
 SHAPE = (4, 4)  # layers, heads
@@ -31,8 +31,13 @@ def made_up(
     learnt: bool = True,
     fixed: bool = False,
     by_layer: bool = True,
+    stops: Sequence[int] | None = None,
 ) -> Result:
-    """Heads and MLPs survive with chances of their own; or, `fixed`, as many of them each time."""
+    """Heads and MLPs survive with chances of their own; or, `fixed`, as many of them each time.
+
+    They go in a random order, in three steps, and one more that falls below. Seeds that are named
+    in `stops` keep that many steps only (3 for all of them, the whole model counted).
+    """
     rng = np.random.default_rng(draw)
     study, parts = ImportancePruning(seeds=seeds, by_layer=by_layer), {}
     chance = np.broadcast_to(chances, SHAPE)
@@ -43,29 +48,55 @@ def made_up(
             heads = rng.permutation(kept).reshape(SHAPE)
         kept_mlps = rng.random(SHAPE[0]) < np.broadcast_to(mlps, SHAPE[:1])
         reported = np.array([0.9, 0.88, 0.84, 0.6]) + rng.normal(0, 0.01, 4)
-        parts[f"importance-seed-{k}"] = xr.Dataset(
+        stop = 3 if stops is None else stops[k]
+        parts[f"importance-seed-{k}"] = part_of(
+            rng, [_half_gone(rng, heads), heads], [_half_gone(rng, kept_mlps), kept_mlps]
+        ).assign(
             {
-                "heads": (("layer", "head"), heads.astype(np.int8)),
-                "mlps": ("layer", kept_mlps.astype(np.int8)),
-                "head_importance": (("layer", "head"), rng.random(SHAPE)),
-                "mlp_importance": ("layer", rng.random(SHAPE[0])),
                 "score": ("step", reported),
                 "reported": ("step", reported),
-                "left_heads": ("step", [16, 14, int(heads.sum()), 0]),
-                "left_mlps": ("step", [4, 3, int(kept_mlps.sum()), 0]),
-                "kept_steps": 3,
+                "kept_steps": stop,
                 "learnt": int(learnt),
                 "floor": 0.8,
-            },
-            attrs=FACTS,
+                **deciding(reported, draw=draw),
+            }
         )
     return study.conclude(parts, provenance("importance-pruning"))
 
 
+def part_of(
+    rng: np.random.Generator, heads: Sequence[np.ndarray], mlps: Sequence[np.ndarray]
+) -> xr.Dataset:
+    """The masks of a part: all of it first, then those given, and nothing at the end."""
+    steps = [
+        np.stack([np.ones_like(of[0]), *of, np.zeros_like(of[0])]).astype(np.int8)
+        for of in (heads, mlps)
+    ]
+    return xr.Dataset(
+        {
+            "heads": (("step", "layer", "head"), steps[0]),
+            "mlps": (("step", "layer"), steps[1]),
+            "head_importance": (("layer", "head"), rng.random(steps[0].shape[1:])),
+            "mlp_importance": ("layer", rng.random(steps[1].shape[1:])),
+            "left_heads": ("step", steps[0].sum((1, 2))),
+            "left_mlps": ("step", steps[1].sum(1)),
+        },
+        attrs=FACTS,
+    )
+
+
+def _half_gone(rng: np.random.Generator, last: np.ndarray) -> np.ndarray:
+    """Between all and the last: half of what goes is gone."""
+    gone = np.flatnonzero(~last.ravel())
+    found = np.ones(last.size, bool)
+    found[rng.permutation(gone)[: len(gone) // 2]] = False
+    return found.reshape(last.shape)
+
+
 def kappa_of(chances: np.ndarray) -> float:
-    """The κ of endless seeds, whose heads survive with these chances."""
-    share = float(chances.mean())
-    return 1 - float((chances * (1 - chances)).mean()) / (share * (1 - share))
+    """The κ within layers of endless seeds, whose heads survive with these chances."""
+    share = chances.mean(1)
+    return float(chances.var(1).sum() / (share * (1 - share)).sum())
 
 
 class TestResult(ResultConformance):
@@ -96,15 +127,63 @@ def test_the_same_survivors_are_not_called_unstable_and_chance_not_agreement() -
     assert found["nuggets-lottery.importance-pruning-is-unstable"] == "fails"
     assert found["nuggets-lottery.importance-pruning-beats-chance"] == "holds"
     result = made_up(0.5, seeds=6, fixed=True)
-    kappa = result.evidence()["head_kappa"]
-    assert kappa.low < 0 < kappa.high
+    for kappa in (result.evidence()[n] for n in ("head_kappa", "head_kappa_in_layers")):
+        assert kappa.low < 0 < kappa.high
     assert claims_of(result)["nuggets-lottery.importance-pruning-beats-chance"] != "holds"
+
+
+def test_seeds_that_stop_at_other_steps_are_compared_where_as_much_is_left() -> None:
+    """All keep the same heads at every step; two go on to steps where the others are not."""
+    heads = [(np.arange(16) * 5 % 16).reshape(SHAPE) < left for left in (12, 6)]
+    mlps = [np.arange(4) < left for left in (3, 1)]
+    rng, parts = np.random.default_rng(0), {}
+    for seed, stop in enumerate((2, 3, 3, 2, 2)):
+        reported = np.array([0.9, 0.88, 0.84, 0.6])
+        parts[f"importance-seed-{seed}"] = part_of(rng, heads, mlps).assign(
+            score=("step", reported), reported=("step", reported), kept_steps=stop, learnt=1,
+            floor=0.8, **deciding(reported),
+        )  # fmt: skip
+    result = ImportancePruning(seeds=5).conclude(parts, provenance("importance-pruning"))
+    assert result.facts["compared_step"] == 1
+    assert result.facts["compared_left"] == 0.75
+    assert result.tables["agreement"]["kappa"].tolist() == [1, 1, 1]
+    assert result.tables["heads"]["std"].max() == 0
+    assert result.tables["runs"]["heads_removed"].tolist() == [0.25, 0.625, 0.625, 0.25, 0.25]
+    assert result.arrays["kept_steps"].to_numpy().tolist() == [2, 3, 3, 2, 2]
+    assert claims_of(result)["nuggets-lottery.importance-pruning-is-unstable"] != "holds"
+
+
+def test_where_a_seed_keeps_no_step_nothing_is_compared() -> None:
+    result = made_up(0.4, stops=(3, 3, 1, 3, 3))
+    assert "no step was kept" in result.reasons()["head_kappa_in_layers"]
+    assert "heads_removed" in result.evidence()
+
+
+def test_agreement_on_layers_alone_is_none_on_heads() -> None:
+    """Nearly all heads of two layers go, few of the others; which ones of a layer is chance."""
+    sure, plain = 0, []
+    for draw in range(20):
+        rng, parts = np.random.default_rng(draw), {}
+        for seed in range(5):
+            kept = np.stack([rng.permutation(np.arange(4) < n) for n in (1, 3, 3, 1)])
+            reported = np.array([0.9, 0.88, 0.6])
+            parts[f"importance-seed-{seed}"] = part_of(rng, [kept], [np.arange(4) < 3]).assign(
+                score=("step", reported), reported=("step", reported), kept_steps=2, learnt=1,
+                floor=0.8, **deciding(reported),
+            )  # fmt: skip
+        study = ImportancePruning(seeds=5)
+        result = study.conclude(parts, provenance("importance-pruning"))
+        plain.append(result.evidence()["head_kappa"].value)
+        held = claims_of(result)["nuggets-lottery.importance-pruning-beats-chance"]
+        sure += held == "holds"
+    assert np.mean(plain) > 0.15  # what seeds agree on is layers
+    assert sure <= 3
 
 
 def test_a_model_that_learnt_nothing_is_not_judged() -> None:
     result = made_up(0.5, learnt=False)
     assert not result.evidence()
-    assert "constant answer" in result.reasons()["head_kappa"]
+    assert "constant answer" in result.reasons()["head_kappa_in_layers"]
     assert "Nothing is sure" in result.answer
     assert set(claims_of(result).values()) == {"not-applicable"}
 
@@ -148,4 +227,9 @@ def test_planted_parts_survive_with_every_seed(
         for _ in range(2)
     )
     assert one.identical(two)
-    assert PartMask(one["heads"].to_numpy().astype(bool), one["mlps"].to_numpy().astype(bool))
+    assert one["heads"].dims == ("step", "layer", "head")
+    assert len(one["heads"]) == len(one["score"]) == len(one["decided"])
+    left = result.arrays["heads_left"]
+    last = left.to_numpy()[0, int(result.arrays["kept_steps"][0]) - 1]
+    assert left.dtype == bool
+    assert [tuple(map(int, p)) for p in np.argwhere(last)] == [*planted_parts.HEADS]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -11,7 +13,7 @@ import planted_parts
 from bertology.results.result import Result
 from bertology.studies.pruning.magnitude_pruning import MagnitudePruning, MagnitudePruningResult
 from bertology.train import iterative_pruning
-from made_prunings import FACTS, provenance
+from made_prunings import FACTS, deciding, planes_of, provenance
 from result_conformance import ResultConformance, claims_of
 
 KINDS = ("attention.self.query", "output.dense")
@@ -26,10 +28,12 @@ def made_up(
     same: float = 0.9,
     draw: int = 0,
     learnt: bool = True,
+    stops: Sequence[int] | None = None,
 ) -> Result:
     """Masks whose weights are the `same` with this share, the others drawn anew with each seed.
 
     `spread` is the standard deviation over seeds of the share that is left, alike in all matrices.
+    Seeds that are named in `stops` keep that many steps only (3 for all, the whole model counted).
     """
     rng = np.random.default_rng(draw)
     places = [(layer, kind) for layer in range(LAYERS) for kind in KINDS] + [(-1, "classifier")]
@@ -38,22 +42,23 @@ def made_up(
     for k in range(seeds):
         left = np.clip(share + rng.normal(0, spread), 0, 1)
         order = np.where(fixed < same, common, rng.random(common.shape))
-        kept = np.argsort(np.argsort(order, axis=1), axis=1) < round(left * SIZE)
+        ranks = np.argsort(np.argsort(order, axis=1), axis=1)
+        steps = [ranks < round(of * SIZE) for of in (1, (1 + left) / 2, left, 0.9 * left)]
         reported = np.array([0.9, 0.88, 0.84, 0.6]) + rng.normal(0, 0.01, 4)
-        whole, last = kept.size, int(kept.sum())
         parts[f"magnitude-seed-{k}"] = xr.Dataset(
             {
-                "bits": ("byte", np.packbits(kept, axis=1).ravel()),
-                "kept": ("matrix", kept.sum(1)),
+                "planes": (("plane", "byte"), planes_of(steps)),
+                "kept": (("step", "matrix"), [mask.sum(1) for mask in steps]),
                 "size": ("matrix", [SIZE] * len(places)),
                 "layer": ("matrix", [layer for layer, _ in places]),
                 "kind": ("matrix", [kind for _, kind in places]),
                 "score": ("step", reported),
                 "reported": ("step", reported),
-                "left_weights": ("step", [whole, int(0.9 * whole), last, int(0.9 * last)]),
-                "kept_steps": 3,
+                "left_weights": ("step", [mask.sum() for mask in steps]),
+                "kept_steps": 3 if stops is None else stops[k],
                 "learnt": int(learnt),
                 "floor": 0.8,
+                **deciding(reported, draw=draw),
             },
             attrs={**FACTS, "mask": "f"},
         )
@@ -91,6 +96,20 @@ def test_tables_are_those_of_the_masks() -> None:
     assert result.tables["matrices"]["mean"].to_numpy() == pytest.approx(0.5)
     assert (result.tables["matrices"]["layer"] == -1).sum() == 1
     assert result.tables["layers"]["layer"].tolist() == [0, 1, 2]
+
+
+def test_seeds_that_stop_at_other_steps_are_compared_where_as_much_is_left() -> None:
+    """Seeds go 25 or 50 % far; at the step that all kept they keep the same weights."""
+    result = made_up(seeds=5, spread=0.0, same=1.0, stops=(2, 3, 3, 2, 3))
+    assert result.facts["compared_left"] == pytest.approx(0.75)
+    assert result.tables["overlaps"]["kappa"].tolist() == [1] * 10
+    assert result.tables["matrices"]["mean"].to_numpy() == pytest.approx(0.75)
+    assert result.tables["matrices"]["std"].max() == 0
+    assert claims_of(result)["nuggets-lottery.magnitude-pruning-is-stable"] != "fails"
+    assert result.evidence()["weights_removed"].value == pytest.approx((2 * 0.25 + 3 * 0.5) / 5)
+    none = made_up(seeds=3, stops=(1, 3, 3))
+    assert "no step was kept" in none.reasons()["survival_spread"]
+    assert "no step was kept" in none.reasons()["mask_kappa"]
 
 
 @pytest.mark.parametrize("start", ["fine-tuned", "rewound"])

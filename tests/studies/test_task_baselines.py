@@ -6,6 +6,7 @@ import csv
 import math
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -104,6 +105,29 @@ def test_nothing_learns_a_label_that_is_drawn() -> None:
     highest = binom.ppf(0.999, 150, 0.5) / 150
     for name in ("bag-of-words", "cbow", "bilstm"):
         assert accuracy(name, coin) < highest
+
+
+def test_the_epoch_is_chosen_by_the_score_that_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Accuracy falls from epoch to epoch and F1 rises: the first epoch is kept, not the last."""
+    seen: list[float] = []
+
+    def falling(*given: object) -> dict[str, float]:
+        seen.append(len(seen))
+        return {"f1": seen[-1], "accuracy": -seen[-1]}
+
+    monkeypatch.setattr(networks, "RATE", 3e-3)
+    monkeypatch.setattr(networks, "scores", falling)
+    task = replace(TWO, metrics=("f1", "accuracy"))
+    train, scored = (replace(made(n, s, has_cat), task=task) for n, s in ((120, 1), (150, 2)))
+    chosen = train_baseline("cbow", encoder(), train, scored).predictions
+    assert len(seen) == 5
+    monkeypatch.setattr(networks, "EPOCHS", 1)
+    first = train_baseline("cbow", encoder(), train, scored).predictions
+    assert np.array_equal(chosen, first)
+    monkeypatch.setattr(networks, "EPOCHS", 5)
+    rising = iter(range(9))
+    monkeypatch.setattr(networks, "scores", lambda *given: {"f1": 0, "accuracy": next(rising)})
+    assert not np.array_equal(train_baseline("cbow", encoder(), train, scored).predictions, first)
 
 
 def pairs(size: int, seed: int, *, numbers: bool) -> Corpus:

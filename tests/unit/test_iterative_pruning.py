@@ -18,6 +18,7 @@ import torch
 import planted_parts
 from bertology.data.corpus import Corpus, Example
 from bertology.errors import DataError, ParameterError, StoreError
+from bertology.model.nested_masks import NestedParts
 from bertology.model.part_masks import PartMask
 from bertology.model.weight_masks import WeightMask
 from bertology.stats.survivors import fleiss_kappa
@@ -62,7 +63,8 @@ def knowing(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("knowing")
 @pytest.mark.parametrize("by_layer", [True, False])
 def test_planted_heads_and_mlps_are_what_is_left(by_layer: bool) -> None:
-    found = prune(job(Importance(share=5 / 12, by_layer=by_layer)))
+    asked = job(Importance(share=5 / 12, by_layer=by_layer))
+    found, labels = prune(asked), np.array(asked.tuning.validation.labels)
     assert isinstance(found.mask, PartMask)
     assert [tuple(map(int, p)) for p in np.argwhere(found.mask.heads)] == [*planted_parts.HEADS]
     assert np.flatnonzero(found.mask.mlps).tolist() == [*planted_parts.MLPS]
@@ -70,9 +72,12 @@ def test_planted_heads_and_mlps_are_what_is_left(by_layer: bool) -> None:
     assert [s.left for s in found.kept] == [
         {"heads": 12, "mlps": 3}, {"heads": 7, "mlps": 2}, {"heads": 2, "mlps": 1}
     ]  # fmt: skip
-    assert len(found.steps) == 4  # the last one fell below
+    assert len(found.steps) == 4  # the last one fell below, and nothing is left
     assert found.kept[-1].reported == 1.0
     assert found.steps[-1].reported < 0.9
+    for step, mask in zip(found.steps, map(found.masks.at, range(4)), strict=True):
+        assert (int(mask.heads.sum()), int(mask.mlps.sum())) == tuple(step.left.values())  # type: ignore[union-attr]
+        assert np.mean(np.array(step.answers) == labels) == step.score
 
 
 @pytest.mark.usefixtures("knowing")
@@ -86,7 +91,10 @@ def test_weights_that_carry_the_task_are_what_is_left(threshold: str) -> None:
     if threshold == "global":
         assert all(found.mask.keeps(n)[of].all() for n, of in needed.items())
         assert found.mask.kept < 2.5 * sum(int(of.sum()) for of in needed.values())
-    assert found.kept[-1].score >= 0.9 > found.steps[-1].score
+    assert found.kept[-1].score >= 0.9 > found.steps[len(found.kept)].score
+    assert len(found.steps) == len(found.kept) + 3  # two more than the one that fell
+    masks = [found.masks.at(step) for step in range(len(found.steps))]
+    assert [mask.kept for mask in masks] == [step.left["weights"] for step in found.steps]  # type: ignore[union-attr]
 
 
 @pytest.mark.usefixtures("knowing")
@@ -111,7 +119,7 @@ def test_a_constant_answer_is_not_what_is_kept() -> None:
         replace(asked, tuning=replace(asked.tuning, train=uneven, validation=uneven)),
         planted_parts.encoder(),
     )
-    found = course.first(PartMask.full(planted_parts.encoder()), {})
+    found = course.first(NestedParts.begin(PartMask.full(planted_parts.encoder())), {})
     assert found.floor == pytest.approx((1 + 0.95) / 2)
 
 
@@ -130,7 +138,10 @@ def test_what_is_kept_is_not_done_again(
     again = prune(asked, folder=tmp_path)
     assert again.steps == first.steps
     (folder,) = (tmp_path / "prunings").iterdir()
-    assert {p.name for p in folder.iterdir()} == {"steps.json", "mask.safetensors"}
+    planes = {f"plane-{i}.safetensors" for i in range((len(first.steps) - 1).bit_length())}
+    assert {p.name for p in folder.iterdir()} == {"steps.json", "mask.safetensors"} | planes
+    for step in range(len(first.steps)):
+        assert again.masks.at(step).digest == alone.masks.at(step).digest  # type: ignore[union-attr]
     (folder / "steps.json").write_text("{}")
     with pytest.raises(StoreError, match="Delete that folder"):
         prune(asked, folder=tmp_path)

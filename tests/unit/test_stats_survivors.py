@@ -93,6 +93,57 @@ def test_random_survivors_are_not_surely_stable() -> None:
     assert cochrans_q(x, permutations=199).p == pytest.approx(1 / 200)  # type: ignore[union-attr]
 
 
+def in_layers(rng: np.random.Generator, counts: list[int], each: int, runs: int) -> np.ndarray:
+    """So many of each layer survive, at random."""
+    kept = [[rng.permutation(np.arange(each) < n) for n in counts] for _ in range(runs)]
+    return np.array(kept).reshape(runs, -1)
+
+
+def test_kappa_within_layers_is_that_of_every_two_runs() -> None:
+    """By its definition, pair by pair and layer by layer; one layer is the mean of Cohen's."""
+    rng = np.random.default_rng(0)
+    x, layers = rng.random((4, 20)) < 0.4, np.repeat([0, 1, 2], [8, 7, 5])
+    beyond = possible = 0.0
+    for a, b in product(range(4), repeat=2):
+        for layer in range(3 if a != b else 0):
+            one, other = x[a, layers == layer], x[b, layers == layer]
+            chance = one.mean() * other.mean() + (1 - one.mean()) * (1 - other.mean())
+            beyond += len(one) * ((one == other).mean() - chance)
+            possible += len(one) * (1 - chance)
+    assert fleiss_kappa(x, strata=layers).value == pytest.approx(beyond / possible)
+    same = np.tile(x[0], (4, 1))
+    assert fleiss_kappa(same, strata=layers).value == pytest.approx(1)
+    assert math.isnan(fleiss_kappa(np.ones((4, 20)), strata=layers).value)
+
+
+def test_what_is_random_within_layers_agrees_on_nothing_within_them() -> None:
+    rng, layers = np.random.default_rng(3), np.repeat(range(6), 12)
+    held = sure = 0
+    for draw in range(100):
+        x = in_layers(rng, [1, 11, 2, 10, 6, 3], 12, 5)
+        within = fleiss_kappa(x, strata=layers)
+        held += within.low <= 0 <= within.high
+        test = cochrans_q(x, strata=layers, permutations=99, seed=draw)
+        assert test is not None
+        sure += test.p <= 0.02
+        assert fleiss_kappa(x).low > 0.1  # they do agree on layers
+        assert test.freedom == 66
+    assert held >= 88
+    assert sure <= 7
+
+
+def test_q_within_layers_adds_up() -> None:
+    rng = np.random.default_rng(1)
+    x, layers = rng.random((5, 12)) < 0.5, np.repeat(range(2), 6)
+    parts = [cochrans_q(x[:, layers == k]) for k in range(2)]
+    whole = cochrans_q(x, strata=layers)
+    assert whole is not None
+    assert whole.q == pytest.approx(sum(p.q for p in parts if p))
+    assert whole.freedom == 10
+    fixed = np.tile(x[0], (5, 1))
+    assert cochrans_q(fixed, strata=layers).p == pytest.approx(1 / 2000)  # type: ignore[union-attr]
+
+
 def test_spreads_and_pairs_have_intervals_over_runs() -> None:
     rng, missed = np.random.default_rng(1), 0
     for _ in range(300):

@@ -7,6 +7,7 @@ A row of truth values for each run (seed): which things survived. Runs are what 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -19,6 +20,7 @@ from bertology.stats.intervals import Estimate, check_level
 __all__ = [
     "Overlap",
     "SurvivalTest",
+    "bits_at_step",
     "cochrans_q",
     "fleiss_kappa",
     "jackknifed",
@@ -29,6 +31,7 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 Truths = NDArray[np.bool_]
+Places = NDArray[np.intp]
 _BATCH = 200  # permutations at a time
 
 
@@ -59,20 +62,49 @@ def overlap(one: NDArray[np.uint8], other: NDArray[np.uint8], size: int) -> Over
     )
 
 
-def fleiss_kappa(survived: ArrayLike, level: float = 0.95) -> Estimate:
+def bits_at_step(planes: Sequence[NDArray[np.uint8]], step: int) -> NDArray[np.uint8]:
+    """The packed mask of a step of a pruning, the first or a later one.
+
+    `planes` are the bits, the lowest first, of the last step that each thing was left in; those are
+    kept whose number is at least `step`, and nothing is unpacked to find them.
+    """
+    above, same = np.zeros_like(planes[0]), np.full_like(planes[0], 255)
+    if step >> len(planes):
+        return above  # it has more bits than any number
+    for at in reversed(range(len(planes))):
+        if step >> at & 1:
+            same = same & planes[at]
+        else:
+            above = above | (same & planes[at])
+            same = same & ~planes[at]
+    return above | same
+
+
+def fleiss_kappa(
+    survived: ArrayLike, level: float = 0.95, *, strata: ArrayLike | None = None
+) -> Estimate:
     """Fleiss' κ (1971) of runs × things, with an interval over runs; NaN where it is not defined.
 
     Runs are the raters: κ is 1 where all keep the same things, 0 where they agree as often as runs
     that keep as many at random. The interval is Student's around the jackknife, which leaves out
     one run at a time. With two runs, or where nothing (or everything) survived, there is none.
+
+    With `strata`, a number for each thing (the layer of a head, say), chance is that of two runs
+    that keep, at random, as many in each stratum as these do: runs that agree on layers and on
+    nothing else have 0.
     """
     check_level(level, "fleiss_kappa")
     x = np.asarray(survived, dtype=bool)
     runs = len(x)
-    value = _kappa(x)
+    groups = None if strata is None else _groups(strata, x.shape[1])
+
+    def found(of: Truths) -> float:
+        return _kappa(of) if groups is None else _kappa_within(of, groups)
+
+    value = found(x)
     if runs < 3 or math.isnan(value):
         return Estimate(value, math.nan, math.nan, runs, level, unit="seeds")
-    left = np.array([_kappa(np.delete(x, run, axis=0)) for run in range(runs)])
+    left = np.array([found(np.delete(x, run, axis=0)) for run in range(runs)])
     return jackknifed(value, left, level)
 
 
@@ -114,6 +146,31 @@ def _kappa(x: Truths) -> float:
     return math.nan if by_chance >= 1 else (same - by_chance) / (1 - by_chance)
 
 
+def _kappa_within(x: Truths, groups: list[Places]) -> float:
+    """Agreement of every two runs beyond that of their counts in each group, of all that can be."""
+    runs = len(x)
+    if runs < 2:
+        return math.nan
+    beyond = possible = 0.0
+    for columns in groups:
+        own = x[:, columns]
+        kept, shares = own.sum(0), own.mean(1)
+        pairs = runs * (runs - 1)
+        same = float((kept * (kept - 1) + (runs - kept) * (runs - kept - 1)).mean() / pairs)
+        both = (shares.sum() ** 2 - (shares**2).sum()) / pairs  # mean product of two runs' shares
+        by_chance = 1 - 2 * float(shares.mean()) + 2 * float(both)
+        beyond += len(columns) * (same - by_chance)
+        possible += len(columns) * (1 - by_chance)
+    return beyond / possible if possible > 1e-12 else math.nan
+
+
+def _groups(strata: ArrayLike, things: int) -> list[Places]:
+    """The columns of each stratum."""
+    named = np.asarray(strata).ravel()
+    assert len(named) == things
+    return [np.flatnonzero(named == one) for one in np.unique(named)]
+
+
 @dataclass(frozen=True)
 class SurvivalTest:
     """Cochran's Q: do some things survive more often than others?"""
@@ -127,25 +184,44 @@ class SurvivalTest:
 
 
 def cochrans_q(
-    survived: ArrayLike, *, permutations: int = 1999, seed: int = 0
+    survived: ArrayLike,
+    *,
+    strata: ArrayLike | None = None,
+    permutations: int = 1999,
+    seed: int = 0,
 ) -> SurvivalTest | None:
-    """Cochran's test (1950) of runs × things; None where no run kept some and removed others."""
+    """Cochran's test (1950) of runs × things; None where no run kept some and removed others.
+
+    With `strata`, a number for each thing, Q is the sum of those of the strata, and random orders
+    are within them: whether things of one stratum survive more often than others of the same.
+    """
     x = np.asarray(survived, dtype=bool)
-    runs, things = x.shape
-    rows = x.sum(1)
-    below = float((rows * (things - rows)).sum())
-    if things < 2 or not below:
+    things = x.shape[1]
+    q, freedom, weighted = 0.0, 0, []
+    for columns in _groups(np.zeros(things) if strata is None else strata, things):
+        own = x[:, columns]
+        rows, size = own.sum(1), len(columns)
+        below = float((rows * (size - rows)).sum())
+        if not below:
+            continue
+        weight = size * (size - 1) / below
+        q += weight * (_squares(own[None])[0] - float(rows.sum()) ** 2 / size)
+        freedom += size - 1
+        weighted.append((own, weight))
+    if not weighted:
         return None
-    squares = _squares(x[None])[0]
-    q = (things - 1) * (things * squares - float(rows.sum()) ** 2) / below
+    observed = sum(w * float(_squares(own[None])[0]) for own, w in weighted)
     rng, reached, drawn = np.random.default_rng(seed), 0, 0
     while drawn < permutations:
         size = min(_BATCH, permutations - drawn)
-        mixed = rng.permuted(np.broadcast_to(x, (size, runs, things)), axis=2)
-        reached += int(np.count_nonzero(_squares(mixed) >= squares))
+        found = np.zeros(size)
+        for own, weight in weighted:
+            mixed = rng.permuted(np.broadcast_to(own, (size, *own.shape)), axis=2)
+            found += weight * _squares(mixed)
+        reached += int(np.count_nonzero(found >= observed * (1 - 1e-12)))
         drawn += size
     p = (1 + reached) / (1 + permutations)
-    return SurvivalTest(q, things - 1, float(chdtrc(things - 1, q)), p)
+    return SurvivalTest(q, freedom, float(chdtrc(freedom, q)), p)
 
 
 def _squares(x: Truths) -> NDArray[np.int64]:

@@ -36,6 +36,7 @@ from bertology.data.corpus import Corpus
 from bertology.errors import DataError, ParameterError
 from bertology.metrics import find_metric
 from bertology.model.encoder import Encoder
+from bertology.model.nested_masks import NestedParts, NestedWeights
 from bertology.model.part_masks import (
     PartImportances,
     PartMask,
@@ -51,7 +52,7 @@ from bertology.train.evaluate import baseline
 from bertology.train.finetune import row_limit
 from bertology.train.history import Step as TrainingStep
 from bertology.train.protocols import Classifier
-from bertology.train.pruning_state import Kept, Mask, PruneStep, PruningState
+from bertology.train.pruning_state import Kept, Mask, Masks, PruneStep, PruningState
 from bertology.train.tuning import TuningJob, make_tuned, tune
 
 __all__ = [
@@ -67,6 +68,8 @@ __all__ = [
 _MODELS, _PRUNINGS = "models", "prunings"
 _FEWEST = 20  # examples that decide
 _LARGEST_SHARE = 5  # one of so many training examples may decide
+_BEYOND = 3  # steps that are tried after the last kept one: the one that falls, and two more
+_STORED = 2  # what is kept of a pruning; 2: the masks of all steps, and answers that decide
 Tell = Callable[[float], None]
 """Is told which share of the work is done, about."""
 
@@ -128,6 +131,7 @@ class PruningJob:
             "metric": self.metric,
             "method": [type(self.method).__name__, asdict(self.method)],
             "keep": self.keep,
+            "stored": _STORED,
         }
         return sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -139,18 +143,20 @@ class Pruning:
     mask: Mask
     """The last mask whose score on the deciding data was kept."""
     steps: tuple[PruneStep, ...]
-    """The whole model first; the last step is the one that fell below, if one did."""
+    """The whole model first, then those that were kept, the one that fell below, and two more.
+
+    The data that decide are a sample: with others, pruning might have ended a step or two later.
+    """
+    kept: tuple[PruneStep, ...]
+    """The steps whose score was kept; the last of them is that of the mask."""
     floor: float
     """The score that had to be kept."""
     learnt: bool
     """Whether the whole model surely beats a constant answer; if not, nothing was pruned."""
+    masks: Masks
+    """Of all steps: where several models are compared, one that all of them kept is taken."""
     importances: PartImportances | None = None
     """Of heads and MLPs in the whole model, where they are what is pruned."""
-
-    @property
-    def kept(self) -> tuple[PruneStep, ...]:
-        """The steps whose score was kept; the last of them is that of the mask."""
-        return tuple(step for step in self.steps if step.score >= self.floor)
 
 
 def split_deciding(
@@ -194,7 +200,7 @@ def tuned_encoder(
 def prune(
     job: PruningJob, *, folder: Path | None = None, tell: Tell = lambda done: None
 ) -> Pruning:
-    """Prune until the score falls below what must be kept, or nothing is left.
+    """Prune until the score falls below what must be kept, and two steps more, or nothing is left.
 
     What must be kept is `keep` times the whole model's score, but at least halfway between a
     constant answer and the whole model: where most examples have one label, a model that gives
@@ -221,8 +227,15 @@ def prune(
 
 
 def _concluded(found: Kept) -> Pruning:
-    steps = tuple(found.steps)
-    return Pruning(found.mask, steps, found.floor, found.learnt, found.importances)
+    return Pruning(
+        found.mask,
+        tuple(found.steps),
+        tuple(found.kept),
+        found.floor,
+        found.learnt,
+        found.masks,
+        found.importances,
+    )
 
 
 def _done(found: Kept) -> float:
@@ -278,10 +291,11 @@ class _Judged:
 
     def judged(self, encoder: Encoder, left: dict[str, int]) -> PruneStep:
         """The scores of a model as it is now."""
-        scores = [self._score(self.answers(encoder, of)) for of in (self.decide, self.report)]
-        return PruneStep(left, *scores)
+        decided, reported = (self.answers(encoder, of) for of in (self.decide, self.report))
+        said = decided.predictions.tolist()
+        return PruneStep(left, self._score(decided), self._score(reported), said)
 
-    def first(self, mask: Mask, left: dict[str, int]) -> Kept:
+    def first(self, masks: Masks, left: dict[str, int]) -> Kept:
         """The whole model, and what must be kept of its score."""
         job = self.job
         decided = self.answers(self.whole, self.decide)
@@ -294,7 +308,7 @@ class _Judged:
             metric=job.metric,
         )
         floor = max(job.keep * step.score, (step.score + max(constant, 0.0)) / 2)
-        return Kept(mask, [step], floor, learnt=learnt, finished=not learnt)
+        return Kept(masks, [step], floor, learnt=learnt, finished=not learnt)
 
 
 class _ByMagnitude(_Judged):
@@ -304,10 +318,9 @@ class _ByMagnitude(_Judged):
 
     def begin(self) -> Kept:
         mask = WeightMask.full(self.whole.model)
-        return self.first(mask, {"weights": mask.kept})
+        return self.first(NestedWeights.begin(mask), {"weights": mask.kept})
 
     def take(self, found: Kept, weights: dict[str, torch.Tensor]) -> None:
-        assert isinstance(found.mask, WeightMask)
         if self._method.rewound and len(found.steps) > 1:
             self._now.model.load_state_dict(weights)
 
@@ -316,7 +329,7 @@ class _ByMagnitude(_Judged):
         return self._now.model.state_dict() if self._method.rewound else {}
 
     def step(self, found: Kept) -> Kept:
-        mask = found.mask
+        mask = found.tried
         assert isinstance(mask, WeightMask)
         method = self._method
         less = without_smallest(
@@ -327,13 +340,13 @@ class _ByMagnitude(_Judged):
             model, _ = tune(self.job.tuning, held=partial(_held, mask=less))
             trained = Encoder(model, self.whole.tokenizer, head="classification")
             judged = self.judged(trained, left)
+            self._now = trained
         else:
             with weights_removed(self.whole.model, less):
                 judged = self.judged(self.whole, left)
-        after = found.after(judged, less, empty=not left["weights"])
-        if method.rewound and judged.score >= found.floor:
-            self._now = trained
-        return after
+        # Where each step costs a training, the one that falls is the last.
+        beyond = 1 if method.rewound else _BEYOND
+        return found.after(judged, less, empty=not left["weights"], beyond=beyond)
 
 
 class _ByImportance(_Judged):
@@ -348,7 +361,8 @@ class _ByImportance(_Judged):
 
     def begin(self) -> Kept:
         mask = PartMask.full(self.whole)
-        return replace(self.first(mask, _parts(mask)), importances=self._importances(mask))
+        first = self.first(NestedParts.begin(mask), _parts(mask))
+        return replace(first, importances=self._importances(mask))
 
     def take(self, found: Kept, weights: dict[str, torch.Tensor]) -> None:
         """Nothing but the mask changes."""
@@ -357,7 +371,7 @@ class _ByImportance(_Judged):
         return {}
 
     def step(self, found: Kept) -> Kept:
-        mask = found.mask
+        mask = found.tried
         assert isinstance(mask, PartMask)
         method = self._method
         known = found.importances if len(found.steps) == 1 else None
@@ -366,7 +380,7 @@ class _ByImportance(_Judged):
         less = mask.without_least(important, heads=heads, mlps=method.mlps)
         with parts_gated(self.whole, less):
             judged = self.judged(self.whole, _parts(less))
-        return found.after(judged, less, empty=not less)
+        return found.after(judged, less, empty=not less, beyond=_BEYOND)
 
     def _importances(self, mask: PartMask) -> PartImportances:
         return part_importances(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import asdict, dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 
 import numpy as np
@@ -12,14 +13,17 @@ from torch import Tensor
 
 from bertology.drafts import draft_folder, mend, put_in_place
 from bertology.errors import StoreError
+from bertology.model.nested_masks import NestedParts, NestedWeights
 from bertology.model.part_masks import PartImportances, PartMask
 from bertology.model.weight_masks import WeightMask
 from bertology.plain_files import read_json
 
-__all__ = ["Kept", "Mask", "PruneStep", "PruningState"]
+__all__ = ["Kept", "Mask", "Masks", "PruneStep", "PruningState"]
 
 Mask = WeightMask | PartMask
+Masks = NestedWeights | NestedParts
 _STEPS, _MASK, _WEIGHTS = "steps.json", "mask.safetensors", "weights.safetensors"
+_PLANE = "plane-{}.safetensors"
 
 
 @dataclass(frozen=True)
@@ -29,28 +33,39 @@ class PruneStep:
     left: dict[str, int]  # how many weights, or heads and MLPs, are left
     score: float  # of the task's main metric, on the data that decide
     reported: float  # and on the data that report
+    answers: list[float]  # to the examples that decide: classes, or numbers
 
 
 @dataclass(frozen=True)
 class Kept:
     """A pruning between two steps."""
 
-    mask: Mask  # the last one whose score was kept
+    masks: Masks  # of all steps, the whole model's first
     steps: list[PruneStep]
     floor: float
     learnt: bool
     finished: bool
     importances: PartImportances | None = None  # in the whole model, where parts are pruned
 
-    def after(self, step: PruneStep, mask: Mask, *, empty: bool) -> Kept:
-        """With one more step, whose mask is taken if its score is kept."""
-        kept = step.score >= self.floor
-        return replace(
-            self,
-            mask=mask if kept else self.mask,
-            steps=[*self.steps, step],
-            finished=not kept or empty,
-        )
+    @property
+    def kept(self) -> list[PruneStep]:
+        """The steps up to the first whose score was not kept; the whole model at least."""
+        return [self.steps[0], *takewhile(lambda s: s.score >= self.floor, self.steps[1:])]
+
+    @property
+    def mask(self) -> Mask:
+        """The last one whose score was kept."""
+        return self.masks.at(len(self.kept) - 1)
+
+    @property
+    def tried(self) -> Mask:
+        """The last one of all."""
+        return self.masks.at(len(self.steps) - 1)
+
+    def after(self, step: PruneStep, mask: Mask, *, empty: bool, beyond: int) -> Kept:
+        """With one more step; the last one is empty, or so many `beyond` those that were kept."""
+        more = replace(self, masks=_then(self.masks, mask), steps=[*self.steps, step])
+        return replace(more, finished=empty or len(more.steps) - len(more.kept) >= beyond)
 
 
 @dataclass(frozen=True)
@@ -72,9 +87,10 @@ class PruningState:
             known = read_json(path, error=StoreError)
             if known["identity"] != self.identity:
                 raise ValueError("it is of another pruning")
+            steps = [PruneStep(**step) for step in known["steps"]]
             return Kept(
-                _mask_of(known["parts"], self.folder),
-                [PruneStep(**step) for step in known["steps"]],
+                self._masks(known["parts"], len(steps)),
+                steps,
                 float(known["floor"]),
                 learnt=bool(known["learnt"]),
                 finished=bool(known["finished"]),
@@ -85,6 +101,16 @@ class PruningState:
                 f"The pruning in {self.folder} cannot be read: {error}.",
                 hint="Delete that folder to prune again.",
             ) from error
+
+    def _masks(self, parts: dict[str, list[list[bool]]] | None, steps: int) -> Masks:
+        assert self.folder is not None
+        if parts is not None:
+            return NestedParts(np.array(parts["heads"], bool), np.array(parts["mlps"], bool))
+        planes = [
+            WeightMask.load(self.folder / _PLANE.format(at))
+            for at in range((steps - 1).bit_length())
+        ]
+        return NestedWeights.of(planes, WeightMask.load(self.folder / _MASK), steps)
 
     def weights(self) -> dict[str, Tensor]:
         """The weights that the next step ranks, where they were kept."""
@@ -100,20 +126,24 @@ class PruningState:
 
         if self.folder is None:
             return
-        parts = kept.mask if isinstance(kept.mask, PartMask) else None
+        masks = kept.masks
         known = {
             "identity": self.identity,
             "steps": [asdict(step) for step in kept.steps],
             "floor": kept.floor,
             "learnt": kept.learnt,
             "finished": kept.finished,
-            "parts": _listed(parts),
+            "parts": _listed(masks) if isinstance(masks, NestedParts) else None,
             "importances": _listed(kept.importances),
         }
         try:
             with draft_folder(self.folder) as draft:
-                if isinstance(kept.mask, WeightMask):
-                    kept.mask.save(draft / _MASK)
+                if isinstance(masks, NestedWeights):
+                    mask = kept.mask
+                    assert isinstance(mask, WeightMask)
+                    mask.save(draft / _MASK)
+                    for at, plane in enumerate(masks.planes):
+                        plane.save(draft / _PLANE.format(at))
                 if weights and not kept.finished:
                     whole = {n: w.detach().cpu().clone() for n, w in weights.items()}
                     save_file(whole, draft / _WEIGHTS)
@@ -132,7 +162,15 @@ class PruningState:
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _listed(of: PartMask | PartImportances | None) -> dict[str, object] | None:
+def _then(masks: Masks, mask: Mask) -> Masks:
+    if isinstance(masks, NestedWeights):
+        assert isinstance(mask, WeightMask)
+        return masks.then(mask)
+    assert isinstance(mask, PartMask)
+    return masks.then(mask)
+
+
+def _listed(of: NestedParts | PartImportances | None) -> dict[str, object] | None:
     return None if of is None else {"heads": of.heads.tolist(), "mlps": of.mlps.tolist()}
 
 
@@ -140,9 +178,3 @@ def _importances_of(kept: dict[str, list[float]] | None) -> PartImportances | No
     if kept is None:
         return None
     return PartImportances(np.array(kept["heads"], float), np.array(kept["mlps"], float))
-
-
-def _mask_of(parts: dict[str, list[bool]] | None, folder: Path) -> Mask:
-    if parts is None:
-        return WeightMask.load(folder / _MASK)
-    return PartMask(np.array(parts["heads"], bool), np.array(parts["mlps"], bool))

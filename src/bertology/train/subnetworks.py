@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from bertology.data.corpus import Corpus
 from bertology.model.encoder import Encoder
+from bertology.model.nested_masks import NestedWeights
 from bertology.model.numbering import layers_without_mlp
 from bertology.model.part_masks import PartMask
 from bertology.model.rival_masks import bad_parts, bad_weights, random_parts, random_weights
@@ -35,7 +36,7 @@ from bertology.train.speed import measure_speeds
 from bertology.train.starts import STARTS, begin
 from bertology.train.tuning import TuningJob, answers_of, tune
 
-__all__ = ["Cut", "answers_on", "body_bits", "measure_cut", "retrained", "rivals"]
+__all__ = ["Cut", "answers_on", "body_planes", "measure_cut", "retrained", "rivals"]
 
 Floats = NDArray[np.float64]
 Tell = Callable[[float], None]
@@ -121,12 +122,14 @@ def measure_cut(model: Classifier, tuning: TuningJob, corpus: Corpus) -> Cut:
     return Cut(fast.examples_per_second / slow.examples_per_second, sizes[1] / sizes[0], bool(same))
 
 
-def body_bits(mask: WeightMask, model: Encoder) -> tuple[NDArray[np.uint8], int]:
-    """The packed bits of the encoder's weights without the head, which differs from task to task.
+def body_planes(masks: NestedWeights, model: Encoder) -> tuple[NDArray[np.uint8], int]:
+    """(plane, byte): the step in which each weight of the encoder went, as packed bits of it.
 
-    And how many weights they are of.
+    Without the head, which differs from task to task; and how many weights they are of.
     """
-    prefix = f"{model.model.base_model_prefix}."
-    names = [n for n in mask.shapes if n.startswith(prefix) and "pooler" not in n]
-    size = sum(int(np.prod(mask.shapes[n])) for n in names)
-    return np.concatenate([mask.bits[n] for n in names]), size
+    prefix, shapes = f"{model.model.base_model_prefix}.", masks.whole.shapes
+    names = [n for n in shapes if n.startswith(prefix) and "pooler" not in n]
+    found = [np.concatenate([plane.bits[n] for n in names]) for plane in masks.planes]
+    length = sum(len(masks.whole.bits[n]) for n in names)
+    size = sum(int(np.prod(shapes[n])) for n in names)
+    return np.stack(found) if found else np.zeros((0, length), np.uint8), size

@@ -18,17 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.errors import InterruptedRunError
-from bertology.metrics import find_metric
+from bertology.metrics import find_metric, judged_metric
 from bertology.parameters import parameter
 from bertology.report.figures.pruned import pruning_curve
 from bertology.results.drawing import Drawing
 from bertology.results.number_text import number_text
 from bertology.results.result import Result
 from bertology.stats import Estimate, repeated
+from bertology.stats.survivors import bits_at_step
 from bertology.studies.designs.task_trials import (
     BARS,
     TaskTrials,
-    judged_metric,
     same_training_data,
 )
 from bertology.studies.designs.trials import reaching, split_part
@@ -40,16 +40,28 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
+    from bertology.model.nested_masks import NestedWeights
     from bertology.train.iterative_pruning import Importance, Magnitude, Pruning, PruningJob
 
-__all__ = ["Prunings", "PruningsResult", "by_seed"]
+__all__ = [
+    "Prunings",
+    "PruningsResult",
+    "bits_by_seed",
+    "by_seed",
+    "by_step",
+    "compared_step",
+    "joined_planes",
+]
 
 NOT_LEARNT = (
     "not judged: with {} of {} seeds the whole model does not surely beat a constant answer, so "
     "there was no score to keep"
 )
 ONE_SEED = "not judged: one seed cannot agree with others"
-UNDEFINED = "not judged: with some seed nothing was pruned, or everything, so nothing can agree"
+UNDEFINED = (
+    "not judged: with some seed no step was kept, or what is left in the step that all kept gives "
+    "seeds nothing to differ in"
+)
 
 
 class PruningsResult(Result):
@@ -72,9 +84,10 @@ class PruningsResult(Result):
             "curve",
             draw,
             f"To the right: {left} that are left, in per cent, fewer and fewer. Upwards: the "
-            "score on data that decided nothing, times a hundred. Thin lines are seeds, up to the "
-            "step that fell below what had to be kept; dots with bars are means over seeds with "
-            "their intervals, where all seeds have the step. The dashed line is a constant answer.",
+            "score on data that decided nothing, times a hundred. Thin lines are seeds, to the "
+            "last step that was tried: the one that fell below what had to be kept, and up to two "
+            "more. Dots with bars are means over seeds with their intervals, where all seeds have "
+            "the step. The dashed line is a constant answer.",
         )
 
     @property
@@ -177,7 +190,8 @@ class Prunings(TaskTrials):
         import pandas as pd
 
         same_training_data(measured)
-        facts = next(iter(measured.values())).attrs
+        first, step = next(iter(measured.values())), compared_step(measured)
+        facts = first.attrs
         steps = pd.concat(
             [_steps_of(part, split_part(name)[1], left) for name, part in measured.items()],
             ignore_index=True,
@@ -192,6 +206,8 @@ class Prunings(TaskTrials):
             "train_size": int(facts["train_size"]),
             "seeds": len(runs),
             "keep": self.keep,
+            "compared_step": step,
+            "compared_left": float(first[f"left_{left}"][step] / first[f"left_{left}"][0]),
         }
         within = find_metric(str(told["metric"])).within
         ratio = runs["pruned"] / runs["full"]
@@ -218,14 +234,46 @@ def by_seed(measured: Mapping[str, xr.Dataset], name: str) -> NDArray[Any]:
     return np.stack([measured[part][name].to_numpy() for part in order])
 
 
+def by_step(measured: Mapping[str, xr.Dataset], name: str) -> NDArray[Any]:
+    """An array (seed, step, …) of all parts; where a seed has fewer steps, zeros follow."""
+    order = sorted(measured, key=lambda part: split_part(part)[1])
+    found = [measured[part][name].to_numpy() for part in order]
+    most = max(len(array) for array in found)
+    return np.stack([np.pad(a, [(0, most - len(a)), *[(0, 0)] * (a.ndim - 1)]) for a in found])
+
+
+def compared_step(measured: Mapping[str, xr.Dataset]) -> int:
+    """The deepest step that all seeds kept: there, as much is left with every seed."""
+    return min(int(part["kept_steps"]) for part in measured.values()) - 1
+
+
+def joined_planes(masks: NestedWeights) -> NDArray[np.uint8]:
+    """(plane, byte): which step each weight went in, as `bits_by_seed` reads it."""
+    found = [plane.joined() for plane in masks.planes]
+    return np.stack(found) if found else np.zeros((0, len(masks.whole.joined())), np.uint8)
+
+
+def bits_by_seed(
+    measured: Mapping[str, xr.Dataset], name: str, step: int
+) -> list[NDArray[np.uint8]]:
+    """The packed masks of a step, one for each seed; none where all is left in it."""
+    order = sorted(measured, key=lambda part: split_part(part)[1])
+    return (
+        [bits_at_step([*measured[part][name].to_numpy()], step) for part in order] if step else []
+    )
+
+
 def _with_steps(told: xr.Dataset, job: PruningJob, found: Pruning) -> xr.Dataset:
     from bertology.train.encoded import task_of
-    from bertology.train.evaluate import baseline
+    from bertology.train.evaluate import baseline, constant_answer
 
     task, train, steps = task_of(job.report), job.tuning.train, found.steps
     found_of: dict[str, Any] = {
         "score": ("step", [step.score for step in steps]),
         "reported": ("step", [step.reported for step in steps]),
+        "decided": (("step", "deciding"), [step.answers for step in steps]),
+        "deciding_labels": ("deciding", np.asarray(job.tuning.validation.labels, float)),
+        "constant_answer": constant_answer(train),
         "kept_steps": len(found.kept),
         "learnt": int(found.learnt),
         "floor": found.floor,
@@ -252,13 +300,14 @@ def _steps_of(part: xr.Dataset, seed: int, left: str) -> pd.DataFrame:
             "left": count / count[0],
             "score": part["score"].to_numpy(),
             "reported": part["reported"].to_numpy(),
+            "kept": np.arange(len(count)) < int(part["kept_steps"]),
         }
     )
 
 
 def _run_of(part: xr.Dataset, seed: int, left: str) -> dict[str, float]:
     """The last kept step of one seed beside the whole model."""
-    last = max(int(part["kept_steps"]), 1) - 1
+    last = int(part["kept_steps"]) - 1
     count, reported = part[f"left_{left}"].to_numpy(), part["reported"].to_numpy()
     return {
         "seed": seed,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bertology.train.finetune import FinetuneSettings
     from bertology.train.starts import Start
 
-__all__ = ["BARS", "TaskTrials", "judged_metric", "same_training_data"]
+__all__ = ["BARS", "TaskTrials", "same_training_data"]
 
 BARS = 100  # steps of the progress bar for one run
 
@@ -111,8 +111,3 @@ def same_training_data(measured: Mapping[str, xr.Dataset]) -> None:
             "The training data changed between two parts of this study.",
             hint="Do all of it again with force=True (--force).",
         )
-
-
-def judged_metric(metrics: Sequence[str]) -> str:
-    """Accuracy; but not where classes are so uneven that a task leaves it."""
-    return "accuracy" if "accuracy" in metrics and metrics[0] != "matthews" else metrics[0]

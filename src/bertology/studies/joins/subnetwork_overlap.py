@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, combinations_with_replacement
@@ -18,7 +18,7 @@ from bertology.results.answers import NOTHING_SURE, plain
 from bertology.results.drawing import Drawing
 from bertology.results.result import Result
 from bertology.stats import Estimate
-from bertology.stats.survivors import jackknifed, overlap
+from bertology.stats.survivors import bits_at_step, jackknifed, overlap
 from bertology.studies.join import Join
 
 if TYPE_CHECKING:
@@ -28,15 +28,21 @@ __all__ = ["SubnetworkOverlap", "SubnetworkOverlapResult"]
 
 KINDS = {"heads": "head", "mlps": "mlp", "weights": "weight"}
 _TITLES = {"heads": "heads", "mlps": "MLPs", "weights": "weights"}
+QUANTITIES = ("kappa_within", "kappa_across", "within_over_across")
+_NOTHING_GONE = (
+    "not judged: some seed of some task kept no step, so there is none at which all can be compared"
+)
 _WHY_NOT = "not judged: it takes two tasks that are learnt with every seed, and three seeds"
 Kappas = NDArray[np.float64]
+Packed = tuple[list[NDArray[np.uint8]], int]
 
 
 class SubnetworkOverlapResult(Result):
     """Table `pairs`: how far good subnetworks of two tasks, or of one with two seeds, are the same.
 
-    `kappa` is Cohen's κ, 0 by chance and 1 if the same elements stay, the mean over every two
-    seeds, with an interval over seeds; `jaccard` is the share of what stays in either that stays in
+    Masks are those of the deepest step that all seeds of all tasks kept. `kappa` is Cohen's κ, 0 by
+    chance and 1 if the same elements stay, the mean over every two seeds, with an interval over
+    seeds; `jaccard` is the share of what stays in either that stays in
     both, `chance` what that would be for random subnetworks of these sizes.
     """
 
@@ -88,11 +94,14 @@ class SubnetworkOverlapResult(Result):
 class SubnetworkOverlap(Join):
     """Do good subnetworks of several seeds and tasks keep the same weights, heads and MLPs?
 
-    Method: `subnetworks` stores what pruning left with each seed of each task. Every two masks are
-    compared by Cohen's κ, which is 0 where they agree as two random ones of their sizes: those of
-    one task with two seeds (how stable they are), and those of two tasks. Weights are those of the
-    encoder without pooler and classifier. Claims rest on the mean over all pairs of tasks; its
-    interval leaves out one seed at a time, of all tasks together (jackknife, Student's quantiles).
+    Method: `subnetworks` stores what each step of pruning left with each seed of each task. Masks
+    are compared at the deepest step that all seeds of all tasks kept, where as much is left in all
+    of them (column `step`; `left` is the share). Every two are compared by Cohen's κ, which is 0
+    where they agree as two random ones of their sizes: those of one task with two seeds (how stable
+    they are), and those of two tasks. Weights are those of the encoder without pooler and
+    classifier. Claims rest on how much more seeds of one task agree than seeds of two tasks
+    (`within_over_across`), the mean over all tasks less that over all pairs of tasks; its interval
+    leaves out one seed at a time, of all tasks together (jackknife, Student's quantiles).
 
     Source: When BERT Plays the Lottery, All Tickets Are Winning (EMNLP 2020), section 4; BERTology
     Nuggets, "not stable across related tasks". Limits: intervals are over seeds, not over tasks;
@@ -100,6 +109,7 @@ class SubnetworkOverlap(Join):
     weights, so that weights that are small there go in all of them.
     """
 
+    version: ClassVar[int] = 2  # masks are compared at one step
     result_type: ClassVar[type[Result]] = SubnetworkOverlapResult
     sources: ClassVar[tuple[str, ...]] = ("subnetworks",)
     over: ClassVar[str] = "all tasks"
@@ -110,54 +120,81 @@ class SubnetworkOverlap(Join):
         import pandas as pd
 
         by_task = _by_task(results, name)
-        rows, evidence = [], dict[str, Estimate | None]()
+        rows, evidence = [], dict[str, Estimate]()
+        reasons, steps = {"": _WHY_NOT}, dict[str, int]()
         for kind, one in KINDS.items():
-            masks = {t: _bits(r, kind) for t, r in by_task.items() if kind in r.arrays}
+            own = {task: r for task, r in by_task.items() if kind in r.arrays}
+            if not own:
+                continue
+            at = steps[kind] = _compared_step(own.values(), kind)
+            if not at:
+                reasons |= {f"{one}_{quantity}": _NOTHING_GONE for quantity in QUANTITIES}
+                continue
+            masks = {task: _bits(r, kind, at) for task, r in own.items()}
             found = dict[tuple[str, str], Kappas]()
             for first, second in combinations_with_replacement(masks, 2):
-                pair = first, second
-                size = masks[first][1]
-                compared = [[overlap(a, b, size) for b in masks[second][0]]
-                            for a in masks[first][0]]  # fmt: skip
-                found[pair] = np.array([[o.kappa for o in row] for row in compared])
-                rest = {
-                    column: _mean(
-                        np.array([[getattr(o, column) for o in row] for row in compared]), pair
-                    )
-                    for column in ("jaccard", "chance")
-                }
-                own = self._over_seeds([(found[pair], first == second)])
-                bounds = {"kappa": own.value, "low": own.low, "high": own.high, "seeds": own.n}
-                rows.append({"kind": kind, "first": first, "second": second, **bounds, **rest})
+                found[first, second], row = self._pair(masks, first, second)
+                rows.append({"kind": kind, "first": first, "second": second, "step": at, **row})
+            if not _learnt(by_task.values()):
+                continue
             within = [(found[t, t], True) for t in masks]
             across = [(found[pair], False) for pair in combinations(masks, 2)]
-            if _learnt(by_task.values()):
-                evidence[f"{one}_kappa_within"] = self._over_seeds(within)
+            evidence[f"{one}_kappa_within"] = self._over_seeds(within)
+            if across:
                 evidence[f"{one}_kappa_across"] = self._over_seeds(across)
-        columns = ["kind", "first", "second", "kappa", "low", "high", "seeds", "jaccard", "chance"]
-        known = {n: e for n, e in evidence.items() if e is not None and not math.isnan(e.value)}
+                evidence[f"{one}_within_over_across"] = self._over_seeds(within, across)
+        columns = [
+            "kind", "first", "second", "step", "left", "kappa", "low", "high", "seeds", "jaccard",
+            "chance",
+        ]  # fmt: skip
         return self.result(
             self.provenance(name, results[0], {t: r.identity for t, r in by_task.items()}),
             {"pairs": pd.DataFrame(rows, columns=columns)},
-            evidence=known,
-            reasons={"": _WHY_NOT},
-            facts={"tasks": len(by_task)},
+            evidence={n: e for n, e in evidence.items() if not math.isnan(e.value)},
+            reasons=reasons,
+            facts={"tasks": len(by_task)} | {f"compared_step_{k}": at for k, at in steps.items()},
         )
 
-    def _over_seeds(self, pairs: Sequence[tuple[Kappas, bool]]) -> Estimate:
-        """The mean of all pairs; a seed is left out of all tasks together."""
-        seeds = min((min(k.shape) for k, _ in pairs), default=0)
-        nothing = Estimate(math.nan, math.nan, math.nan, seeds, self.level, unit="seeds")
-        if not pairs:
-            return nothing
-        value = float(np.mean([_off(k, same) for k, same in pairs]))
-        if seeds < 3 or not math.isfinite(value):
-            return Estimate(value, math.nan, math.nan, seeds, self.level, unit="seeds")
-        left = [
-            np.mean([_off(np.delete(np.delete(k, s, 0), s, 1), same) for k, same in pairs])
-            for s in range(seeds)
-        ]
-        return jackknifed(value, np.array(left), self.level)
+    def _pair(
+        self, masks: Mapping[str, Packed], first: str, second: str
+    ) -> tuple[Kappas, dict[str, float]]:
+        """κ of every two seeds of two tasks, and their means."""
+        (ones, size), (others, _) = masks[first], masks[second]
+        compared = [[overlap(a, b, size) for b in others] for a in ones]
+        same = first == second
+        kappas = np.array([[o.kappa for o in row] for row in compared])
+        jaccard, chance = (
+            _off(np.array([[getattr(o, column) for o in row] for row in compared]), same)
+            for column in ("jaccard", "chance")
+        )
+        mean = self._over_seeds([(kappas, same)])
+        kept = [int(np.bitwise_count(bits).sum(dtype=np.int64)) for bits in (*ones, *others)]
+        return kappas, {
+            "left": float(np.mean(kept)) / size, "kappa": mean.value, "low": mean.low,
+            "high": mean.high, "seeds": mean.n, "jaccard": jaccard, "chance": chance,
+        }  # fmt: skip
+
+    def _over_seeds(
+        self,
+        pairs: Sequence[tuple[Kappas, bool]],
+        less: Sequence[tuple[Kappas, bool]] = (),
+    ) -> Estimate:
+        """The mean of all pairs, less that of others; a seed is left out of all tasks together."""
+        every = [*pairs, *less]
+        seeds = min(min(k.shape) for k, _ in every)
+
+        def value(without: int | None = None) -> float:
+            means = [
+                float(np.mean([_off(_left_out(k, without), same) for k, same in group]))
+                for group in (pairs, less)
+                if group
+            ]
+            return means[0] - sum(means[1:])
+
+        whole = value()
+        if seeds < 3 or not math.isfinite(whole):
+            return Estimate(whole, math.nan, math.nan, seeds, self.level, unit="seeds")
+        return jackknifed(whole, np.array([value(seed) for seed in range(seeds)]), self.level)
 
 
 def _by_task(results: Sequence[Result], name: str) -> dict[str, Result]:
@@ -168,13 +205,25 @@ def _by_task(results: Sequence[Result], name: str) -> dict[str, Result]:
     return found
 
 
-def _bits(result: Result, kind: str) -> tuple[list[NDArray[np.uint8]], int]:
-    """The packed mask of each seed, and how many elements it is of."""
+def _compared_step(results: Iterable[Result], kind: str) -> int:
+    """The deepest step that all seeds of all tasks kept: as much is left everywhere."""
+    pruning = "magnitude" if kind == "weights" else "importance"
+    return min(int(r.arrays[f"{pruning}_kept_steps"].min()) for r in results) - 1
+
+
+def _bits(result: Result, kind: str, step: int) -> Packed:
+    """The packed mask of each seed at a step, and how many elements it is of."""
     array = result.arrays[kind].to_numpy()
     if kind == "weights":
-        return [row.astype(np.uint8) for row in array], int(result.facts["weights_size"])
-    flat = array.reshape(len(array), -1).astype(bool)
+        of_seeds = [bits_at_step(planes.astype(np.uint8), step) for planes in array]
+        return of_seeds, int(result.facts["weights_size"])
+    there = array[0, 0].astype(bool)  # a model that was cut before has fewer
+    flat = array[:, step, there].astype(bool)
     return [np.packbits(row) for row in flat], flat.shape[1]
+
+
+def _left_out(between: Kappas, seed: int | None) -> Kappas:
+    return between if seed is None else np.delete(np.delete(between, seed, 0), seed, 1)
 
 
 def _off(between: Kappas, same: bool) -> float:
@@ -183,10 +232,6 @@ def _off(between: Kappas, same: bool) -> float:
         return float(between.mean())
     above = np.triu_indices(len(between), 1)
     return float(between[above].mean()) if len(above[0]) else math.nan
-
-
-def _mean(values: Kappas, pair: tuple[str, str]) -> float:
-    return _off(values, pair[0] == pair[1])
 
 
 def _learnt(results: Iterable[Result]) -> bool:

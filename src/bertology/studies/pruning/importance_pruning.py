@@ -20,7 +20,7 @@ from bertology.results.measures import Measure
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, repeated
 from bertology.stats.survivors import cochrans_q, fleiss_kappa
-from bertology.studies.designs.prunings import Prunings, PruningsResult, by_seed
+from bertology.studies.designs.prunings import Prunings, PruningsResult, by_seed, by_step
 from bertology.studies.study import Needs
 
 if TYPE_CHECKING:
@@ -43,10 +43,15 @@ class ImportancePruningResult(PruningsResult):
     """Which heads (table `heads`) and MLPs (table `mlps`) survive, in the mean over seeds.
 
     Both have the share of seeds in which it survives, the standard deviation over seeds, and the
-    mean importance in the whole model. `agreement` tells for each kind Fleiss' κ with its interval
-    over seeds, Cochran's Q with its p-value by the χ² distribution (`p_asymptotic`) and by random
-    orders (`p`). `curve` is the score by step over seeds, `runs` and `steps` are those of each
-    seed.
+    mean importance in the whole model. Survivors are those of the deepest step that all seeds kept
+    (fact `compared_step`; `compared_left` is the share of heads that are left there). `agreement`
+    tells for each kind Fleiss' κ with its interval over seeds, Cochran's Q with its p-value by the
+    χ² distribution (`p_asymptotic`) and by random orders (`p`); `heads in layers` leaves out what
+    seeds agree on by how many heads each layer keeps. `curve` is the score by step over seeds,
+    `runs` and `steps` are those of each seed: how far each went, and what it tried.
+
+    Arrays: `heads_left` (seed, step, layer, head) and `mlps_left` (seed, step, layer) tell what is
+    left in each step, `kept_steps` (seed) how many of these kept the score, the whole model first.
     """
 
     lead: ClassVar[int] = 10
@@ -61,8 +66,9 @@ class ImportancePruningResult(PruningsResult):
             f"{percent(found['heads_removed'])} of the heads can go while "
             f"{100 * float(self.facts['keep']):.0f} % of the score is kept"
         )
-        if "head_kappa" in found:
-            told += f"; seeds agree on which heads stay with κ {plain(found['head_kappa'])}"
+        if "head_kappa_in_layers" in found:
+            kappa = plain(found["head_kappa_in_layers"])
+            told += f"; seeds agree on which heads of a layer stay with κ {kappa}"
         return f"{told} ({self.over_seeds})."
 
     def headline(self) -> str:
@@ -179,9 +185,13 @@ class ImportancePruning(Prunings):
     one MLP go, the least important that are left, until the score falls below 90 % of the whole
     model's; importances are computed anew each time. What is left in the step before is the "good"
     subnetwork. The score that decides is that of training examples that were held out; the corpus
-    that is given only reports. Survivors are compared over seeds by Fleiss' κ (seeds are raters; 0
-    is chance), whose interval is over seeds, and by Cochran's Q: do some heads survive more often
-    than others, beyond what random orders of heads would give?
+    that is given only reports. As many parts go in each step whatever the seed; so survivors are
+    compared at the deepest step that all seeds kept, where as much is left with every seed, and how
+    far each seed went is told apart from that. Fleiss' κ tells how far seeds agree (they are
+    raters; 0 is chance), with an interval over seeds; Cochran's Q tells whether some heads survive
+    more often than others, beyond what random orders of heads would give. Both also within layers:
+    chance then keeps as many heads of each layer as that seed does, so that agreement on layers
+    alone counts for nothing. Claims rest on the latter.
 
     Source: Prasanna, Rogers and Rumshisky (2020), When BERT Plays the Lottery, All Tickets Are
     Winning, section 3; BERTology Nuggets, method 2. Limits: the paper decides and reports on the
@@ -190,7 +200,7 @@ class ImportancePruning(Prunings):
     not what removing it does. With few seeds the interval of κ is wide; with two there is none.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2  # survivors are compared at one step, and within layers
     needs: ClassVar[Needs] = replace(Prunings.needs, capabilities=frozenset({"heads", "mlp"}))
     result_type: ClassVar[type[Result]] = ImportancePruningResult
     variant: ClassVar[str] = "importance"
@@ -225,15 +235,15 @@ class ImportancePruning(Prunings):
         """What is left, and the importances of the whole model."""
         import xarray as xr
 
-        from bertology.model.part_masks import PartMask
+        from bertology.model.nested_masks import NestedParts
 
-        mask, important = found.mask, found.importances
-        assert isinstance(mask, PartMask)
+        masks, important = found.masks, found.importances
+        assert isinstance(masks, NestedParts)
         assert important is not None
         return xr.Dataset(
             {
-                "heads": (("layer", "head"), mask.heads.astype(np.int8)),
-                "mlps": ("layer", mask.mlps.astype(np.int8)),
+                "heads": (("step", "layer", "head"), masks.heads.astype(np.int8)),
+                "mlps": (("step", "layer"), masks.mlps.astype(np.int8)),
                 "head_importance": (("layer", "head"), important.heads),
                 "mlp_importance": ("layer", important.mlps),
             }
@@ -245,22 +255,30 @@ class ImportancePruning(Prunings):
         import xarray as xr
 
         tables, facts, evidence, reason = self.common(measured, "heads")
-        heads, mlps = (by_seed(measured, name).astype(bool) for name in ("heads", "mlps"))
-        importances = by_seed(measured, "head_importance")
-        layers, each = heads.shape[1:]
-        places = np.indices((layers, each)).reshape(2, -1)
+        heads, mlps = (by_step(measured, name).astype(bool) for name in ("heads", "mlps"))
+        steps = by_seed(measured, "kept_steps")
+        at = int(facts["compared_step"])
+        there = heads[0, 0], mlps[0, 0]  # a model that was cut before has fewer
+        importances, of_layers = (by_seed(measured, f"{x}_importance") for x in ("head", "mlp"))
+        places = np.indices(there[0].shape).reshape(2, -1)
         kept = pd.DataFrame({"layer": places[0], "head": places[1]})
-        kept = _survival(kept, heads.reshape(len(heads), -1), importances)
-        of_mlps = _survival(
-            pd.DataFrame({"layer": range(layers)}), mlps, by_seed(measured, "mlp_importance")
-        )
+        kept = _survival(kept, heads[:, at], importances, there[0])
+        kept_mlps = pd.DataFrame({"layer": range(len(there[1]))})
+        kept_mlps = _survival(kept_mlps, mlps[:, at], of_layers, there[1])
         agreement, kappas = _agreement(
-            {"head": heads.reshape(len(heads), -1), "mlp": mlps}, self.level
+            {
+                "head": (heads[:, at, there[0]], None),
+                "head_in_layers": (heads[:, at, there[0]], np.nonzero(there[0])[0]),
+                "mlp": (mlps[:, at, there[1]], None),
+            },
+            self.level,
         )
-        gone = ~heads.any(2) & ~mlps
+        seeds = np.arange(len(steps))
+        last_heads, last_mlps = heads[seeds, steps - 1], mlps[seeds, steps - 1]
+        gone = ~last_heads.any(2) & ~last_mlps
         removed = {
-            "heads_removed": 1 - heads.mean((1, 2)),
-            "mlps_removed": 1 - mlps.mean(1),
+            "heads_removed": 1 - last_heads.sum((1, 2)) / there[0].sum(),
+            "mlps_removed": 1 - last_mlps.sum(1) / there[1].sum(),
             "layers_removed": gone.mean(1),
         }
         evidence |= {n: repeated(v, self.level, within=(0.0, 1.0)) for n, v in removed.items()}
@@ -271,46 +289,57 @@ class ImportancePruning(Prunings):
             reasons["layers_removed"] = _LAST_OF_LAYER
         return self.result(
             provenance,
-            {"heads": kept, "mlps": of_mlps, "agreement": agreement, **tables, "runs": runs},
+            {"heads": kept, "mlps": kept_mlps, "agreement": agreement, **tables, "runs": runs},
             evidence=known,
             reasons=reasons,
             facts={**facts, "by_layer": int(self.by_layer)},
-            arrays=xr.Dataset({"importances": (("seed", "layer", "head"), importances)}),
+            arrays=xr.Dataset(
+                {
+                    "importances": (("seed", "layer", "head"), importances),
+                    "heads_left": (("seed", "step", "layer", "head"), heads),
+                    "mlps_left": (("seed", "step", "layer"), mlps),
+                    "kept_steps": ("seed", steps),
+                }
+            ),
         )
 
 
 def _survival(
-    places: pd.DataFrame, survived: NDArray[np.bool_], importances: NDArray[np.float64]
+    places: pd.DataFrame,
+    survived: NDArray[np.bool_],
+    importances: NDArray[np.float64],
+    there: NDArray[np.bool_],
 ) -> pd.DataFrame:
-    spread = survived.std(0, ddof=1) if len(survived) > 1 else np.full(survived.shape[1], np.nan)
-    return places.assign(
-        survival=survived.mean(0),
-        std=spread,
-        importance=importances.reshape(len(importances), -1).mean(0),
-    )
+    """By place; what the whole model does not have (it was cut before) has no numbers."""
+    spread = survived.std(0, ddof=1) if len(survived) > 1 else np.full(survived.shape[1:], np.nan)
+    found = {"survival": survived.mean(0), "std": spread, "importance": importances.mean(0)}
+    return places.assign(**{n: np.where(there, v, np.nan).ravel() for n, v in found.items()})
 
 
 def _agreement(
-    survived: Mapping[str, NDArray[np.bool_]], level: float
+    survived: Mapping[str, tuple[NDArray[np.bool_], NDArray[np.intp] | None]], level: float
 ) -> tuple[pd.DataFrame, dict[str, Estimate]]:
     """κ and Q by kind. Where κ is above 0, the exact test says whether it surely is."""
     import pandas as pd
 
     rows, kappas = [], {}
-    for kind, x in survived.items():
-        kappa, test = fleiss_kappa(x, level), cochrans_q(x)
+    for kind, (x, strata) in survived.items():
+        kappa = fleiss_kappa(x, level, strata=strata)
+        test = cochrans_q(x, strata=strata)
         if test is not None and not math.isnan(kappa.low):
             kappa = replace(kappa, tested=(0.0, min(1.0, 2 * test.p)))
-        kappas[f"{kind}_kappa"] = kappa
+        thing, _, where = kind.partition("_")
+        kappas["_".join(filter(None, (thing, "kappa", where)))] = kappa
         rows.append(
             {
-                "kind": f"{kind}s",
+                "kind": " ".join(filter(None, (f"{thing}s", where.replace("_", " ")))),
                 "things": x.shape[1],
+                "left": float(x.mean()),
                 "kappa": kappa.value,
                 "low": kappa.low,
                 "high": kappa.high,
                 "q": math.nan if test is None else test.q,
-                "freedom": x.shape[1] - 1,
+                "freedom": math.nan if test is None else test.freedom,
                 "p_asymptotic": math.nan if test is None else test.p_asymptotic,
                 "p": math.nan if test is None else test.p,
             }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -19,7 +19,13 @@ from bertology.results.measures import Measure
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, repeated
 from bertology.stats.survivors import jackknifed_pairs, overlap, pairs_of, spread_over_runs
-from bertology.studies.designs.prunings import Prunings, PruningsResult, by_seed
+from bertology.studies.designs.prunings import (
+    Prunings,
+    PruningsResult,
+    bits_by_seed,
+    by_step,
+    joined_planes,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,8 +44,10 @@ class MagnitudePruningResult(PruningsResult):
 
     `matrices` has the mean over seeds, their standard deviation, and Student's interval; layer -1
     is what is in no layer. `overlaps` compares the masks of every two seeds with chance: `jaccard`
-    and `kappa` (0 as by chance, 1 the same weights). `curve` is the score by step over seeds,
-    `runs` and `steps` are those of each seed.
+    and `kappa` (0 as by chance, 1 the same weights). All of these are of the deepest step that all
+    seeds kept (fact `compared_step`; `compared_left` is the share of weights that is left there).
+    `curve` is the score by step over seeds, `runs` and `steps` are those of each seed: how far each
+    went, and what it tried.
     """
 
     lead: ClassVar[int] = 8
@@ -131,9 +139,10 @@ class MagnitudePruning(Prunings):
     training examples that were held out; the corpus that is given only reports. `threshold matrix`
     takes the same share from each matrix. `start rewound` trains again after each step, from the
     pre-trained weights without those that are gone (the lottery ticket with rewinding to the
-    start), and ranks the weights of that training. Survivors are compared over seeds: the standard
-    deviation of the share that is left of each matrix, and the overlap of masks of two seeds
-    against masks of the same sizes drawn at random.
+    start), and ranks the weights of that training. Survivors are compared over seeds at the deepest
+    step that all seeds kept, where as many weights are left with every seed: the standard deviation
+    of the share that is left of each matrix, and the overlap of masks of two seeds against masks of
+    the same sizes drawn at random. How far each seed went is told apart from that.
 
     Source: Prasanna, Rogers and Rumshisky (2020), When BERT Plays the Lottery, All Tickets Are
     Winning, section 3, after Chen et al. (2020) and Frankle and Carbin (2019); BERTology Nuggets,
@@ -144,7 +153,7 @@ class MagnitudePruning(Prunings):
     first of all.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2  # survivors are compared at one step
     result_type: ClassVar[type[Result]] = MagnitudePruningResult
     variant: ClassVar[str] = "magnitude"
 
@@ -175,24 +184,25 @@ class MagnitudePruning(Prunings):
         import xarray as xr
 
         from bertology.model.encoder import Encoder
-        from bertology.model.weight_masks import WeightMask, survival
+        from bertology.model.nested_masks import NestedWeights
+        from bertology.model.weight_masks import survival
         from bertology.train.encoded import task_of
         from bertology.train.starts import begin
 
-        mask = found.mask
-        assert isinstance(mask, WeightMask)
-        tuning = job.tuning
+        masks, tuning = found.masks, job.tuning
+        assert isinstance(masks, NestedWeights)
         model = begin(tuning.encoder, task_of(tuning.train), tuning.start, seed=0)
-        rows = survival(Encoder(model, tuning.encoder.tokenizer, head="classification"), mask)
+        whole = Encoder(model, tuning.encoder.tokenizer, head="classification")
+        steps = [survival(whole, masks.at(step)) for step in range(masks.steps)]
         return xr.Dataset(
             {
-                "bits": ("byte", mask.joined()),
-                "kept": ("matrix", [row.kept for row in rows]),
-                "size": ("matrix", [row.size for row in rows]),
-                "layer": ("matrix", [row.layer for row in rows]),
-                "kind": ("matrix", [row.kind for row in rows]),
+                "planes": (("plane", "byte"), joined_planes(masks)),
+                "kept": (("step", "matrix"), [[row.kept for row in rows] for rows in steps]),
+                "size": ("matrix", [row.size for row in steps[0]]),
+                "layer": ("matrix", [row.layer for row in steps[0]]),
+                "kind": ("matrix", [row.kind for row in steps[0]]),
             },
-            attrs={"mask": mask.fingerprint},
+            attrs={"mask": masks.whole.fingerprint},
         )
 
     def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
@@ -200,8 +210,8 @@ class MagnitudePruning(Prunings):
         import pandas as pd
 
         tables, facts, evidence, reason = self.common(measured, "weights")
-        first = next(iter(measured.values()))
-        kept, size = by_seed(measured, "kept"), first["size"].to_numpy()
+        first, at = next(iter(measured.values())), int(facts["compared_step"])
+        kept, size = by_step(measured, "kept")[:, at], first["size"].to_numpy()
         layer, kind = first["layer"].to_numpy(), first["kind"].to_numpy()
         shares = kept / size
         matrices = pd.DataFrame({"layer": layer, "kind": kind, "weights": size})
@@ -213,11 +223,15 @@ class MagnitudePruning(Prunings):
         layers = pd.concat(
             [pd.DataFrame({"layer": numbers}), _over_seeds(whole, self.level)], axis=1
         )
-        bits = by_seed(measured, "bits")
-        overlaps, kappa = _overlaps(bits, int(size.sum()), self.level)
+        overlaps, kappa = _overlaps(
+            bits_by_seed(measured, "planes", at), int(size.sum()), self.level
+        )
+        spread = spread_over_runs(shares[:, layer >= 0], self.level)
+        if not at:  # all is left, with every seed
+            spread = replace(spread, value=math.nan)
         evidence |= {
             "weights_removed": repeated(1 - tables["runs"]["left"], self.level, within=(0.0, 1.0)),
-            "survival_spread": spread_over_runs(shares[:, layer >= 0], self.level),
+            "survival_spread": spread,
             "mask_kappa": kappa,
         }
         known, reasons = self.judged(evidence, reason)
@@ -242,7 +256,9 @@ def _over_seeds(shares: NDArray[np.float64], level: float) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["mean", "std", "low", "high"])
 
 
-def _overlaps(bits: NDArray[np.uint8], size: int, level: float) -> tuple[pd.DataFrame, Estimate]:
+def _overlaps(
+    bits: Sequence[NDArray[np.uint8]], size: int, level: float
+) -> tuple[pd.DataFrame, Estimate]:
     """Of every two seeds, and their mean agreement beyond chance."""
     import pandas as pd
 

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from bertology.errors import InterruptedRunError, ParameterError
-from bertology.metrics import find_metric
+from bertology.metrics import find_metric, judged_metric
 from bertology.parameters import parameter
 from bertology.results.answers import NOTHING_SURE, points
 from bertology.results.drawing import Drawing
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, repeated
-from bertology.studies.designs.prunings import NOT_LEARNT, Prunings
+from bertology.studies.designs.prunings import NOT_LEARNT, Prunings, by_seed, by_step
 from bertology.studies.designs.scored_runs import ScoredRuns, answered, least
-from bertology.studies.designs.task_trials import BARS, judged_metric, same_training_data
+from bertology.studies.designs.task_trials import BARS, same_training_data
 from bertology.studies.designs.trials import Reach, TrialsResult, reaching, split_part
 from bertology.studies.study import Context
 
@@ -43,6 +43,7 @@ _ALIKE = (
     "subnetworks are mostly the same"
 )
 _FRESH = "random-start-importance"
+_ARRAYS = {"importance": ("heads", "mlps"), "magnitude": ("weights",)}
 _ELEMENTS = {"magnitude": "weights", "importance": "heads and MLPs"}
 TITLES = {
     "majority": "majority class, or mean",
@@ -139,6 +140,7 @@ class Subnetworks(Prunings):
     paper decides and reports on the same data. Speed is of the machine that did the work.
     """
 
+    version: ClassVar[int] = 2  # masks of all steps; simple models are chosen by what is judged
     result_type: ClassVar[type[Result]] = SubnetworksResult
     column: ClassVar[str] = "method"
 
@@ -249,10 +251,11 @@ class Subnetworks(Prunings):
             if name == "good-importance":
                 cut = measure_cut(model, tuning, corpus)
                 told |= {"speed": cut.speed, "memory": cut.memory, "reloaded": int(cut.reloaded)}
+        told["kept_steps"] = len(found.kept)
         arrays = (
-            _of_parts(masks["good"], masks["bad"], PartMask.full(tuning.encoder))
+            _of_parts(masks["good"], masks["bad"], found.masks)
             if isinstance(masks["good"], PartMask)
-            else _of_weights(masks["good"], masks["bad"], tuning.encoder)
+            else _of_weights(masks["good"], masks["bad"], found.masks, tuning.encoder)
         )
         return (
             answered(said, corpus, tuning.train)
@@ -285,12 +288,6 @@ class Subnetworks(Prunings):
             speeds = sizes.loc[sizes["pruning"] == "importance", "speed"]
             evidence["good_speed"] = repeated(speeds, self.level)
         reference = "majority" if "majority" in runs.predictions else None
-        masks = {
-            name: (("seed", *part[name].dims), _by_seed(measured, pruning, name))
-            for pruning, names in (("importance", ("heads", "mlps")), ("magnitude", ("weights",)))
-            for name in names
-            if (part := measured.get(f"{pruning}-seed-0")) is not None
-        }
         return self.result(
             provenance,
             {
@@ -310,7 +307,7 @@ class Subnetworks(Prunings):
                     (int(p["weights_size"]) for p in measured.values() if "weights_size" in p), 0
                 ),
             },
-            arrays=xr.Dataset(masks),
+            arrays=xr.Dataset(_masks(measured, self.prunings)),
         )
 
 
@@ -330,32 +327,33 @@ def _contrasts(runs: ScoredRuns, pruning: str, metric: str) -> dict[str, Estimat
     return found
 
 
-def _of_parts(good: Any, bad: Any, full: Any) -> xr.Dataset:
+def _of_parts(good: Any, bad: Any, steps: Any) -> xr.Dataset:
     import xarray as xr
 
+    full = steps.at(0)
     every = int(full.heads.sum() + full.mlps.sum())
     kept = int(good.heads.sum() + good.mlps.sum())
     both = int((good.heads & bad.heads).sum() + (good.mlps & bad.mlps).sum())
     return xr.Dataset(
         {
-            "heads": (("layer", "head"), good.heads.astype(np.int8)),
-            "mlps": ("layer", good.mlps.astype(np.int8)),
+            "heads": (("step", "layer", "head"), steps.heads.astype(np.int8)),
+            "mlps": (("step", "layer"), steps.mlps.astype(np.int8)),
             "left": kept / every,
             "shared": both / max(1, kept),
         }
     )
 
 
-def _of_weights(good: Any, bad: Any, encoder: Encoder) -> xr.Dataset:
+def _of_weights(good: Any, bad: Any, steps: Any, encoder: Encoder) -> xr.Dataset:
     import xarray as xr
 
-    from bertology.train.subnetworks import body_bits
+    from bertology.train.subnetworks import body_planes
 
-    bits, size = body_bits(good, encoder)
+    planes, size = body_planes(steps, encoder)
     both = sum(int(np.bitwise_count(good.bits[n] & bad.bits[n]).sum()) for n in good.bits)
     return xr.Dataset(
         {
-            "weights": ("byte", bits),
+            "weights": (("plane", "byte"), planes),
             "weights_size": size,
             "left": good.share,
             "shared": both / max(1, good.kept),
@@ -386,6 +384,14 @@ def _sizes(measured: Mapping[str, xr.Dataset]) -> pd.DataFrame:
     )
 
 
-def _by_seed(measured: Mapping[str, xr.Dataset], pruning: str, name: str) -> Any:
-    own = {split_part(n)[1]: p for n, p in measured.items() if split_part(n)[0] == pruning}
-    return np.stack([own[seed][name].to_numpy() for seed in sorted(own)])
+def _masks(measured: Mapping[str, xr.Dataset], prunings: Sequence[str]) -> dict[str, Any]:
+    """What is left in each step of each seed (weights: packed bits of the last step of each)."""
+    found: dict[str, Any] = {}
+    for pruning in prunings:
+        own = {name: part for name, part in measured.items() if split_part(name)[0] == pruning}
+        first = next(iter(own.values()))
+        for name in _ARRAYS[pruning]:
+            # Steps, or planes, come first; where a seed has fewer, zeros follow.
+            found[name] = (("seed", *first[name].dims), by_step(own, name))
+        found[f"{pruning}_kept_steps"] = ("seed", by_seed(own, "kept_steps"))
+    return found

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from bertology.errors import ParameterError
-from bertology.metrics import find_metric
+from bertology.metrics import find_metric, judged_metric
 from bertology.parameters import parameter
 from bertology.results.answers import NOTHING_SURE, points
 from bertology.results.drawing import Drawing
@@ -19,7 +19,6 @@ from bertology.stats import Estimate
 from bertology.studies.designs.task_trials import (
     BARS,
     TaskTrials,
-    judged_metric,
     same_training_data,
 )
 from bertology.studies.designs.trials import Reach, Reference, Runs, TrialsResult, split_part

@@ -2,7 +2,8 @@
 
 As in the baselines of GLUE (Wang et al. 2018): vectors stay as they are, pairs are described by
 both texts, their difference and their product, and a layer of tanh units lies below the answer.
-The epoch that is best on a tenth of the training data, which is not learnt from, is kept.
+The epoch that is best on a tenth of the training data, which is not learnt from, is kept: best by
+the score that methods are compared by.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from bertology.data.corpus import Corpus, Task
 from bertology.errors import DataError
+from bertology.metrics import judged_metric
 from bertology.model.batch import by_length
 from bertology.train.baselines.vectors import PADDING, UNKNOWN, StaticTable
 from bertology.train.encoded import checked_targets, task_of
@@ -63,13 +65,14 @@ def train_network(job: NetworkJob, progress: Report = lambda share: None) -> Flo
         checked, learnt = sorted(shuffled[:held]), sorted(shuffled[held:])
         optimizer = torch.optim.Adam(network.learning(), lr=RATE)
         best, kept = -np.inf, network.state()
+        judged = judged_metric(task.metrics)  # what the network is compared by
         scale = _Scale.of(given.targets[learnt]) if task.kind == "regression" else None
         for epoch in range(EPOCHS):
             _learn(network, given, learnt, optimizer, order=order, scale=scale)
             progress((epoch + 1) / (EPOCHS + 1))
             if checked:
                 found = _answers(network, given, checked, task)
-                score = next(iter(scores(found, given.targets[checked].tolist(), task).values()))
+                score = scores(found, given.targets[checked].tolist(), task)[judged]
                 if score > best:
                     best, kept = score, network.state()
         network.load_state_dict(kept, strict=False)
