@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import numpy as np
 import torch
 import transformers as hf
 
@@ -18,7 +19,7 @@ from bertology.data.corpus import Corpus, Example, Field
 from bertology.model.encoder import Encoder
 
 WORDS = ["good", "bad"]
-WIDTH, LAYERS = 32, 6
+WIDTH, LAYERS = 64, 6  # thirty random pairs have no dimension in common
 CARRIERS, SILENT = (3, 3 + WIDTH // 2), (9, 9 + WIDTH // 2)
 
 
@@ -70,3 +71,49 @@ def corpus(size: int = 60, *, seed: int = 0) -> Corpus:
 
 def encoder(made: Any, head: str = "mlm") -> Encoder:
     return Encoder(made, tokenizer(), name="planted", head=head)
+
+
+MANY = [f"w{i}" for i in range(60)]
+ODDS = 1 / np.arange(1, 1 + len(MANY)) / (1 / np.arange(1, 1 + len(MANY))).sum()
+
+
+def frequency_encoder(by: str = "bias", *, wide: int = 8, seed: int = 0) -> Encoder:
+    """A model that knows how frequent words are, and nothing else.
+
+    Its frequencies are the true ones. They stand in the output bias, or are written by the loud
+    dimensions (`by` "outliers"), whose bias is the same in every text. All else is random.
+    """
+    config = hf.BertConfig(
+        vocab_size=6 + len(MANY), hidden_size=WIDTH, num_hidden_layers=LAYERS,
+        num_attention_heads=4, intermediate_size=wide, max_position_embeddings=40,
+        tie_word_embeddings=False,
+    )  # fmt: skip
+    torch.manual_seed(seed)
+    made = hf.BertForMaskedLM(config).eval()
+    logs = torch.full((config.vocab_size,), -30.0)
+    logs[6:] = torch.as_tensor(np.log(ODDS), dtype=torch.float32)
+    with torch.no_grad():
+        for layer in made.bert.encoder.layer:
+            layer.output.LayerNorm.bias[list(SILENT)] = 4.0
+        head = made.cls.predictions
+        for parameter in (head.decoder.weight, head.decoder.bias, head.transform.dense.weight):
+            parameter.zero_()
+        if by == "bias":
+            head.decoder.bias.copy_(logs)
+        else:
+            head.transform.dense.weight[0, list(SILENT)] = 1.0
+            one = torch.zeros(WIDTH)
+            one[0] = 1.0
+            # Of what has one entry only, a LayerNorm makes the same whatever that entry is.
+            scaled = torch.nn.functional.layer_norm(one, (WIDTH,))[0]
+            head.decoder.weight[:, 0] = logs / scaled
+    words = tiny.tokenizer([".", *MANY], max_length=40)
+    return Encoder(made, words, name="frequencies", head="mlm")
+
+
+def frequency_corpus(size: int = 60, *, seed: int = 0) -> Corpus:
+    """Texts of words drawn by their frequency, with much punctuation, which is not asked for."""
+    rng = np.random.default_rng(seed)
+    rows = (rng.choice(MANY, size=rng.integers(4, 9), p=ODDS) for _ in range(size))
+    examples = [Example(str(i), " . ".join(row)) for i, row in enumerate(rows)]
+    return Corpus("frequencies", examples, frozenset({Field.TEXT}))

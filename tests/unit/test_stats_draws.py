@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bertology.stats.over_draws import enough_draws, jackknifed, over_draws
+from bertology.stats.over_draws import enough_draws, fewest_draws, jackknifed, over_draws
 from bertology.stats.positions import in_most_rows, shared_positions
 
 
@@ -32,9 +32,23 @@ def test_a_set_that_does_more_than_all_is_found_and_one_that_does_less_too() -> 
     assert less.high < 0
 
 
+def test_less_than_random_is_said_against_the_median_of_the_draws_not_their_mean() -> None:
+    """One draw that holds what rules the model does not make the chosen set less than usual."""
+    noise = np.random.default_rng(2).standard_normal((30, 60)) * 0.1
+    rows = 0.5 + noise
+    rows[7] -= 60
+    assert rows.mean() < -1
+    found = over_draws(rows, resamples=200)
+    assert found is not None
+    assert found.value == pytest.approx(0.5, abs=0.05)
+    assert found.low < -50
+    assert found.high > 0.4
+
+
 def test_nineteen_draws_are_enough_for_95_per_cent_and_eighteen_are_not() -> None:
     assert enough_draws(19, 0.95)
     assert not enough_draws(18, 0.95)
+    assert [fewest_draws(level) for level in (0.9, 0.95, 0.99)] == [9, 19, 99]
     assert over_draws(np.ones((18, 30))) is None
 
 

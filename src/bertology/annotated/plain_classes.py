@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from bertology.model.batch import Batch
     from bertology.model.encoder import Encoder
 
-__all__ = ["PlainClass", "plain_classes", "role_masks"]
+__all__ = ["PlainClass", "plain_classes", "role_masks", "word_pieces"]
 
 _JOINTS = "#Ġ▁"  # how pieces mark that they go on with a word, or open one
 
@@ -38,17 +38,24 @@ class PlainClass(StrEnum):
 def plain_classes(encoder: Encoder, batch: Batch) -> NDArray[np.bool_]:
     """(B, classes, T) in the order of PlainClass; padding and other special tokens have none."""
     tokenizer = encoder.tokenizer
-    specials, every = Specials.of(tokenizer), set(tokenizer.all_special_ids)
+    specials, every = Specials.of(tokenizer), sorted(set(tokenizer.all_special_ids))
     ids, real = batch.inputs["input_ids"].cpu().numpy(), batch.real.cpu().numpy()
     masks = np.zeros((len(PlainClass), *ids.shape), dtype=bool)
     known = np.unique(ids)
-    signs = [i for i in known.tolist() if i not in every and _is_sign(tokenizer, i)]
     masks[0] = np.isin(ids, sorted(specials.separators))
     masks[1] = np.isin(ids, sorted(specials.first))
-    masks[2] = np.isin(ids, signs)
-    masks[3] = ~np.isin(ids, sorted(every)) & ~masks[2]
+    masks[3] = np.isin(ids, known[word_pieces(tokenizer, known)])
+    masks[2] = ~np.isin(ids, every) & ~masks[3]
     found: NDArray[np.bool_] = (masks & real).transpose(1, 0, 2)
     return found
+
+
+def word_pieces(tokenizer: Any, ids: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which pieces of a vocabulary are of words: neither special tokens nor punctuation."""
+    special = np.isin(ids, list(set(tokenizer.all_special_ids)))
+    pieces = tokenizer.convert_ids_to_tokens(ids.tolist())
+    signs = np.fromiter(map(_is_sign, pieces), bool, len(pieces))
+    return np.asarray(~(special | signs), dtype=bool)
 
 
 def role_masks(encoder: Encoder, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -72,7 +79,6 @@ def _after(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return np.pad(mask[:, 1:], ((0, 0), (0, 1)))
 
 
-def _is_sign(tokenizer: object, token: int) -> bool:
-    (piece,) = tokenizer.convert_ids_to_tokens([token])  # type: ignore[attr-defined]
-    # A lone "#" is a sign, not a joint.
+def _is_sign(piece: object) -> bool:
+    # A lone "#" is a sign, not a joint; a vocabulary may have holes.
     return is_punctuation(str(piece).lstrip(_JOINTS) or str(piece))

@@ -84,6 +84,7 @@ class Encoder:
         self.new_weights: list[str] = []
         self._known: tuple[object, str] | None = None  # state of the weights, their fingerprint
         self._means: tuple[object, Tensor] | None = None  # what was asked last, its head means
+        self._names: dict[int, str] = {}  # of parameters, by identity; looked up once
         self._here = threading.local()  # the changes of the `doing` blocks of this thread
         with _LOCKS_GUARD:
             # One lock for each model: encoders of the same model run one after the other too.
@@ -271,17 +272,13 @@ class Encoder:
         modules = self.unique_modules(block, self.family.main_stack)
         return len(modules) < self.shape.layers
 
-    def norm_parameter(self, layer: int, norm: str, part: str) -> tuple[str, nn.Parameter] | None:
-        """The full name and tensor of a LayerNorm's weight or bias, where there is one."""
-        self.require(Capability.NORMS)
-        norms = self.family.stacks[self.family.main_stack].norms
-        if norm not in norms:
-            raise ParameterError("norms", "ZeroLayerNorm", f"be among {sorted(norms)}", norm)
-        found = getattr(self.module(norms[norm], layer), part, None)
-        if not isinstance(found, nn.Parameter):
-            return None
-        name = next(n for n, p in self.model.named_parameters() if p is found)
-        return name, found
+    def parameter_name(self, wanted: nn.Parameter) -> str:
+        """The full name of one of the model's parameters, the first where it has several."""
+        name = self._names.get(id(wanted))
+        if name is None or self.model.get_parameter(name) is not wanted:
+            self._names = {id(p): n for n, p in self.model.named_parameters()}
+            name = self._names[id(wanted)]
+        return name
 
     def projection_weight(self, layer: int, stack: str | None = None) -> Tensor:
         """The output projection cut into the heads the layer has: (H, D, M)."""

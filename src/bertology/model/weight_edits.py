@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from bertology.errors import CapabilityError, ParameterError, UnknownNameError
+from bertology.model.families import Capability
 from bertology.model.interventions import check_dimensions, check_layers
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class ZeroLayerNorm(WeightEdit):
         for layer in check_layers(tuple(layers), encoder, None):
             for norm in self.norms:
                 for part in [p for p, on in (("weight", self.scale), ("bias", self.bias)) if on]:
-                    found = encoder.norm_parameter(layer, norm, part)
+                    found = _norm_parameter(encoder, layer, norm, part)
                     if found is None:
                         continue  # some norms have no bias, or are the identity
                     name, parameter = found
@@ -114,14 +115,29 @@ class ZeroLastOperation(WeightEdit):
         return sum(t.numel() // width * dimensions for t in self.weights(encoder).values())
 
 
+def _norm_parameter(
+    encoder: Encoder, layer: int, norm: str, part: str
+) -> tuple[str, nn.Parameter] | None:
+    """The full name and tensor of a LayerNorm's weight or bias, where there is one."""
+    encoder.require(Capability.NORMS)
+    norms = encoder.family.stacks[encoder.family.main_stack].norms
+    if norm not in norms:
+        raise ParameterError("norms", "ZeroLayerNorm", f"be among {sorted(norms)}", norm)
+    found = getattr(encoder.module(norms[norm], layer), part, None)
+    return (encoder.parameter_name(found), found) if isinstance(found, nn.Parameter) else None
+
+
 def _last_maps(encoder: Encoder) -> Iterator[tuple[str, int, Tensor]]:
     """Name, axis of the stream's dimensions, and tensor of the MLPs' last weights and biases."""
     name = encoder.family.main_stack
     template = encoder.family.stacks[name].mlp
-    known = {id(p): n for n, p in encoder.model.named_parameters()}
     for module in [] if template is None else encoder.unique_modules(template, name):
         for part in ("weight", "bias"):
             found = getattr(module, part, None)
             if isinstance(found, nn.Parameter):
                 # A Linear has its outputs first; transformers' Conv1D has them last.
-                yield known[id(found)], 0 if isinstance(module, nn.Linear) else -1, found
+                yield (
+                    encoder.parameter_name(found),
+                    0 if isinstance(module, nn.Linear) else -1,
+                    found,
+                )

@@ -7,14 +7,18 @@ said to find what matters must beat the *largest* of 20 draws, which errs in les
 the distribution of the draws is. Their mean and spread would not do: one random set in many holds
 a part that matters, and a normal law knows nothing of it.
 
+For this the draws must have nothing in common with the chosen set or with each other; see
+`studies.designs.dimension_sets`.
+
 The other way round, that the chosen set does *less*, is said only where it surely does less than
-the *mean* of the draws: the largest of many is above most of them by chance alone.
+the *median* of the draws. The largest of many is above most of them by chance alone, and the mean
+is where one draw with a part that matters puts it: above all others, if that part matters much.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from bertology.stats.intervals import Estimate
 from bertology.stats.partial_means import partial_means
 
-__all__ = ["enough_draws", "jackknifed", "over_draws"]
+__all__ = ["enough_draws", "fewest_draws", "jackknifed", "over_draws"]
 
 Floats = NDArray[np.float64]
 
@@ -32,31 +36,38 @@ def enough_draws(draws: int, level: float) -> bool:
     return 1 / (draws + 1) <= 1 - level + 1e-12
 
 
+def fewest_draws(level: float) -> int:
+    """How many draws are enough."""
+    return math.ceil(1 / (1 - level) - 1e-9) - 1
+
+
 def over_draws(
     rows: ArrayLike, *, level: float = 0.95, resamples: int = 2000, seed: int = 0, unit: str = ""
 ) -> Estimate | None:
-    """The mean over draws of `rows` (draws, N): chosen less drawn, by draw and example.
+    """The median over draws of `rows` (draws, N): chosen less drawn, by draw and example.
 
-    Its lower bound is that of the smallest row, the draw that comes nearest; its upper bound that
-    of the mean over draws. None with fewer than two examples, or with too few draws for the level.
+    Its lower bound is that of the smallest row, the draw that comes nearest; its upper bound is the
+    median of upper bounds that hold for all rows together. None with fewer than two examples, or
+    with too few draws for the level.
     """
     given = np.asarray(rows, dtype=np.float64)
     if not enough_draws(len(given), level):
         return None
-    means = partial(partial_means, level=level, resamples=resamples, seed=seed)
-    nearest, mean = means(given).smallest(), means(given.mean(axis=0)[None]).estimate(0)
-    if nearest is None or mean is None:
+    means = partial_means(given, level=level, resamples=resamples, seed=seed)
+    nearest, known = means.smallest(), np.isfinite(means.simultaneous_high)
+    if nearest is None or not known.all():
         return None
-    low = min(nearest.low, mean.low)
+    value = float(np.median(means.value))
+    high = float(np.median(means.simultaneous_high))
     # More examples do not bring the nearest draw down: what is left between the two stays.
-    stays = max(mean.value - nearest.value, 0.0) / max(mean.value - low, 1e-300)
+    stays = max(value - nearest.value, 0.0) / max(value - nearest.low, 1e-300)
     return Estimate(
-        mean.value,
-        low,
-        mean.high,
-        mean.n,
+        value,
+        min(nearest.low, value),
+        high,
+        nearest.n,
         level,
-        unit or mean.unit,
+        unit or nearest.unit,
         lasting=min(stays, 1.0),
         remedy="a random draw does about as much, which more examples do not change",
     )

@@ -33,7 +33,14 @@ def dimension_sets(
     chosen: Sequence[int], width: int, *, draws: int, seed: int
 ) -> list[DimensionSet]:
     """All of `chosen`, in scale, in bias and in both; each alone; as many random ones, `draws` of
-    them; and as often a single random one. Random dimensions are none of the chosen.
+    them; and as often a single random one.
+
+    Random sets have no dimension in common with the chosen ones or with each other. So if the
+    choice meant nothing, all sets would be cut out of one shuffled row of dimensions, and the
+    chosen one would be the largest as often as any other, also where a single dimension rules. With
+    sets that overlap it would be so in k of `width` cases, since no draw could hold what it holds.
+    There are fewer than `draws` where the dimensions do not suffice, and none where more than half
+    of them are chosen.
     """
     if not chosen:
         return []
@@ -46,10 +53,11 @@ def dimension_sets(
     found += [DimensionSet(f"dimension {d}", SINGLE, (d,)) for d in every[:SINGLES]]
     rng = np.random.default_rng([seed, 1])
     others = np.setdiff1d(np.arange(width), every)
-    for kind, size in ((DRAW, min(len(every), len(others))), (LONE, 1)):
+    for kind, size in ((DRAW, len(every)), (LONE, 1)):
         if kind == LONE and len(every) == 1:
             continue  # draws of one are there already
-        for i in range(draws if size else 0):
-            drawn = np.sort(rng.choice(others, size, replace=False))
+        order = rng.permutation(others)
+        for i in range(min(draws, len(order) // size)):
+            drawn = np.sort(order[i * size : (i + 1) * size])
             found.append(DimensionSet(f"{kind} {i}", kind, tuple(map(int, drawn))))
     return found

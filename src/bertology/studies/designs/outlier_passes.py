@@ -16,12 +16,10 @@ from bertology.studies.designs.dimension_sets import DRAW, DimensionSet
 if TYPE_CHECKING:
     from bertology.model.batch import Batch
     from bertology.model.encoder import Encoder
-    from bertology.model.label_guesses import LabelGuesses, OnlyStates
-    from bertology.model.masked_lm.hidden_words import HiddenWords, Predicted
+    from bertology.model.masked_lm.hidden_words import Predicted
+    from bertology.studies.designs.outlier_questions import Asked, Uninformed
 
-    Asked = HiddenWords | LabelGuesses | OnlyStates
-
-__all__ = ["GROUPS", "KEPT", "Passes", "Unigrams", "completed"]
+__all__ = ["GROUPS", "KEPT", "Passes", "completed"]
 
 GROUPS = 40
 """Groups of texts whose sums are kept, for intervals over texts."""
@@ -34,19 +32,6 @@ _PATTERN, _RESIDUAL = "layer.*.head.*.pattern", "layer.*.residual"
 Floats = NDArray[np.float32]
 
 
-@dataclass(frozen=True)
-class Unigrams:
-    """How often each answer occurs, and what it costs to guess by that alone (Witten and Bell)."""
-
-    counts: NDArray[np.float64]
-
-    def losses(self, wanted: NDArray[np.int64]) -> NDArray[np.float64]:
-        """In nats. Of n counted answers of t kinds, t / (n + t) goes evenly to all."""
-        total, kinds = self.counts.sum(), max(1.0, float((self.counts > 0).sum()))
-        odds = (self.counts[wanted] + kinds / len(self.counts)) / (total + kinds)
-        return np.asarray(-np.log(odds))
-
-
 @dataclass
 class Passes:
     """What is measured of some texts, filled batch by batch; see `arrays`."""
@@ -54,7 +39,7 @@ class Passes:
     encoder: Encoder
     sets: Sequence[DimensionSet]
     frequency: NDArray[np.float64]  # of each piece of the vocabulary, in logarithms
-    answers: Unigrams
+    uninformed: Uninformed
     norms: Sequence[str]
     texts: int
     start: int  # the number of the first text
@@ -69,7 +54,7 @@ class Passes:
         sizes = {
             "losses": (self.texts, 1 + sets),
             "right": (self.texts, 1 + sets),
-            "uninformed": (self.texts,),
+            "uninformed": (self.texts, 2),
             "sep": (self.texts, watched, layers),
             "cut": (self.texts, watched - 1),
         }
@@ -156,9 +141,9 @@ class Passes:
         hits = ((found.best == asked.wanted) & there).sum(1) / np.maximum(there.sum(1), 1)
         self._found["right"][at, row] = np.where(some, hits, np.nan)
         if row == 0 and some.any():
-            blind = np.where(there, self.answers.losses(asked.wanted), 0.0).sum(1)
-            counts = np.maximum(there.sum(1), 1)
-            self._found["uninformed"][at] = np.where(some, blind / counts, np.nan)
+            blind = np.where(there[..., None], self.uninformed.losses(asked.wanted), 0.0).sum(1)
+            means = blind / np.maximum(there.sum(1), 1)[:, None]
+            self._found["uninformed"][at] = np.where(np.asarray(some)[:, None], means, np.nan)
 
     def _count(self, at: list[int], seen: Any, number: Any, sums: Any) -> None:
         """Sums over the tokens of each group of texts."""
@@ -204,26 +189,29 @@ class Passes:
         if places is None or len(best) < 2:
             return
         ids, real = batch.inputs["input_ids"].cpu().numpy(), batch.real.cpu().numpy()
-        drawn = next((i for i, s in enumerate(self.watched) if s.kind == DRAW), 0)
-        kept = (asked.wanted, best[0], best[1], best[1 + drawn])
+        drawn = next((i for i, s in enumerate(self.watched, 1) if s.kind == DRAW), None)
+        kept = {"given": asked.wanted, "intact": best[0], "disabled": best[1]}
+        if drawn is not None:
+            kept["drawn"] = best[drawn]
         for row, i in enumerate(at):
             if self.start + i >= KEPT:
                 continue
             where = places[row][asked.there[row]]
-            for name, pieces in zip(self._told, kept, strict=True):
+            for name, pieces in kept.items():
                 told = dict(
                     zip(where.tolist(), pieces[row][asked.there[row]].tolist(), strict=True)
                 )
                 self._told[name][i] = completed(self.encoder.tokenizer, ids[row], real[row], told)
 
     def arrays(self) -> dict[str, tuple[tuple[str, ...], Any]]:
-        """Of each text: `losses` and `right` (intact first, then each set), `uninformed`, attention
-        to [SEP] (`sep`), `cut`; of each place `best`; sums by group; texts with completions.
+        """Of each text: `losses` and `right` (intact first, then each set), `uninformed` (at the
+        least, at the most), attention to [SEP] (`sep`), `cut`; of each place `best`; sums by group;
+        texts with completions.
         """
         dims = {
             "losses": ("example", "variant"),
             "right": ("example", "variant"),
-            "uninformed": ("example",),
+            "uninformed": ("example", "bound"),
             "sep": ("example", "watched", "layer"),
             "cut": ("example", "set"),
             "tokens": ("group", "moment"),

@@ -84,6 +84,8 @@ class OutlierDimensionsResult(Result):
         if "sep_intact" not in table:
             return
         for name, title in _SINKS.items():
+            if name not in table:
+                continue  # no draws are possible
             yield Measure.of_column(
                 table,
                 name,
@@ -131,7 +133,7 @@ class OutlierDimensionsResult(Result):
                     title="Attention to [SEP] with and without outlier dimensions",
                     reading="Where the second line lies below the others, the outliers serve the "
                     "attention sink; random dimensions are the mean of all draws.",
-                    labels=["intact", "without outliers", "without random dimensions"],
+                    labels=_SINK_LABELS[: len(sinks)],
                 )
             )
         return found
@@ -183,6 +185,7 @@ _SINKS = {
     "sep_without": "Attention to [SEP] without outlier dimensions",
     "sep_random": "Attention to [SEP] without random dimensions",
 }
+_SINK_LABELS = ["intact", "without outliers", "without random dimensions"]
 _LAYERS_CAPTION = (
     "One bar for each layer: how many standard deviations the farthest weight or bias of its last "
     "operation (the output LayerNorm) lies from the mean of all dimensions. Three make an outlier; "

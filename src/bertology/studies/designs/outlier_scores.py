@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -80,11 +80,37 @@ class Effects:
         if most is not None and self.touched[row] > most:
             alone = [i for i in self.rows_of(SINGLE) if self.touched[i] <= most]
             rises = self._costliest(self.rises[alone])
-        known = self.seen["uninformed"] - self.seen["losses"][:, 0]
-        sure = self._one(known)
-        if sure is None or sure.low <= 0:
+        if not self.knows:
             return None
-        return ratio_of_means(rises, known, self.options["level"])
+        both = [ratio_of_means(rises, known, self.options["level"]) for known in self._known()]
+        found = [e for e in both if e is not None]
+        if len(found) < 2:
+            return None
+        middle = ratio_of_means(rises, self._known().mean(axis=0), self.options["level"])
+        assert middle is not None
+        # From below by the most that it may know, from above by the least.
+        low, high = min(e.low for e in found), max(e.high for e in found)
+        return replace(middle, low=low, high=high, unit="texts")
+
+    def _known(self) -> Floats:
+        """(2, N) by how much the intact model beats frequency alone: the least and the most."""
+        losses = self.seen["losses"][:, :1].astype(np.float64)
+        found: Floats = (self.seen["uninformed"].astype(np.float64) - losses).T
+        return found
+
+    @property
+    def knows(self) -> bool:
+        """Whether the intact model surely beats every model that knows frequencies only."""
+        least = self._one(self._known()[0])
+        return least is not None and least.low > 0
+
+    def knowledge(self) -> Estimate | None:
+        """What the intact model knows beyond how frequent answers are, in nats."""
+        least, most = (self._one(row) for row in self._known())
+        if least is None or most is None:
+            return None
+        low, high = min(least.low, most.low), max(least.high, most.high)
+        return replace(least, value=(least.value + most.value) / 2, low=low, high=high)
 
     def fewest_touched(self) -> int:
         """Weights of the smallest set of outliers."""
@@ -218,9 +244,11 @@ class Effects:
             return found
         sep = self.seen["sep"].astype(np.float64)
         layers = sep.shape[2]
-        rows = [sep[:, 0], sep[:, 1], sep[:, 2:].mean(1)]
-        means = self._means(np.concatenate([r.T for r in rows]), within=(0.0, 1.0))
-        for i, name in enumerate(("sep_intact", "sep_without", "sep_random")):
+        rows = {"sep_intact": sep[:, 0], "sep_without": sep[:, 1]}
+        if sep.shape[1] > 2:
+            rows["sep_random"] = sep[:, 2:].mean(1)
+        means = self._means(np.concatenate([r.T for r in rows.values()]), within=(0.0, 1.0))
+        for i, name in enumerate(rows):
             some = slice(i * layers, (i + 1) * layers)
             found[name] = means.value[some]
             found[f"{name}_low"] = means.simultaneous_low[some]

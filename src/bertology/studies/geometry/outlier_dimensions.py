@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -14,9 +15,10 @@ from bertology.errors import CapabilityError, DataError
 from bertology.parameters import parameter
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
+from bertology.stats.over_draws import fewest_draws
 from bertology.stats.positions import in_most_rows, shared_positions
 from bertology.studies.designs.blocks import Resampled
-from bertology.studies.designs.dimension_sets import SINGLE, dimension_sets
+from bertology.studies.designs.dimension_sets import DRAW, SINGLE, dimension_sets
 from bertology.studies.designs.outlier_passes import KEPT
 from bertology.studies.designs.outlier_results import OutlierDimensionsResult
 from bertology.studies.designs.outlier_scores import Effects
@@ -31,20 +33,22 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.model.outliers import LargeDimensions, WeightOutliers
-    from bertology.studies.designs.outlier_passes import Asked, Unigrams
 
 __all__ = ["OutlierDimensions", "OutlierDimensionsResult"]
 
 Floats = NDArray[np.float64]
 TEN_THOUSANDTH, MILLIONTH = 1e-4, 1e-6
-_COUNTED = 20_000  # texts whose tokens are counted
 _NO_OUTLIER = "not judged: no dimension is an outlier in so many layers"
 _NO_DRAWS = "not judged: draws 0 leaves out the random dimensions that outliers must beat"
 _NOTHING_PREDICTED = "not judged: this model predicts neither words nor the labels of these texts"
 _NOT_KNOWING = (
-    "not judged: the intact model does not surely know more than how frequent answers are"
+    "not judged: the intact model does not surely know more than how frequent the answers are in "
+    "these very texts; with more texts (--limit) less knowledge is told from none"
 )
 _NO_SINK = "not judged: no text has [SEP], or the model has one layer only"
+_OVER_RANDOM = (
+    "cost_over_random", "frequency_over_random", "sink_over_random", "magnitude_over_random",
+)  # fmt: skip
 _OF_EFFECTS = ("cost_over_random", "knowledge_lost_ten_thousandth", "knowledge_lost_millionth")
 _OF_SINK = ("sink_over_random", "magnitude_over_random")
 _OF_STATES = (*_OF_SINK, "frequency_over_random")
@@ -64,8 +68,10 @@ class OutlierDimensions(Resampled):
     a classifier), paired over texts; what is predicted, how often the commonest prediction comes,
     and the entropy of all; attention to [SEP] by layer; how much the size of the activations goes
     with the frequency of the token in the corpus; and how the outliers' activations change when
-    attention to [SEP] is cut. Outliers must beat every one of the random draws: 20 or more are
-    needed for a level of 95 %.
+    attention to [SEP] is cut. Outliers must beat every one of the random draws, which have no
+    dimension in common: if the choice meant nothing, they would do so in 1 of `draws` + 1 cases, so
+    that a level of 95 % needs 19 draws. What the model knows is by how much its loss lies below
+    that of guessing by frequency alone.
 
     Source: BERT Busters (Kovaleva et al. 2021); Puccetti et al. (2022) on frequency. Limits: in
     encoder-decoder models the encoder alone is looked at; XLNet and the encoder of T5 predict no
@@ -73,7 +79,7 @@ class OutlierDimensions(Resampled):
     classification are not scored. Numbers of weights are exact and have no interval.
     """
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     needs: ClassVar[Needs] = Needs(
         capabilities=frozenset({"norms", "residual"}), fields=frozenset({"text"}), head="saved"
     )
@@ -96,8 +102,9 @@ class OutlierDimensions(Resampled):
         0.5, "Share of the layers that a dimension must be an outlier in.", minimum=0.05, maximum=1
     )
     draws: int = parameter(
-        20,
-        "Random sets of as many dimensions; 0: outliers are found, and none is disabled.",
+        30,
+        "Random sets of as many dimensions, with none in common; 0: outliers are found, and none "
+        "is disabled.",
         minimum=0,
         maximum=500,
     )
@@ -138,12 +145,19 @@ class OutlierDimensions(Resampled):
         """The half on which outliers of the states are found."""
         return super().shown(corpus)[0::2]
 
+    def not_judged(self, corpus: Corpus) -> Corpus:
+        """All texts but those on which effects are measured."""
+        judged = {e.id for e in self.shown(corpus)}
+        rest = [e for e in corpus if e.id not in judged]
+        return replace(corpus, examples=rest) if rest else self.looked_at(corpus)
+
     def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
         """Outliers, and the passes over one block of texts."""
         import xarray as xr
 
         from bertology.model.weight_edits import ZeroLastOperation
         from bertology.studies.designs.outlier_passes import Passes
+        from bertology.studies.designs.outlier_questions import asked_of, piece_counts, uninformed
 
         block, start = self.of_block(part, corpus), start_of(part)
         weights, states = _found(encoder, self.looked_at(corpus), context.batch_tokens)
@@ -153,18 +167,18 @@ class OutlierDimensions(Resampled):
             chosen if self.draws else [], encoder.shape.hidden, draws=self.draws, seed=self.seed
         )
         norms = ("output",) if self.norms == "output" else ("attention", "output")
-        counts = _counted(encoder, corpus)
         passes = Passes(
             encoder,
             sets,
-            np.log(np.maximum(counts, 1.0)),
-            self._answers(encoder, corpus),
+            np.log(np.maximum(piece_counts(encoder, corpus), 1.0)),
+            uninformed(encoder, self.shown(corpus), self.not_judged(corpus)),
             norms,
             len(block),
             start,
         )
+        ask = partial(asked_of, encoder, start=start, hidden=self.hidden, seed=self.seed)
         for batch in encoder.batches(block.texts, tokens_per_batch=context.batch_tokens):
-            passes.take(batch, self._asked(encoder, batch, block, start))
+            passes.take(batch, ask(batch, block))
             context.advance(len(batch))
         edits = [
             ZeroLastOperation(s.dimensions, scale=s.scale, bias=s.bias, norms=norms) for s in sets
@@ -185,37 +199,6 @@ class OutlierDimensions(Resampled):
                 "state_outliers": len(states.in_most_layers(self.share)),
             },
         )
-
-    def _asked(self, encoder: Encoder, batch: Any, block: Corpus, start: int) -> Asked:
-        """What the model is to predict in a batch: hidden words, labels, or nothing."""
-        from bertology.annotated.plain_classes import plain_classes
-        from bertology.model.label_guesses import LabelGuesses, OnlyStates
-        from bertology.model.masked_lm.hidden_words import HiddenWords, draw_hidden
-        from bertology.studies.designs.sweeps import class_order
-
-        if _predicts_words(encoder):
-            words = plain_classes(encoder, batch)[:, -1]
-            if encoder.family.causal:
-                words = words.copy()
-                words[:, 0] = False  # nothing comes before it
-            numbers = [start + i for i in batch.indices]
-            hidden = draw_hidden(words, numbers, share=self.hidden, seed=self.seed)
-            return HiddenWords(encoder, batch, *hidden)
-        if _classifies(encoder, block):
-            labels = np.array([int(block.examples[i].label or 0) for i in batch.indices])
-            return LabelGuesses(encoder, batch, labels, class_order(encoder, block.task))
-        return OnlyStates(encoder, batch)
-
-    def _answers(self, encoder: Encoder, corpus: Corpus) -> Unigrams:
-        """How frequent the answers are in the half on which outliers are found."""
-        from bertology.studies.designs.outlier_passes import Unigrams
-
-        half = self.looked_at(corpus)
-        if not _predicts_words(encoder) and _classifies(encoder, half):
-            size = max(1, len(half.task.labels)) if half.task is not None else 1
-            labels = np.array([int(e.label or 0) for e in half])
-            return Unigrams(np.bincount(labels, minlength=size).astype(np.float64))
-        return Unigrams(_counted(encoder, half))
 
     def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
         """Tables, and what claims are judged on."""
@@ -301,6 +284,7 @@ class OutlierDimensions(Resampled):
             found |= {
                 "loss_rise": effects.loss_rise(),
                 "cost_over_random": effects.cost_over_random(),
+                "knowledge": effects.knowledge(),
                 "knowledge_lost": lost,
             }
             limits = {"ten_thousandth": TEN_THOUSANDTH, "millionth": MILLIONTH}
@@ -323,7 +307,21 @@ class OutlierDimensions(Resampled):
         found["magnitude_change"] = effects.magnitude_change()
         if not effects.has_sink:
             reasons |= dict.fromkeys(_OF_SINK, _NO_SINK)
+        if why := self._too_few(effects, len(chosen), width):
+            reasons = dict.fromkeys(_OVER_RANDOM, why) | reasons
         return found, reasons
+
+    def _too_few(self, effects: Effects, chosen: int, width: int) -> str:
+        """Why there are too few random draws to be beaten; nothing where there are enough."""
+        draws, needed = len(effects.rows_of(DRAW)), fewest_draws(self.level)
+        if draws >= needed:
+            return ""
+        if draws == self.draws:
+            return f"not judged: at a level of {100 * self.level:g} % {needed} draws are needed"
+        return (
+            f"not judged: {chosen} of {width} dimensions are outliers, and from the others only "
+            f"{draws} sets of as many can be drawn that have none in common; {needed} are needed"
+        )
 
 
 def _found(encoder: Encoder, corpus: Corpus, tokens: int) -> tuple[WeightOutliers, LargeDimensions]:
@@ -335,27 +333,6 @@ def _found(encoder: Encoder, corpus: Corpus, tokens: int) -> tuple[WeightOutlier
     return weights, large_dimensions(
         encoder, encoder.batches(corpus.texts, tokens_per_batch=tokens)
     )
-
-
-def _counted(encoder: Encoder, corpus: Corpus) -> Floats:
-    """How often each piece of the vocabulary occurs in the texts."""
-    size = max(len(encoder.tokenizer), int(encoder.config.vocab_size))
-    rows = encoder.tokenize(corpus.texts[:_COUNTED]).rows["input_ids"]
-    ids = np.fromiter((i for row in rows for i in row), np.int64)
-    counts = np.bincount(ids, minlength=size).astype(np.float64)
-    counts[list(encoder.tokenizer.all_special_ids)] = 0
-    return counts
-
-
-def _predicts_words(encoder: Encoder) -> bool:
-    if encoder.family.causal:
-        return encoder.head == "causal"
-    return "masked-lm" in encoder.capabilities and encoder.tokenizer.mask_token_id is not None
-
-
-def _classifies(encoder: Encoder, corpus: Corpus) -> bool:
-    task = corpus.task
-    return encoder.head == "classification" and task is not None and task.kind != "regression"
 
 
 def _dimensions(arrays: Mapping[str, Any], chosen: Sequence[int], effects: Effects) -> pd.DataFrame:
@@ -393,6 +370,8 @@ def _completions(seen: Gathered) -> pd.DataFrame:
     columns = {"given": "text", "intact": "intact", "disabled": "without", "drawn": "random"}
     found = {name: seen[f"text_{key}"][:KEPT] for key, name in columns.items()}
     table = pd.DataFrame({name: [str(v) for v in values] for name, values in found.items()})
+    if not (table["random"] != "").any():
+        table = table.drop(columns="random")  # no draws are possible
     return table[table["text"] != ""].reset_index(drop=True)
 
 
