@@ -47,11 +47,16 @@ class Field(StrEnum):
     NUMBER = "number"  # of the main subject: "singular" or "plural"
     SENTENCE_LABELS = "sentence_labels"  # of the whole text: {task: label}
     CONTRAST = "contrast"  # the unacceptable member of a minimal pair (TEXT is the good one)
-    CHOICES = "choices"  # the candidate answers of a multiple-choice item
+    CANDIDATES = "candidates"  # the answers to choose from, the right ones among them
     TAGS = "tags"  # one label per word
     OFFSETS = "offsets"  # characters of each word in TEXT: (first, last + 1)
     GROUP = "group"  # the phenomenon, heuristic, relation … that the example stands for
     ANSWER = "answer"  # the accepted answers: what fills [MASK], or answers a question
+    ENTITY = "entity"  # the name that a fact is about
+    WORDINGS = "wordings"  # templates of a fact: [X] is its entity, [Y] its answer
+    ITEM = "item"  # examples with the same value are versions of one item
+    CONDITION = "condition"  # which version of its item the example is
+    STEPS = "steps"  # how many inferences lead to the label or the answer
 
 
 @dataclass(frozen=True, slots=True)

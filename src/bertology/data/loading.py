@@ -275,10 +275,16 @@ def _how(entry: CatalogEntry, folder: Path) -> str:
 
 
 def _joined(parts: list[Corpus], files: list[Path]) -> Corpus:
-    """Several files as one corpus; an example's id begins with the name of its file."""
+    """Several files as one corpus; an example's id begins with the name of its file.
+
+    Of files with the same name it begins with that of their folder.
+    """
+    names = [file.stem for file in files]
+    if len(set(names)) < len(names):
+        names = [f"{file.parent.name}/{file.stem}" for file in files]
     examples = [
-        replace(example, id=f"{file.stem}/{example.id}")
-        for part, file in zip(parts, files, strict=True)
+        replace(example, id=f"{name}/{example.id}")
+        for part, name in zip(parts, names, strict=True)
         for example in part
     ]
     shared = frozenset.intersection(*(part.fields for part in parts))

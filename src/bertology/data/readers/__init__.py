@@ -15,8 +15,9 @@ __all__ = ["READERS", "ReadFunction", "Request"]
 
 _NAMES = (
     "bio", "brackets", "conll", "conllu", "corefud", "csv", "framenet", "gap", "glue", "grammar",
-    "hub", "jsonl", "lama", "minimal-pairs", "ontonotes", "propbank", "proto-roles",
-    "semeval-relations", "senteval", "squad", "text", "winobias", "wsc",
+    "hub", "jsonl", "lama", "lm-diagnostics", "med", "minimal-pairs", "npi", "numersense",
+    "olmpics", "ontonotes", "physical-commonsense", "propbank", "proto-roles",
+    "semeval-relations", "senteval", "squad", "text", "verb-physics", "winobias", "wsc",
 )  # fmt: skip
 
 

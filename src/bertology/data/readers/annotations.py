@@ -141,8 +141,13 @@ _FORMS: dict[Field, tuple[Callable[[Any], bool], str]] = {
     Field.NUMBER: (_is_name, "be a name"),
     Field.GROUP: (_is_name, "be a name"),
     Field.CONTRAST: (_is_text, "be text"),
-    Field.CHOICES: (_TEXTS, "be a list of text"),
+    Field.CANDIDATES: (_WORDS, "be a list of answers: text, and none empty"),
     Field.ANSWER: (_TEXTS, "be a list of text"),
+    Field.ENTITY: (_is_text, "be text"),
+    Field.WORDINGS: (_WORDS, "be a list of templates: text, and none empty"),
+    Field.ITEM: (_is_name, "be a name"),
+    Field.CONDITION: (_is_name, "be a name"),
+    Field.STEPS: (lambda v: _is_whole(v) and v >= 0, "be a whole number from 0"),
 }
 
 

@@ -9,7 +9,7 @@ from bertology.data.corpus import Corpus
 from bertology.data.readers.files import read_text
 from bertology.data.readers.request import Request
 from bertology.data.readers.separators import Cells, find_separator, named_separator, split_rows
-from bertology.data.readers.table import USUAL_NAMES, Row, build
+from bertology.data.readers.table import USUAL_NAMES, Row, build, grouped
 from bertology.errors import DataError
 
 __all__ = ["read", "tab_separated"]
@@ -32,7 +32,7 @@ def read(source: str | Path, request: Request | None = None) -> Corpus:
     table = [
         Row(line, dict(zip(names, row, strict=True))) for line, row in _even(rows, names, path)
     ]
-    return build(table, names, request, where=path.name)
+    return grouped(build(table, names, request, where=path.name), path, request)
 
 
 def tab_separated(path: Path) -> Cells:

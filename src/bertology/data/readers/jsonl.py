@@ -8,7 +8,7 @@ from typing import Any
 from bertology.data.corpus import Corpus, Field
 from bertology.data.readers.files import numbered_lines, read_text
 from bertology.data.readers.request import Request
-from bertology.data.readers.table import Row, build
+from bertology.data.readers.table import Row, build, grouped
 from bertology.errors import DataError
 from bertology.plain_files import parse_json
 
@@ -19,7 +19,7 @@ def read(source: str | Path, request: Request | None = None) -> Corpus:
     """The corpus in a .jsonl or .json file."""
     path, request = Path(source), Request.of(source, request)
     rows = _document(path) if path.suffix.lower() == ".json" else objects(path)
-    return build(rows, _header(rows, request), request, where=path.name)
+    return grouped(build(rows, _header(rows, request), request, where=path.name), path, request)
 
 
 def objects(path: Path) -> list[Row]:

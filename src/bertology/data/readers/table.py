@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 from bertology.data.corpus import Corpus, Example, Field, Task
 from bertology.data.readers.annotations import WORD_LEVEL, check_annotations
 from bertology.data.readers.labels import infer_task, is_missing, parse_label
 from bertology.data.readers.request import Request
-from bertology.errors import DataError
+from bertology.errors import DataError, ParameterError
 
-__all__ = ["USUAL_NAMES", "Row", "build", "find_columns"]
+__all__ = ["USUAL_NAMES", "Row", "build", "find_columns", "grouped"]
 
 _PAIRS = (
     ("text", "text_b"), ("text_a", "text_b"), ("sentence1", "sentence2"),
@@ -23,6 +24,7 @@ _SINGLE = ("text", "sentence", "content", "review")
 _LABELS = ("label", "gold_label", "labels", "score", "target", "class")
 USUAL_NAMES = frozenset({*(name for pair in _PAIRS for name in pair), *_SINGLE, *_LABELS})
 """Columns that are found without being named."""
+_GROUPED_BY = ("file", "folder")
 _DIRECT = {f.value for f in Field} - {"text", "text_b", "label"}
 
 
@@ -68,6 +70,18 @@ def _usual_texts(header: Sequence[str]) -> dict[str, str]:
         if name in header:
             return {"text": name}
     return {}
+
+
+def grouped(corpus: Corpus, path: Path, request: Request) -> Corpus:
+    """The corpus with its file's or folder's name for a group, where that is asked for."""
+    by = request.options.get("grouped_by")
+    if by is None:
+        return corpus
+    if by not in _GROUPED_BY:
+        raise ParameterError("grouped_by", request.name, "be 'file' or 'folder'", by)
+    group = path.stem if by == "file" else path.absolute().parent.name
+    examples = [replace(e, annotations={**e.annotations, "group": group}) for e in corpus]
+    return replace(corpus, examples=examples, fields=corpus.fields | {Field.GROUP})
 
 
 def build(rows: Sequence[Row], header: Sequence[str], request: Request, *, where: str) -> Corpus:
@@ -168,14 +182,16 @@ def _text(value: object, column: str, at: str) -> str:
 
 
 def _cast(field: str, value: object, at: str) -> Any:
-    """Cells of a CSV are strings: words and their tags are separated by spaces there."""
+    """Cells of a CSV are strings: spaces separate words and their tags, and | several answers."""
     if not isinstance(value, str):
         return value
     if field == "words" or (field in WORD_LEVEL and field not in ("heads", "offsets")):
         return value.split()
     if field == "answer":
         return [value]
-    if field in ("heads", "subject", "object", "verb"):
+    if field in ("candidates", "wordings"):
+        return tuple(part.strip() for part in value.split("|"))
+    if field in ("heads", "subject", "object", "verb", "steps"):
         try:
             numbers = [int(part) for part in value.split()]
         except ValueError:

@@ -1,0 +1,88 @@
+"""Templates of relations: `[X] was born in [Y].`
+
+They lie in one file, or in a folder with a file for each relation (`P19.jsonl`, `P19.txt`):
+
+- JSON Lines with `template` (LAMA, LPAQA) or `pattern` (ParaRel), in one file also `relation`;
+- plain text, a template per line.
+
+One file without relations has templates for every fact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bertology.data.clozes import check_template
+from bertology.data.readers.files import numbered_lines, read_text
+from bertology.data.readers.jsonl import objects
+from bertology.errors import DataError
+
+__all__ = ["Templates", "read_templates"]
+
+_KEYS = ("template", "pattern")
+_ENDINGS = (".jsonl", ".txt")
+
+
+@dataclass(frozen=True)
+class Templates:
+    """Templates by relation (None: of every relation), and what kind of relation it is."""
+
+    by_relation: Mapping[str | None, tuple[str, ...]] = field(default_factory=dict)
+    cardinality: Mapping[str | None, str] = field(default_factory=dict)
+
+    def of(self, relation: str) -> tuple[str, ...]:
+        """The templates of a relation, the same tuple whenever asked; empty if there are none."""
+        return self.by_relation.get(relation) or self.by_relation.get(None, ())
+
+
+def read_templates(path: Path, relation: str) -> Templates:
+    """The templates in a file, or of one relation in a folder."""
+    if path.is_dir():
+        files = [path / f"{relation}{ending}" for ending in _ENDINGS]
+        found = [file for file in files if file.is_file()]
+        if not found:
+            raise DataError(
+                f"There are no templates of {relation!r}: {path} has no file "
+                f"{' or '.join(file.name for file in files)}."
+            )
+        return _collected(found[0], relation)
+    if not path.is_file():
+        raise DataError(
+            f"There is no file or folder of templates {path}.",
+            hint="Say where it is with templates=…, relative to the facts.",
+        )
+    return _collected(path, None)
+
+
+def _collected(path: Path, relation: str | None) -> Templates:
+    found: dict[str | None, list[str]] = {}
+    cardinality: dict[str | None, str] = {}
+    for named, template, kind in _rows(path, relation):
+        of = found.setdefault(named, [])
+        if template not in of:
+            of.append(template)
+        if kind:
+            cardinality[named] = kind
+    return Templates({name: tuple(of) for name, of in found.items()}, cardinality)
+
+
+def _rows(path: Path, relation: str | None) -> Iterator[tuple[str | None, str, str]]:
+    """Relation, template, cardinality."""
+    if path.suffix.lower() == ".txt":
+        for number, line in numbered_lines(read_text(path)):
+            if line.strip():
+                yield relation, check_template(line, f"{path.name}, line {number}"), ""
+        return
+    for row in objects(path):
+        at = f"{path.name}, line {row.line}"
+        template = next((row.values[key] for key in _KEYS if key in row.values), None)
+        named = row.values.get("relation", relation)
+        if not isinstance(template, str) or not isinstance(named, str | None):
+            raise DataError(
+                f"{at}: 'template' or 'relation' is not text.",
+                hint='A line is wanted such as {"relation": "P19", "template": "[X] was born in '
+                '[Y]."}.',
+            )
+        yield named, check_template(template, at), str(row.values.get("type") or "")
