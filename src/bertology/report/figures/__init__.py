@@ -9,17 +9,16 @@ from __future__ import annotations
 from bertology.report.figures.arcs import TreeArcs, tree_arcs
 from bertology.report.figures.curves import (
     Band,
-    Dots,
     Draws,
     Line,
     dose_curve,
-    interval_dots,
     layer_bars,
     layer_profile,
     lines,
     scatter_with_rank,
     type_bars,
 )
+from bertology.report.figures.dots import Dots, interval_dots
 from bertology.report.figures.grids import (
     TYPE_COLOURS,
     GridPanel,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from textwrap import fill
 from typing import TYPE_CHECKING
@@ -26,14 +26,12 @@ from bertology.report.look import (
     POSITIVE,
     look,
     new_figure,
-    new_panels,
     type_size,
 )
 from bertology.results.drawing import canvas
 from bertology.results.verdict_view import with_interval
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -41,11 +39,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Band",
-    "Dots",
     "Draws",
     "Line",
     "dose_curve",
-    "interval_dots",
     "layer_bars",
     "layer_profile",
     "lines",
@@ -73,11 +69,12 @@ def layer_bars(
     baseline: float | None = None,
     names: Sequence[str] | None = None,
     filled: ArrayLike | None = None,
+    sure_bars: str = _SURE_BARS,
 ) -> Figure:
     """One bar for each layer, from the baseline (or 0) to its value, with its interval.
 
     `names` replaces the layer numbers, for other things than layers. `filled` says which bars are
-    sure; the others are drawn hollow.
+    sure, and `sure_bars` what that means; the others are drawn hollow.
     """
     value = checked(values, "values", "layer_bars", dimensions=1)
     bounds = [checked(b, n, "layer_bars", dimensions=1) for b, n in ((low, "low"), (high, "high"))]
@@ -111,7 +108,7 @@ def layer_bars(
         if baseline is not None:
             _name_levels(figure, axes, {"intact": baseline})
         told = ["Layers are numbered from 0."] if names is None else []
-        told += [] if filled is None else [_SURE_BARS]
+        told += [] if filled is None else [sure_bars]
         add_note(figure, " ".join(told))
     return figure
 
@@ -151,93 +148,6 @@ def scatter_with_rank(
             text = f"Spearman ρ = {shown}, n = {rank.n}"
             add_note(figure, text)
     return figure
-
-
-@dataclass(frozen=True)
-class Dots:
-    """One panel of `interval_dots`: what is measured, and a value with bounds for each name."""
-
-    label: str
-    values: ArrayLike
-    low: ArrayLike
-    high: ArrayLike
-    level: float | None = field(
-        default=None, kw_only=True
-    )  # a value to compare with, such as chance: a dashed line
-    bars: ArrayLike | None = field(default=None, kw_only=True)
-    hollow: ArrayLike | None = field(default=None, kw_only=True)
-    """Values without intervals to compare each with, as grey bars and hollow diamonds; the note
-    says what they are."""
-
-    @classmethod
-    def of_columns(
-        cls, label: str, rows: pd.DataFrame, column: str, *, level: float | None = None
-    ) -> Dots:
-        """Shares in per cent, from a column and those of its bounds (`_low`, `_high`)."""
-        sides = (100 * rows[f"{column}{end}"].to_numpy() for end in ("", "_low", "_high"))
-        return cls(label, *sides, level=level)
-
-
-def interval_dots(
-    panels: Sequence[Dots],
-    names: Sequence[str],
-    *,
-    title: str,
-    reference: str | None = None,
-    note: str = "",
-) -> Figure:
-    """Several measures of the same things beside each other: a dot and its interval for each.
-
-    The value of `reference` runs through its panel as a line. A dot without an interval is hollow;
-    what was not measured has none.
-    """
-    if not panels:
-        raise ParameterError("panels", "interval_dots", "hold at least one", 0)
-    place = np.arange(len(names))
-    with look():
-        size = max(4.8, 2.0 + 1.9 * len(panels)), max(2.2, 0.24 * len(names) + 1.5)
-        if len(panels) == 1:
-            figure, axes = new_figure(*size)
-            spots = [axes]
-        else:
-            figure, spots = new_panels(*size, 1, len(panels), share_rows=True)
-        for i, one in enumerate(spots):
-            _panel(
-                one, panels[i], place, None if reference is None else list(names).index(reference)
-            )
-            room = _LABEL if len(panels) == 1 else 22
-            one.set_xlabel(fill(panels[i].label, room if canvas().width is None else 14))
-            one.tick_params(axis="y", length=0, labelleft=i == 0)
-        one.set_yticks(place, names)
-        one.set_ylim(len(names) - 0.4, -0.6)
-        add_title(figure, title)
-        line = "" if reference is None else f"The line is {reference}. "
-        add_note(figure, f"{line}{note}")
-    return figure
-
-
-def _panel(axes: Axes, dots: Dots, place: NDArray[np.integer], reference: int | None) -> None:
-    given = (("values", dots.values), ("low", dots.low), ("high", dots.high))
-    value, low, high = (checked(v, n, "interval_dots", dimensions=1) for n, v in given)
-    if not value.size == low.size == high.size == place.size:
-        raise ParameterError("panels", "interval_dots", f"have {place.size} entries", value.size)
-    known = np.isfinite(low) & np.isfinite(high)
-    if reference is not None and np.isfinite(value[reference]):
-        axes.axvline(float(value[reference]), color=ACCENT, linewidth=1.2, zorder=1)
-    if dots.level is not None:
-        axes.axvline(dots.level, color=GREY, linewidth=1.0, linestyle="--", zorder=1)
-    axes.grid(axis="y")
-    if dots.bars is not None:
-        beside = np.asarray(dots.bars, float)
-        axes.plot(beside, place, "|", color=GREY, markersize=8.0, mew=1.8, zorder=2)
-    if dots.hollow is not None:
-        beside = np.asarray(dots.hollow, float)
-        axes.plot(beside, place, "D", mec=ACCENT, mfc="none", markersize=4.5, zorder=2)
-    axes.hlines(place[known], low[known], high[known], color=POSITIVE, linewidth=1.4)
-    axes.plot(value[known], place[known], "o", color=POSITIVE, markersize=4.5)
-    axes.plot(value[~known], place[~known], "o", mec=POSITIVE, mfc=PAPER, markersize=4.5)
-    axes.spines["left"].set_visible(False)
-    axes.locator_params(axis="x", nbins=4)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from bertology.report.figures.pieces import (
     colour_bar,
     colours,
     crowded,
+    letter,
     one_scale,
     outline,
     scale,
@@ -54,11 +55,15 @@ TYPE_COLOURS = ("#0072b2", "#56b4e9", "#009e73", "#e69f00", "#d9d9d9")
 
 @dataclass(frozen=True)
 class GridPanel:
-    """One grid of `head_grids`: its name, layers × heads, and which cells to outline."""
+    """One grid of `head_grids`: its name, layers × heads, and which cells to outline.
+
+    `letters`: a word of a letter or two to write in each cell.
+    """
 
     name: str
     values: ArrayLike
     marks: ArrayLike | None = None
+    letters: ArrayLike | None = None
 
 
 def head_grid(
@@ -132,6 +137,8 @@ def head_grids(
                 shrink(spot, mesh, grid, marked)
             else:
                 outline(spot, marked)
+            if panel.letters is not None:
+                letter(spot, mesh, grid, panel.letters, type_size(18 * _cell(*grid.shape)))
             if panel.name:
                 name = fill(panel.name, 30 if width is None else 20)
                 spot.set_title(name, fontsize=type_size(9.5), pad=5)

@@ -41,6 +41,7 @@ __all__ = [
     "colour_bar",
     "colours",
     "crowded",
+    "letter",
     "one_scale",
     "outline",
     "scale",
@@ -185,6 +186,15 @@ def outline(axes: Axes, marked: NDArray[np.bool_] | None) -> None:
         for inset, colour, width in ((0.04, ON_LIGHT, 1.3), (0.11, ON_DARK, 1.1)):
             corner, side = (column - 0.5 + inset, row - 0.5 + inset), 1 - 2 * inset
             axes.add_patch(Rectangle(corner, side, side, fill=False, ec=colour, lw=width))
+
+
+def letter(axes: Axes, mesh: QuadMesh, grid: Floats, words: ArrayLike, size: float) -> None:
+    """A letter or two in every cell, light on dark colours and dark on light ones."""
+    for (row, column), word in np.ndenumerate(np.asarray(words)):
+        red, green, blue, _ = mesh.get_cmap()(mesh.norm(grid[row, column]))
+        light = 0.299 * red + 0.587 * green + 0.114 * blue > 0.55
+        ink = ON_LIGHT if light else ON_DARK
+        axes.text(column, row, str(word), color=ink, fontsize=size, ha="center", va="center")
 
 
 def colour_bar(
