@@ -35,6 +35,7 @@ import nulls.pruning
 import nulls.sentences
 import nulls.simulated
 import nulls.structural
+import nulls.survivors
 import nulls.syntax
 import nulls.taxonomy
 import nulls.tensors
@@ -51,6 +52,7 @@ NULLS = (
     *nulls.models.NULLS,
     *nulls.layers.NULLS,
     *nulls.lottery.NULLS,
+    *nulls.survivors.NULLS,
     *nulls.order.NULLS,
     *nulls.outliers.NULLS,
     *nulls.probes.NULLS,

@@ -50,6 +50,7 @@ def test_without_a_wish_all_claims_about_a_given_model_are_taken() -> None:
     assert {c.id.partition(".")[0] for c in chosen.claims} >= {"dark-secrets"}
     assert not any(c.study == "pretraining-objectives" for c in chosen.claims)
     pruned = {"magnitude-pruning", "importance-pruning", "subnetworks", "subnetwork-overlap"}
+    pruned |= {"super-survivors"}
     trained = {"pretraining-objectives", "architecture-sweep"} | pruned
     assert {c.study for c, _ in chosen.left_out} == trained
     assert all("models of its own" in why for _, why in chosen.left_out)

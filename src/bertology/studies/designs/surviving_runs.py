@@ -1,0 +1,107 @@
+"""Which heads and MLPs are left in runs of several tasks and seeds, all at the same size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertology.errors import DataError, ParameterError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bertology.results.result import Result
+
+__all__ = ["SurvivingRuns", "at_equal_size"]
+
+Truths = NDArray[np.bool_]
+_ARRAYS = ("heads_left", "mlps_left", "kept_steps")
+
+
+@dataclass(frozen=True)
+class SurvivingRuns:
+    """What is left in each run after the same number of steps."""
+
+    heads: Truths
+    """(runs, layers, heads)."""
+    mlps: Truths
+    """(runs, layers)."""
+    tasks: tuple[str, ...]
+    """Of each run."""
+    step: int
+    """After how many steps; 0: some run could not be pruned, and everything is left."""
+    table: pd.DataFrame
+    """Every run: task, seed, whether it learnt, steps that it kept, and whether it is used."""
+
+    @property
+    def names(self) -> list[str]:
+        """The tasks, once each."""
+        return list(dict.fromkeys(self.tasks))
+
+    def by_task(self, left: Truths) -> NDArray[np.float64]:
+        """(tasks, …) of (runs, …): the share of a task's runs in which each thing is left."""
+        which = np.array(self.tasks)
+        return np.stack([left[which == name].mean(0) for name in self.names])
+
+
+def at_equal_size(results: Sequence[Result], name: str, steps: int = 0) -> SurvivingRuns:
+    """Runs that learnt, after `steps` steps; 0: as many as all of them kept.
+
+    Runs that kept fewer are left out. `name` is the join that asks.
+    """
+    import pandas as pd
+
+    by_task = {str(result.facts["task"]): result for result in results}
+    models = {result.provenance.model["fingerprint"] for result in results}
+    if len(by_task) < len(results) or len(models) > 1:
+        must = "have results of importance-pruning of one model, one for each task"
+        raise ParameterError("results", name, must, len(results))
+    table = pd.concat([_runs(task, result) for task, result in by_task.items()], ignore_index=True)
+    learnt = table["learnt"].to_numpy(bool)
+    step = steps or int(table["steps"][learnt].min() if learnt.any() else 0)
+    table["used"] = learnt & (table["steps"].to_numpy() >= step)
+    heads, mlps = [], []
+    for task, result in by_task.items():
+        used = table["used"][table["task"] == task].to_numpy(bool)
+        if used.any():
+            heads.append(result.arrays["heads_left"].to_numpy().astype(bool)[used, step])
+            mlps.append(result.arrays["mlps_left"].to_numpy().astype(bool)[used, step])
+    if not heads:
+        why = f"kept {step} steps" if steps else "has learnt its task"
+        raise DataError(f"No run of {', '.join(by_task)} {why}.", hint=_HINT)
+    if len({part.shape[1:] for part in heads}) > 1:
+        raise ParameterError("results", name, "be of models of one shape", len(results))
+    all_heads, all_mlps = np.concatenate(heads), np.concatenate(mlps)
+    sizes = {(int(h.sum()), int(m.sum())) for h, m in zip(all_heads, all_mlps, strict=True)}
+    if len(sizes) > 1:
+        must = "have taken away as many heads and MLPs in each step"
+        raise ParameterError("results", name, must, sorted(sizes))
+    return SurvivingRuns(all_heads, all_mlps, tuple(table["task"][table["used"]]), step, table)
+
+
+_HINT = "Run importance-pruning with more training examples, or ask for fewer steps."
+
+
+def _runs(task: str, result: Result) -> pd.DataFrame:
+    """Its runs in the order of the arrays, which is that of seeds."""
+    import pandas as pd
+
+    if not set(_ARRAYS) <= set(result.arrays):
+        raise DataError(
+            f"The result {result.identity} of {result.provenance.study!r} does not say what is "
+            "left after each step.",
+            hint="It is of an older version: run the study again.",
+        )
+    runs = result.table("runs").sort_values("seed")
+    return pd.DataFrame(
+        {
+            "task": task,
+            "seed": runs["seed"].to_numpy(int),
+            "learnt": runs["learnt"].to_numpy(int),
+            "steps": runs["steps"].to_numpy(int),
+        }
+    )

@@ -1,0 +1,207 @@
+"""Super-survivors: planted ones are found with what they are, chance and layers give none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import made_survivors as made
+from bertology.errors import DataError, ParameterError
+from bertology.results.known_claims import load_claims
+from bertology.results.result import Result
+from bertology.studies.joins.super_survivors import NOTICED, SuperSurvivors
+from result_conformance import ResultConformance, claims_of
+
+SHAPE = (made.LAYERS, made.HEADS)
+HETEROGENEOUS = "nuggets-lottery.super-survivors-are-not-more-heterogeneous"
+LINGUISTIC = "nuggets-lottery.super-survivors-are-not-the-linguistic-heads"
+CHANCE = np.zeros(SHAPE)
+
+
+def others(mixed: np.ndarray, rng: np.random.Generator, effect: Any = None) -> list[Result]:
+    """Map types and relations of heads, the same heads in both."""
+    shares = np.where(mixed, rng.beta(20, 1, SHAPE), rng.beta(1, 20, SHAPE))
+    effects = rng.normal(0, 0.01, SHAPE) if effect is None else effect
+    return [made.types(shares, rng), made.followers(mixed), made.ablation(effects)]
+
+
+def planted(draw: int = 0, *, same: bool = False) -> tuple[np.ndarray, Result]:
+    """Heads that survive, and the join: they are the heterogeneous ones, or chosen apart."""
+    rng = np.random.default_rng(draw)
+    strong = rng.random(SHAPE) < 0.45
+    mixed = strong if same else rng.random(SHAPE) < 0.4
+    return strong, made.joined(6.0 * strong, others(mixed, rng), draw)
+
+
+class TestResult(ResultConformance):
+    measures = frozenset({"survival-in-runs", "mlp-survival-in-runs"})
+
+    @staticmethod
+    def make() -> Result:
+        return planted()[1]
+
+
+def test_planted_survivors_are_found_and_nothing_else() -> None:
+    strong, result = planted()
+    found = result.table("heads")["super_survivor"].to_numpy().reshape(SHAPE)
+    assert (found <= strong).all()
+    assert found.sum() > 0.95 * strong.sum()
+    mlps = result.table("mlps").set_index("layer")
+    assert mlps.loc[0, "survival"] > 0.9  # lower MLPs were made to survive
+    assert not mlps.loc[8:, "super_survivor"].any()
+    assert set(result.table("heads")["tasks"][found.ravel()]) == {4}
+
+
+def test_survivors_that_are_chosen_apart_are_not_more_heterogeneous() -> None:
+    held = [list(claims_of(planted(draw)[1]).values()).count("holds") for draw in range(4)]
+    assert sum(held) >= 6
+    assert (planted()[1].table("associations")["p_adjusted"] > 0.05).all()
+
+
+def test_survivors_that_are_the_heterogeneous_heads_are_told() -> None:
+    _, result = planted(same=True)
+    assert claims_of(result) == {HETEROGENEOUS: "fails", LINGUISTIC: "fails"}
+    rows = result.table("associations").set_index("what")
+    assert rows.loc["heterogeneous", "low"] > 0.4
+    assert rows.loc["heterogeneous", "p_adjusted"] < 0.05
+    compared = result.table("compared").set_index("what")
+    assert compared.loc["vertical", "high"] < 0  # what is heterogeneous is nothing else
+
+
+def test_effects_of_disabling_are_ranked_within_layers() -> None:
+    rng = np.random.default_rng(3)
+    strong = rng.random(SHAPE) < 0.45
+    effect = rng.normal(0, 0.005, SHAPE) - 0.01 * strong
+    result = made.joined(6.0 * strong, others(rng.random(SHAPE) < 0.4, rng, effect), 3)
+    rows = result.table("associations").set_index("what")
+    assert rows.loc["effect", "high"] < 0
+    assert rows.loc["effect", "p_adjusted"] < 0.05
+
+
+@pytest.mark.parametrize("by_layer", [False, True])
+def test_chance_and_layers_alone_judge_nothing(by_layer: bool) -> None:
+    rng = np.random.default_rng(5)
+    slope = np.linspace(-3, 3, made.LAYERS)[:, None] * np.ones(SHAPE)
+    mixed = rng.random(SHAPE) < 0.4 + slope / 8
+    for draw in range(4):
+        result = made.joined(slope if by_layer else CHANCE, others(mixed, rng), draw)
+        assert set(claims_of(result).values()) == {"not-applicable"}
+        assert result.table("heads")["super_survivor"].any() == by_layer
+        assert (result.table("heads")["p_in_layer"] > 0.01).all()
+
+
+def test_agreement_of_seeds_alone_is_not_one_of_tasks() -> None:
+    rng = np.random.default_rng(6)
+    result = made.joined(CHANCE, others(rng.random(SHAPE) < 0.4, rng), 6, by_task=4.0)
+    assert result.table("heads")["super_survivor"].any()  # of many runs, but of few tasks
+    assert result.facts["shared_p"] > 0.05
+    (why,) = {v.reason for v in result.verdicts()}
+    assert "tasks do not surely agree" in why
+
+
+def pruned(**how: Any) -> list[Result]:
+    rng = np.random.default_rng(7)
+    return [made.pruning(name, CHANCE, rng, **how) for name in made.TASKS[:2]]
+
+
+def test_runs_are_compared_at_one_size() -> None:
+    rng = np.random.default_rng(8)
+    tasks = [
+        made.pruning("mrpc", CHANCE, rng, kept=[5, 2, 4, 4, 0], learnt=[1, 1, 1, 1, 0]),
+        made.pruning("rte", CHANCE, rng),
+    ]
+    result = SuperSurvivors(resamples=100).join(tasks)
+    assert result.facts["step"] == 2
+    assert result.facts["heads_left"] == 144 - 2 * 14
+    assert result.facts["runs"] == 9  # what did not learn its task is left out
+    left = np.concatenate([t.arrays["heads_left"].to_numpy()[:, 2] for t in tasks])
+    survival = np.delete(left, 4, axis=0).mean(0).ravel()
+    np.testing.assert_allclose(result.table("heads")["survival"], survival)
+    deeper = SuperSurvivors(resamples=100, steps=4).join(tasks)
+    assert deeper.facts["runs"] == 8
+    assert deeper.table("runs")["used"].sum() == 8
+    assert "2 of 10 runs are left out" in deeper.headline()
+    with pytest.raises(DataError, match="kept 6 steps"):
+        SuperSurvivors(resamples=100, steps=6).join(tasks)
+
+
+def test_what_cannot_be_sure_says_how_many_runs_it_takes() -> None:
+    rng = np.random.default_rng(9)
+    strong, mixed = rng.random(SHAPE) < 0.8, rng.random(SHAPE) < 0.4
+    result = made.joined(6.0 * strong, others(mixed, rng), 9, steps=1)
+    (why,) = {v.reason for v in result.verdicts()}
+    assert "90 % of the heads left it takes about 79 runs, and there are 20" in why
+    assert "Nothing is sure" in result.answer
+
+
+def test_an_open_claim_says_what_would_settle_it() -> None:
+    rng = np.random.default_rng(11)
+    strong, mixed = rng.random(SHAPE) < 0.45, rng.random(SHAPE) < 0.4
+    result = made.joined(2.0 * strong, others(mixed, rng), 11, tasks=3, seeds=4)
+    assert set(claims_of(result).values()) == {"inconclusive"}
+    for verdict in result.verdicts():
+        assert "runs would make enough super-survivors sure" in verdict.measured
+
+
+def test_one_task_and_nothing_pruned_are_not_judged() -> None:
+    rng = np.random.default_rng(11)
+    beside = others(rng.random(SHAPE) < 0.4, rng)
+    for results, why in (
+        (pruned()[:1], "two tasks"),
+        (pruned(kept=[0, 3, 3, 3, 3]), "nothing could be pruned"),
+    ):
+        result = SuperSurvivors(resamples=100).join([*results, *beside])
+        assert all(why in str(v.reason) for v in result.verdicts())
+        assert result.answer
+        assert all(drawing.draw().axes for drawing in result.drawings())
+
+
+def test_without_other_studies_survival_is_told() -> None:
+    result = SuperSurvivors(resamples=100).join(pruned())
+    assert [d.name for d in result.drawings()] == ["survival", "mlps"]
+    reasons = {v.claim.id: str(v.reason) for v in result.verdicts()}
+    assert "map-types" in reasons[HETEROGENEOUS]
+    assert "syntax-heads" in reasons[LINGUISTIC]
+
+
+def test_sources_say_which_model_was_looked_at() -> None:
+    _, result = planted()
+    told = result.table("sources").set_index("study")["measured_on"]
+    assert set(told["importance-pruning"]) == {"the model fine-tuned with each seed"}
+    assert told["map-types"] == "a fine-tuned model"
+    assert told["syntax-heads"] == "the pre-trained model"
+    assert "map-types of a fine-tuned model" in result.headline()
+
+
+def test_several_results_of_a_study_are_averaged() -> None:
+    rng = np.random.default_rng(12)
+    shares = [rng.random(SHAPE) for _ in range(2)]
+    result = SuperSurvivors(resamples=100).join([*pruned(), *(made.types(s, rng) for s in shares)])
+    np.testing.assert_allclose(
+        result.table("heads")["heterogeneous"], np.mean(shares, axis=0).ravel()
+    )
+
+
+def test_what_does_not_belong_together_is_refused() -> None:
+    one, _ = pruned()
+    join = SuperSurvivors(resamples=100)
+    with pytest.raises(ParameterError, match="one for each task"):
+        join.join([one, one])
+    with pytest.raises(ParameterError, match="importance-pruning"):
+        join.join([made.followers(CHANCE)])
+    with pytest.raises(ParameterError, match="as many heads"):
+        join.join([one, made.pruning("rte", CHANCE, np.random.default_rng(0), share=0.2)])
+    small = made.made("map-types", {"heads": pd.DataFrame({"layer": [0], "head": [0]})})
+    with pytest.raises(DataError, match="other heads"):
+        join.join([one, small])
+    old = made.made("importance-pruning", dict(one.tables), task="old")
+    with pytest.raises(DataError, match="after each step"):
+        join.join([one, old])
+
+
+def test_borders_are_those_of_the_claims() -> None:
+    rules = [c.rule for c in load_claims() if c.study == "super-survivors"]
+    assert {rule.value for rule in rules} == {NOTICED}
