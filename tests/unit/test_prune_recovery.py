@@ -19,9 +19,10 @@ from bertology.train.finetune import FinetuneSettings
 from bertology.train.history import Step as TrainingStep
 from bertology.train.memory import Memory
 from bertology.train.part_ranking import GivenAnswers, divergence, without
-from bertology.train.prune import Cut, PruneSettings, Step, cut_of, replay, shrink
+from bertology.train.prune import Cut, Step, cut_of, replay, shrink
 from bertology.train.prune_data import learned_texts, split_training
 from bertology.train.prune_progress import Progress
+from bertology.train.prune_settings import PruneSettings
 from bertology.train.pruned import PruneWatch, prune_to
 from bertology.train.recovery import Recovery, recover
 
@@ -161,7 +162,7 @@ def test_options_of_the_training_need_a_training(tmp_path: Path) -> None:
         encoder(), TRAIN, HELD_OUT, to=tmp_path / "x", recover=1, recover_limit=64, limit=None
     )
     record = json.loads((found.folder / "bertology.json").read_text())
-    assert record["pruning"]["settings"]["recovery"] == {"epochs": 1, "cut_loss": 5.0, "limit": 64}
+    assert record["pruning"]["settings"]["recovery"] == {"epochs": 1, "cut_loss": None, "limit": 64}
     assert "trained for 1 epoch" in (found.folder / "README.md").read_text()
     assert replace(found, recovered=0).recovered == 0
 

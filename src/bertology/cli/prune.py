@@ -29,12 +29,32 @@ class PruneOptions(SourceOptions, LoadingOptions):
     model: str = argument(f"{MODEL_HELP} It must have been fine-tuned on the task.")
     task: str = required("The task: a name such as mrpc, a file, a folder or a hub id.")
     to: str = required("The folder for the smaller model.", metavar="FOLDER")
-    max_loss: float = parameter(
-        1.0, "How many points of the task's main score may be lost: 1 is 0.01.", minimum=0.0
+    method: str = parameter(
+        "measured",
+        "measured: layers, MLPs and heads are cut, by what happens without each. importance: heads "
+        "and MLPs, by gradients. magnitude: the smallest weights become zero. movement: weights "
+        "that a training moves towards zero.",
+        choices=("measured", "importance", "magnitude", "movement"),
+    )
+    max_loss: float | None = parameter(
+        None,
+        "How many points of the task's main score may be lost: 1 is 0.01. If neither this nor "
+        "--keep nor --weights is given: 1.",
+        minimum=0.0,
+    )
+    keep: float | None = parameter(
+        None, "In place of --max-loss: the share of the score that must be kept, such as 0.9."
+    )
+    weights: float | None = parameter(
+        None, "In place of --max-loss, for magnitude and movement: the share of weights that stays."
     )
     parts: tuple[str, ...] = parameter(
-        ("layers", "mlps", "heads"),
-        "What may be cut. With layers alone, plain transformers loads the model.",
+        (),
+        "What may be cut: layers,mlps,heads or some of them; all that the method can cut if not "
+        "given. With layers alone, plain transformers loads the model.",
+    )
+    epochs: int | None = parameter(
+        None, "For movement: how many epochs each training has; 6 if not given.", minimum=1
     )
     recover: int = parameter(
         0, "Train what is left for so many epochs, on all of the training data.", minimum=0
@@ -42,7 +62,7 @@ class PruneOptions(SourceOptions, LoadingOptions):
     cut_loss: float | None = parameter(
         None,
         "With --recover: how many points may be lost before the training. If not given: 5 times "
-        "--max-loss.",
+        "as many as in the end.",
         minimum=0.0,
     )
     recover_limit: int | None = parameter(
@@ -76,6 +96,8 @@ def add_to(app: typer.Typer) -> None:
             "bertology prune bertology-demo/model --task grammar-entailment --to small",
             "bertology prune my-model --task mrpc --max-loss 2 --parts layers --to small",
             "bertology prune my-model --task sst-2 --recover 2 --to small",
+            "bertology prune my-model --task mrpc --method importance --keep 0.9 --to small",
+            "bertology prune my-model --task mrpc --method movement --weights 0.3 --to sparse",
             "bertology prune my-model --task train.csv --validation held-out.csv "
             "--columns text=review,label=stars --to small",
         ],
@@ -84,27 +106,36 @@ def add_to(app: typer.Typer) -> None:
 
 
 def prune(options: PruneOptions) -> None:
-    """Cut layers, MLPs and heads out of a model, as far as a task's score allows.
+    """Cut layers, MLPs, heads or single weights out of a model, as far as a task's score allows.
 
     Some training examples rank the parts, others say how much may go, and held-out data, looked at
     once, tell the loss with its interval. The smaller model is saved with a card that says all of
     it. With --recover, more is cut and what is left is trained.
+
+    Cutting parts makes a model smaller and faster. Single weights (--method magnitude, movement)
+    become zeros: more of them can go, but the file is smaller only when packed, and not faster.
 
     If the command is stopped, the same command continues.
     """
     from bertology.run.progress import choose_progress
     from bertology.run.pruning import prune as prune_model
     from bertology.run.training_line import TrainingLine
+    from bertology.train.prune_settings import MOVEMENT_EPOCHS
     from bertology.train.pruned import PruneWatch
 
-    line = TrainingLine("what is left", options.recover, choose_progress(None), say)
+    epochs = options.recover or options.epochs or MOVEMENT_EPOCHS
+    line = TrainingLine("what is left", epochs, choose_progress(None), say)
     try:
         found = prune_model(
             options.model_source(),
             options.task,
             options.validation,
             to=options.to,
+            method=options.method,
             max_loss=options.max_loss,
+            keep=options.keep,
+            weights=options.weights,
+            epochs=options.epochs,
             parts=options.parts,
             recover=options.recover,
             cut_loss=options.cut_loss,
@@ -148,6 +179,7 @@ def _show(found: Pruned) -> None:
         ),
         ("parameters", f"{sizes[0]:,}", f"{sizes[1]:,}"),
         ("weights (MB)", *(f"{size:,.1f}" for size in found.megabytes)),
+        *([("  packed with gzip", *(f"{n:,.1f}" for n in found.packed))] if found.packed else []),
         ("one text alone (ms)", *(f"{spent:.1f}" for spent in found.latencies)),
         (
             "examples a second",
@@ -156,12 +188,18 @@ def _show(found: Pruned) -> None:
         ),
     ]
     show_table(("", "before", "after"), rows)
-    if found.loss.low > found.max_loss:
+    if found.max_loss is not None and found.loss.low > found.max_loss:
         warn(
-            f"On held-out data the loss is surely larger than {found.max_loss:g} points, more than "
-            "on the data that chose. Allow less (--max-loss), or select on more (--limit)."
+            f"On held-out data the loss is surely larger than {found.max_loss:.3g} points, more "
+            "than on the data that chose. Allow less (--max-loss, --keep), or select on more "
+            "(--limit)."
+        )
+    if not found.knows:
+        warn(
+            "The model is not surely better than a constant answer any more: too much is gone. "
+            "Keep more (--keep, --max-loss, --weights), or train for longer (--recover, --epochs)."
         )
     how = "plain transformers" if found.plain else "bt.load(…, head='classification')"
     say(f"The model: {found.folder} (its README.md tells all of this); load it with {how}")
-    if found.times_as_fast < 1.1:
+    if found.mask is None and found.times_as_fast < 1.1:
         warn("It is hardly faster than the model before: whole layers save most (--max-loss).")

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -44,6 +44,7 @@ __all__ = [
     "Survival",
     "WeightMask",
     "prunable",
+    "prunable_in_layers",
     "random_mask",
     "survival",
     "weights_held_at_zero",
@@ -308,6 +309,14 @@ class Survival(NamedTuple):
 def survival(encoder: Encoder, mask: WeightMask) -> list[Survival]:
     """What stays, by layer and kind of matrix, in the order of the model."""
     mask.check(encoder.model)
+    return [
+        Survival(*place, mask.kept_in(name), size_of(mask.shapes[name]))
+        for name, place in _places(encoder, mask.shapes).items()
+    ]
+
+
+def _places(encoder: Encoder, names: Iterable[str]) -> dict[str, tuple[int, str]]:
+    """The layer and the kind of each matrix."""
     blocks: dict[str, tuple[int, str]] = {}
     body = "" if encoder.base is encoder.model else f"{encoder.model.base_model_prefix}."
     for stack, row in encoder.family.stacks.items():
@@ -315,13 +324,22 @@ def survival(encoder: Encoder, mask: WeightMask) -> list[Survival]:
         for layer in range(encoder.shapes[stack].layers):
             path = f"{body}{encoder.family.path(row.block, encoder.config, layer)}."
             blocks.setdefault(path, (layer, main))
-    found = []
-    for name, shape in mask.shapes.items():
+    found = {}
+    for name in names:
         block = next((path for path in blocks if name.startswith(path)), "")
         layer, main = blocks.get(block, (_OUTSIDE, ""))
-        kind = main + name.removeprefix(block).removeprefix(body).removesuffix(".weight")
-        found.append(Survival(layer, kind, mask.kept_in(name), size_of(shape)))
+        found[name] = (
+            layer,
+            main + name.removeprefix(block).removeprefix(body).removesuffix(".weight"),
+        )
     return found
+
+
+def prunable_in_layers(encoder: Encoder) -> dict[str, nn.Parameter]:
+    """The matrices of all layers, without pooler and head."""
+    weights = prunable(encoder.model)
+    places = _places(encoder, weights)
+    return {name: weight for name, weight in weights.items() if places[name][0] != _OUTSIDE}
 
 
 def random_mask(mask: WeightMask, *, seed: int, by_matrix: bool = True) -> WeightMask:

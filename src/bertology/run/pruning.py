@@ -26,8 +26,12 @@ def prune(
     validation: Corpus | str | None = None,
     *,
     to: str | Path,
-    max_loss: float = 1.0,
-    parts: Sequence[str] = ("layers", "mlps", "heads"),
+    method: str = "measured",
+    max_loss: float | None = None,
+    keep: float | None = None,
+    weights: float | None = None,
+    parts: Sequence[str] = (),
+    epochs: int | None = None,
     recover: int = 0,
     cut_loss: float | None = None,
     recover_limit: int | None = None,
@@ -41,7 +45,7 @@ def prune(
     watch: PruneWatch | None = None,
     **reading: Any,
 ) -> Pruned:
-    """Cut a classifier for a task, as far as the score allows, and save it to a folder.
+    """Prune a classifier for a task, as far as the score allows, and save it to a folder.
 
     Args:
         model: A loaded encoder, or a name or folder, with a head for the task.
@@ -50,11 +54,20 @@ def prune(
         validation: The held-out data that the smaller model is scored on once; by default another
             split of `task`.
         to: The folder for the smaller model.
-        max_loss: How many points (hundredths) of the task's main metric may be lost.
-        parts: What may be cut. A model without some layers is one that plain transformers loads.
+        method: `measured` cuts layers, MLPs and heads, ranked by what happens without each.
+            `importance` cuts heads and MLPs by the gradients of their gates. `magnitude` puts zeros
+            in the place of the smallest weights, `movement` in the place of those that a training
+            moves towards zero: the file is smaller only when it is packed, and nothing is faster.
+        max_loss: How many points (hundredths) of the task's main metric may be lost; 1 where none
+            of these three is given.
+        keep: Or: which share of the score must be kept, such as 0.9.
+        weights: Or, with `magnitude` and `movement`: which share of the weights stays.
+        parts: What may be cut, of layers, mlps and heads; all that the method can cut if empty. A
+            model without some layers is one that plain transformers loads.
+        epochs: Of `movement`: how long each training is; 6 if not given.
         recover: Train what is left for so many epochs, on all of the training data.
         cut_loss: With `recover`: how many points may be lost before it; if not given, 5 times
-            `max_loss`.
+            as many as in the end.
         recover_limit: Train on so many examples, drawn at random; None for all.
         seed: Which training examples rank, and which select.
         batch_tokens: Tokens in one batch.
@@ -75,11 +88,21 @@ def prune(
         >>> print(bt.prune("my-model", "mrpc", to="my-model-small").sentence)  # doctest: +SKIP
     """
     hush()
-    from bertology.train.prune import PruneSettings
+    from bertology.train.prune_settings import PruneSettings
     from bertology.train.pruned import prune_to
 
-    trained = _recovery(recover, cut_loss, recover_limit, max_loss)
-    settings = PruneSettings(max_loss, tuple(parts), seed, batch_tokens, limit, trained)
+    settings = PruneSettings(
+        max_loss,
+        keep,
+        weights,
+        method,
+        tuple(parts),
+        seed,
+        batch_tokens,
+        limit,
+        _recovery(recover, cut_loss, recover_limit),
+        epochs,
+    )
     place = Path(to)
     if not force and place.is_dir() and any(place.iterdir()):
         raise StoreError(
@@ -93,15 +116,13 @@ def prune(
     return prune_to(place, encoder, train, held_out, settings, force=force, watch=watch)
 
 
-def _recovery(
-    epochs: int, cut_loss: float | None, limit: int | None, max_loss: float
-) -> Recovery | None:
+def _recovery(epochs: int, cut_loss: float | None, limit: int | None) -> Recovery | None:
     from bertology.train.recovery import Recovery
 
     if epochs < 0:
         raise ParameterError("recover", "prune", "be at least 0", epochs)
     if epochs:
-        return Recovery(epochs, 5 * max_loss if cut_loss is None else cut_loss, limit)
+        return Recovery(epochs, cut_loss, limit)
     for name, value in (("cut_loss", cut_loss), ("recover_limit", limit)):
         if value is not None:
             must = "be left out without a training after the cut (recover, --recover)"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 import torch
@@ -24,6 +24,7 @@ from bertology.train.encoded import Encoded, encode, task_of
 from bertology.train.evaluate import predict, scores
 from bertology.train.history import Epoch, History, OnStep, Step
 from bertology.train.memory import Course, Memory
+from bertology.train.movement import Movement
 from bertology.train.optimizers import learning_rate_factor, make_optimizer, set_rate
 from bertology.train.protocols import Classifier, Model, Tokenizer
 from bertology.train.recorded import Recorded
@@ -96,12 +97,14 @@ def finetune(
     settings: FinetuneSettings | None = None,
     progress: OnStep = lambda step: None,
     memory: Memory | None = None,
+    movement: Movement | None = None,
 ) -> History:
     """Fine-tune `model`, in place and on its device, on the task of `train`.
 
     Weights that do not require gradients stay as they are; a body that is wholly frozen has no
     dropout either. With a `memory`, every finished epoch is saved there, and a stopped run
-    continues after the last one: on a CPU with the same numbers as without the stop.
+    continues after the last one: on a CPU with the same numbers as without the stop. With a
+    `movement`, weights go during the training, and are zero after it.
 
     Raises JobError when the loss is no longer a number, and InterruptedRunError on Ctrl-C; in
     both cases the model keeps the weights it had before.
@@ -114,8 +117,10 @@ def finetune(
     seen, unseen = encode(train, tokenizer, limit), encode(validation, tokenizer, limit)
     name_labels(model, task)
     steps = chosen.epochs * _batches(seen, chosen)
-    trainer = _Trainer(model, task, chosen, steps=steps)
-    course = Course(model, trainer.optimizer, chosen.seed, patience=chosen.early_stopping)
+    trainer = _Trainer(model, task, chosen, steps=steps, movement=movement)
+    course = Course(
+        model, trainer.optimizer, chosen.seed, patience=chosen.early_stopping, movement=movement
+    )
     with _all_or_nothing(model, trainer, memory), _seeded(chosen.seed, model.device):
         if memory is not None:
             memory.recall(course)
@@ -128,6 +133,8 @@ def finetune(
             if memory is not None:
                 memory.keep(course)
         course.take_best()
+        if movement is not None:
+            movement.thin(1.0)  # for good
     return History(tuple(course.epochs), seen.truncated, unseen.truncated, course.best)
 
 
@@ -148,7 +155,9 @@ class _Trainer:
     task: Task
     settings: FinetuneSettings
     steps: int
+    movement: Movement | None = None
     done: int = 0
+    factor: float = 1.0  # of the learning rate, now
     names: tuple[str, ...] = ()  # of the model's inputs
     optimizer: torch.optim.Optimizer = field(init=False)
     learn: Recorded[Tensor] = field(init=False)
@@ -191,7 +200,9 @@ class _Trainer:
                     step = self.done - i + b + 1
                     progress(Step(step, self.steps, loss))
             unread.clear()
-        found = scores(predict(self.model, unseen, self.task), unseen.targets, self.task)
+        thinned = self.movement.thinned(self.done / self.steps) if self.movement else nullcontext()
+        with thinned:
+            found = scores(predict(self.model, unseen, self.task), unseen.targets, self.task)
         epoch = Epoch(number, summed / len(seen), found, time.monotonic() - started)
         progress(Step(self.done, self.steps, loss, epoch))
         return epoch
@@ -205,9 +216,11 @@ class _Trainer:
 
     def _step(self, inputs: dict[str, Tensor], targets: Tensor) -> Tensor:
         rise = round(self.settings.warmup * self.steps)
-        factor = learning_rate_factor(self.done, rise=rise, total=self.steps)
-        set_rate(self.optimizer, self.settings.learning_rate * factor)
+        self.factor = learning_rate_factor(self.done, rise=rise, total=self.steps)
+        set_rate(self.optimizer, self.settings.learning_rate * self.factor)
         self.names = tuple(inputs)
+        if self.movement is not None:
+            self.movement.thin(self.done / self.steps)
         loss = self.learn(targets, *inputs.values())
         self.done += 1
         return loss.clone() if self.settings.recorded else loss
@@ -219,6 +232,8 @@ class _Trainer:
         loss = _loss(logits, targets, self.task)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
+        if self.movement is not None:
+            self.movement.learn(self.factor)
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
         self.optimizer.step()
         return loss.detach()

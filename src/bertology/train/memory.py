@@ -12,13 +12,14 @@ from torch import Tensor
 from bertology.errors import StoreError
 from bertology.metrics import find_metric
 from bertology.train.history import Epoch
+from bertology.train.movement import Movement
 from bertology.train.pretrain import state
 from bertology.train.pretrain.weights import Weights
 from bertology.train.protocols import Model
 
 __all__ = ["Course", "Memory"]
 
-_NOW, _BEST = "now/", "best/"
+_NOW, _BEST, _MOVEMENT = "now/", "best/", "movement/"
 
 
 @dataclass
@@ -32,6 +33,7 @@ class Course:
     epochs: list[Epoch] = field(default_factory=list)
     best: int | None = None  # the best epoch so far, with early stopping
     best_weights: dict[str, Tensor] = field(default_factory=dict)
+    movement: Movement | None = None  # where weights go during the training
     order: torch.Generator = field(init=False)  # of the examples
 
     def __post_init__(self) -> None:
@@ -104,6 +106,8 @@ class Memory:
         device = course.model.device
         weights = {f"{_NOW}{n}": w for n, w in course.weights.items()}
         weights |= {f"{_BEST}{n}": w for n, w in course.best_weights.items()}
+        if course.movement is not None:
+            weights |= {f"{_MOVEMENT}{n}": t for n, t in course.movement.state().items()}
         chance = {"torch": torch.get_rng_state(), "order": course.order.get_state()}
         if device.type == "cuda":
             chance["cuda"] = torch.cuda.get_rng_state(device)
@@ -130,6 +134,8 @@ class Memory:
         course.best = snapshot.numbers["best"]
         course.best_weights = _below(_BEST, snapshot.weights)
         course.take(_below(_NOW, snapshot.weights))
+        if course.movement is not None:
+            course.movement.take(_below(_MOVEMENT, snapshot.weights))
         learning = Weights(course.model, torch.float32)
         state.remember(course.optimizer, learning, snapshot.memory)
         course.order.set_state(snapshot.chance["order"])

@@ -3,22 +3,26 @@
 Three sets of examples, so that no number is judged on what chose it: some training examples rank
 the parts, others say how much can go, and held-out data, looked at once, tell what it cost.
 
-Layers and MLPs are ranked by what happens without them: each is left out once, and how far the
-answers move from those of the given model is measured (`part_ranking`). Gradients of gates only
-guess that, and guess badly where a whole layer goes. Heads are too many for that; gradients rank
-them, and a bisection finds how many can go.
+`measured`: layers and MLPs are ranked by what happens without them: each is left out once, and how
+far the answers move from those of the given model is measured (`part_ranking`). Gradients of gates
+only guess that, and guess badly where a whole layer goes. Heads are too many for that; gradients
+rank them, and a bisection finds how many can go.
+
+`importance`: gradients of gates rank heads and MLPs (Michel et al., 2019); a tenth of all heads and
+one MLP go at a time, and what is left is ranked anew (Prasanna et al., 2020).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bertology.data.corpus import Corpus
-from bertology.errors import CapabilityError, JobError, ParameterError
+from bertology.errors import CapabilityError
 from bertology.model.encoder import Encoder
 from bertology.model.families import Capability
 from bertology.model.loading.pruning import (
@@ -28,49 +32,28 @@ from bertology.model.loading.pruning import (
     prune_mlps,
 )
 from bertology.model.numbering import layers_without_mlp
+from bertology.model.part_masks import PartMask, part_importances
 from bertology.model.sweeps.gate_gradients import importances
-from bertology.results.comparison import beats_constant_answer
-from bertology.stats.paired import influences
-from bertology.train.answers import Answers, answer, encode_for, match_of
+from bertology.model.weight_masks import WeightMask
+from bertology.train.answers import match_of
 from bertology.train.encoded import task_of
+from bertology.train.history import History
 from bertology.train.part_ranking import GivenAnswers, without
-from bertology.train.recovery import Recovery
+from bertology.train.prune_judge import Judge, Tell
+from bertology.train.prune_settings import PARTS, PruneSettings
 
 if TYPE_CHECKING:
     from bertology.model.protocols import PretrainedModel
 
-__all__ = ["PARTS", "Cut", "PruneSettings", "Shrunk", "Step", "cut_of", "replay", "shrink"]
+__all__ = ["Cut", "Shrunk", "Step", "cut_of", "replay", "resumed", "shrink"]
 
-PARTS = ("layers", "mlps", "heads")  # in the order of what they save
 _TRIES = 2  # of the parts that rank best; after so many refusals the next kind begins
 _HALVINGS = 4  # of the number of heads: to a sixteenth of them
 _ROUNDS = 2  # of heads, each ranked anew: the first cuts most of what can go
+_SHARE = 0.1  # of all heads, at a time, by importance
 
-Tell = Callable[[str], None]
 Units = Sequence[Any]  # layers, or (layer, head) pairs
-
-
-@dataclass(frozen=True)
-class PruneSettings:
-    """How far a model is cut."""
-
-    max_loss: float = 1.0  # points (hundredths) of the task's main metric, in the end
-    parts: tuple[str, ...] = PARTS
-    seed: int = 0  # which training examples rank, and which select
-    batch_tokens: int = 4096
-    limit: int | None = None  # training examples that rank and select; None for all
-    recovery: Recovery | None = None  # a training after the cut
-
-    @property
-    def allowed(self) -> float:
-        """How many points the cut may cost, before any training."""
-        return self.max_loss if self.recovery is None else self.recovery.cut_loss
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.max_loss < 100:
-            raise ParameterError("max_loss", "prune", "be from 0 to below 100", self.max_loss)
-        if not self.parts or not {*self.parts} <= {*PARTS}:
-            raise ParameterError("parts", "prune", f"be among {', '.join(PARTS)}", self.parts)
+Change = tuple[str, Units]  # a kind of parts, and which
 
 
 @dataclass(frozen=True)
@@ -89,8 +72,8 @@ class Cut:
 class Step:
     """One cut that was made, by the numbers of the model as it was then."""
 
-    part: str
-    units: tuple[Any, ...]  # layers, or (layer, head) pairs
+    part: str  # a kind of parts, or "weights"
+    units: tuple[Any, ...]  # layers, or (layer, head) pairs; of weights, how many are left
     score: float  # on the selection data, after it
 
 
@@ -103,6 +86,9 @@ class Shrunk:
     intact: float  # the score of the given model on the selection data
     score: float  # and of the smaller one
     tried: int  # models that were scored on the selection data
+    allowed: float | None  # points that might be lost there; None where all were
+    mask: WeightMask | None = None  # of single weights, where these went
+    history: History | None = None  # of a training in which they went
 
 
 def shrink(
@@ -115,39 +101,26 @@ def shrink(
     keep: Callable[[Sequence[Step]], None] = lambda steps: None,
     tell: Tell = lambda text: None,
 ) -> Shrunk:
-    """Cut what costs at most the `allowed` points on the selection data; layers come first.
+    """Cut what costs no more than is allowed on the selection data.
 
-    A cut is made where the loss and its standard error together are at most that: of the many cuts
-    that are tried, those that happen to look good on these examples are taken, and the loss on
-    others is larger. `begun` are the cuts of a search that was stopped; `keep` is told all of them
-    after each.
+    `begun` are the cuts of a search that was stopped; `keep` is told all of them after each.
     """
     _check(encoder, settings)
-    search = _Search(encoder, ranking, selection, settings, tell, keep)
-    if not beats_constant_answer(
-        search.intact.predictions,
-        search.intact.labels,
-        classes=search.intact.task.kind != "regression",
-        metric=search.intact.metric.name,
-    ):
-        raise CapabilityError(
-            f"{encoder.name!r} does not surely beat a constant answer on {selection.name}, so "
-            "nothing that is cut from it could cost anything.",
-            hint=f"Fine-tune it first: bertology finetune {encoder.name} {selection.name}",
-        )
+    search = _Search(Judge(encoder, selection, settings, tell), ranking, keep)
     search.go_on(begun)
-    done = PARTS.index(begun[-1].part) if begun else 0
-    for part in PARTS[done:]:  # in this order, whatever order they are named in
-        if part in settings.parts and _can_lose(encoder, part):
-            search.run(part)
+    if settings.method == "importance":
+        while search.cut_least_important():
+            pass
+    else:
+        done = PARTS.index(begun[-1].part) if begun else 0
+        for part in PARTS[done:]:  # in this order, whatever order they are named in
+            if part in settings.may_go and _can_lose(encoder, part):
+                search.run(part)
     if not search.steps:
-        raise JobError(
-            f"Nothing can be cut at a loss of at most {settings.allowed:g} points "
-            f"({search.tried} smaller models were tried).",
-            hint="Allow a larger --max-loss, or select on more examples (--limit).",
-        )
+        raise search.judge.nothing_fits()
     cut = cut_of(search.steps, encoder.shape.layers)
-    return Shrunk(search.current, cut, search.intact.score, search.score, search.tried)
+    judge = search.judge
+    return Shrunk(search.current, cut, judge.intact.score, search.score, judge.tried, judge.allowed)
 
 
 def cut_of(steps: Sequence[Step], layers: int) -> Cut:
@@ -170,6 +143,12 @@ def cut_of(steps: Sequence[Step], layers: int) -> Cut:
     return Cut(**{part: tuple(sorted(units)) for part, units in kept.items()})
 
 
+def resumed(begun: Sequence[Step]) -> str:
+    """That a search goes on, in words."""
+    made = "1 cut was" if len(begun) == 1 else f"{len(begun)} cuts were"
+    return f"{made} made before the stop"
+
+
 def replay(encoder: Encoder, steps: Sequence[Step]) -> Encoder:
     """The model after these steps."""
     for step in steps:
@@ -184,10 +163,11 @@ def _can_lose(encoder: Encoder, part: str) -> bool:
 
 
 def _check(encoder: Encoder, settings: PruneSettings) -> None:
-    if not any(_can_lose(encoder, part) for part in settings.parts):
+    if not any(_can_lose(encoder, part) for part in settings.may_go):
         raise CapabilityError(
-            f"{encoder.family.title} models cannot lose {' or '.join(settings.parts)}.",
-            hint="`bertology families` shows which can be pruned.",
+            f"{encoder.family.title} models cannot lose {' or '.join(settings.may_go)}.",
+            hint="`bertology families` shows which can be pruned. Single weights of any model can "
+            "go (--method magnitude).",
         )
     encoder.require(Capability.HEADS, Capability.RESIDUAL)
 
@@ -196,37 +176,53 @@ def _check(encoder: Encoder, settings: PruneSettings) -> None:
 class _Search:
     """The smallest model so far."""
 
-    given: Encoder
+    judge: Judge
     ranking: Corpus
-    selection: Corpus
-    settings: PruneSettings
-    tell: Tell
     keep: Callable[[Sequence[Step]], None]
     current: Encoder = field(init=False)
-    intact: Answers = field(init=False)
     score: float = field(init=False)
     steps: list[Step] = field(default_factory=list)
-    tried: int = 0
 
     def __post_init__(self) -> None:
-        self.current, self._task = self.given, task_of(self.selection)
-        self._encoded = encode_for(self.given, self.selection)
-        order = match_of(self.given, self._task).order
-        classes = self._task.kind != "regression"
+        self._given, self._settings = self.judge.given, self.judge.settings
+        self.current, self.score = self._given, self.judge.intact.score
+        task = task_of(self.ranking)
+        order = match_of(self._given, task).order
+        classes = task.kind != "regression"
         labels = self.ranking.labels
         self._targets = [order[int(label)] if classes else label for label in labels]
-        self.intact = self._answers(self.given)
-        self.score = self.intact.score
-        most = self.settings.batch_tokens
-        self._answered = GivenAnswers(self.given, self.ranking.texts, tokens_per_batch=most)
+
+    @cached_property
+    def _answered(self) -> GivenAnswers:
+        most = self._settings.batch_tokens
+        return GivenAnswers(self._given, self.ranking.texts, tokens_per_batch=most)
 
     def go_on(self, begun: Sequence[Step]) -> None:
         """Take up a search that was stopped."""
         if begun:
             self.steps, self.score = list(begun), begun[-1].score
-            self.current = replay(self.given, begun)
-            made = "1 cut was" if len(begun) == 1 else f"{len(begun)} cuts were"
-            self.tell(f"{made} made before the stop")
+            self.current = replay(self._given, begun)
+            self.judge.tell(resumed(begun))
+
+    def cut_least_important(self) -> bool:
+        """Cut a tenth of all heads and one MLP, or only one of these where both cost too much."""
+        encoder, there = self.current, PartMask.full(self.current)
+        found = part_importances(
+            encoder,
+            self.ranking.texts,
+            self._targets,
+            tokens_per_batch=self._settings.batch_tokens,
+        )
+        heads = max(1, round(_SHARE * there.heads.size))
+        less = there.without_least(found, heads=heads, mlps=1)
+        gone: dict[str, Units] = {
+            "heads": [(int(i), int(h)) for i, h in np.argwhere(there.heads & ~less.heads)],
+            "mlps": [int(i) for i in np.flatnonzero(there.mlps & ~less.mlps)],
+        }
+        able = [p for p in self._settings.may_go if _can_lose(encoder, p)]
+        changes = [(part, units) for part in able if (units := gone[part])]
+        tries = [changes, *([change] for change in changes if len(changes) > 1)]
+        return any(self._accept(*these) for these in tries if these)
 
     def run(self, part: str) -> None:
         """Cut as many parts of one kind as the score allows."""
@@ -235,7 +231,7 @@ class _Search:
                 if not self._cut_heads():
                     return
         else:
-            while any(self._accept(part, units) for units in self._proposals(part)):
+            while any(self._accept((part, units)) for units in self._proposals(part)):
                 pass
 
     def _proposals(self, part: str) -> Iterator[Units]:
@@ -257,7 +253,7 @@ class _Search:
             encoder,
             self.ranking.texts,
             self._targets,
-            tokens_per_batch=self.settings.batch_tokens,
+            tokens_per_batch=self._settings.batch_tokens,
         ).heads
         there = [(i, h) for i in range(len(found)) for h in encoder.numbering.kept(stack, i)]
         order = sorted(there, key=lambda place: found[place])
@@ -266,7 +262,7 @@ class _Search:
             size = -(-(few + many) // 2)
             if size in (few, many):
                 break
-            if made := self._try("heads", order[:size]):
+            if made := self._try(("heads", order[:size])):
                 few, best = size, made
             else:
                 many = size
@@ -274,50 +270,35 @@ class _Search:
             self._take(*best)
         return best is not None
 
-    def _accept(self, part: str, units: Units) -> bool:
+    def _accept(self, *changes: Change) -> bool:
         """Cut and score; the smaller model is kept if the loss allows."""
-        made = self._try(part, units)
+        made = self._try(*changes)
         if made is not None:
             self._take(*made)
         return made is not None
 
-    def _try(self, part: str, units: Units) -> tuple[Encoder, Step] | None:
-        smaller = _without(self.current, part, units)
-        found = self._answers(smaller)
-        self.tried += 1
-        gain, error = found.score - self.intact.score, _standard_error(self.intact, found)
-        step = Step(part, tuple(units), found.score)
-        fits = 100 * (error - gain) <= self.settings.allowed + 1e-9
-        self.tell(
-            f"{'without' if fits else 'not without'} {self._named(step)}: "
-            f"{self.intact.metric.name} {found.score:.3f} "
-            f"({100 * gain:+.1f} ± {100 * error:.1f} points)"
-        )
-        return (smaller, step) if fits else None
+    def _try(self, *changes: Change) -> tuple[Encoder, list[Step]] | None:
+        smaller = self.current
+        for part, units in changes:
+            smaller = _without(smaller, part, units)
+        score = self.judge.allows(smaller, " and ".join(self._named(*c) for c in changes))
+        if score is None:
+            return None
+        return smaller, [Step(part, tuple(units), score) for part, units in changes]
 
-    def _take(self, smaller: Encoder, step: Step) -> None:
-        self.steps.append(step)
-        self.current, self.score = smaller, step.score
+    def _take(self, smaller: Encoder, steps: Sequence[Step]) -> None:
+        self.steps += steps
+        self.current, self.score = smaller, steps[-1].score
         self.keep(self.steps)
 
-    def _named(self, step: Step) -> str:
+    def _named(self, part: str, units: Units) -> str:
         """What the next step cuts, by the numbers of the given model."""
-        layers = self.given.shape.layers
+        if part == "heads":
+            return f"{len(units)} heads" if len(units) > 1 else "one head"
+        layers, step = self._given.shape.layers, Step(part, tuple(units), 0.0)
         before, after = cut_of(self.steps, layers), cut_of([*self.steps, step], layers)
-        if step.part == "heads":
-            return f"{len(step.units)} heads" if len(step.units) > 1 else "one head"
-        own = min({*getattr(after, step.part)} - {*getattr(before, step.part)})
-        return f"layer {own}" if step.part == "layers" else f"the MLP of layer {own}"
-
-    def _answers(self, encoder: Encoder) -> Answers:
-        return answer(encoder, self._encoded, self._task, batch_tokens=self.settings.batch_tokens)
-
-
-def _standard_error(before: Answers, after: Answers) -> float:
-    """Of the difference of the scores, paired over examples."""
-    metric = before.metric
-    psi, _ = influences(metric, before.statistics(metric), after.statistics(metric)[None])
-    return float(np.std(psi[0]) / np.sqrt(psi.shape[1]))
+        own = min({*getattr(after, part)} - {*getattr(before, part)})
+        return f"layer {own}" if part == "layers" else f"the MLP of layer {own}"
 
 
 def _without(encoder: Encoder, part: str, units: Units) -> Encoder:

@@ -11,11 +11,13 @@ from bertology.data.corpus import Corpus, Example
 from bertology.data.loading import load_corpus
 from bertology.errors import BertologyError, DataError
 from bertology.train.checkpoint import read_record
+from bertology.train.prune_settings import THINNING
 
 __all__ = ["PruneData", "learned_texts", "split_training"]
 
 _FEWEST = 20  # examples to rank by, and to select by
 _RANKING = 5  # one of so many examples ranks; selection decides, and gets the others
+_DECIDING = 5  # of movement pruning: one of so many examples selects, the others are learnt from
 _MOST_RANKING = 200  # more make a ranking slower, and hardly better
 
 Texts = tuple[str, ...]
@@ -25,9 +27,9 @@ Texts = tuple[str, ...]
 class PruneData:
     """Training examples for two uses; no text of the held-out data is among them."""
 
-    ranking: Corpus
+    ranking: Corpus | None  # of parts; single weights are ranked without any
     selection: Corpus
-    training: Corpus  # all of the training data, for the recovery after the cut
+    training: Corpus  # what a training may learn from
     seen: bool  # whether the model was trained on those that rank and select, as far as is known
 
 
@@ -38,11 +40,14 @@ def split_training(
     seed: int,
     limit: int | None = None,
     learned: frozenset[Texts] = frozenset(),
+    method: str = "measured",
 ) -> PruneData:
     """Split what is not held out; examples that the model did not learn from come first.
 
     A model answers what it learned from better than anything else, so the loss on such examples
-    is not that on others.
+    is not that on others. A training after the cut may learn from all, since nothing is chosen by
+    what it gives. Movement pruning trains models that are then chosen from: those that select are
+    at most a fifth of the data there, and no training learns from them.
     """
     unseen = {e.texts for e in held_out}
     kept = [e for e in train if e.texts not in unseen]
@@ -56,11 +61,18 @@ def split_training(
             "--limit.",
         )
     random.Random(seed).shuffle(usable)
+    if method == "movement":
+        fifth = max(2 * _FEWEST, len(kept) // _DECIDING)
+        limit = fifth if limit is None else min(limit, fifth)
     drawn = usable[:limit]
-    middle = min(max(_FEWEST, len(drawn) // _RANKING), _MOST_RANKING)
+    middle = 0 if method in THINNING else min(max(_FEWEST, len(drawn) // _RANKING), _MOST_RANKING)
+    selection = drawn[middle:]
+    if method == "movement":
+        deciding = {e.texts for e in selection}
+        kept = [e for e in kept if e.texts not in deciding]
     return PruneData(
-        _part(train, drawn[:middle]),
-        _part(train, drawn[middle:]),
+        _part(train, drawn[:middle]) if middle else None,
+        _part(train, selection),
         _part(train, kept),
         seen=usable is not fresh,
     )

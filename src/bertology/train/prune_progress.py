@@ -1,4 +1,4 @@
-"""The cuts that a search has made so far, kept in a file, so that it can be stopped at any time."""
+"""What a search has found so far, kept beside the model's folder: it can be stopped at any time."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ from typing import Any
 
 from bertology.errors import StoreError
 from bertology.plain_files import read_json
-from bertology.train.prune import PARTS, Step
+from bertology.train.memory import Memory
+from bertology.train.prune import Step
+from bertology.train.prune_settings import PARTS
 
-__all__ = ["Progress"]
+__all__ = ["Progress", "Unfinished"]
+
+_UNFINISHED = "-unfinished"
 
 
 @dataclass(frozen=True)
@@ -54,9 +58,49 @@ class Progress:
         self.path.unlink(missing_ok=True)
 
 
+@dataclass(frozen=True)
+class Unfinished:
+    """All that is kept beside the folder of a model until it is made: cuts, and trainings."""
+
+    place: Path
+    identity: str
+
+    @property
+    def steps(self) -> Progress:
+        """The cuts."""
+        return Progress(self.place.with_name(f"{self._name}.json"), self.identity)
+
+    @property
+    def _name(self) -> str:
+        return f"{self.place.name}{_UNFINISHED}"
+
+    def memory(self, name: str = "") -> Memory:
+        """Of one training; they have names where there are several."""
+        return Memory(self.place.with_name(f"{self._name}{name and '-'}{name}"), self.identity)
+
+    def _memories(self) -> list[Memory]:
+        """Those that are there, also of other runs."""
+        hidden = self.place.parent.glob(f".{self._name}*.old")  # killed while it was replaced
+        names = {path.name[1:].removesuffix(".old") for path in hidden}
+        names |= {path.name for path in self.place.parent.glob(f"{self._name}*") if path.is_dir()}
+        return [Memory(self.place.with_name(name), self.identity) for name in sorted(names)]
+
+    def forget_others(self) -> None:
+        """Delete trainings of other runs, with other settings, data or models."""
+        for memory in self._memories():
+            if not memory.begun:
+                memory.forget()
+
+    def forget(self) -> None:
+        """Delete all of it; it is no longer needed."""
+        self.steps.forget()
+        for memory in self._memories():
+            memory.forget()
+
+
 def _step(kept: Any) -> Step:
     part, units, score = kept["part"], kept["units"], kept["score"]
-    if part not in PARTS or not isinstance(score, float):
+    if part not in (*PARTS, "weights") or not isinstance(score, float):
         raise ValueError(kept)
     pairs = part == "heads"
     return Step(part, tuple((int(u[0]), int(u[1])) if pairs else int(u) for u in units), score)

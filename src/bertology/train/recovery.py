@@ -1,4 +1,4 @@
-"""A short training after the cut, in which what is left learns to do without what is gone."""
+"""A short training in which what is left learns to do without what is gone."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from bertology.train.answers import match_of
 from bertology.train.encoded import task_of
 from bertology.train.finetune import FinetuneSettings, finetune
 from bertology.train.history import History, OnStep
+from bertology.train.movement import Movement
 from bertology.train.starts import default_rate, find_start
 
 if TYPE_CHECKING:
@@ -28,11 +29,11 @@ class Recovery:
     """How a model is trained after the cut."""
 
     epochs: int
-    cut_loss: float  # points that may be lost before it
+    cut_loss: float | None = None  # points that may be lost before it; None for 5 times the limit
     limit: int | None = None  # training examples; None for all
 
     def __post_init__(self) -> None:
-        if not 0 <= self.cut_loss < 100:
+        if self.cut_loss is not None and not 0 <= self.cut_loss < 100:
             raise ParameterError("cut_loss", "prune", "be from 0 to below 100", self.cut_loss)
 
     def settings(self, encoder: Encoder, seed: int) -> FinetuneSettings:
@@ -49,6 +50,7 @@ def recover(
     *,
     memory: Memory,
     progress: OnStep = lambda step: None,
+    movement: Movement | None = None,
 ) -> History:
     """Train the model in place. Nothing is chosen: the number of epochs is given before.
 
@@ -66,6 +68,7 @@ def recover(
             settings=settings,
             progress=progress,
             memory=memory,
+            movement=movement,
         )
     finally:
         for name, value in kept.items():

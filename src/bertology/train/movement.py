@@ -1,0 +1,135 @@
+"""Movement pruning (Sanh, Wolf and Rush, 2020): weights that training moves towards zero go.
+
+Every weight W has a score S, which begins at 0. A pass uses the weights with the highest scores of
+each matrix, the others are zero in it. The choice has no gradient, so scores learn as if all had
+been chosen (straight through): dL/dS = dL/dW · W. A score falls where training makes its weight
+smaller in size, and rises where it makes it larger. So a large weight that the task does not need
+goes, and a small one that the task makes larger stays; what is small by itself says nothing.
+
+    movement = Movement(prunable_in_layers(encoder), share=0.3)
+    finetune(model, tokenizer, train, validation, settings=settings, movement=movement)
+    movement.chosen                 # WeightMask; the weights that are gone are zero in the model
+
+The share that stays falls from 1 as a cubic (Zhu and Gupta, 2017): first fast, while there is much
+to spare, then slowly; the first and last steps of a training leave it alone.
+
+Scores have an Adam of their own. Only their order counts and Adam's step does not depend on the
+size of gradients, so their learning rate changes nothing; it follows that of the weights. A share
+of 1 trains the same numbers as no movement pruning at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from bertology.errors import ParameterError
+from bertology.model.weight_masks import WeightMask
+
+__all__ = ["Movement", "highest", "share_at"]
+
+_BEFORE, _AFTER = 0.1, 0.3  # shares of all steps: nothing goes yet, and no more goes
+_MEMORY = ("step", "exp_avg", "exp_avg_sq")
+
+
+def share_at(done: float, target: float) -> float:
+    """The share of weights that stays when this share of a training is done."""
+    along = min(max((done - _BEFORE) / (1 - _BEFORE - _AFTER), 0.0), 1.0)
+    return target + (1 - target) * (1 - along) ** 3
+
+
+def highest(scores: Tensor, count: int) -> Tensor:
+    """Which are the `count` highest, as truth values; of equal ones the first stay."""
+    flat = scores.reshape(-1)
+    if count >= flat.numel():
+        return torch.ones_like(scores, dtype=torch.bool)
+    if count == 0:
+        return torch.zeros_like(scores, dtype=torch.bool)
+    border = flat.kthvalue(flat.numel() - count + 1).values
+    stays, equal = flat > border, flat == border
+    stays |= equal & (equal.cumsum(0) <= count - stays.sum())
+    return stays.reshape(scores.shape)
+
+
+class Movement:
+    """Scores of the weights that may go, while their model is trained."""
+
+    def __init__(self, weights: Mapping[str, nn.Parameter], share: float) -> None:
+        if not 0 < share <= 1:
+            raise ParameterError("share", "Movement", "be above 0 and at most 1", share)
+        self.share = share
+        self._weights = dict(weights)
+        self._scores = {name: torch.zeros_like(w) for name, w in self._weights.items()}
+        self._optimizer = torch.optim.Adam(list(self._scores.values()), lr=1.0)
+        self._whole: dict[str, Tensor] = {}
+        self._stays: dict[str, Tensor] = {}
+
+    def thin(self, done: float) -> None:
+        """Put zeros where scores are low, until `restore`; `done` is how far the training is."""
+        share = share_at(done, self.share)
+        with torch.no_grad():
+            for name, weight in self._weights.items():
+                stays = highest(self._scores[name], round(share * weight.numel()))
+                self._whole[name], self._stays[name] = weight.detach().clone(), stays
+                weight.mul_(stays)
+
+    def restore(self) -> None:
+        """Put back what `thin` took away."""
+        with torch.no_grad():
+            for name, whole in self._whole.items():
+                self._weights[name].copy_(whole)
+        self._whole.clear()
+
+    def learn(self, rate: float) -> None:
+        """Scores learn from the gradients of a thin pass; then the weights are whole again.
+
+        Their gradients become those of the weights that were used: others do not learn.
+        """
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate
+        for name, weight in self._weights.items():
+            if weight.grad is not None:
+                self._scores[name].grad = weight.grad * self._whole[name]
+                weight.grad.mul_(self._stays[name])
+        self._optimizer.step()
+        self._optimizer.zero_grad(set_to_none=True)
+        self.restore()
+
+    @contextmanager
+    def thinned(self, done: float) -> Iterator[None]:
+        """The model as it would be if the training ended here."""
+        self.thin(done)
+        try:
+            yield
+        finally:
+            self.restore()
+
+    @property
+    def chosen(self) -> WeightMask:
+        """What stays at the end."""
+        kept = {}
+        for name, scores in self._scores.items():
+            stays = highest(scores, round(self.share * scores.numel()))
+            kept[name] = stays.cpu().numpy()
+        return WeightMask.of(kept)
+
+    def state(self) -> dict[str, Tensor]:
+        """All that decides how it goes on."""
+        found = {f"score/{name}": scores for name, scores in self._scores.items()}
+        for name, scores in self._scores.items():
+            memory = self._optimizer.state.get(scores, {})
+            found |= {f"{key}/{name}": memory[key] for key in _MEMORY if key in memory}
+        return found
+
+    def take(self, kept: Mapping[str, Tensor]) -> None:
+        """Go on from a `state`."""
+        for name, scores in self._scores.items():
+            scores.copy_(kept[f"score/{name}"])
+            for key in _MEMORY:
+                if f"{key}/{name}" in kept:
+                    value = kept[f"{key}/{name}"].clone()
+                    at = value if key == "step" else value.to(scores.device)  # Adam counts on CPU
+                    self._optimizer.state[scores][key] = at

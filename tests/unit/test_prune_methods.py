@@ -1,0 +1,274 @@
+"""Pruning by importance, magnitude and movement: what goes is known, and all of it is told."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import bertology as bt
+import planted
+import prune_killed
+from bertology.data.corpus import Corpus, Task
+from bertology.errors import (
+    CapabilityError,
+    InterruptedRunError,
+    JobError,
+    ParameterError,
+    StoreError,
+)
+from bertology.model.encoder import Encoder
+from bertology.model.weight_masks import prunable
+from bertology.train import prune_weights
+from bertology.train.history import Step
+from bertology.train.prune import shrink
+from bertology.train.prune_data import split_training
+from bertology.train.prune_judge import Judge
+from bertology.train.prune_settings import PruneSettings
+from bertology.train.pruned import Pruned, PruneWatch, prune_to
+from bertology.train.recovery import Recovery
+
+TRAIN, HELD_OUT = prune_killed.TRAIN, prune_killed.HELD_OUT
+
+
+def encoder(spoil: float = 0.0) -> Encoder:
+    model = planted.model(spoil=spoil)
+    model.config.id2label = dict(enumerate(planted.TASK.labels))
+    return Encoder(model, planted.tokenizer(), head="classification", name="planted")
+
+
+def share_of_zeros(model: Any) -> float:
+    weights = torch.cat([w.detach().ravel() for w in prunable(model).values()])
+    return float((weights == 0).float().mean())
+
+
+def test_importance_leaves_the_head_that_carries_the_answer() -> None:
+    data = split_training(TRAIN, HELD_OUT, seed=0)
+    assert data.ranking is not None
+    settings = PruneSettings(keep=0.99, method="importance")
+    found = shrink(encoder(), data.ranking, data.selection, settings)
+    heads = {(i, h) for i in range(2) for h in range(4)} - {planted.CARRIER}
+    assert {*found.cut.heads} == heads
+    assert found.cut.mlps == (0, 1)
+    assert found.cut.layers == ()
+    only = shrink(encoder(), data.ranking, data.selection, replace(settings, parts=("mlps",)))
+    assert (only.cut.heads, only.cut.mlps) == ((), (0, 1))
+
+
+def test_magnitude_leaves_the_weights_that_carry_the_answer(tmp_path: Path) -> None:
+    given = encoder()
+    found = prune_to(
+        tmp_path / "x", given, TRAIN, HELD_OUT, PruneSettings(max_loss=0.0, method="magnitude")
+    )
+    needed = {n: (w != 0).detach().numpy() for n, w in prunable(given.model).items()}
+    assert found.mask is not None
+    assert all((found.mask.keeps(name) >= there).all() for name, there in needed.items())
+    assert found.mask.kept < 1.2 * sum(int(there.sum()) for there in needed.values())
+    assert found.loss.value == 0.0
+    assert given.run(["good up"]).logits.isfinite().all(), "the given model stays as it is"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pruned]:
+    """All methods, without a stop."""
+    folder = tmp_path_factory.mktemp("whole")
+    return {
+        method: prune_to(
+            folder / method, prune_killed.encoder(), TRAIN, HELD_OUT, settings,
+            watch=PruneWatch(command=f"bertology prune --method {method}"),
+        )
+        for method, settings in prune_killed.SETTINGS.items()
+    }  # fmt: skip
+
+
+def test_killed_and_continued_is_the_same_model(made: dict[str, Pruned], tmp_path: Path) -> None:
+    tests = Path(planted.__file__).parent
+    paths = [str(tests), *sys.path]
+    done = subprocess.run(
+        [sys.executable, str(tests / "prune_killed.py"), str(tmp_path)],
+        capture_output=True, text=True, check=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
+    )  # fmt: skip
+    assert done.stdout.split() == ["importance", "9", "magnitude", "9", "movement", "9"]
+    for method, settings in prune_killed.SETTINGS.items():
+        place, said = tmp_path / method, list[str]()
+        assert not place.exists()
+        watch = PruneWatch(tell=said.append)
+        prune_to(place, prune_killed.encoder(), TRAIN, HELD_OUT, settings, watch=watch)
+        assert any("made before the stop" in line for line in said), said
+        files = [folder / "model.safetensors" for folder in (place, made[method].folder)]
+        assert files[0].read_bytes() == files[1].read_bytes(), method
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["importance", "magnitude", "movement"]
+
+
+def test_every_result_loads_and_its_card_tells_what_it_is(made: dict[str, Pruned]) -> None:
+    texts = ["the up down good up up", "down bad"]
+    for method, found in made.items():
+        again = bt.load(str(found.folder), head="classification")
+        assert again.run(texts).logits.isfinite().all()
+        card = (found.folder / "README.md").read_text()
+        record = json.loads((found.folder / "bertology.json").read_text())["pruning"]
+        assert record["settings"]["method"] == method
+        assert "better than a constant answer" in card
+        assert f"bertology prune --method {method}" in card
+        assert found.max_loss == pytest.approx(
+            100 * (1 - prune_killed.SETTINGS[method].keep) * found.before.value
+        )
+        if found.mask is None:
+            assert not share_of_zeros(again.model) > 0.99
+            continue
+        assert found.plain
+        assert record["weights"]["kept"] == found.mask.kept
+        assert record["weights"]["of"] == found.mask.size
+        for name, weight in found.mask.check(again.model).items():
+            assert (weight.detach().numpy()[~found.mask.keeps(name)] == 0).all()
+        assert found.packed is not None
+        assert found.megabytes[0] == found.megabytes[1], "zeros take as much room as others"
+        for words in (
+            "only when it is packed",
+            "not faster",
+            "packed with gzip",
+            "`attention.self",
+        ):
+            assert words in card
+        assert "zeros save no time" in found.sentence
+    assert (
+        "moved towards zero (movement pruning"
+        in (made["movement"].folder / "README.md").read_text()
+    )
+
+
+def test_the_share_of_weights_may_be_given(tmp_path: Path) -> None:
+    found = bt.prune(
+        encoder(1.0), TRAIN, HELD_OUT, to=tmp_path / "m", method="magnitude", weights=0.5
+    )
+    assert found.mask is not None
+    assert found.mask.share == pytest.approx(0.5, abs=0.001)
+    assert found.max_loss is None
+    assert "at most" not in found.sentence
+    assert "was given (0.5 of all)" in (found.folder / "README.md").read_text()
+    moved = bt.prune(
+        encoder(1.0), TRAIN, HELD_OUT, to=tmp_path / "v", method="movement", weights=0.3, epochs=1
+    )
+    assert moved.mask is not None
+    assert moved.mask.share == pytest.approx(0.3, abs=0.01)
+    assert moved.recovered == 1
+
+
+def test_no_training_learns_from_what_selects() -> None:
+    data = split_training(TRAIN, HELD_OUT, seed=0, method="movement")
+    assert data.ranking is None
+    assert len(data.selection) == 40
+    assert not {e.texts for e in data.selection} & {e.texts for e in data.training}
+    assert not {e.texts for e in HELD_OUT} & {e.texts for e in data.training}
+
+
+def test_a_share_of_the_score_is_not_what_a_constant_answer_has() -> None:
+    """Of nine in ten examples with one label, 90 % of the score are had without any knowledge."""
+    rare = [e for e in TRAIN if e.label == 1][:10]
+    corpus = replace(TRAIN, examples=[*rare, *[e for e in TRAIN if e.label == 0][:90]])
+    judge = Judge(encoder(), corpus, PruneSettings(keep=0.5))
+    assert judge.intact.score == 1.0
+    assert judge.allowed == pytest.approx(5.0), "half of the ten points above a constant answer"
+    assert PruneSettings(keep=0.95).cut_loss(0.8, 0.5) == pytest.approx(4.0)
+    assert PruneSettings(keep=0.9, recovery=Recovery(1)).cut_loss(0.8, 0.5) == pytest.approx(15.0)
+    assert PruneSettings(max_loss=2.0, recovery=Recovery(1)).cut_loss(0.8, 0.5) == 10.0
+    assert PruneSettings(max_loss=2.0, recovery=Recovery(1, 3.0)).cut_loss(0.8, 0.5) == 3.0
+
+
+def as_numbers(corpus: Corpus) -> Corpus:
+    task = Task("planted-numbers", "regression", (), ("pearson", "spearman"))
+    rng = np.random.default_rng(0)
+    examples = [
+        replace(e, label=2.0 * float(e.get("label")) - 1 + float(rng.normal(0, 0.2)))
+        for e in corpus
+    ]
+    return replace(corpus, examples=examples, task=task)
+
+
+@pytest.mark.parametrize("method", ["importance", "magnitude", "movement"])
+def test_a_task_of_numbers(method: str, tmp_path: Path) -> None:
+    given = prune_killed.encoder()
+    model = given.model
+    model.config.problem_type, model.config.num_labels = "regression", 1
+    model.num_labels = 1
+    head = torch.nn.Linear(16, 1)
+    with torch.no_grad():
+        head.weight.zero_()
+        head.weight[0, 0] = 1.0
+    model.classifier = head
+    trained = {"epochs": 4} if method == "movement" else {}
+    train, held_out = (as_numbers(c) for c in (planted.corpus(400, seed=1), HELD_OUT))
+    found = bt.prune(given, train, held_out, to=tmp_path / "x", method=method, keep=0.5, **trained)
+    assert found.metric == "pearson"
+    assert found.before.value > 0.8
+    assert found.after.value > 0.4
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"method": "moovement"}, "be one of measured, importance, magnitude, movement"),
+        ({"keep": 1.0}, "'keep' parameter of prune must be between 0 and 1"),
+        ({"keep": -0.1}, "be between 0 and 1"),
+        ({"keep": float("nan")}, "be between 0 and 1"),
+        ({"keep": 0.9, "max_loss": 1.0}, "be left out where max_loss is given"),
+        ({"keep": 0.9, "weights": 0.3, "method": "movement"}, "be left out where keep is given"),
+        ({"weights": 0.3}, "be left out but with the methods magnitude and movement"),
+        ({"weights": 1.0, "method": "magnitude"}, "be between 0 and 1"),
+        ({"method": "movement", "parts": ("heads",)}, "which removes single weights"),
+        ({"method": "importance", "parts": ("layers",)}, "be among mlps, heads"),
+        ({"parts": ("legs",)}, "be among layers, mlps, heads"),
+        ({"epochs": 3}, "be left out but with the method movement"),
+        ({"method": "movement", "epochs": 0}, "be at least 1"),
+        ({"method": "movement", "recover": 1}, "which trains while it prunes"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_together(wrong: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match=said):
+        bt.prune(encoder(), TRAIN, HELD_OUT, to=tmp_path / "x", **wrong)
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("method", ["measured", "importance", "magnitude", "movement"])
+def test_models_that_cannot_be_judged_are_refused(method: str, tmp_path: Path) -> None:
+    ignorant = encoder()
+    with torch.no_grad():
+        ignorant.model.classifier.weight.zero_()
+    with pytest.raises(CapabilityError, match="does not surely beat a constant answer"):
+        bt.prune(ignorant, TRAIN, HELD_OUT, to=tmp_path / "x", method=method)
+    headless = Encoder(encoder().base, planted.tokenizer(), name="headless")
+    with pytest.raises(CapabilityError, match="'headless' was loaded without a head for a task"):
+        bt.prune(headless, TRAIN, HELD_OUT, to=tmp_path / "x", method=method)
+
+
+def test_where_no_share_is_good_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prune_weights, "SHARES", (0.001,))
+    settings = PruneSettings(max_loss=0.0, method="movement", epochs=1)
+    with pytest.raises(JobError, match=r"Nothing can be cut .* \(1 smaller model was tried\)"):
+        prune_to(tmp_path / "x", encoder(0.9), TRAIN, HELD_OUT, settings)
+
+
+def test_an_unfinished_run_of_other_settings_is_not_mixed_in(tmp_path: Path) -> None:
+    def stop(step: Step) -> None:
+        if step.done > 0.6 * step.total:
+            raise KeyboardInterrupt
+
+    given, place = prune_killed.encoder(), tmp_path / "x"
+    settings = PruneSettings(weights=0.5, method="movement", epochs=2)
+    with pytest.raises(InterruptedRunError, match="finished epochs are kept"):
+        prune_to(place, given, TRAIN, HELD_OUT, settings, watch=PruneWatch(progress=stop))
+    assert (tmp_path / "x-unfinished-0.5").is_dir()
+    other = replace(settings, seed=1)
+    with pytest.raises(StoreError, match="unfinished run with other settings"):
+        prune_to(place, given, TRAIN, HELD_OUT, other)
+    prune_to(place, given, TRAIN, HELD_OUT, other, force=True)
+    assert [p.name for p in tmp_path.iterdir()] == ["x"]
