@@ -89,6 +89,7 @@ class Family:
     time_first: bool = False  # hidden states are (time, batch, width)
     position_offset: int = 0  # positions that max_position_embeddings counts but text cannot use
     relative_positions: bool = False  # no hard limit on the length
+    final_norm: str | None = None  # a norm between the last layer and the head
 
     @property
     def main_stack(self) -> str:
@@ -245,6 +246,7 @@ _ROWS = (
             )
         },
         lacks=frozenset({_SLOW}),
+        final_norm="final_norm",
     ),
     Family(
         "mpnet",

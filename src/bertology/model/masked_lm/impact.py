@@ -23,8 +23,8 @@ from bertology.errors import UnknownNameError
 from bertology.model.batch import Batch, by_length
 from bertology.model.encoder import Encoder
 from bertology.model.families import Capability
+from bertology.model.masked_lm.lenses import StatesAt
 from bertology.model.masked_lm.narrow_head import run_predicting
-from bertology.model.site_context import SiteContext
 
 __all__ = ["IMPACTS", "Impact", "MaskableText", "impact_matrices"]
 
@@ -45,20 +45,6 @@ class MaskableText:
 class _Copy:
     text: int
     masked: tuple[int, ...]  # one word or two
-
-
-class _StatesAt:
-    """The states of each layer at some places (B, K): (L, B, K, M)."""
-
-    def __init__(self, places: Tensor) -> None:
-        self._rows, self._places = torch.arange(len(places))[:, None], places
-        self._found: dict[int, Tensor] = {}
-
-    def update(self, value: Tensor, at: SiteContext) -> None:
-        self._found[at.layer] = value[self._rows.to(value.device), self._places.to(value.device)]
-
-    def value(self) -> Tensor:
-        return torch.stack([self._found[layer] for layer in sorted(self._found)])
 
 
 def impact_matrices(
@@ -113,7 +99,7 @@ def _seen(
         some = [copies[at] for at in chosen]
         inputs, places = _masked(encoder, texts, some)
         batch = Batch(inputs, chosen, encoder.tokenizer)
-        states = _StatesAt(places)
+        states = StatesAt(places)
         reduce = {"layer.*.residual": states} if measure == "distance" else None
         _, logits = run_predicting(encoder, batch, places, reduce=reduce)
         if measure == "distance":

@@ -29,13 +29,13 @@ __all__ = [
     "Batching",
     "Copies",
     "Ints",
-    "Masked",
     "OnScored",
     "Sequences",
     "beginnings",
     "flat",
     "log_probabilities",
     "tokenize",
+    "word_ends",
 ]
 
 Ints = NDArray[np.int64]
@@ -50,15 +50,6 @@ class Batching(TypedDict):
     progress: OnScored | None
 
 
-@dataclass(frozen=True)
-class Masked:
-    """One masked sequence, and the position to predict."""
-
-    ids: tuple[int, ...]
-    position: int
-    types: tuple[int, ...] | None = None  # segment ids, where the model takes them
-
-
 @dataclass
 class Sequences:
     """Tokenized texts."""
@@ -67,14 +58,6 @@ class Sequences:
     types: list[list[int]] | None
     special: list[list[bool]]  # True for tokens that the tokenizer added
     encodings: Sequence[Encoding] | None  # of the fast tokenizer; None for a slow one
-
-    def masked(self, text: int, at: Sequence[int], position: int, mask: int) -> Masked:
-        """A text with masks at some positions, to be predicted at one."""
-        ids = list(self.ids[text])
-        for i in at:
-            ids[i] = mask
-        types = None if self.types is None else tuple(self.types[text])
-        return Masked(tuple(ids), position, types)
 
 
 @dataclass(frozen=True)
@@ -91,20 +74,6 @@ class Copies:
     text: Ints
     position: Ints
     last: Ints
-
-    @classmethod
-    def of(cls, masked: Sequence[Masked]) -> Copies:
-        """Sequences that have their masks already."""
-        types = [m.types for m in masked if m.types is not None]
-        position = np.array([m.position for m in masked], np.int64)
-        return cls(
-            ids=flat(m.ids for m in masked),
-            types=flat(types) if len(types) == len(masked) else None,
-            starts=beginnings(m.ids for m in masked),
-            text=np.arange(len(masked)),
-            position=position,
-            last=position - 1,
-        )
 
     def __len__(self) -> int:
         return len(self.text)
@@ -143,7 +112,7 @@ def tokenize(encoder: Encoder, texts: Sequence[Text]) -> Sequences:
         raise DataError("Single texts and pairs of texts cannot be scored together.")
     given = [list(part) for part in zip(*texts, strict=True)] if all(pairs) else [list(texts)]
     rows = tokenizer(*given, padding=False, return_special_tokens_mask=True, verbose=False)
-    _check_lengths(encoder, rows["input_ids"])
+    _check_lengths(encoder, rows["input_ids"], texts)
     return Sequences(
         rows["input_ids"],
         rows.get("token_type_ids"),
@@ -152,14 +121,34 @@ def tokenize(encoder: Encoder, texts: Sequence[Text]) -> Sequences:
     )
 
 
-def _check_lengths(encoder: Encoder, rows: list[list[int]]) -> None:
+def _check_lengths(encoder: Encoder, rows: list[list[int]], texts: Sequence[Text]) -> None:
     limit = encoder.max_length
     for i, ids in enumerate(rows):
         if limit and len(ids) > limit:
             raise DataError(
-                f"Text {i} is too long: {len(ids)} tokens, and {encoder.name!r} takes {limit}.",
+                f"Text {i} is too long: {len(ids)} tokens, and {encoder.name!r} takes {limit}. It "
+                f"begins: {texts[i]!r:.60}",
                 hint="Shorten it: a sentence cannot be scored in part.",
             )
+
+
+def word_ends(encoder: Encoder, rows: Sequences) -> Ints:
+    """For each token, counted through all texts, the last piece of its word."""
+    if rows.encodings is None:
+        raise ModelError(
+            f"The tokenizer of {encoder.name!r} does not say which pieces make a word.",
+            hint="Use method='original', or a fast tokenizer (tokenizer.json).",
+        )
+    parts, words = (
+        flat([-1 if n is None else n for n in getattr(e, name)] for e in rows.encodings)
+        for name in ("sequence_ids", "word_ids")
+    )
+    begins = (parts < 0) | (words < 0)  # special tokens are words of their own
+    begins[1:] |= begins[:-1] | (parts[1:] != parts[:-1]) | (words[1:] != words[:-1])
+    begins[beginnings(rows.ids)[:-1]] = True
+    first = np.flatnonzero(begins)
+    ends: Ints = np.append(first[1:], len(begins))[np.cumsum(begins) - 1] - 1
+    return ends
 
 
 def log_probabilities(

@@ -18,20 +18,20 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bertology.errors import DataError, ModelError, UnknownNameError
+from bertology.errors import DataError, UnknownNameError
 from bertology.model.batch import Text, Texts, WithTexts, texts_of
 from bertology.model.encoder import Encoder
 from bertology.model.masked_lm.cloze import Cloze, Prediction, cloze
 from bertology.model.masked_lm.masking import (
     Batching,
     Copies,
-    Ints,
     OnScored,
     Sequences,
     beginnings,
     flat,
     log_probabilities,
     tokenize,
+    word_ends,
 )
 
 __all__ = [
@@ -143,7 +143,7 @@ def _copies(encoder: Encoder, rows: Sequences, method: Method) -> Copies:
     empty = np.flatnonzero(np.bincount(text, minlength=len(rows.ids)) == 0)
     if len(empty):
         raise DataError(f"Text {empty[0]} is empty: there is nothing to score.")
-    last = scored if method == "original" else _word_ends(encoder, rows, starts)[scored]
+    last = scored if method == "original" else word_ends(encoder, rows)[scored]
     return Copies(
         ids=flat(rows.ids),
         types=None if rows.types is None else flat(rows.types),
@@ -152,22 +152,3 @@ def _copies(encoder: Encoder, rows: Sequences, method: Method) -> Copies:
         position=scored - starts[text],
         last=last - starts[text],
     )
-
-
-def _word_ends(encoder: Encoder, rows: Sequences, starts: Ints) -> Ints:
-    """For each token, counted through all texts, the last piece of its word."""
-    if rows.encodings is None:
-        raise ModelError(
-            f"The tokenizer of {encoder.name!r} does not say which pieces make a word.",
-            hint="Use method='original', or a fast tokenizer (tokenizer.json).",
-        )
-    parts, words = (
-        flat([-1 if n is None else n for n in getattr(e, name)] for e in rows.encodings)
-        for name in ("sequence_ids", "word_ids")
-    )
-    begins = (parts < 0) | (words < 0)  # special tokens are words of their own
-    begins[1:] |= begins[:-1] | (parts[1:] != parts[:-1]) | (words[1:] != words[:-1])
-    begins[starts[:-1]] = True
-    first = np.flatnonzero(begins)
-    ends: Ints = np.append(first[1:], len(begins))[np.cumsum(begins) - 1] - 1
-    return ends
