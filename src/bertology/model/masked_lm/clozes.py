@@ -235,7 +235,7 @@ class Clozes:
         for layer in range(last):
             seen = self.lens(layer, states.found[layer])  # (B, K, M)
             found = head_logits(self.encoder, seen.flatten(0, 1))
-            yield layer, found.unflatten(0, tuple(places.shape))
+            yield layer, found.reshape(*places.shape, -1)
         yield last, logits
 
     def _best(self, scores: Tensor, answers: Sequence[int]) -> _Best:
