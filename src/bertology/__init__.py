@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from bertology.results.result import Result as Result
     from bertology.results.store import Store as Store
     from bertology.run.api import run as run
+    from bertology.run.asking import ask as ask
     from bertology.run.exporting import export_model as export_model
     from bertology.run.finetuning import finetune as finetune
     from bertology.run.pruning import prune as prune
@@ -88,6 +89,7 @@ _HOMES = {
     "Store": "bertology.results.store",
     "Study": "bertology.studies.study",
     "Task": "bertology.data.corpus",
+    "ask": "bertology.run.asking",
     "cloze": "bertology.model.masked_lm.scoring",
     "compare_pairs": "bertology.model.masked_lm.scoring",
     "export": "bertology.report.export",

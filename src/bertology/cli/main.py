@@ -14,6 +14,7 @@ import typer
 from bertology import __version__
 from bertology.cli import (
     annotate,
+    ask,
     claims,
     datasets,
     demo,
@@ -90,6 +91,7 @@ for group in (
     demo,
     explore,
     view,
+    ask,
     run,
     steps,
     score,

@@ -22,7 +22,7 @@ and the head sees masked places only. Everything runs through `Encoder.run`, so 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -159,8 +159,8 @@ class Clozes:
     def _plan(self, window: _Window, questions: Sequence[Question]) -> None:
         encoder, mask = self.encoder, self.encoder.tokenizer.mask_token
         check_blanks(questions, mask)
-        answers = {word for q in questions if not q.candidates for word in q.answers}
-        tokens = self._answer_tokens(sorted(answers))
+        answers = {a for q in questions if not q.candidates for a in q.answers}
+        tokens = self._answer_tokens(answers)
         first = window.begin(questions, tokens)
         for one in asked_of(encoder, questions, self.method):
             window.add(one, first, prior=False)
@@ -173,8 +173,10 @@ class Clozes:
                 moved = Asked(closed[one.question], one.reads, one.pieces)
                 window.add(moved, first, prior=True)
 
-    def _answer_tokens(self, words: Sequence[str]) -> dict[str, int]:
-        found = one_piece_words(self.encoder, words)
+    def _answer_tokens(self, answers: Iterable[str | int]) -> dict[str | int, int]:
+        words = sorted(a for a in answers if isinstance(a, str))
+        found: dict[str | int, int] = {a: a for a in answers if isinstance(a, int)}
+        found.update(one_piece_words(self.encoder, words))
         for word in words:
             if word not in found:
                 raise DataError(
@@ -184,9 +186,9 @@ class Clozes:
                 )
         if self._allowed is not None:
             allowed = set(self._allowed.tolist())
-            for word in words:
-                if found[word] not in allowed:
-                    raise DataError(f"The answer {word!r} is not in the restricted vocabulary.")
+            for answer, token in found.items():
+                if token not in allowed:
+                    raise DataError(f"The answer {answer!r} is not in the restricted vocabulary.")
         return found
 
     # Computing -----------------------------------------------------------------------------------
@@ -292,7 +294,7 @@ class _Window:
     _priors: list[list[int]] = field(default_factory=list)
     _tokens: list[tuple[int, ...]] = field(default_factory=list)  # of the answers of open ones
 
-    def begin(self, questions: Sequence[Question], tokens: dict[str, int]) -> int:
+    def begin(self, questions: Sequence[Question], tokens: Mapping[str | int, int]) -> int:
         """Take some questions; the number of the first of them."""
         first = len(self.questions)
         for question in questions:

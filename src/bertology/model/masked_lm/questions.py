@@ -52,13 +52,14 @@ class Question:
     """A text with a blank, and what is to be said of it.
 
     With `candidates` each of them is scored. Without any, the whole vocabulary is asked: the best
-    words, and the ranks of `answers`. `subject` is what a prior puts something else in place of.
-    A text with several blanks must say which of them is asked, from 0; the others stay masked.
+    words, and the ranks of `answers`, which are words of one piece or ids of pieces. `subject` is
+    what a prior puts something else in place of. A text with several blanks must say which of
+    them is asked, from 0; the others stay masked.
     """
 
     text: str
     candidates: tuple[str, ...] = ()
-    answers: tuple[str, ...] = ()
+    answers: tuple[str | int, ...] = ()
     subject: str | None = None
     blank: int | None = None
 
