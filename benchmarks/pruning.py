@@ -1,7 +1,7 @@
 """Is the base of pruning quick enough? The exact threshold, and all importances in one pass.
 
     python benchmarks/pruning.py threshold [--weights 110e6]
-    python benchmarks/pruning.py importances [--model NAME] [--examples 512]
+    python benchmarks/pruning.py importances [--model NAME] [--examples 512] [--rounds 2]
 
 `threshold` takes the smallest tenth of so many weights twice (the second time with a mask) and
 tells seconds and how much the process grew. `importances` compares one pass that tells |dL/dξ| of
@@ -51,8 +51,8 @@ def _peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def importances(name: str, examples: int) -> None:
-    """One pass of importances beside forward and backward of an epoch, the best of three each."""
+def importances(name: str, examples: int, rounds: int) -> None:
+    """One pass of importances beside forward and backward of an epoch, in turn."""
     base = Encoder.load(name)
     corpus = bt.load_corpus("grammar-entailment", split="train", limit=examples)
     model = begin(base, task_of(corpus), STARTS["pretrained"], seed=0)
@@ -68,20 +68,18 @@ def importances(name: str, examples: int) -> None:
     def one_pass() -> None:
         part_importances(encoder, corpus.texts, corpus.labels)
 
-    taken = {}
-    for what, work in (("epoch, forward and backward", epoch), ("all importances", one_pass)):
-        work()
-        times = []
-        for _ in range(3):
+    taken: dict[str, list[float]] = {"epoch, forward and backward": [], "all importances": []}
+    for _ in range(rounds):  # in turn, so that a machine that slows down slows both
+        for what, work in zip(taken, (epoch, one_pass), strict=True):
             started = time.perf_counter()
             work()
             if encoder.device.type == "cuda":
                 torch.cuda.synchronize()
-            times.append(time.perf_counter() - started)
-        taken[what] = min(times)
+            taken[what].append(time.perf_counter() - started)
+    for what, times in taken.items():
         print(f"{what}: {min(times):.2f} s for {len(corpus)} examples on {encoder.device}")
-    first, second = taken.values()
-    print(f"ratio {second / first:.2f}")
+    ratios = [second / first for first, second in zip(*taken.values(), strict=True)]
+    print("ratio of each round:", ", ".join(f"{ratio:.2f}" for ratio in ratios))
 
 
 def main() -> None:
@@ -90,13 +88,14 @@ def main() -> None:
     parser.add_argument("--weights", type=float, default=110e6)
     parser.add_argument("--model", default="bertology-mini")
     parser.add_argument("--examples", type=int, default=512)
+    parser.add_argument("--rounds", type=int, default=2)
     given = parser.parse_args()
     hush()
     print(describe())
     if given.what == "threshold":
         threshold(given.weights)
     else:
-        importances(given.model, given.examples)
+        importances(given.model, given.examples, given.rounds)
 
 
 if __name__ == "__main__":

@@ -141,3 +141,48 @@ def test_a_folder_with_a_card_that_says_all_of_it(
     for words in ("other training examples", "95 % interval", "0.0, 0.1, 0.3", "bt.load("):
         assert words in card
     assert bt.score(str(to), str(task)).scores["accuracy"].value == 1.0
+
+
+def test_the_methods_of_the_help(encoder: Encoder, task: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    encoder.model.save_pretrained(model)
+    encoder.tokenizer.save_pretrained(model)
+    asked = {
+        "importance": ("--keep", 0.9),
+        "magnitude": ("--keep", 0.9, "--limit", 60),
+        "movement": ("--weights", 0.9, "--epochs", 1, "--recover-limit", 64),
+    }
+    for method, words in asked.items():
+        to = tmp_path / method
+        code, said = call(model, "--task", task, "--method", method, *words, "--to", to)
+        assert code == 0, said
+        zeros = "zeros save no time" in " ".join(said.split())
+        assert zeros == (method != "importance")
+        record = json.loads((to / "bertology.json").read_text())["pruning"]
+        assert record["settings"]["method"] == method
+        bt.load(str(to), head="classification")
+        code, said = call(model, "--task", task, "--method", method, *words, "--to", to)
+        assert code == 2
+        assert "is not empty" in said
+    assert record["training"] == 64
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("--keep", "1.5"), "between 0 and 1"),
+        (("--keep", "0.9", "--max-loss", "2"), "be left out where max_loss is given"),
+        (("--method", "lottery"), "lottery"),
+        (("--method", "movement", "--parts", "heads"), "which removes single weights"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    words: tuple[str, ...], expected: str, encoder: Encoder, task: Path, tmp_path: Path
+) -> None:
+    model = tmp_path / "model"
+    encoder.model.save_pretrained(model)
+    encoder.tokenizer.save_pretrained(model)
+    code, said = call(model, "--task", task, "--to", tmp_path / "x", *words)
+    assert code == 2
+    assert expected in " ".join(said.replace("│", " ").split())
+    assert not (tmp_path / "x").exists()

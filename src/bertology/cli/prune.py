@@ -66,7 +66,10 @@ class PruneOptions(SourceOptions, LoadingOptions):
         minimum=0.0,
     )
     recover_limit: int | None = parameter(
-        None, "Train on so many examples, drawn at random; all if not given.", minimum=1
+        None,
+        "With --recover, and for movement: train on so many examples, drawn at random; all if not "
+        "given.",
+        minimum=1,
     )
     limit: int | None = parameter(
         2000, "Rank and select on so many training examples, drawn at random.", minimum=40

@@ -68,7 +68,8 @@ def prune(
         recover: Train what is left for so many epochs, on all of the training data.
         cut_loss: With `recover`: how many points may be lost before it; if not given, 5 times
             as many as in the end.
-        recover_limit: Train on so many examples, drawn at random; None for all.
+        recover_limit: Train on so many examples, drawn at random, with `recover` and with
+            `movement`; None for all.
         seed: Which training examples rank, and which select.
         batch_tokens: Tokens in one batch.
         limit: So many training examples rank and select, drawn at random; None for all.
@@ -100,8 +101,9 @@ def prune(
         seed,
         batch_tokens,
         limit,
-        _recovery(recover, cut_loss, recover_limit),
+        _recovery(recover, cut_loss, None if method == "movement" else recover_limit),
         epochs,
+        recover_limit if method == "movement" else None,
     )
     place = Path(to)
     if not force and place.is_dir() and any(place.iterdir()):

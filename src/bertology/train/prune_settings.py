@@ -32,6 +32,7 @@ class PruneSettings:
     limit: int | None = None  # training examples that rank and select; None for all
     recovery: Recovery | None = None  # a training after the cut
     epochs: int | None = None  # of movement pruning
+    learn_limit: int | None = None  # examples that movement pruning learns from; None for all
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:

@@ -138,17 +138,18 @@ def _moved(
 ) -> _Moved:
     """One training; finished epochs are not done again."""
     memory = unfinished.memory(_named(share))
+    training = data.training.take(settings.learn_limit, seed=settings.seed)
     rate = default_rate(find_start("pretrained"), encoder.shape.hidden)
     recipe = FinetuneSettings(epochs=settings.trained, learning_rate=rate, seed=settings.seed)
     done = memory.found() or 0
     if done < recipe.epochs:
         after = f", after epoch {done} of {recipe.epochs}" if done else ""
-        tell(f"training on {len(data.training):,} examples until {share:.0%} stay{after}")
+        tell(f"training on {len(training):,} examples until {share:.0%} stay{after}")
     smaller = _copy(encoder)
     movement = Movement(prunable_in_layers(smaller), share)
     history = recover(
         smaller,
-        data.training,
+        training,
         data.selection,
         recipe,
         memory=memory,

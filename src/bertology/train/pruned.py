@@ -359,7 +359,7 @@ def _record(
             "cut": asdict(found.cut),
             "ranking": None if data.ranking is None else described(data.ranking),
             "selection": described(data.selection),
-            "training": len(data.training),
+            "training": min(len(data.training), settings.learn_limit or len(data.training)),
             "seen": data.seen,
             "allowed": shrunk.allowed,
             "selection_scores": [shrunk.intact, shrunk.score],
