@@ -6,10 +6,13 @@ import random
 import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import accumulate, islice
 from typing import TypeVar
 
 from bertology.data.corpus import Corpus, Example, Field, Task
+from bertology.data.grammar.chains import CHAINS, MOST_STEPS, ChainDraw
 from bertology.data.grammar.entailment import ENTAILED, HEURISTICS, EntailmentDraw
+from bertology.data.grammar.fragments import FRAGMENTS, FragmentDraw
 from bertology.data.grammar.minimal_pairs import (
     MAX_ATTRACTORS,
     NPI_KINDS,
@@ -17,6 +20,7 @@ from bertology.data.grammar.minimal_pairs import (
     MinimalPair,
     MinimalPairDraw,
 )
+from bertology.data.grammar.numbers import EXTRAPOLATION, NumberDraw
 from bertology.data.grammar.paraphrase import ParaphraseDraw
 from bertology.data.grammar.sentence_tasks import KINDS as TASK_KINDS
 from bertology.data.grammar.sentence_tasks import TaskDraw
@@ -40,6 +44,11 @@ SWITCHES: dict[str, dict[str, bool]] = {
     "grammar-npi": {},
     "grammar-order": {},
     "grammar-sentences": {},
+    "grammar-fragments": {},
+    "grammar-chains": {},
+    "grammar-number-values": {},
+    "grammar-number-lists": {},
+    "grammar-number-sums": {},
 }
 """The corpora by name, and the switches each one has with their defaults."""
 
@@ -70,6 +79,8 @@ _GROUPED = _ANNOTATED | {Field.GROUP}
 _SENTENCES = frozenset({Field.TEXT, Field.WORDS, Field.SENTENCE_LABELS})
 _JUDGED = frozenset({Field.TEXT, Field.LABEL})
 _PAIRED = _JUDGED | {Field.TEXT_B}
+_NUMBERS = _JUDGED | {Field.WORDS, Field.OFFSETS, Field.GROUP}
+_NUMBER_CORPORA = ("grammar-number-values", "grammar-number-lists", "grammar-number-sums")
 _TASKS = {
     "grammar-paraphrase": Task(
         "grammar-paraphrase",
@@ -91,9 +102,23 @@ _TASKS = {
         ("unacceptable", "acceptable"),
         ("accuracy", "matthews"),
     ),
+    "grammar-fragments": Task(
+        "grammar-fragments",
+        "classification",
+        ("entailment", "neutral", "contradiction"),
+        ("accuracy",),
+        pair=True,
+    ),
+    "grammar-number-values": Task(
+        "grammar-number-values", "regression", (), ("pearson", "spearman")
+    ),
+    "grammar-number-lists": Task(
+        "grammar-number-lists", "classification", ("first", "second", "third", "fourth", "fifth")
+    ),
+    "grammar-number-sums": Task("grammar-number-sums", "regression", (), ("pearson", "spearman")),
 }
 # Text, second text (or None), label (or None), annotations.
-_Row = tuple[str, str | None, int | None, dict[str, object]]
+_Row = tuple[str, str | None, int | float | None, dict[str, object]]
 _FEW_ATTRACTORS = (0, 1, 2)
 _STALE = 20_000  # draws without a new sentence after which a corpus is taken to be exhausted
 
@@ -126,9 +151,11 @@ def corpus(
     name
         "grammar" (annotated sentences), "grammar-paraphrase", "grammar-entailment",
         "grammar-acceptability", "grammar-agreement", "grammar-reflexives", "grammar-npi",
-        "grammar-order" or "grammar-sentences".
+        "grammar-order", "grammar-sentences", "grammar-fragments", "grammar-chains",
+        "grammar-number-values", "grammar-number-lists" or "grammar-number-sums".
     split
         "train", "validation" or "test". No sentence is in two splits, whatever corpus or seed.
+        Of the numbers, no number is; they also have "extrapolation", with larger ones.
     size
         How many examples; by default 4,000 to train and 1,000 each to validate and test.
     switches
@@ -138,15 +165,20 @@ def corpus(
     """
     if name not in SWITCHES:
         raise UnknownNameError("grammar corpus", name, CORPUS_NAMES)
-    if split not in SIZES:
-        raise UnknownNameError("split", split, SIZES)
-    wanted = SIZES[split] if size is None else size
+    known = (*SIZES, EXTRAPOLATION) if name in _NUMBER_CORPORA else tuple(SIZES)
+    if split not in known:
+        raise UnknownNameError("split", split, known)
+    wanted = SIZES.get(split, SIZES["test"]) if size is None else size
     if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1:
         raise ParameterError("size", name, "be a whole number from 1", wanted)
     chosen = _switches(name, switches)
     # Another seed per split keeps the splits from being filtered copies of one stream.
-    stream = _ROWS[name](seed * 3 + list(SIZES).index(split), **chosen)
-    examples = _examples(f"{name}-{split}", _distinct(stream, wanted, split))
+    stream_seed = seed * 3 + known.index(split)
+    if name in _NUMBER_CORPORA:
+        rows = list(islice(_number_rows(name, split, stream_seed), wanted))
+    else:
+        rows = _distinct(_ROWS[name](stream_seed, **chosen), wanted, split)
+    examples = _examples(f"{name}-{split}", rows)
     return Corpus(
         name,
         examples,
@@ -158,6 +190,12 @@ def corpus(
 
 
 def _fields(name: str) -> frozenset[Field]:
+    if name in _NUMBER_CORPORA:
+        return _NUMBERS
+    if name == "grammar-fragments":
+        return _PAIRED | {Field.GROUP, Field.STEPS}
+    if name == "grammar-chains":
+        return frozenset({Field.TEXT, Field.ANSWER, Field.CANDIDATES, Field.GROUP, Field.STEPS})
     if (task := _TASKS.get(name)) is not None:
         return _PAIRED if task.pair else _JUDGED
     others = {
@@ -299,6 +337,50 @@ def _sentence_task_rows(seed: int) -> Iterator[list[Callable[[], _Row]]]:
         yield [partial(make, kind) for kind in TASK_KINDS]
 
 
+def _fragment_rows(seed: int) -> Iterator[list[Callable[[], _Row]]]:
+    draw = FragmentDraw(random.Random(seed))
+
+    def make(fragment: str, label: int) -> _Row:
+        drawn = draw.pair(fragment, label)
+        about: dict[str, object] = {"group": fragment, "steps": drawn.steps}
+        return drawn.premise, drawn.hypothesis, drawn.label, about
+
+    while True:
+        yield [partial(make, fragment, label) for fragment in FRAGMENTS for label in range(3)]
+
+
+def _chain_rows(seed: int) -> Iterator[list[Callable[[], _Row]]]:
+    draw = ChainDraw(random.Random(seed))
+
+    def make(chain: str, steps: int) -> _Row:
+        drawn = draw.cloze(chain, steps)
+        about: dict[str, object] = {
+            "answer": [drawn.answer],
+            "candidates": drawn.candidates,
+            "group": chain,
+            "steps": drawn.steps,
+        }
+        return drawn.text, None, None, about
+
+    while True:
+        yield [partial(make, chain, n) for chain in CHAINS for n in range(1, MOST_STEPS + 1)]
+
+
+def _number_rows(name: str, split: str, seed: int) -> Iterator[_Row]:
+    draw = NumberDraw(random.Random(seed), split, split_of)
+    kind = name.rpartition("-")[2]
+    rows = {"values": draw.values, "lists": draw.lists, "sums": draw.sums}[kind]()
+    between = " + " if kind == "sums" else ", "
+    for group, words, label in rows:
+        ends = list(accumulate(len(word) + len(between) for word in words))
+        offsets = [
+            (end - len(between) - len(w), end - len(between))
+            for w, end in zip(words, ends, strict=True)
+        ]
+        about: dict[str, object] = {"words": words, "offsets": offsets, "group": group}
+        yield between.join(words), None, int(label) if kind == "lists" else float(label), about
+
+
 def _acceptability_rows(seed: int) -> Iterator[list[Callable[[], _Row]]]:
     """Good and bad sentences of all kinds of minimal pairs, each of a pair of its own.
 
@@ -333,4 +415,6 @@ _ROWS: dict[str, Callable[..., Iterator[list[Callable[[], _Row]]]]] = {
     "grammar-npi": _npi_rows,
     "grammar-order": _order_rows,
     "grammar-sentences": _sentence_task_rows,
+    "grammar-fragments": _fragment_rows,
+    "grammar-chains": _chain_rows,
 }
