@@ -23,16 +23,16 @@ def provenance(study: str) -> Provenance:
     )
 
 
-def deciding(scores: np.ndarray, *, n: int = 400, draw: int = 0) -> dict[str, object]:
-    """Answers to examples that decide, of which so many are right in each step."""
-    rng = np.random.default_rng((draw, 77))
-    ease = rng.random(n)
+def deciding(kept: int, steps: int = 4, *, n: int = 200) -> dict[str, object]:
+    """Answers to examples that decide: 90 % are right in the steps that are kept, then 60 %."""
     labels = (np.arange(n) % 2).astype(float)
-    said = np.stack([np.where(ease < share, labels, 1 - labels) for share in scores])
+    right = np.where(np.arange(steps) < kept, 0.9, 0.6)
+    said = np.stack([np.where(np.arange(n) < share * n, labels, 1 - labels) for share in right])
     return {
         "decided": (("step", "deciding"), said),
         "deciding_labels": ("deciding", labels),
         "constant_answer": 0.0,
+        "kept_steps": kept,
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 
 import numpy as np
 
@@ -19,8 +20,12 @@ TWO = Task("planted", "classification", ("no", "yes"), ("accuracy",))
 def made_up(
     right: dict[str, float], *, seeds: int = 5, draw: int = 0, learnt: bool = True, n: int = 400,
     left: float = 0.5, masks: dict[str, np.ndarray] | None = None, task: Task = TWO,
+    constant: Collection[tuple[str, int]] = (),
 ) -> Result:  # fmt: skip
-    """Answers that are right with this probability; examples are easy or hard for all alike."""
+    """Answers that are right with this probability; examples are easy or hard for all alike.
+
+    Runs that are named in `constant`, by method and seed, give one answer only.
+    """
     rng = np.random.default_rng(draw)
     study, hard = Subnetworks(seeds=seeds), rng.normal(size=n)
     labels = rng.integers(0, 2, n)
@@ -41,6 +46,7 @@ def made_up(
     for seed in range(seeds):
         for group, names in groups.items():
             own = {m: said(m) for m in names if m in right and (not seed or m not in _SEEDLESS)}
+            own |= {m: np.zeros(n) for m in own if (m, seed) in constant}
             part = answered(own, corpus, corpus)
             if group == "importance":
                 heads = masks["heads"][seed] if masks else _drawn(rng, 3, 4)

@@ -48,17 +48,15 @@ def made_up(
             heads = rng.permutation(kept).reshape(SHAPE)
         kept_mlps = rng.random(SHAPE[0]) < np.broadcast_to(mlps, SHAPE[:1])
         reported = np.array([0.9, 0.88, 0.84, 0.6]) + rng.normal(0, 0.01, 4)
-        stop = 3 if stops is None else stops[k]
         parts[f"importance-seed-{k}"] = part_of(
             rng, [_half_gone(rng, heads), heads], [_half_gone(rng, kept_mlps), kept_mlps]
         ).assign(
             {
                 "score": ("step", reported),
                 "reported": ("step", reported),
-                "kept_steps": stop,
                 "learnt": int(learnt),
                 "floor": 0.8,
-                **deciding(reported, draw=draw),
+                **deciding(3 if stops is None else stops[k]),
             }
         )
     return study.conclude(parts, provenance("importance-pruning"))
@@ -140,8 +138,8 @@ def test_seeds_that_stop_at_other_steps_are_compared_where_as_much_is_left() -> 
     for seed, stop in enumerate((2, 3, 3, 2, 2)):
         reported = np.array([0.9, 0.88, 0.84, 0.6])
         parts[f"importance-seed-{seed}"] = part_of(rng, heads, mlps).assign(
-            score=("step", reported), reported=("step", reported), kept_steps=stop, learnt=1,
-            floor=0.8, **deciding(reported),
+            score=("step", reported), reported=("step", reported), learnt=1, floor=0.8,
+            **deciding(stop),
         )  # fmt: skip
     result = ImportancePruning(seeds=5).conclude(parts, provenance("importance-pruning"))
     assert result.facts["compared_step"] == 1
@@ -151,6 +149,16 @@ def test_seeds_that_stop_at_other_steps_are_compared_where_as_much_is_left() -> 
     assert result.tables["runs"]["heads_removed"].tolist() == [0.25, 0.625, 0.625, 0.25, 0.25]
     assert result.arrays["kept_steps"].to_numpy().tolist() == [2, 3, 3, 2, 2]
     assert claims_of(result)["nuggets-lottery.importance-pruning-is-unstable"] != "holds"
+
+
+def test_seeds_that_end_with_the_same_step_have_an_interval() -> None:
+    """Each seed removes 62.5 % of the heads; a step is 37.5 %, so that is not known any better."""
+    result = made_up(0.375, fixed=True, by_layer=False, mlps=0.0)
+    found = result.evidence()["heads_removed"]
+    half = 2.776 * 0.375 / math.sqrt(12) / math.sqrt(5)
+    assert result.tables["runs"]["heads_removed"].tolist() == [0.625] * 5
+    assert (found.value, found.low) == pytest.approx((0.625, 0.625 - half), abs=1e-3)
+    assert claims_of(result)["primer-redundancy.most-heads-can-go"] == "inconclusive"
 
 
 def test_where_a_seed_keeps_no_step_nothing_is_compared() -> None:
@@ -168,8 +176,8 @@ def test_agreement_on_layers_alone_is_none_on_heads() -> None:
             kept = np.stack([rng.permutation(np.arange(4) < n) for n in (1, 3, 3, 1)])
             reported = np.array([0.9, 0.88, 0.6])
             parts[f"importance-seed-{seed}"] = part_of(rng, [kept], [np.arange(4) < 3]).assign(
-                score=("step", reported), reported=("step", reported), kept_steps=2, learnt=1,
-                floor=0.8, **deciding(reported),
+                score=("step", reported), reported=("step", reported), learnt=1, floor=0.8,
+                **deciding(2, 3),
             )  # fmt: skip
         study = ImportancePruning(seeds=5)
         result = study.conclude(parts, provenance("importance-pruning"))

@@ -55,10 +55,9 @@ def made_up(
                 "score": ("step", reported),
                 "reported": ("step", reported),
                 "left_weights": ("step", [mask.sum() for mask in steps]),
-                "kept_steps": 3 if stops is None else stops[k],
                 "learnt": int(learnt),
                 "floor": 0.8,
-                **deciding(reported, draw=draw),
+                **deciding(3 if stops is None else stops[k]),
             },
             attrs={**FACTS, "mask": "f"},
         )

@@ -23,6 +23,7 @@ from bertology.model.rival_masks import bad_parts, bad_weights, random_parts, ra
 from bertology.model.weight_masks import WeightMask
 from bertology.results.result import Result
 from bertology.results.store import Store
+from bertology.results.verdict_view import settling_text
 from bertology.studies.pruning.subnetworks import (
     METHODS,
     Subnetworks,
@@ -196,6 +197,27 @@ def test_subnetworks_that_are_nearly_the_whole_model_are_not_judged() -> None:
         "not-applicable"
     }
     assert "90 % of the elements are left" in result.reasons()["good_over_random_importance"]
+
+
+def test_likeness_is_not_judged_where_a_training_failed() -> None:
+    """Two of ten runs give one answer only; where none does, it is told how many seeds it takes."""
+    fine = made_up(dict.fromkeys(METHODS, 0.75), n=2000)
+    (verdict,) = (v for v in fine.verdicts() if v.claim.id.endswith("like-random-ones"))
+    assert str(verdict.outcome) == "inconclusive"
+    assert verdict.estimate is not None
+    assert verdict.estimate.unit == "seeds"
+    assert settling_text(verdict).endswith("about 6 seeds would settle it")
+    failed = made_up(
+        dict.fromkeys(METHODS, 0.75), n=800,
+        constant={("good-importance", 1), ("random-importance", 4), ("bad-importance", 0)},
+    )  # fmt: skip
+    why = failed.reasons()["good_over_random_importance"]
+    assert "2 of 10 trained subnetworks" in why
+    found = {v.claim.id.partition(".")[2]: str(v.outcome) for v in failed.verdicts()}
+    assert found["good-parts-like-random-ones"] == "not-applicable"
+    assert found["random-parts-above-bad-ones"] != "not-applicable"
+    runs = failed.table("runs").groupby("method")["collapsed"].sum()
+    assert (runs["good-importance"], runs["fine-tuned"], runs["good-magnitude"]) == (1, 0, 0)
 
 
 def test_what_cannot_be_is_refused() -> None:

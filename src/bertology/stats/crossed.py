@@ -16,7 +16,7 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
+from scipy.special import stdtridf, stdtrit
 
 from bertology.errors import DataError
 from bertology.metrics import Metric
@@ -43,12 +43,18 @@ def crossed_score(metric: Metric, statistics: Floats, *, level: float = 0.95) ->
 
 
 def crossed_difference(
-    metric: Metric, one: Floats, other: Floats, *, level: float = 0.95
+    metric: Metric,
+    one: Floats,
+    other: Floats,
+    *,
+    level: float = 0.95,
+    in_seeds: bool = False,
 ) -> Estimate:
     """How much higher the mean score of `one` is; both (S, N, K) over the same examples.
 
     Runs are paired by their place. A side with one run is one in which nothing is drawn: it is
-    the same for every seed of the other.
+    the same for every seed of the other. With `in_seeds`, it is told how many seeds would settle a
+    question on these examples, also where examples make the interval wide.
     """
     first, second = _checked(one), _checked(other)
     seeds = max(len(first), len(second))
@@ -65,7 +71,8 @@ def crossed_difference(
     low, high = _over_examples(influence, (-reach, reach), level)
     differences = metric.finish(first.sum(axis=1)) - metric.finish(second.sum(axis=1))
     n, within = len(influence), metric.differences_within
-    return _together(differences, low, high, n, level=level, within=within)
+    over = _together(differences, low, high, n, level=level, within=within)
+    return _in_seeds(over, seeds) if in_seeds else over
 
 
 def _checked(statistics: Floats) -> Floats:
@@ -107,6 +114,29 @@ def _together(
     if not whole:
         return found
     remedy = "more seeds and more examples would narrow it"
+    found = replace(found, freedom=_freedom(seeds, examples, len(values), n, level))
     if seeds > examples:
         return replace(found, n=len(values), unit="seeds", lasting=examples / whole, remedy=remedy)
     return replace(found, lasting=seeds / whole, remedy=remedy)
+
+
+def _freedom(seeds: float, examples: float, runs: int, n: int, level: float) -> float:
+    """Degrees of freedom of both arms together: those whose quantile makes the same interval.
+
+    An interval that examples make wide still has an arm of a few seeds, which grows more than the
+    other where a question is judged at a higher level (Holm's, over tasks): with the freedom of
+    examples alone it would stay too narrow there.
+    """
+    tail = (1 + level) / 2
+    few, many = float(stdtrit(max(runs - 1, 1), tail)), float(stdtrit(n - 1, tail))
+    errors = math.hypot(seeds / few, examples / many)
+    found = float(stdtridf(tail, math.hypot(seeds, examples) / errors)) if seeds else math.inf
+    return found if math.isfinite(found) and found < n - 1 else float(n - 1)
+
+
+def _in_seeds(found: Estimate, seeds: int) -> Estimate:
+    """The same interval, counted in seeds; what examples make of it lasts."""
+    if found.unit == "seeds" or not found.lasting:
+        return found  # or it has no arm of seeds
+    assert found.freedom is not None
+    return replace(found, n=seeds, unit="seeds", lasting=math.sqrt(1 - found.lasting**2))

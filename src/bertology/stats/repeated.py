@@ -27,18 +27,26 @@ def repeated(
     level: float = 0.95,
     *,
     within: tuple[float, float] = (-math.inf, math.inf),
+    grain: float = 0.0,
 ) -> Estimate:
     """The mean over runs; its bounds are NaN where the runs cannot give any.
 
     `within`: where the values must lie; bounds beyond are cut off, for there the mean cannot be.
+    `grain`: values are told in steps of this size, so that they are not known any better: their
+    standard deviation is taken for no less than that of rounding, a step over the root of 12.
     """
     check_level(level, "repeated")
     x = np.asarray(values, dtype=np.float64).ravel()
     if not x.size or not np.isfinite(x).all():
         return Estimate(math.nan, math.nan, math.nan, x.size, level, unit="seeds")
-    if x.size < 2 or _same(x):
+    if x.size < 2 or (_same(x) and not grain):
         return Estimate(x.mean(), math.nan, math.nan, x.size, level, unit="seeds")
-    return _cut(mean_interval(x, level).counting("seeds"), within)
+    rounded = grain / math.sqrt(12)
+    if x.std(ddof=1) >= rounded:
+        return _cut(mean_interval(x, level).counting("seeds"), within)
+    half = float(stdtrit(x.size - 1, (1 + level) / 2)) * rounded / math.sqrt(x.size)
+    found = Estimate(x.mean(), x.mean() - half, x.mean() + half, x.size, level, unit="seeds")
+    return _cut(found, within)
 
 
 def paired_p(differences: ArrayLike) -> float:

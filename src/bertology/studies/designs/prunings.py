@@ -21,10 +21,12 @@ from bertology.errors import InterruptedRunError
 from bertology.metrics import find_metric, judged_metric
 from bertology.parameters import parameter
 from bertology.report.figures.pruned import pruning_curve
+from bertology.results.answers import NOTHING_SURE, percent, plain
 from bertology.results.drawing import Drawing
 from bertology.results.number_text import number_text
 from bertology.results.result import Result
 from bertology.stats import Estimate, repeated
+from bertology.stats.deciding import Deciding, removed_share
 from bertology.stats.survivors import bits_at_step
 from bertology.studies.designs.task_trials import (
     BARS,
@@ -66,6 +68,34 @@ UNDEFINED = (
 
 class PruningsResult(Result):
     """Runs by seed (table `runs`) and their steps (table `steps`)."""
+
+    pruned: ClassVar[str]
+    """What goes, in the plural: `heads`; the quantity is `heads_removed`."""
+    agreement: ClassVar[tuple[str, str]]
+    """The quantity that tells how far seeds agree, and on what."""
+
+    @property
+    def answer(self) -> str:
+        """How much goes, and whether the same ones stay."""
+        found, quantity = self.evidence(), f"{self.pruned}_removed"
+        if quantity not in found:
+            return f"{NOTHING_SURE}: {self.reasons().get(quantity, 'nothing was pruned')}."
+        told = (
+            f"{percent(found[quantity])} of the {self.pruned} can go while "
+            f"{100 * float(self.facts['keep']):.0f} % of the score is kept"
+        )
+        kappa, which = self.agreement
+        if kappa in found:
+            told += f"; seeds agree on which {which} stay with κ {plain(found[kappa])}"
+        return f"{told} ({self.over_seeds})."
+
+    def headline(self) -> str:
+        """The task, what pruning did to its score, and where seeds are compared."""
+        told = f"{self.facts['task']}: {self.kept_text()}"
+        left = 100 * float(self.facts["compared_left"])
+        if int(self.facts["seeds"]) > 1 and int(self.facts["compared_step"]):
+            told += f"; seeds are compared where {left:.0f} % of the {self.pruned} are left"
+        return told
 
     def curve(self, left: str) -> Drawing:
         """The score by what is left; `left` says of what."""
@@ -216,6 +246,29 @@ class Prunings(TaskTrials):
         tables = {"runs": runs, "curve": _curve(steps, len(runs), self.level, within)}
         tables["steps"] = steps
         return tables, told, {"kept_score": repeated(ratio, self.level)}, reason
+
+    def removed(self, measured: Mapping[str, xr.Dataset], kind: str) -> Estimate:
+        """The share of heads, MLPs or weights that goes; over seeds and deciding examples."""
+        order = sorted(measured, key=lambda part: split_part(part)[1])
+        parts = [measured[name] for name in order]
+        first = parts[0]
+        runs, steps = [], []
+        for part in parts:
+            left, kept = part[f"left_{kind}"].to_numpy(), int(part["kept_steps"])
+            gone = 1 - left / left[0]
+            runs.append(Deciding(part["decided"].to_numpy(), gone, kept))
+            if len(gone) > 1:
+                last = min(kept, len(gone) - 1)
+                steps.append(gone[last] - gone[last - 1])
+        return removed_share(
+            runs,
+            first["deciding_labels"].to_numpy(),
+            find_metric(str(first.attrs["metric"])),
+            keep=self.keep,
+            constant=float(first["constant_answer"]),
+            grain=float(np.mean(steps)) if steps else 0.0,
+            level=self.level,
+        )
 
     def judged(
         self, evidence: Mapping[str, Estimate], reason: str

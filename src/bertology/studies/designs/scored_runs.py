@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,9 +16,10 @@ from numpy.typing import NDArray
 
 from bertology.errors import DataError
 from bertology.metrics import find_metric
+from bertology.results.drawing import Drawing
 from bertology.stats import Estimate
 from bertology.stats.crossed import crossed_difference, crossed_score
-from bertology.studies.designs.trials import split_part
+from bertology.studies.designs.trials import TrialsResult, split_part
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,11 +27,32 @@ if TYPE_CHECKING:
 
     from bertology.data.corpus import Corpus
 
-__all__ = ["ScoredRuns", "answered", "least"]
+__all__ = ["ScoredRuns", "ScoredRunsResult", "answered", "least"]
 
+_NEARLY_ALL = 0.99  # of the examples
 _PREDICTIONS, _LABELS = "predictions", "labels"  # variables (example) of each part
 
 Floats = NDArray[np.float64]
+
+
+class ScoredRunsResult(TrialsResult):
+    """A result whose first table has one row for each method and metric."""
+
+    def methods_drawing(
+        self, name: str, title: str, names: Mapping[str, str], caption: str
+    ) -> Drawing:
+        """Means of all methods with their intervals, one panel for each metric."""
+        metrics = list(dict.fromkeys(self.table()["metric"]))
+        level = 100 * float(self.facts["level"])
+        draw = partial(
+            self.dots,
+            f"{title}\n{self.about}",
+            {metric: find_metric(metric).in_hundred for metric in metrics},
+            names=names,
+            note=f"Means over {self.facts['seeds']} seeds with {level:.0f} % intervals over seeds "
+            "and examples (hollow: none).",
+        )
+        return Drawing(name, draw, caption)
 
 
 def answered(
@@ -103,8 +126,13 @@ class ScoredRuns:
         )
         return found if self._sure(method) else _bare(found)
 
-    def difference(self, one: str, other: str, metric: str) -> Estimate | None:
-        """How much higher one method is than another, by seed; None if one was not run."""
+    def difference(
+        self, one: str, other: str, metric: str, *, in_seeds: bool = False
+    ) -> Estimate | None:
+        """How much higher one method is than another, by seed; None if one was not run.
+
+        With `in_seeds`, what would settle a question is counted in seeds.
+        """
         if not {one, other} <= self.predictions.keys():
             return None
         found = crossed_difference(
@@ -112,8 +140,17 @@ class ScoredRuns:
             self.statistics(one, metric),
             self.statistics(other, metric),
             level=self.level,
+            in_seeds=in_seeds,
         )
         return found if self._sure(one) and self._sure(other) else _bare(found)
+
+    def collapsed(self, method: str) -> NDArray[np.bool_]:
+        """Which runs of a method give nearly all examples the same answer, as a failed training."""
+        said = self.predictions[method]
+        if set(np.unique(self.labels)) >= set(np.unique(said)):
+            often = [np.unique(row, return_counts=True)[1].max() / len(row) for row in said]
+            return np.array(often) >= _NEARLY_ALL
+        return np.asarray(said.std(axis=1) < (1 - _NEARLY_ALL) * self.labels.std())
 
     def _sure(self, method: str) -> bool:
         return method in self.seedless or len(self.predictions[method]) > 1

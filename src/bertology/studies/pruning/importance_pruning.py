@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from bertology.parameters import parameter
 from bertology.report import drawings
 from bertology.report.figures import Line, lines
-from bertology.results.answers import NOTHING_SURE, percent, plain
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.result import Provenance, Result
@@ -55,25 +54,8 @@ class ImportancePruningResult(PruningsResult):
     """
 
     lead: ClassVar[int] = 10
-
-    @property
-    def answer(self) -> str:
-        """How many heads go, and whether the same ones stay."""
-        found = self.evidence()
-        if "heads_removed" not in found:
-            return f"{NOTHING_SURE}: {self.reasons().get('heads_removed', 'nothing was pruned')}."
-        told = (
-            f"{percent(found['heads_removed'])} of the heads can go while "
-            f"{100 * float(self.facts['keep']):.0f} % of the score is kept"
-        )
-        if "head_kappa_in_layers" in found:
-            kappa = plain(found["head_kappa_in_layers"])
-            told += f"; seeds agree on which heads of a layer stay with κ {kappa}"
-        return f"{told} ({self.over_seeds})."
-
-    def headline(self) -> str:
-        """The task, what pruning did to its score, and how far seeds agree."""
-        return f"{self.facts['task']}: {self.kept_text()}"
+    pruned: ClassVar[str] = "heads"
+    agreement: ClassVar[tuple[str, str]] = ("head_kappa_in_layers", "heads of a layer")
 
     def measures(self) -> Sequence[Measure]:
         """Of heads: survival and importance; of layers: survival of the MLP."""
@@ -191,7 +173,9 @@ class ImportancePruning(Prunings):
     raters; 0 is chance), with an interval over seeds; Cochran's Q tells whether some heads survive
     more often than others, beyond what random orders of heads would give. Both also within layers:
     chance then keeps as many heads of each layer as that seed does, so that agreement on layers
-    alone counts for nothing. Claims rest on the latter.
+    alone counts for nothing. Claims rest on the latter. Intervals of how much goes are over seeds
+    and over draws of the examples that decide; two steps beyond the one that fell are tried for
+    that.
 
     Source: Prasanna, Rogers and Rumshisky (2020), When BERT Plays the Lottery, All Tickets Are
     Winning, section 3; BERTology Nuggets, method 2. Limits: the paper decides and reports on the
@@ -281,7 +265,10 @@ class ImportancePruning(Prunings):
             "mlps_removed": 1 - last_mlps.sum(1) / there[1].sum(),
             "layers_removed": gone.mean(1),
         }
-        evidence |= {n: repeated(v, self.level, within=(0.0, 1.0)) for n, v in removed.items()}
+        evidence |= {f"{kind}_removed": self.removed(measured, kind) for kind in ("heads", "mlps")}
+        evidence["layers_removed"] = repeated(
+            removed["layers_removed"], self.level, within=(0.0, 1.0), grain=1 / len(there[1])
+        )
         evidence |= kappas
         runs = tables["runs"].assign(**removed)
         known, reasons = self.judged(evidence, reason)

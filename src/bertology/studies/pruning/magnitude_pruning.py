@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from bertology.parameters import parameter
 from bertology.report.figures import row_grid
-from bertology.results.answers import NOTHING_SURE, percent, plain
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.result import Provenance, Result
@@ -51,24 +50,8 @@ class MagnitudePruningResult(PruningsResult):
     """
 
     lead: ClassVar[int] = 8
-
-    @property
-    def answer(self) -> str:
-        """How much goes, and whether the same weights stay."""
-        found = self.evidence()
-        if "weights_removed" not in found:
-            return f"{NOTHING_SURE}: {self.reasons().get('weights_removed', 'nothing was pruned')}."
-        told = (
-            f"{percent(found['weights_removed'])} of the weights can go while "
-            f"{100 * float(self.facts['keep']):.0f} % of the score is kept"
-        )
-        if "mask_kappa" in found:
-            told += f"; seeds agree on which stay with κ {plain(found['mask_kappa'])}"
-        return f"{told} ({self.over_seeds})."
-
-    def headline(self) -> str:
-        """The task, and what pruning did to its score."""
-        return f"{self.facts['task']}: {self.kept_text()}"
+    pruned: ClassVar[str] = "weights"
+    agreement: ClassVar[tuple[str, str]] = ("mask_kappa", "weights")
 
     def _grid(self, column: str) -> tuple[list[str], NDArray[np.float64]]:
         """Kinds of matrices in layers, and a column of theirs: kinds × layers, in per cent."""
@@ -142,7 +125,9 @@ class MagnitudePruning(Prunings):
     start), and ranks the weights of that training. Survivors are compared over seeds at the deepest
     step that all seeds kept, where as many weights are left with every seed: the standard deviation
     of the share that is left of each matrix, and the overlap of masks of two seeds against masks of
-    the same sizes drawn at random. How far each seed went is told apart from that.
+    the same sizes drawn at random. How far each seed went is told apart from that; the interval of
+    how much goes is over seeds and over draws of the examples that decide (two steps beyond the one
+    that fell are tried for that, but not with `start rewound`).
 
     Source: Prasanna, Rogers and Rumshisky (2020), When BERT Plays the Lottery, All Tickets Are
     Winning, section 3, after Chen et al. (2020) and Frankle and Carbin (2019); BERTology Nuggets,
@@ -230,7 +215,7 @@ class MagnitudePruning(Prunings):
         if not at:  # all is left, with every seed
             spread = replace(spread, value=math.nan)
         evidence |= {
-            "weights_removed": repeated(1 - tables["runs"]["left"], self.level, within=(0.0, 1.0)),
+            "weights_removed": self.removed(measured, "weights"),
             "survival_spread": spread,
             "mask_kappa": kappa,
         }

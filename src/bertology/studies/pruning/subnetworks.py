@@ -5,22 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from bertology.errors import InterruptedRunError, ParameterError
-from bertology.metrics import find_metric, judged_metric
+from bertology.metrics import judged_metric
 from bertology.parameters import parameter
 from bertology.results.answers import NOTHING_SURE, points
 from bertology.results.drawing import Drawing
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate, repeated
 from bertology.studies.designs.prunings import NOT_LEARNT, Prunings, by_seed, by_step
-from bertology.studies.designs.scored_runs import ScoredRuns, answered, least
+from bertology.studies.designs.scored_runs import ScoredRuns, ScoredRunsResult, answered, least
 from bertology.studies.designs.task_trials import BARS, same_training_data
-from bertology.studies.designs.trials import Reach, TrialsResult, reaching, split_part
+from bertology.studies.designs.trials import Reach, reaching, split_part
 from bertology.studies.study import Context
 
 if TYPE_CHECKING:
@@ -42,6 +41,10 @@ _ALIKE = (
     "not judged: {} % of the elements are left with some seed, so that good, random and bad "
     "subnetworks are mostly the same"
 )
+_COLLAPSED = (
+    "not judged: {} of {} trained subnetworks, good or random, give nearly all examples the same "
+    "answer: their training failed, and that tells nothing of what was pruned"
+)
 _FRESH = "random-start-importance"
 _ARRAYS = {"importance": ("heads", "mlps"), "magnitude": ("weights",)}
 _ELEMENTS = {"magnitude": "weights", "importance": "heads and MLPs"}
@@ -57,7 +60,7 @@ TITLES = {
 METHODS = tuple(TITLES)
 
 
-class SubnetworksResult(TrialsResult):
+class SubnetworksResult(ScoredRunsResult):
     """Scores of subnetworks and baselines (table `methods`), and of each run (table `runs`).
 
     `methods` has one row for each method and metric: the mean over seeds, its interval over seeds
@@ -96,16 +99,6 @@ class SubnetworksResult(TrialsResult):
 
     def drawings(self) -> Sequence[Drawing]:
         """The slides' pictures and table in one."""
-        metrics = list(dict.fromkeys(self.table()["metric"]))
-        level = 100 * float(self.facts["level"])
-        draw = partial(
-            self.dots,
-            f"Good, random and bad subnetworks\n{self.about}",
-            {metric: find_metric(metric).in_hundred for metric in metrics},
-            names=TITLES,
-            note=f"Means over {self.facts['seeds']} seeds with {level:.0f} % intervals over seeds "
-            "and examples (hollow: none).",
-        )
         caption = (
             "One row for each method; one panel for each score of the task, times a hundred. Good "
             "subnetworks are what pruning leaves, bad ones what it took away, random ones are "
@@ -113,7 +106,8 @@ class SubnetworksResult(TrialsResult):
             "the pre-trained weights. Dots are means over seeds, with intervals over seeds and "
             "examples together."
         )
-        return [Drawing("subnetworks", draw, caption)]
+        title = "Good, random and bad subnetworks"
+        return [self.methods_drawing("subnetworks", title, TITLES, caption)]
 
 
 @dataclass(frozen=True)
@@ -130,7 +124,9 @@ class Subnetworks(Prunings):
     is saved, loaded again and timed. Beside them stand the whole model, the simple models of
     `task-baselines`, and a random start with random heads and MLPs. All learn from the same data
     and are scored on the same examples, which decided nothing. Intervals are over seeds and
-    examples together, differences are paired by seed.
+    examples together, differences are paired by seed. That two are about as good is not judged
+    where a training failed (nearly all answers of a good or random subnetwork are the same; column
+    `collapsed` of table `runs`), and it takes more than five seeds: how many is told.
 
     Claims rest on accuracy (correlation for regressions and CoLA).
 
@@ -284,6 +280,9 @@ class Subnetworks(Prunings):
                 reasons |= dict.fromkeys(own, _ALIKE.format(f"{100 * left.max():.0f}"))
             else:
                 evidence |= own
+        lost, of = _collapsed(runs, "importance")
+        if lost and evidence.pop("good_over_random_importance", None) is not None:
+            reasons["good_over_random_importance"] = _COLLAPSED.format(lost, of)
         if "importance" in self.prunings:
             speeds = sizes.loc[sizes["pruning"] == "importance", "speed"]
             evidence["good_speed"] = repeated(speeds, self.level)
@@ -293,7 +292,9 @@ class Subnetworks(Prunings):
             {
                 "methods": runs.table(self.column, metrics, reference=reference),
                 "sizes": sizes,
-                "runs": runs.runs(self.column, metrics),
+                "runs": runs.runs(self.column, metrics).assign(
+                    collapsed=np.concatenate([runs.collapsed(m) for m in runs.predictions])
+                ),
             },
             evidence=evidence,
             reasons=reasons,
@@ -312,19 +313,33 @@ class Subnetworks(Prunings):
 
 
 def _contrasts(runs: ScoredRuns, pruning: str, metric: str) -> dict[str, Estimate | None]:
-    """Pairs that were chosen before looking; each has an interval of its own."""
+    """Pairs that were chosen before looking; each has an interval of its own.
+
+    What would settle them is counted in seeds: the examples are those that the task has.
+    """
     good, random, bad = (f"{kind}-{pruning}" for kind in ("good", "random", "bad"))
+
+    def over(one: str, other: str) -> Estimate | None:
+        return runs.difference(one, other, metric, in_seeds=True)
+
     found = {
-        f"whole_over_good_{pruning}": runs.difference("fine-tuned", good, metric),
-        f"good_over_random_{pruning}": runs.difference(good, random, metric),
-        f"random_over_bad_{pruning}": runs.difference(random, bad, metric),
-        f"good_over_bad_{pruning}": runs.difference(good, bad, metric),
-        f"bad_over_majority_{pruning}": runs.difference(bad, "majority", metric),
-        f"bad_over_simple_{pruning}": least(runs.difference(bad, s, metric) for s in _SIMPLE),
+        f"whole_over_good_{pruning}": over("fine-tuned", good),
+        f"good_over_random_{pruning}": over(good, random),
+        f"random_over_bad_{pruning}": over(random, bad),
+        f"good_over_bad_{pruning}": over(good, bad),
+        f"bad_over_majority_{pruning}": over(bad, "majority"),
+        f"bad_over_simple_{pruning}": least(over(bad, simple) for simple in _SIMPLE),
     }
     if pruning == "importance":
-        found["bad_over_random_start"] = runs.difference(bad, _FRESH, metric)
+        found["bad_over_random_start"] = over(bad, _FRESH)
     return found
+
+
+def _collapsed(runs: ScoredRuns, pruning: str) -> tuple[int, int]:
+    """How many good and random subnetworks give nearly all examples one answer; of how many."""
+    names = [f"{kind}-{pruning}" for kind in ("good", "random")]
+    found = [runs.collapsed(name) for name in names if name in runs.predictions]
+    return sum(int(x.sum()) for x in found), sum(len(x) for x in found)
 
 
 def _of_parts(good: Any, bad: Any, steps: Any) -> xr.Dataset:

@@ -5,22 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from bertology.errors import ParameterError
-from bertology.metrics import find_metric, judged_metric
+from bertology.metrics import judged_metric
 from bertology.parameters import parameter
 from bertology.results.answers import NOTHING_SURE, points
 from bertology.results.drawing import Drawing
 from bertology.results.result import Provenance, Result
-from bertology.studies.designs.scored_runs import ScoredRuns, answered, least
+from bertology.studies.designs.scored_runs import ScoredRuns, ScoredRunsResult, answered, least
 from bertology.studies.designs.task_trials import (
     BARS,
     TaskTrials,
     same_training_data,
 )
-from bertology.studies.designs.trials import Reach, TrialsResult, split_part
+from bertology.studies.designs.trials import Reach, split_part
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -51,7 +50,7 @@ _CONTRASTS = {
 }
 
 
-class TaskBaselinesResult(TrialsResult):
+class TaskBaselinesResult(ScoredRunsResult):
     """Scores of methods (table `methods`), and of each run (table `runs`).
 
     `methods` has one row for each method and metric: the mean over seeds, its interval over
@@ -87,16 +86,6 @@ class TaskBaselinesResult(TrialsResult):
 
     def drawings(self) -> Sequence[Drawing]:
         """The paper's table as a picture."""
-        metrics = list(dict.fromkeys(self.table()["metric"]))
-        level = 100 * float(self.facts["level"])
-        draw = partial(
-            self.dots,
-            f"What simple models reach\n{self.about}",
-            {metric: find_metric(metric).in_hundred for metric in metrics},
-            names=TITLES,
-            note=f"Means over {self.facts['seeds']} seeds with {level:.0f} % intervals over seeds "
-            "and examples (hollow: none).",
-        )
         caption = (
             "One row for each method, from a constant answer to the fine-tuned model; one panel "
             "for each score of the task, times a hundred. All learn from the same data and are "
@@ -104,7 +93,7 @@ class TaskBaselinesResult(TrialsResult):
             "seeds and examples together. What the simple models reach needs no pre-training and "
             "no attention."
         )
-        return [Drawing("methods", draw, caption)]
+        return [self.methods_drawing("methods", "What simple models reach", TITLES, caption)]
 
 
 @dataclass(frozen=True)
