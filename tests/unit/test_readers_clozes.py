@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,8 +11,8 @@ import pytest
 
 from bertology.data import Field, load_corpus
 from bertology.data.clozes import sentences_of, with_mask
-from bertology.data.readers import lama, lm_diagnostics, npi, numersense, olmpics
-from bertology.errors import DataError, ParameterError
+from bertology.data.readers import READERS, lama, lm_diagnostics, npi, numersense, olmpics
+from bertology.errors import BertologyError, DataError, ParameterError
 
 
 def lines(path: Path, rows: Sequence[Mapping[str, object]]) -> Path:
@@ -80,6 +81,18 @@ def test_templates_of_a_folder_of_text_and_of_every_fact(tmp_path: Path) -> None
     (tmp_path / "all.txt").write_text("[X] knows [Y].\n")
     (fact,) = load_corpus(facts, reader="lama", entity="who", templates="../all.txt")
     assert fact.text == "Nero knows [MASK]."
+    (fact,) = load_corpus(facts, reader="lama", entity="who", templates={"P19": "[X] of [Y]."})
+    assert fact.text == "Nero of [MASK]."
+    with pytest.raises(ParameterError, match="map relations to templates"):
+        load_corpus(facts, reader="lama", entity="who", templates={"P19": 3})
+
+
+def test_sentences_with_two_blanks_are_left_out(tmp_path: Path) -> None:
+    both = [
+        {"masked_sentences": [text], "obj_label": "Rome"}
+        for text in ("In [MASK].", "[MASK] and [MASK].")
+    ]
+    assert [e.text for e in lama.read(lines(tmp_path / "a.jsonl", both))] == ["In [MASK]."]
 
 
 def test_wrong_facts_and_templates(tmp_path: Path) -> None:
@@ -267,3 +280,51 @@ def test_a_folder_or_file_may_name_the_group(tmp_path: Path) -> None:
     assert load_corpus(file, grouped_by="file")[0].get("group") == "mine"
     with pytest.raises(ParameterError, match="be 'file' or 'folder'"):
         load_corpus(file, grouped_by="colour")
+
+
+GOOD = {
+    "lama": '{"sub_label": "Nero", "obj_label": "Antium", "masked_sentences": ["[MASK]: Nero."]}\n',
+    "numersense": "a bird has <mask> legs.\ttwo\na dog has <mask> legs.\tfour\n",
+    "olmpics": (
+        '{"question": {"stem": "[MASK] it is", "choices": [{"label": "A", "text": "so"}, '
+        '{"label": "B", "text": "not"}]}, "answerKey": "A"}\n'
+    ),
+    "med": (
+        "index\tgenre\tsentence1\tsentence2\tgold_label\n"
+        "1\tcrowd:upward_monotone\tA dog ran.\tA pet ran.\tentailment\n"
+    ),
+    "lm-diagnostics": (
+        "item\tcontext_aff\tcontext_neg\ttarget_aff\ttarget_neg\n"
+        "0\tA trout is (a|an)\tA trout is not (a|an)\tfish\ttool\n"
+    ),
+    "npi": NPI.replace(" | ", "\t") + "\nonly\tany\t1\t1\t1\t7\t1\tOnly she saw any bird.\n",
+    "verb-physics": (
+        ",obj1,obj2,size-maj,weight-maj,strength-maj,rigidness-maj,speed-maj\n"
+        "0,person,dress,1,0,-1,-42,-42\n"
+    ),
+}
+FILES = {"lm-diagnostics": "NEG-136-SIMP.tsv", "npi": "examples.tsv", "verb-physics": "train.csv"}
+
+
+@pytest.mark.parametrize("reader", GOOD)
+def test_spoilt_files_are_read_or_refused_in_words(reader: str, tmp_path: Path) -> None:
+    good, rng = GOOD[reader], random.Random(reader)
+    path = tmp_path / FILES.get(reader, "file.tsv")
+    refused = 0
+    for _ in range(150):
+        at, end = sorted(rng.sample(range(len(good)), 2))
+        spoilt = rng.choice(
+            (
+                good[:at],
+                good[:at] + good[end:],
+                good[:at] + rng.choice(('"', "\t", "\n", "{", "]", "null", "7", ",")) + good[at:],
+                good.replace(rng.choice(good), ""),
+                good[:at] + good[at:end].upper() + good[end:],
+            )
+        )
+        path.write_text(spoilt, encoding="utf-8")
+        try:
+            READERS.get(reader)(path, None)
+        except BertologyError:
+            refused += 1
+    assert refused > 20

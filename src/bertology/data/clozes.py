@@ -21,12 +21,12 @@ _SPELLINGS = ("<mask>", "{mask}")
 _ENTITY, _ANSWER = "[X]", "[Y]"
 
 
-def with_mask(text: str, at: str, *, several: bool = False) -> str:
-    """The text with its blank spelt [MASK]; one that has no blank, or `several`, is refused."""
+def with_mask(text: str, at: str) -> str:
+    """The text with its blank spelt [MASK]; one that has no blank, or several, is refused."""
     for spelling in _SPELLINGS:
         text = text.replace(spelling, MASK)
     blanks = text.count(MASK)
-    if blanks != 1 and not (several and blanks):
+    if blanks != 1:
         raise DataError(f"{at}: {text!r:.60} has {blanks or 'no'} blanks; one {MASK} is wanted.")
     return text.strip()
 

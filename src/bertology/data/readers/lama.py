@@ -1,8 +1,9 @@
-"""LAMA: facts as cloze sentences. TEXT has a [MASK], ANSWER is what fills it.
+"""LAMA: facts as cloze sentences. TEXT has one [MASK], ANSWER is what fills it.
 
-Google-RE, SQuAD and ConceptNet facts come with their sentence. T-REx facts, and facts of your own,
-are worded by templates (option `templates`: a file or folder, relative to the facts; see
-`readers/templates.py`): WORDINGS are all of their relation, TEXT is the fact in the first of them.
+SQuAD and ConceptNet facts come with their sentence; one that names its answer twice has two blanks
+and is left out. Google-RE and T-REx facts, and facts of your own, are worded by templates (option
+`templates`: a file or folder, relative to the facts, or a mapping; see `readers/templates.py`):
+WORDINGS are all of their relation, TEXT is the fact in the first of them.
 
 A fact is an object with `sub_label` or `entity`, `obj_label` or `answer`, and `predicate_id`,
 `pred`, `relation` or `group`; without one of these, its relation is the name of the file.
@@ -18,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bertology.data.clozes import with_mask, worded
+from bertology.data.clozes import MASK, with_mask, worded
 from bertology.data.corpus import Corpus, Example, Field
 from bertology.data.readers.jsonl import objects
 from bertology.data.readers.request import Request
@@ -47,8 +48,7 @@ def read(source: str | Path, request: Request | None = None) -> Corpus:
     relation = path.stem.removesuffix("_random").removesuffix("_test")
     templates = Templates()
     if "templates" in request.options:
-        place = (path.parent / str(request.options["templates"])).resolve()
-        templates = read_templates(place, relation)
+        templates = read_templates(request.options["templates"], relation, path.parent)
     examples = [
         example
         for i, row in enumerate(objects(path))
@@ -111,6 +111,8 @@ def _versions(fact: _Fact, templates: Templates) -> Iterator[Example]:
             about["cardinality"] = kind
         yield Example(fact.id, worded(wordings[0], fact.entity), annotations=about)
         return
+    if any(" ".join(texts).count(MASK) > 1 for texts in _all_texts(fact)):
+        return
     versions = {name: key for name, key in _VERSIONS.items() if key in fact.values}
     if len(versions) < 2:
         yield Example(fact.id, _sentence(fact, _VERSIONS["plain"]), annotations=about)
@@ -128,8 +130,11 @@ def _sentence(fact: _Fact, key: str) -> str:
     sentences = _texts(fact.values, key, fact.at)
     if not sentences:
         raise DataError(f"{fact.at}: the fact has no {key!r}, and its relation no template.")
-    # Some 300 sentences of Google-RE name their answer twice; LAMA scores the first blank.
-    return with_mask(" ".join(sentences), fact.at, several=True)
+    return with_mask(" ".join(sentences), fact.at)
+
+
+def _all_texts(fact: _Fact) -> list[list[str]]:
+    return [_texts(fact.values, key, fact.at) for key in _VERSIONS.values()]
 
 
 def _texts(values: Mapping[str, Any], key: str, at: str) -> list[str]:

@@ -5,7 +5,8 @@ They lie in one file, or in a folder with a file for each relation (`P19.jsonl`,
 - JSON Lines with `template` (LAMA, LPAQA) or `pattern` (ParaRel), in one file also `relation`;
 - plain text, a template per line.
 
-One file without relations has templates for every fact.
+One file without relations has templates for every fact. A few may also be given as a mapping of
+relations to templates.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 from bertology.data.clozes import check_template
 from bertology.data.readers.files import numbered_lines, read_text
 from bertology.data.readers.jsonl import objects
-from bertology.errors import DataError
+from bertology.errors import DataError, ParameterError
 
 __all__ = ["Templates", "read_templates"]
 
@@ -37,8 +38,11 @@ class Templates:
         return self.by_relation.get(relation) or self.by_relation.get(None, ())
 
 
-def read_templates(path: Path, relation: str) -> Templates:
-    """The templates in a file, or of one relation in a folder."""
+def read_templates(given: object, relation: str, beside: Path) -> Templates:
+    """The templates that are given: a mapping, a file, or one relation's file in a folder."""
+    if isinstance(given, Mapping):
+        return Templates({str(name): _given(name, of) for name, of in given.items()})
+    path = (beside / str(given)).resolve()
     if path.is_dir():
         files = [path / f"{relation}{ending}" for ending in _ENDINGS]
         found = [file for file in files if file.is_file()]
@@ -54,6 +58,14 @@ def read_templates(path: Path, relation: str) -> Templates:
             hint="Say where it is with templates=…, relative to the facts.",
         )
     return _collected(path, None)
+
+
+def _given(name: object, templates: object) -> tuple[str, ...]:
+    of = [templates] if isinstance(templates, str) else templates
+    if not isinstance(of, list | tuple) or not of or not all(isinstance(t, str) for t in of):
+        must = "map relations to templates"
+        raise ParameterError("templates", "the LAMA reader", must, templates)
+    return tuple(check_template(template, f"The relation {name!r}") for template in of)
 
 
 def _collected(path: Path, relation: str | None) -> Templates:
