@@ -62,3 +62,12 @@ def test_a_constant_answer_is_a_floor_in_each_draw() -> None:
     estimate = removed_share(runs, labels, find_metric("accuracy"), **how)  # type: ignore[arg-type]
     assert estimate.value == pytest.approx(0.1)
     assert estimate.low < 0.1 < estimate.high < 0.3
+
+
+def test_a_run_of_which_no_step_was_tried_leaves_open_how_far_it_had_gone() -> None:
+    """A model that did not learn is not pruned; the others have an interval all the same."""
+    runs = [run([0.9, 0.9, 0.6, 0.6], 2) for _ in range(4)] + [run([0.5], 1)]
+    value, low, high = found(runs)
+    assert value == pytest.approx(0.08)
+    assert 0 <= low < value
+    assert high > 0.2

@@ -108,6 +108,8 @@ def _ends(scores: Floats, run: Deciding, constant: Floats, keep: float) -> tuple
     floor = np.maximum(keep * first, (first + constant) / 2)
     fell = scores[:, 1:] < floor[:, None]
     steps = scores.shape[1]
-    last = np.where(fell.any(axis=1), fell.argmax(axis=1), steps - 1)
+    # A step after the last one that was tried stands for "none fell".
+    fell = np.column_stack([fell, np.ones(len(fell), dtype=bool)])
+    last = fell.argmax(axis=1)
     gone = run.removed[last]
     return gone, np.where(last == steps - 1, 1.0, gone)
