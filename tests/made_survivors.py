@@ -50,7 +50,7 @@ def pruning(
     arrays = {
         "heads_left": (("seed", "step", "layer", "head"), np.array(heads)),
         "mlps_left": (("seed", "step", "layer"), np.array(mlps)),
-        "kept_steps": ("seed", np.array(kept)),
+        "kept_steps": ("seed", np.array(kept) + 1),  # with the whole model
     }
     return made("importance-pruning", {"runs": runs}, corpus=task, arrays=arrays, task=task)
 

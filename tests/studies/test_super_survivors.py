@@ -200,6 +200,10 @@ def test_what_does_not_belong_together_is_refused() -> None:
     old = made.made("importance-pruning", dict(one.tables), task="old")
     with pytest.raises(DataError, match="after each step"):
         join.join([one, old])
+    cut = made.pruning("rte", CHANCE, np.random.default_rng(0))
+    cut.arrays["heads_left"][:, :, 0, 0] = False
+    with pytest.raises(DataError, match="from the start"):
+        join.join([one, cut])
 
 
 def test_borders_are_those_of_the_claims() -> None:

@@ -96,12 +96,17 @@ def _runs(task: str, result: Result) -> pd.DataFrame:
             "left after each step.",
             hint="It is of an older version: run the study again.",
         )
+    if not all(result.arrays[name].to_numpy()[:, 0].all() for name in _ARRAYS[:2]):
+        raise DataError(
+            f"The result {result.identity} is of a model that lacks heads or MLPs from the start.",
+            hint="Which heads survive is compared for whole models.",
+        )
     runs = result.table("runs").sort_values("seed")
     return pd.DataFrame(
         {
             "task": task,
             "seed": runs["seed"].to_numpy(int),
             "learnt": runs["learnt"].to_numpy(int),
-            "steps": runs["steps"].to_numpy(int),
+            "steps": result.arrays["kept_steps"].to_numpy().astype(int) - 1,  # first all is left
         }
     )
