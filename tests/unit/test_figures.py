@@ -109,6 +109,17 @@ def test_head_grid_shows_layers_down_heads_right_and_marks() -> None:
     assert "Outlined" in svg
 
 
+def test_letters_stand_in_cells_and_can_be_read() -> None:
+    panel = GridPanel("", np.array([[0.0, 100.0]]), letters=np.array([["H", "VD"]]))
+    (axes, _) = head_grids([panel], title="T", label="% of runs").axes
+    found = {text.get_text(): text for text in axes.texts}
+    assert {name: text.get_position() for name, text in found.items()} == {
+        "H": (0, 0),
+        "VD": (1, 0),
+    }
+    assert found["H"].get_color() != found["VD"].get_color()  # one cell is pale, the other dark
+
+
 def test_grids_side_by_side_have_one_scale_and_say_what_outlines_mean() -> None:
     panels = [GridPanel("one", GRID, GRID > 0), GridPanel("other", 2 * GRID)]
     figure = head_grids(panels, title="T\nm on c", label="l", center=0.0, note="Outlined: sure.")
