@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -14,6 +15,7 @@ import bertology as bt
 import planted
 import planted_outliers as outliers
 import tiny
+from bertology.cli.results import show_result
 from bertology.errors import CapabilityError, DataError, UnknownNameError
 from bertology.model.encoder import Encoder
 from bertology.model.masked_lm.hidden_words import HiddenWords
@@ -60,7 +62,7 @@ def test_what_carries_the_answer_is_found_and_nothing_else() -> None:
     assert "not below 0.0001 %" in found.reasons()["knowledge_lost_millionth"]
     sets = found.table("sets").set_index("set")
     assert evidence["loss_rise"].value > 1
-    drawn = sets[sets["kind"].isin(["draw", "lone draw"])]
+    drawn = found.table("draws")
     assert len(drawn) == 60
     assert (drawn["loss_rise"].abs() < 0.1).all()
     assert sets.loc["outliers", "weights"] == 2 * 2 * outliers.LAYERS
@@ -73,6 +75,22 @@ def test_what_carries_the_answer_is_found_and_nothing_else() -> None:
     assert told["text"].str.contains(r"\[good\]|\[bad\]").all()
     assert (told["random"] == told["text"]).all()
     assert (told["without"] != told["text"]).any()
+
+
+def test_the_result_is_told_in_full(capsys: pytest.CaptureFixture[str]) -> None:
+    """Short tables first; completions are printed whole, since they differ at their ends."""
+    found = carried()
+    assert list(found.tables) == ["sets", "dimensions", "layers", "completions", "draws"]
+    sets = found.table("sets").set_index("set")
+    assert len(sets) == 4 + 2 + 4
+    drawn = found.table("draws").query("kind == 'draw'")
+    assert sets.loc["random, most costly of 30", "loss_rise"] == drawn["loss_rise"].max()
+    row = sets.loc["outliers"]
+    assert np.isfinite(row[["frequency_link", "sep_change", "size_change"]].astype(float)).all()
+    assert "related" in {drawing.name for drawing in found.drawings()}
+    long = found.table("completions").map(lambda text: f"{text} {'good ' * 9}end")
+    show_result(replace(found, tables={**found.tables, "completions": long}))
+    assert "end\n  intact: " in capsys.readouterr().out
 
 
 def test_loud_dimensions_that_carry_nothing_are_found_and_cost_nothing(tmp_path: object) -> None:

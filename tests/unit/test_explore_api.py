@@ -26,6 +26,7 @@ from bertology.model.interventions import (
     ZeroHead,
 )
 from bertology.model.loading.pruning import prune_heads
+from bertology.model.outliers import weight_outliers
 from bertology.server.explore import EXPLORE_PAGES
 from bertology.server.reading import MEANS_OVER
 from explorer import PIECES, TEXT, answer, asking, encoder_of, maps_of, unpacked, view_of
@@ -296,7 +297,22 @@ def test_a_planted_outlier_is_found_and_stays_found_when_it_is_off() -> None:
             assert row["dimension"] == 7
             assert row["layers"] == row["norms"] == [0, 1, 2]
             assert row["ratio"] > 5
+            assert row["in_study"]
             assert "3 σ" in found["rule"]
+
+
+def test_outliers_are_those_of_the_study_also_where_they_are_small_in_a_text() -> None:
+    encoder = encoder_of()
+    with torch.no_grad():
+        for layer in encoder.base.encoder.layer:  # type: ignore[union-attr]
+            layer.output.LayerNorm.weight[5] = 0.0  # far from 1
+    found = weight_outliers(encoder)
+    assert found is not None
+    with asking(encoder) as client:
+        (row,) = answer(client, "outliers", view=view_of())["dimensions"]
+    assert [row["dimension"]] == found.in_most_layers() == [5]
+    assert row["in_study"]
+    assert row["layers"] == []
 
 
 def test_the_mean_over_examples(client: TestClient, encoder: Encoder) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import tiny
 from accessibility import find_barriers, need_axe
@@ -18,6 +19,7 @@ from browser import Browser, find_browser
 from explorer import serving
 from pages import IDLE, idle, text, texts
 
+OUTLIER = 7
 EVIL = "<img src=x onerror=alert(1)>"
 PIECES = (
     "the keys to old cabinet are on table . dog that chased cats was barking because it hungry "
@@ -30,9 +32,11 @@ PIECES = (
 def address() -> Iterator[str]:
     """The page, served by a thread of this process."""
     find_browser()
-    encoder = Encoder(
-        tiny.model("bert", "mlm"), tiny.tokenizer(PIECES), head="mlm", name="tiny <b>"
-    )
+    made = tiny.model("bert", "mlm")
+    with torch.no_grad():
+        for layer in made.bert.encoder.layer:
+            layer.output.LayerNorm.weight[OUTLIER] = 5.0
+    encoder = Encoder(made, tiny.tokenizer(PIECES), head="mlm", name="tiny <b>")
     with serving(encoder) as found:
         yield found
 
@@ -176,6 +180,12 @@ def test_tokens_can_be_followed_averaged_and_searched(address: str, browser: Bro
     idle(browser, "document.getElementById('chosen-title').textContent !== 'Layer 1, head 1'")
     browser.click("#outliers summary")
     idle(browser, "document.getElementById('outlier-rule').textContent !== 'Looking …'")
+    assert texts(browser, "#outlier-list li")[0].startswith(f"{OUTLIER}, of the weights; weights")
+    browser.click("#outlier-list li:first-child input")
+    idle(browser, f"document.getElementById('off-list').textContent.includes('{OUTLIER} ×')")
+    assert browser.evaluate("document.querySelector('#outlier-list input').checked")
+    browser.click("#outlier-list li:first-child input")
+    idle(browser, "document.getElementById('off-list').textContent === ''")
     browser.click("input[value=words] + span")
     idle(browser, "location.hash.includes('words')")
     assert browser.complaints == []

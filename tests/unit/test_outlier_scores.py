@@ -82,7 +82,7 @@ def test_what_cannot_be_asked_for_gets_nothing() -> None:
 def test_the_share_lost_is_bounded_by_the_least_and_the_most_that_is_known() -> None:
     rises = np.full((1, TEXTS), 1.0)
     found = effects(np.concatenate([rises, noise(0)[1:]]))
-    found.seen["uninformed"][:, 1] += 2  # type: ignore[index]
+    found.seen["uninformed"][:, 1] += 2
     lost, known = found.knowledge_lost(), found.knowledge()
     assert lost is not None
     assert known is not None

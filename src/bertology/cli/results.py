@@ -212,6 +212,13 @@ def _measured(cells: Sequence[object]) -> bool:
     return any(isinstance(c, float) or (isinstance(c, str) and c.endswith("]")) for c in cells)
 
 
+def _is_prose(cells: Sequence[Sequence[object]]) -> bool:
+    """Whether a table has long texts only, which would be cut before they differ."""
+    every = [cell for row in cells for cell in row]
+    texts = [cell for cell in every if isinstance(cell, str)]
+    return len(texts) == len(every) > 0 and max(map(len, texts)) > _LONG
+
+
 def _show_table(result: Result, name: str, rows: int) -> None:
     from bertology.report.intervals import needed_columns, with_intervals
 
@@ -221,6 +228,13 @@ def _show_table(result: Result, name: str, rows: int) -> None:
     if named:
         shown = shown.reset_index()
     columns, cells = with_intervals(shown)
+    if _is_prose(cells):
+        say(f"{name} ({len(table)} rows)")
+        for row in cells:
+            for column, cell in zip(columns, row, strict=True):
+                say(f"  {column}: {cell}")
+            say("")
+        return
     cells = [[_cut(cell) for cell in row] for row in cells]
     ranks = needed_columns(shown)
     first = next((i for i, row in enumerate(zip(*cells, strict=True)) if _measured(row)), 0)

@@ -23,18 +23,19 @@ def outliers_of(reader: ModelReader, shown: Shown) -> dict[str, object]:
     large = found.large
     layers, hidden = large.shape
     rule = (
-        f"Dimensions (of {hidden}) whose mean |activation| over these tokens lies more than "
-        f"{SIGMA:g} σ above the mean of all dimensions, in at least {found.enough_layers} of "
-        f"{layers} layers, with nothing switched off. The ratio is to the median dimension."
+        f"mean |activation| over these tokens more than {SIGMA:g} σ above that of all {hidden} "
+        f"dimensions, in {found.enough_layers} of {layers} layers or more."
     )
-    chosen = found.in_several_layers()
-    if weights is not None:
-        rule += (
-            f" Before them, outliers of the weights, as in the study outlier-dimensions: the last "
-            f"operation of a layer (its output LayerNorm) has a weight or bias more than {SIGMA:g} "
-            f"σ from the mean there, in {MOST:.0%} of the layers or more."
+    of_weights = [] if weights is None else weights.in_most_layers()
+    if weights is None:
+        rule = f"Those of this text: {rule}"
+    else:
+        rule = (
+            "First those of the weights, as the study outlier-dimensions finds them: a scale or "
+            f"bias of the last operation (the output LayerNorm) more than {SIGMA:g} σ from the "
+            f"mean, in {100 * MOST:g} % of the layers or more. Then those of this text: {rule}"
         )
-        chosen = list(dict.fromkeys([*weights.in_most_layers(), *chosen]))
+    chosen = list(dict.fromkeys([*of_weights, *found.in_several_layers()]))
     magnitudes, ratios = found.mean, found.ratio_to_median
     return {
         "dimensions": [
@@ -43,6 +44,7 @@ def outliers_of(reader: ModelReader, shown: Shown) -> dict[str, object]:
                 "magnitude": float(magnitudes[d]),
                 "ratio": float(ratios[d]),
                 "layers": np.flatnonzero(large[:, d]).tolist(),
+                "in_study": d in of_weights,
                 "norms": [] if weights is None else np.flatnonzero(weights.outlying[:, d]).tolist(),
             }
             for d in chosen[:_MOST]

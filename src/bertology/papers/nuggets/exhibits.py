@@ -41,16 +41,10 @@ def outlier_costs(results: ResultsByData) -> TextTable:
         if "sets" not in result.tables:
             rows.append((title, "no outlier was found", "", "", "", "", ""))
             continue
-        table = result.tables["sets"]
-        drawn = table[table["kind"] == "draw"].sort_values("loss_rise")
-        named = {
-            **{row["set"]: row for row in table[table["kind"] != "draw"].to_dict("records")},
-            "random, middle draw": drawn.iloc[len(drawn) // 2].to_dict(),
-            "random, most costly draw": drawn.iloc[-1].to_dict(),
-        }
-        for name, row in named.items():
+        for row in result.tables["sets"].to_dict("records"):
             if row["kind"] == "lone draw":
                 continue
+            name = str(row["set"])
             rise = with_interval(row["loss_rise"], row["loss_rise_low"], row["loss_rise_high"])
             rows.append(
                 (
@@ -78,7 +72,7 @@ def outlier_completions(results: ResultsByData) -> TextTable:
         if "completions" not in result.tables:
             continue
         for row in result.tables["completions"].to_dict("records"):
-            rows += [(name, str(row[key])) for key, name in _COMPLETED.items()]
+            rows += [(name, str(row[key])) for key, name in _COMPLETED.items() if key in row]
     return TextTable(
         ("", "text"), tuple(rows), note="Words in brackets were hidden from the model."
     )

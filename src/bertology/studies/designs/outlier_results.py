@@ -13,7 +13,7 @@ from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, Tracked
 from bertology.results.number_text import number_text
 from bertology.results.result import Result
-from bertology.studies.designs.dimension_sets import DRAW, LONE, SINGLE, TOGETHER
+from bertology.studies.designs.dimension_sets import DRAW
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,12 +24,14 @@ __all__ = ["OutlierDimensionsResult"]
 class OutlierDimensionsResult(Result):
     """Which dimensions are outliers, and what happens without them.
 
-    Table `layers`: by layer the farthest weight and the largest activation, attention to [SEP] with
-    and without outliers; `dimensions`: each outlier, in how many layers, how large, its link to
-    frequency, its own cost; `sets`: the loss of the intact model, of the outliers disabled together
-    and one by one, and of random dimensions, with what is predicted; `completions`: some texts with
-    predicted words in brackets. Arrays `sigmas`, `magnitudes`, `largest` (layer, dimension): how
-    far the weights lie from the mean, mean and largest |activation|.
+    Table `sets`: loss, perplexity, right answers and what is predicted, of the intact model, with
+    the outliers disabled together and one by one, and with random dimensions (the middle and the
+    most costly draw; `draws` has each), the link to frequency and what happens to the sink;
+    `dimensions`: each outlier, in how many layers, how large, its link to frequency, its own cost;
+    `layers`: by layer the farthest weight and the largest activation, attention to [SEP] with and
+    without outliers; `completions`: some texts with predicted words in brackets. Arrays `sigmas`,
+    `magnitudes`, `largest` (layer, dimension): how far the weights lie from the mean, mean and
+    largest |activation|.
     """
 
     @property
@@ -124,6 +126,8 @@ class OutlierDimensionsResult(Result):
             found.append(self._rows())
         if "sets" in self.tables and np.isfinite(self.tables["sets"]["loss_rise"]).any():
             found.append(Drawing("costs", self._costs, _COSTS_CAPTION))
+        if "draws" in self.tables and (self.tables["draws"]["kind"] == DRAW).any():
+            found.append(Drawing("related", self._related, _RELATED_CAPTION))
         if sinks := list(self._of_sink()):
             found.append(
                 drawings.profile(
@@ -161,25 +165,45 @@ class OutlierDimensionsResult(Result):
 
     def _costs(self) -> Figure:
         table = self.tables["sets"]
-        rows = [table[table["kind"].isin([TOGETHER, SINGLE])]]
-        names = list(rows[0]["set"])
-        for kind, one in ((DRAW, "as many random"), (LONE, "one random")):
-            some = table[table["kind"] == kind].sort_values("loss_rise")
-            if len(some):
-                rows.append(some.iloc[[len(some) // 2, -1]])
-                names += [f"{one}, middle draw", f"{one}, largest of {len(some)}"]
-        shown = [
-            np.concatenate([r[column].to_numpy(float) for r in rows])
-            for column in ("loss_rise", "loss_rise_low", "loss_rise_high")
-        ]
+        table = table[table["kind"] != "intact"]
+        shown = [table[f"loss_rise{end}"].to_numpy(float) for end in ("", "_low", "_high")]
         return figures.interval_dots(
             [figures.Dots("rise of the loss (nats)", *shown, level=0.0)],
-            names,
+            list(table["set"]),
             title=f"What it costs to disable dimensions\n{self.about}",
             note="Lines: intervals over texts, for all sets together.",
         )
 
+    def _related(self) -> Figure:
+        """Frequency and the sink: the outliers against the range of the draws."""
+        table, draws = self.tables["sets"], self.tables["draws"]
+        own, random = table[table["set"] == "outliers"], draws[draws["kind"] == DRAW]
+        found, panels = self.evidence(), []
+        for column, (label, quantity) in _RELATIONS.items():
+            if column not in table:
+                continue
+            low, middle, high = np.nanquantile(random[column].to_numpy(float), (0, 0.5, 1))
+            estimate = found.get(quantity)
+            values = [float(own[column].iloc[0]), middle, low, high]
+            bounds = np.full((2, 4), np.nan)
+            if estimate is not None:
+                bounds[:, 0] = estimate.low, estimate.high
+            panels.append(figures.Dots(label, values, *bounds, level=0.0))
+        names = ["outliers", *(f"random, {n} of {len(random)}" for n in _RANGE)]
+        return figures.interval_dots(
+            panels,
+            names,
+            title=f"Outliers, frequency and the attention sink\n{self.about}",
+            note="Lines: intervals over texts; what has none is hollow.",
+        )
 
+
+_RANGE = ("middle", "lowest", "highest")
+_RELATIONS = {
+    "frequency_link": ("link to token frequency (mean |r|)", ""),
+    "sep_change": ("change of attention to [SEP] without them (share)", "sink_change"),
+    "size_change": ("change of their size with the sink cut (log)", "magnitude_change"),
+}
 _SINKS = {
     "sep_intact": "Attention to [SEP]",
     "sep_without": "Attention to [SEP] without outlier dimensions",
@@ -194,6 +218,13 @@ _LAYERS_CAPTION = (
 _STATES_CAPTION = (
     "One bar for each layer: mean size of the activations of its largest dimension, as a multiple "
     "of the median dimension, over the half of the texts on which outliers are found."
+)
+_RELATED_CAPTION = (
+    "Three things about the outliers, beside as many random dimensions (the middle, lowest and "
+    "highest draw in each panel): how much the size of their activations goes with the frequency "
+    "of the token; by how much attention to [SEP] changes from a third of the depth on when they "
+    "are disabled; and how their activations change when that attention is cut. If outliers write "
+    "the sink, they lie left of all draws in the second panel; if it feeds them, in the third."
 )
 _COSTS_CAPTION = (
     "Rise of the loss in nats when the last operation of every layer has nothing for some "

@@ -14,7 +14,7 @@ from bertology.stats.contrasts import ratio_of_means
 from bertology.stats.over_draws import jackknifed, over_draws
 from bertology.stats.partial_means import partial_means
 from bertology.studies.designs.depths import first_upper
-from bertology.studies.designs.dimension_sets import DRAW, SINGLE, TOGETHER, DimensionSet
+from bertology.studies.designs.dimension_sets import DRAW, LONE, SINGLE, TOGETHER, DimensionSet
 from bertology.studies.designs.tables import with_bounds
 
 if TYPE_CHECKING:
@@ -212,14 +212,32 @@ class Effects:
 
     # Tables --------------------------------------------------------------------------------------
 
-    def table(self) -> pd.DataFrame:
-        """A row for the intact model and for each set; bounds hold for all sets together."""
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """`sets`: the intact model, sets of outliers, the middle and the most costly draws; and
+        `draws`: each draw. Bounds hold for all of them together.
+        """
+        import pandas as pd
+
+        every = self._table()
+        random = every["kind"].isin([DRAW, LONE])
+        short = [every[~random]]
+        for kind, name in ((DRAW, "random"), (LONE, "one random")):
+            drawn = every[every["kind"] == kind].sort_values("loss_rise")
+            if np.isfinite(drawn["loss_rise"]).any():
+                some, n = drawn.iloc[[len(drawn) // 2, -1]], len(drawn)
+                names = [f"{name}, middle of {n}", f"{name}, most costly of {n}"]
+                short.append(some.assign(set=names))
+        found = {"sets": pd.concat(short, ignore_index=True)}
+        if random.any():
+            found["draws"] = every[random].reset_index(drop=True)
+        return found
+
+    def _table(self) -> pd.DataFrame:
         import pandas as pd
 
         losses, right = (self.seen[n].astype(np.float64) for n in ("losses", "right"))
         rises = self._means(self.rises)
         bounds = with_bounds("loss_rise", rises)
-        told = degenerate(self.seen["best"])
         place = [0, *(1 + i for i, s in enumerate(self.sets) if s.watched)]
         columns: dict[str, ArrayLike] = {
             "set": ["intact", *(s.name for s in self.sets)],
@@ -231,11 +249,26 @@ class Effects:
             **{n: [np.nan, *np.asarray(c, float)] for n, c in bounds.items()},
             "right": _mean(right),
         }
-        for name, values in told.items():
+        for name, values in {**degenerate(self.seen["best"]), **self._links_of_sets()}.items():
             column = np.full(len(self.sets) + 1, np.nan)
             column[place] = values
             columns[name] = column
         return pd.DataFrame(columns)
+
+    def _links_of_sets(self) -> dict[str, Floats]:
+        """Of the intact model and each watched set: how much its activations go with frequency, how
+        much attention to [SEP] changes without it, and how much its activations change (in
+        logarithms) without that attention.
+        """
+        links, place = self.frequency_links(), {d: i for i, d in enumerate(self.dimensions)}
+        own = [links[[place[d] for d in s.dimensions]].mean() for s in self.watched]
+        found = {"frequency_link": np.array([np.nan, *own])}
+        if self.has_sink:
+            upper = self._upper_sep()
+            found["sep_change"] = _mean(upper - upper[:, :1])
+            found["sep_change"][0] = np.nan
+            found["size_change"] = np.array([np.nan, *_mean(self.seen["cut"].astype(np.float64))])
+        return found
 
     def by_layer(self) -> dict[str, ArrayLike]:
         """Attention to [SEP] and the outliers' size, by layer."""

@@ -218,13 +218,14 @@ class OutlierDimensions(Resampled):
         )
         options = {"level": self.level, "resamples": self.resamples, "seed": self.seed}
         effects = Effects(seen, sets, last["touched"].to_numpy().tolist(), options)
+        of_sets = effects.tables() if sets else {}
         tables = {
-            "layers": self._layers(arrays, effects),
+            **{name: of_sets[name] for name in ("sets",) if sets},
             "dimensions": _dimensions(arrays, chosen, effects),
+            "layers": self._layers(arrays, effects),
+            **({"completions": _completions(seen)} if sets else {}),
+            **of_sets,
         }
-        if sets:
-            tables["sets"] = effects.table()
-            tables["completions"] = _completions(seen)
         evidence, reasons = self._evidence(last, chosen, effects)
         import xarray as xr
 

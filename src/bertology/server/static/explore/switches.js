@@ -62,18 +62,20 @@ export class Switches {
   }
 
   showOutliers({ dimensions, rule }, off) {
-    at("outlier-rule").textContent = dimensions.length ? rule : `None in this text. ${rule}`;
+    at("outlier-rule").textContent = dimensions.length ? rule : `None here. ${rule}`;
     at("outlier-list").replaceChildren(
-      ...dimensions.map(({ dimension, ratio, layers, norms }) => {
+      ...dimensions.map(({ dimension, ratio, layers, norms, in_study: inStudy }) => {
         const box = element("input", {
           type: "checkbox",
           value: dimension,
           on: { change: () => this.turn({ dimension }) },
         });
         box.checked = off.dimensions.includes(dimension);
-        const where = layers.length ? `, in layers ${ranges(layers)}` : "";
+        const whose = inStudy ? "of the weights" : "of this text";
         const weights = norms.length ? `; weights far off in layers ${ranges(norms)}` : "";
-        const text = `${dimension}: ${ratio.toFixed(1)} × the median dimension${where}${weights}`;
+        const where = layers.length ? `; large in layers ${ranges(layers)}` : "";
+        const size = `${ratio.toFixed(1)} × the median size`;
+        const text = `${dimension}, ${whose}${weights}; ${size}${where}`;
         return element("li", {}, [element("label", {}, [box, element("span", { text })])]);
       }),
     );
