@@ -24,7 +24,7 @@ def trained(model: nn.Module, movement: Movement, features: torch.Tensor, wanted
         movement.thin(step / steps)
         optimizer.zero_grad()
         (model(features) - wanted).square().mean().backward()
-        movement.learn(1.0)
+        movement.learn(1 / steps)
         optimizer.step()
     movement.thin(1.0)
 

@@ -233,7 +233,7 @@ class _Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         if self.movement is not None:
-            self.movement.learn(self.factor)
+            self.movement.learn(self.factor / self.steps)
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
         self.optimizer.step()
         return loss.detach()

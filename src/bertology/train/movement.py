@@ -1,6 +1,6 @@
 """Movement pruning (Sanh, Wolf and Rush, 2020): weights that training moves towards zero go.
 
-Every weight W has a score S, which begins at 0. A pass uses the weights with the highest scores of
+Every weight W has a score S. A pass uses the weights with the highest scores of
 each matrix, the others are zero in it. The choice has no gradient, so scores learn as if all had
 been chosen (straight through): dL/dS = dL/dW · W. A score falls where training makes its weight
 smaller in size, and rises where it makes it larger. So a large weight that the task does not need
@@ -13,9 +13,14 @@ goes, and a small one that the task makes larger stays; what is small by itself 
 The share that stays falls from 1 as a cubic (Zhu and Gupta, 2017): first fast, while there is much
 to spare, then slowly; the first and last steps of a training leave it alone.
 
-Scores have an Adam of their own. Only their order counts and Adam's step does not depend on the
-size of gradients, so their learning rate changes nothing; it follows that of the weights. A share
-of 1 trains the same numbers as no movement pruning at all.
+Scores have an Adam of their own, whose step does not depend on the size of gradients. Its rate is
+that of the weights as a share of the highest, over the number of steps: a score that always moves
+one way travels about half in a training of any length, and one that is moved by chance hardly.
+
+In the paper, where a pre-trained model learns a task, scores begin at 0. Here the model knows the
+task, gradients are mostly chance, and so would be what goes (`benchmarks/RESULTS.md`). So a score
+begins at a tenth of its weight's size, in units of its matrix: what no training moves goes by size,
+what it does move goes by that. A share of 1 trains the same numbers as no movement pruning at all.
 """
 
 from __future__ import annotations
@@ -32,6 +37,7 @@ from bertology.model.weight_masks import WeightMask
 __all__ = ["Movement", "highest", "share_at"]
 
 _BEFORE, _AFTER = 0.1, 0.3  # shares of all steps: nothing goes yet, and no more goes
+_SIZE = 0.1  # the first score of a weight of usual size (root mean square) in its matrix
 _MEMORY = ("step", "exp_avg", "exp_avg_sq")
 
 
@@ -54,6 +60,11 @@ def highest(scores: Tensor, count: int) -> Tensor:
     return stays.reshape(scores.shape)
 
 
+def _sizes(weight: Tensor) -> Tensor:
+    usual = weight.square().mean().sqrt()
+    return _SIZE * weight.abs() / usual.clamp(min=torch.finfo(weight.dtype).tiny)
+
+
 class Movement:
     """Scores of the weights that may go, while their model is trained."""
 
@@ -62,7 +73,7 @@ class Movement:
             raise ParameterError("share", "Movement", "be above 0 and at most 1", share)
         self.share = share
         self._weights = dict(weights)
-        self._scores = {name: torch.zeros_like(w) for name, w in self._weights.items()}
+        self._scores = {name: _sizes(w.detach()) for name, w in self._weights.items()}
         self._optimizer = torch.optim.Adam(list(self._scores.values()), lr=1.0)
         self._whole: dict[str, Tensor] = {}
         self._stays: dict[str, Tensor] = {}

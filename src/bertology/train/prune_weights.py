@@ -144,7 +144,8 @@ def _moved(
     done = memory.found() or 0
     if done < recipe.epochs:
         after = f", after epoch {done} of {recipe.epochs}" if done else ""
-        tell(f"training on {len(training):,} examples until {share:.0%} stay{after}")
+        left = f"{100 * share:g} % of the weights"
+        tell(f"training on {len(training):,} examples until {left} stay{after}")
     smaller = _copy(encoder)
     movement = Movement(prunable_in_layers(smaller), share)
     history = recover(

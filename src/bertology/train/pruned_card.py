@@ -92,8 +92,8 @@ def _numbers(found: Pruned) -> Iterator[str]:
         yield (
             "The weights that are gone are zeros in the file: it gets smaller only when it is "
             "packed (gzip, quickest level). Matrices are multiplied as a whole, zeros and all, so "
-            "the model is not faster; what differs in the speeds is chance. Both need software "
-            "for sparse matrices to change."
+            "the model is not faster: where speeds differ, it is by chance. Only software for "
+            "sparse matrices gains from zeros."
         )
         yield ""
     yield (
@@ -117,7 +117,7 @@ def _method(found: Pruned, record: TrainingRecord) -> Iterator[str]:
     else:
         weights = pruning["weights"]
         every = {**weights["by_kind"], "all": (weights["kept"], weights["of"])}
-        rows = [(f"`{k}`" if k != "all" else k, f"{n:,} of {of:,} ({n / of:.1%})")
+        rows = [(f"`{k}`" if k != "all" else k, f"{n:,} of {of:,} ({100 * n / of:.1f} %)")
                 for k, (n, of) in every.items()]  # fmt: skip
         yield from card_table(("matrices of all layers", "weights that are left"), rows)
         yield from ["Embeddings, biases, LayerNorms, and what is not named here, are whole.", ""]
@@ -161,8 +161,8 @@ def _decided(found: Pruned, pruning: dict[str, Any]) -> Iterator[str]:
         )
         if (keep := pruning["settings"]["keep"]) is not None:
             yield (
-                f"{keep:.0%} of the score were to be kept, and at least half of what the model is "
-                "better than a constant answer."
+                f"{100 * keep:g} % of the score were to be kept, and at least half of what the "
+                "model is better than a constant answer."
             )
     if pruning["seen"]:
         yield "As far as is known, the model was trained on these examples."
