@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
+import nulls.agreement
 import nulls.coreference
 import nulls.distractors
 import nulls.layers
@@ -48,6 +49,7 @@ from scipy.stats import beta
 from bertology.results.known_claims import load_claims
 
 NULLS = (
+    *nulls.agreement.NULLS,
     *nulls.distractors.NULLS,
     *nulls.models.NULLS,
     *nulls.layers.NULLS,

@@ -21,6 +21,7 @@ PAPERS = (
     "primer-redundancy",
     "primer-semantics",
     "primer-syntax",
+    "primer-syntax-cloze",
     "primer-training",
 )
 
