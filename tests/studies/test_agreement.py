@@ -101,8 +101,8 @@ def test_a_fixed_preference_is_worth_exactly_one_half(corpus: Corpus) -> None:
     with torch.no_grad():
         for layer in made.bert.encoder.layer:
             layer.attention.output.dense.weight.zero_()
-        made.cls.predictions.bias[5 + planted.WORDS.index("is")] = 3.0
-        made.cls.predictions.bias[5 + planted.WORDS.index("were")] = 3.0
+        for word in ("is", "were", "has"):
+            made.cls.predictions.bias[5 + planted.WORDS.index(word)] = 3.0
     result = ask(planted.encoder(made), corpus)
     assert result.evidence()["agreement_accuracy"].value == pytest.approx(0.5)
     assert "holds" not in outcomes(result).values()

@@ -399,7 +399,7 @@ def _unit(example: Example, number: int) -> str:
     place = about.get("subject")
     if place is None:
         return f"{_SENTENCE}{number:06d}"
-    noun = (about.get("lemmas") or about["words"])[place].lower()
+    noun = str((about.get("lemmas") or about["words"])[place]).lower()
     return noun.removesuffix("s")
 
 
