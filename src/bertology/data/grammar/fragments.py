@@ -4,7 +4,8 @@ After Richardson et al. (2020). Every label is proved by `logic.verdict` before 
 Names and places are drawn at random; the other words tell nothing of the label, alone or counted:
 each hypothesis has its form before it has its label, and premises have the same function words
 whatever the label. In monotonicity, forms are weighted so that no word of either sentence goes with
-a label; two words together (every … no) do tell of it, since they are what it is about.
+a label; one word of each together (every … no) do tell of it, since they are what it is about, and
+in counting they tell a little. benchmarks/fragments.py measures it.
 
 | fragment | what must be combined | steps |
 | --- | --- | --- |
@@ -167,32 +168,30 @@ class FragmentDraw:
         return Drawn(("facts", 2 * half + 1), premises, hypothesis, depth + 1)
 
     def _boolean(self, label: int) -> Drawn:
-        size, some = self.random.randint(2, 4), self.flip()
-        who, other = self.some(self.names, 2)
-        places = self.some(self.places, size)
-        target, *rest = range(size)
-        if some:
-            text = f"{who} visited {listed(self.some(places, size), 'or')}."
-        else:
-            these = listed(self.some(places, size))
-            text = f"{who} did not visit {'both' if size == 2 else 'all of'} {these}."
-        facts: list[Formula] = [both_ways(("is", i), holds=some) for i in range(size)]
-        premises = [Statement(text, ("any", *facts))]
-        # The others of the same sign are about somebody else, and fill up the count of words.
-        ruled_out = rest if label != NEUTRAL else rest[1:]
-        for place in range(size):
-            mine = place in ruled_out
-            person = who if mine else other
-            fact = ("is", place if mine else size + place)
-            sign = not some
-            premises.append(
-                Statement(_visit(person, places[place], sign), both_ways(fact, holds=sign))
-            )
-        said = self.flip() if label == NEUTRAL else some == (label == ENTAILMENT)
-        hypothesis = Statement(
-            _visit(who, places[target], said), both_ways(("is", target), holds=said)
-        )
-        return Drawn(("facts", 2 * size), premises, hypothesis, size)
+        size = self.random.randint(2, 4)
+        people, places = self.some(self.names, 3), self.some(self.places, 2 * size)
+        asked = self.random.randrange(2)
+        premises: list[Statement] = []
+        # Of the first, one thing of several is so; of the second, not all are: both are always
+        # there, so that words do not tell to which of them the hypothesis belongs.
+        for who, some in ((0, True), (1, False)):
+            of, first = places[who * size : (who + 1) * size], who * size
+            text = f"{people[who]} {_one_of(self.some(of, size), some)}"
+            facts = [both_ways(("is", first + i), holds=some) for i in range(size)]
+            premises.append(Statement(text, ("any", *facts)))
+            open_ = label == NEUTRAL if who == asked else self.flip()
+            for i in range(size):
+                # The first place stays; where it is left open, the second does, too. What is said
+                # of these is about somebody else, and fills up the count of words.
+                elsewhere = i == 0 or (open_ and i == 1)
+                fact = ("is", 2 * size + 2 * who + i if elsewhere else first + i)
+                text = _visit(people[2 if elsewhere else who], of[i], not some)
+                premises.append(Statement(text, both_ways(fact, holds=not some)))
+        said = self.flip() if label == NEUTRAL else (asked == 0) == (label == ENTAILMENT)
+        target = asked * size
+        text = _visit(people[asked], places[target], said)
+        hypothesis = Statement(text, both_ways(("is", target), holds=said))
+        return Drawn(("facts", 2 * size + 4), premises, hypothesis, size)
 
     def _quantifier(self, label: int) -> Drawn:
         links = self.random.randrange(3)
@@ -307,6 +306,12 @@ class FragmentDraw:
 
 def _visit(who: str, where: str, sign: bool) -> str:
     return f"{who} visited {where}." if sign else f"{who} did not visit {where}."
+
+
+def _one_of(places: Sequence[str], some: bool) -> str:
+    if some:
+        return f"visited {listed(places, 'or')}."
+    return f"did not visit {'both' if len(places) == 2 else 'all of'} {listed(places)}."
 
 
 def _inside(text: str, name: str) -> str:
