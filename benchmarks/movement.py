@@ -5,7 +5,7 @@
 MODEL was fine-tuned on SST-2. `movement` is what `bertology prune --method movement` does; `from 0`
 is the same with scores that begin at 0, as in the paper; `magnitude` takes the smallest weights of
 each matrix away before the training, which holds them at zero. All train on the same training
-examples and are scored on 300 others; neither were among the first 4,000, which MODEL may know.
+examples and are scored on 300 others; MODEL learned from none of them, as far as its record tells.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from __future__ import annotations
 import argparse
 import copy
 from contextlib import nullcontext
+from dataclasses import replace
+from random import Random
 
 import torch
 from machine import describe
@@ -24,8 +26,9 @@ from bertology.model.weight_ranks import without_smallest
 from bertology.quiet import hush
 from bertology.train.finetune import FinetuneSettings, finetune
 from bertology.train.movement import Movement
+from bertology.train.prune_data import learned_texts
 
-_KNOWN, _SCORED = 4000, 300
+_SCORED = 300
 
 
 def main() -> None:
@@ -40,8 +43,16 @@ def main() -> None:
     hush()
     print(describe())
     whole = bt.load(given.model, head="classification", device=given.device)
-    last = _KNOWN + given.examples
-    corpus = bt.load_corpus("sst-2", split="train", root=given.root, limit=last + _SCORED)
+    learned = learned_texts(given.model)
+    every = bt.load_corpus("sst-2", split="train", root=given.root)
+    fresh = replace(every, examples=[e for e in every if e.texts not in learned], origin={})
+    corpus = fresh.take(given.examples + _SCORED, seed=1)
+    order = list(corpus)
+    Random(1).shuffle(order)
+    train, scored = (
+        replace(corpus, examples=some, origin={}, drawn_from=None)
+        for some in (order[_SCORED:], order[:_SCORED])
+    )
     settings = FinetuneSettings(epochs=given.epochs, learning_rate=2e-4, max_length=32)
     for way in ("movement", "from 0", "magnitude"):
         model = copy.deepcopy(whole.model)
@@ -59,8 +70,8 @@ def main() -> None:
             history = finetune(
                 model,
                 whole.tokenizer,
-                corpus[_KNOWN:last],
-                corpus[last:],
+                train,
+                scored,
                 settings=settings,
                 movement=movement,
             )
