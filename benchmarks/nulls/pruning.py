@@ -7,6 +7,7 @@ import random
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 import numpy as np
 import test_importance_pruning as parts
@@ -15,10 +16,14 @@ import test_magnitude_pruning as weights
 import bertology as bt
 import planted as task
 import planted_links
+import planted_parts
 from bertology.model.encoder import Encoder
+from bertology.model.part_masks import PartImportances, PartMask
 from bertology.studies.pruning.importance_pruning import ImportancePruning
 from bertology.studies.pruning.magnitude_pruning import MagnitudePruning
-from nulls import BORDER, HOLDS, Null, at_the_truth, judged
+from bertology.train import iterative_pruning
+from bertology.train.pruning_state import PruneStep
+from nulls import BORDER, FAILS, HOLDS, Null, at_the_truth, judged
 
 _SEEDS = (3, 5, 10)
 
@@ -61,6 +66,72 @@ def weights_at_the_truth(seed: int) -> Mapping[str, str]:
     return at_the_truth("magnitude-pruning", result.evidence(), truth)
 
 
+def one_stops_early(seed: int) -> Mapping[str, str]:
+    """One seed stops much earlier than the others; which heads and weights go is chance."""
+    seeds = _SEEDS[seed % 3]
+    stops = [2, *[3] * (seeds - 1)]
+    by_parts = parts.made_up(0.25, seeds=seeds, draw=seed, fixed=True, stops=stops)
+    by_size = weights.made_up(seeds=seeds, share=0.3, same=0.0, spread=0.0, draw=seed, stops=stops)
+    return judged("importance-pruning", by_parts) | judged("magnitude-pruning", by_size)
+
+
+def agreement_that_stops(seed: int) -> Mapping[str, str]:
+    """Nearly the same heads and weights go with every seed, but seeds stop at different steps."""
+    rng, seeds = np.random.default_rng((seed, 5)), (5, 10)[seed % 2]
+    stops = rng.permutation([2, *rng.integers(2, 4, seeds - 2), 3]).tolist()
+    chances = np.where(rng.permutation(16).reshape(parts.SHAPE) < 8, 0.97, 0.03)
+    by_parts = parts.made_up(chances, seeds=seeds, draw=seed, stops=stops, same_path=True)
+    by_size = weights.made_up(seeds=seeds, spread=0.0, same=0.95, draw=seed, stops=stops)
+    return judged("importance-pruning", by_parts) | judged("magnitude-pruning", by_size)
+
+
+def layers_alone(seed: int) -> Mapping[str, str]:
+    """Layers keep very different numbers of heads, with every seed the same; which is chance."""
+    counts = ((1, 3, 3, 1), (0, 4, 2, 1), (1, 1, 3, 3))[seed % 3]
+    return judged(
+        "importance-pruning",
+        parts.random_in_layers(counts, seeds=_SEEDS[seed // 3 % 3], draw=seed),
+    )
+
+
+def one_head_left(seed: int) -> Mapping[str, str]:
+    """A single head is left with each seed, a random one."""
+    result = parts.made_up(1 / 16, seeds=_SEEDS[seed % 3], draw=seed, fixed=True)
+    return judged("importance-pruning", result)
+
+
+def random_importances(seed: int) -> Mapping[str, str]:
+    """A task that is learnt, and a model that is really pruned, by importances that are drawn.
+
+    Its score falls by chance, too: where heads carry the answer, those that do are always left in
+    the last step that is kept, whatever importances are.
+    """
+    rng = np.random.default_rng((seed, 6))
+
+    def drawn(self: iterative_pruning._ByImportance, mask: PartMask) -> PartImportances:
+        return PartImportances(rng.random(mask.heads.shape), rng.random(mask.mlps.shape))
+
+    def scored(
+        self: iterative_pruning._Judged, encoder: Encoder, left: dict[str, int]
+    ) -> PruneStep:
+        labels = np.array(self.decide.targets, float)
+        gone = 1 - left["heads"] / 12
+        right = rng.random(len(labels)) < 0.97 - 0.5 * max(0.0, gone - rng.uniform(0.2, 0.6))
+        said = np.where(right, labels, 1 - labels)
+        score = float((said == labels).mean())
+        return PruneStep(left, score, score, said.tolist())
+
+    with (
+        patch.object(iterative_pruning, "tuned_encoder", lambda *_, **__: planted_parts.encoder()),
+        patch.object(iterative_pruning._ByImportance, "_importances", drawn),
+        patch.object(iterative_pruning._Judged, "judged", scored),
+        patch.object(ImportancePruning, "load_train", lambda *_: planted_parts.corpus(200, seed=9)),
+    ):
+        study = ImportancePruning(seeds=5, share=0.17, deciding=40)
+        result = planted_links.ask(study, planted_parts.encoder(), planted_parts.corpus(40))
+    return judged("importance-pruning", result)
+
+
 def permuted_labels(seed: int) -> Mapping[str, str]:
     """Models are really trained and pruned, on labels that no text tells: no score to keep."""
     how = {"seeds": 3, "epochs": 1, "batch_size": 16, "learning_rate": 1e-3, "deciding": 60}
@@ -99,6 +170,19 @@ NULLS = (
         weights_at_the_truth,
         {_WEIGHTS[0]: BORDER, _WEIGHTS[2]: BORDER},
     ),
+    Null(
+        "one seed stops early, survivors of chance",
+        one_stops_early,
+        {_PARTS[1]: HOLDS, _WEIGHTS[0]: FAILS, _WEIGHTS[1]: HOLDS},
+    ),
+    Null(
+        "the same survivors, seeds stop at different steps",
+        agreement_that_stops,
+        {_PARTS[0]: HOLDS, _WEIGHTS[0]: FAILS, _WEIGHTS[1]: FAILS},
+    ),
+    Null("layers differ, heads are chance", layers_alone, {_PARTS[1]: HOLDS}),
+    Null("one head left", one_head_left, {_PARTS[1]: HOLDS}),
+    Null("random importances of a learnt task", random_importances, {_PARTS[1]: HOLDS}),
     Null(
         "permuted labels, trained and pruned",
         permuted_labels,

@@ -87,7 +87,7 @@ def _arms(
     rows = [np.stack([metric.statistics(a, labels) for a in run.answers], axis=1) for run in runs]
     least, most = [], []
     for _ in range(0, _DRAWS, _BATCH):
-        weights = rng.multinomial(n, np.full(n, 1 / n), size=_BATCH).astype(np.float64)
+        weights = _drawn_again(rng, n)
         lowest = np.maximum(metric.finish(weights @ always), 0.0)
         ends = [
             _ends(metric.finish(np.tensordot(weights, own, axes=1)), run, lowest, keep)
@@ -100,6 +100,13 @@ def _arms(
     middle = float(low.mean())
     below = middle - float(np.quantile(low, tail))
     return max(below, 0.0), max(float(np.quantile(high, 1 - tail)) - middle, 0.0)
+
+
+def _drawn_again(rng: np.random.Generator, n: int) -> Floats:
+    """(draws, n): how often each example is in each draw."""
+    chosen = rng.integers(n, size=(_BATCH, n)) + n * np.arange(_BATCH)[:, None]
+    found: Floats = np.bincount(chosen.ravel(), minlength=_BATCH * n).reshape(_BATCH, n) * 1.0
+    return found
 
 
 def _ends(scores: Floats, run: Deciding, constant: Floats, keep: float) -> tuple[Floats, Floats]:
