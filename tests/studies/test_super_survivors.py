@@ -156,6 +156,7 @@ def test_one_task_and_nothing_pruned_are_not_judged() -> None:
         result = SuperSurvivors(resamples=100).join([*results, *beside])
         assert all(why in str(v.reason) for v in result.verdicts())
         assert result.answer
+        assert "compared" not in result.figures()  # there is nothing to compare
         assert all(drawing.draw().axes for drawing in result.drawings())
 
 

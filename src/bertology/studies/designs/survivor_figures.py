@@ -85,8 +85,11 @@ class SuperSurvivorsResult(Result):
         tasks, single = int(facts["tasks"]), heads["p_tasks"] < 1 - facts["level"]
         out = runs[~runs["used"].astype(bool)]
         told = [
-            f"After {facts['step']} steps {facts['heads_left']} of {len(heads)} heads and "
-            f"{facts['mlps_left']} of {len(self.tables['mlps'])} MLPs are left in every run.",
+            f"After {facts['step']} step{'s' * (int(facts['step']) != 1)} {facts['heads_left']} of "
+            f"{len(heads)} heads and {facts['mlps_left']} of {len(self.tables['mlps'])} MLPs are "
+            "left in every run."
+            if facts["step"]
+            else "In some run nothing could be pruned, so that all heads and MLPs are left.",
             f"{len(out)} of {len(runs)} runs are left out: they did not learn their task, or kept "
             "fewer steps."
             if len(out)
@@ -157,7 +160,7 @@ class SuperSurvivorsResult(Result):
                 (mlps.name,),
             ),
         ]
-        if len(self.tables["compared"]):
+        if self.tables["compared"]["super_survivors"].notna().any():
             found.append(
                 Drawing(
                     "compared",
