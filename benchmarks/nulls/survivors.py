@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -23,15 +24,16 @@ def _others(odds: np.ndarray, rng: np.random.Generator) -> list[made.Result]:
     return [made.types(mixed, rng), made.followers(rng.random(SHAPE) < odds)]
 
 
-def _judged(strength: np.ndarray, odds: np.ndarray, seed: int, **how: float) -> Mapping[str, str]:
+def _judged(strength: np.ndarray, odds: np.ndarray, seed: int, **how: Any) -> Mapping[str, str]:
     rng = np.random.default_rng([seed, 2])
     result = made.joined(strength, _others(odds, rng), seed, **how)
     return judged("super-survivors", result)
 
 
 def random_survivors(seed: int) -> Mapping[str, str]:
-    """Which heads are left is chance in every run."""
-    return _judged(np.zeros(SHAPE), np.full(SHAPE, 0.4), seed)
+    """Which heads are left is chance in every run, and runs end with different steps."""
+    kept = np.random.default_rng([seed, 4]).integers(1, 6, 5)
+    return _judged(np.zeros(SHAPE), np.full(SHAPE, 0.4), seed, kept=kept.tolist())
 
 
 def survivors_by_task(seed: int) -> Mapping[str, str]:

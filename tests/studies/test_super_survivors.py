@@ -107,25 +107,37 @@ def pruned(**how: Any) -> list[Result]:
     return [made.pruning(name, CHANCE, rng, **how) for name in made.TASKS[:2]]
 
 
-def test_runs_are_compared_at_one_size() -> None:
+def test_each_run_tells_by_what_it_kept() -> None:
     rng = np.random.default_rng(8)
     tasks = [
         made.pruning("mrpc", CHANCE, rng, kept=[5, 2, 4, 4, 0], learnt=[1, 1, 1, 1, 0]),
         made.pruning("rte", CHANCE, rng),
     ]
     result = SuperSurvivors(resamples=100).join(tasks)
-    assert result.facts["step"] == 2
-    assert result.facts["heads_left"] == 144 - 2 * 14
     assert result.facts["runs"] == 9  # what did not learn its task is left out
-    left = np.concatenate([t.arrays["heads_left"].to_numpy()[:, 2] for t in tasks])
-    survival = np.delete(left, 4, axis=0).mean(0).ravel()
-    np.testing.assert_allclose(result.table("heads")["survival"], survival)
+    mrpc, rte = (task.arrays["heads_left"].to_numpy() for task in tasks)
+    left = np.concatenate([mrpc[range(4), [5, 2, 4, 4]], rte[:, 5]])
+    np.testing.assert_allclose(result.table("heads")["survival"], left.mean(0).ravel())
+    assert result.facts["heads_left"] == pytest.approx(left.mean())
     deeper = SuperSurvivors(resamples=100, steps=4).join(tasks)
     assert deeper.facts["runs"] == 8
     assert deeper.table("runs")["used"].sum() == 8
     assert "2 of 10 runs are left out" in deeper.headline()
     with pytest.raises(DataError, match="kept 6 steps"):
         SuperSurvivors(resamples=100, steps=6).join(tasks)
+
+
+def test_a_few_deep_prunings_make_survivors_sure_that_many_shallow_ones_do_not() -> None:
+    """At the size that all runs kept, 90 %, nothing can be sure; their own sizes tell."""
+    rng, strong = np.random.default_rng(12), np.zeros(SHAPE)
+    strong[3, :4] = 6.0
+    tasks = [made.pruning("mrpc", strong, rng, kept=[1, 2, 1, 1, 2])] + [
+        made.pruning(name, strong, rng, steps=8) for name in ("rte", "sst-2")
+    ]
+    found = SuperSurvivors(resamples=400).join(tasks).table("heads")
+    assert set(np.flatnonzero(found["super_survivor"])) == {36, 37, 38, 39}
+    shallow = SuperSurvivors(resamples=400, steps=1).join(tasks).table("heads")
+    assert not shallow["super_survivor"].any()
 
 
 def test_what_cannot_be_sure_says_how_many_runs_it_takes() -> None:
@@ -146,18 +158,18 @@ def test_an_open_claim_says_what_would_settle_it() -> None:
         assert "runs would make enough super-survivors sure" in verdict.measured
 
 
-def test_one_task_and_nothing_pruned_are_not_judged() -> None:
+def test_one_task_is_not_judged_and_runs_that_were_not_pruned_are_left_out() -> None:
     rng = np.random.default_rng(11)
     beside = others(rng.random(SHAPE) < 0.4, rng)
-    for results, why in (
-        (pruned()[:1], "two tasks"),
-        (pruned(kept=[0, 3, 3, 3, 3]), "nothing could be pruned"),
-    ):
-        result = SuperSurvivors(resamples=100).join([*results, *beside])
-        assert all(why in str(v.reason) for v in result.verdicts())
-        assert result.answer
-        assert "compared" not in result.figures()  # there is nothing to compare
-        assert all(drawing.draw().axes for drawing in result.drawings())
+    result = SuperSurvivors(resamples=100).join([pruned()[0], *beside])
+    assert all("two tasks" in str(v.reason) for v in result.verdicts())
+    assert result.answer
+    assert "compared" not in result.figures()  # there is nothing to compare
+    assert all(drawing.draw().axes for drawing in result.drawings())
+    fewer = SuperSurvivors(resamples=100).join(pruned(kept=[0, 3, 3, 3, 3]))
+    assert fewer.facts["runs"] == 8
+    with pytest.raises(DataError, match="could be pruned"):
+        SuperSurvivors(resamples=100).join(pruned(kept=[0] * 5))
 
 
 def test_without_other_studies_survival_is_told() -> None:
@@ -193,8 +205,6 @@ def test_what_does_not_belong_together_is_refused() -> None:
         join.join([one, one])
     with pytest.raises(ParameterError, match="importance-pruning"):
         join.join([made.followers(CHANCE)])
-    with pytest.raises(ParameterError, match="as many heads"):
-        join.join([one, made.pruning("rte", CHANCE, np.random.default_rng(0), share=0.2)])
     small = made.made("map-types", {"heads": pd.DataFrame({"layer": [0], "head": [0]})})
     with pytest.raises(DataError, match="other heads"):
         join.join([one, small])

@@ -1,4 +1,8 @@
-"""Which heads and MLPs are left in runs of several tasks and seeds, all at the same size."""
+"""Which heads and MLPs are left in runs of several tasks and seeds.
+
+Runs keep their own size: chance is a random order within each run, so sizes need not be equal, and
+a run that was pruned far tells more than one of which little went.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ if TYPE_CHECKING:
 
     from bertology.results.result import Result
 
-__all__ = ["SurvivingRuns", "at_equal_size"]
+__all__ = ["SurvivingRuns", "surviving_runs"]
 
 Truths = NDArray[np.bool_]
 _ARRAYS = ("heads_left", "mlps_left", "kept_steps")
@@ -24,7 +28,7 @@ _ARRAYS = ("heads_left", "mlps_left", "kept_steps")
 
 @dataclass(frozen=True)
 class SurvivingRuns:
-    """What is left in each run after the same number of steps."""
+    """What is left in each run that learnt its task and could be pruned."""
 
     heads: Truths
     """(runs, layers, heads)."""
@@ -32,8 +36,6 @@ class SurvivingRuns:
     """(runs, layers)."""
     tasks: tuple[str, ...]
     """Of each run."""
-    step: int
-    """After how many steps; 0: some run could not be pruned, and everything is left."""
     table: pd.DataFrame
     """Every run: task, seed, whether it learnt, steps that it kept, and whether it is used."""
 
@@ -48,10 +50,10 @@ class SurvivingRuns:
         return np.stack([left[which == name].mean(0) for name in self.names])
 
 
-def at_equal_size(results: Sequence[Result], name: str, steps: int = 0) -> SurvivingRuns:
-    """Runs that learnt, after `steps` steps; 0: as many as all of them kept.
+def surviving_runs(results: Sequence[Result], name: str, steps: int = 0) -> SurvivingRuns:
+    """Runs that learnt, after `steps` steps (those that kept fewer are left out); 0: its last one.
 
-    Runs that kept fewer are left out. `name` is the join that asks.
+    `name` is the join that asks.
     """
     import pandas as pd
 
@@ -61,26 +63,22 @@ def at_equal_size(results: Sequence[Result], name: str, steps: int = 0) -> Survi
         must = "have results of importance-pruning of one model, one for each task"
         raise ParameterError("results", name, must, len(results))
     table = pd.concat([_runs(task, result) for task, result in by_task.items()], ignore_index=True)
-    learnt = table["learnt"].to_numpy(bool)
-    step = steps or int(table["steps"][learnt].min() if learnt.any() else 0)
-    table["used"] = learnt & (table["steps"].to_numpy() >= step)
+    table["used"] = table["learnt"].to_numpy(bool) & (table["steps"].to_numpy() >= max(steps, 1))
     heads, mlps = [], []
     for task, result in by_task.items():
-        used = table["used"][table["task"] == task].to_numpy(bool)
-        if used.any():
-            heads.append(result.arrays["heads_left"].to_numpy().astype(bool)[used, step])
-            mlps.append(result.arrays["mlps_left"].to_numpy().astype(bool)[used, step])
+        own = table[table["task"] == task].reset_index(drop=True)
+        used = np.flatnonzero(own["used"])
+        if used.size:
+            last = own["steps"].to_numpy()[used] if steps == 0 else np.full(used.size, steps)
+            heads.append(result.arrays["heads_left"].to_numpy().astype(bool)[used, last])
+            mlps.append(result.arrays["mlps_left"].to_numpy().astype(bool)[used, last])
     if not heads:
-        why = f"kept {step} steps" if steps else "has learnt its task"
+        why = f"kept {steps} steps" if steps else "has learnt its task and could be pruned"
         raise DataError(f"No run of {', '.join(by_task)} {why}.", hint=_HINT)
     if len({part.shape[1:] for part in heads}) > 1:
         raise ParameterError("results", name, "be of models of one shape", len(results))
-    all_heads, all_mlps = np.concatenate(heads), np.concatenate(mlps)
-    sizes = {(int(h.sum()), int(m.sum())) for h, m in zip(all_heads, all_mlps, strict=True)}
-    if len(sizes) > 1:
-        must = "have taken away as many heads and MLPs in each step"
-        raise ParameterError("results", name, must, sorted(sizes))
-    return SurvivingRuns(all_heads, all_mlps, tuple(table["task"][table["used"]]), step, table)
+    tasks = tuple(table["task"][table["used"]])
+    return SurvivingRuns(np.concatenate(heads), np.concatenate(mlps), tasks, table)
 
 
 _HINT = "Run importance-pruning with more training examples, or ask for fewer steps."

@@ -39,7 +39,7 @@ _SUPER = "survive in surely more runs than chance gives, and in most tasks"
 
 
 class SuperSurvivorsResult(Result):
-    """In how many runs each head (table `heads`) and each MLP (`mlps`) survives at one size.
+    """In how many runs each head (table `heads`) and each MLP (`mlps`) survives.
 
     `survival` is the share of runs, `tasks` in how many tasks it survives with most seeds, `p` is
     corrected for all heads and MLPs. `heads` also has what other studies say of each head.
@@ -80,16 +80,13 @@ class SuperSurvivorsResult(Result):
         )
 
     def headline(self) -> str:
-        """The size at which survivors were taken, how sure it is over tasks, and on what models."""
+        """How much is left, how sure it is over tasks, and on what models."""
         heads, facts, runs = self.tables["heads"], self.facts, self.tables["runs"]
         tasks, single = int(facts["tasks"]), heads["p_tasks"] < 1 - facts["level"]
         out = runs[~runs["used"].astype(bool)]
         told = [
-            f"After {facts['step']} step{'s' * (int(facts['step']) != 1)} {facts['heads_left']} of "
-            f"{len(heads)} heads and {facts['mlps_left']} of {len(self.tables['mlps'])} MLPs are "
-            "left in every run."
-            if facts["step"]
-            else "In some run nothing could be pruned, so that all heads and MLPs are left.",
+            f"{100 * facts['heads_left']:.0f} % of the heads and {100 * facts['mlps_left']:.0f} % "
+            "of the MLPs are left, in the mean over runs.",
             f"{len(out)} of {len(runs)} runs are left out: they did not learn their task, or kept "
             "fewer steps."
             if len(out)

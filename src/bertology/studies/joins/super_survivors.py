@@ -23,7 +23,7 @@ from bertology.stats.within_groups import (
     share_difference_within,
 )
 from bertology.studies.designs.head_features import FEATURES, head_features, measured_on
-from bertology.studies.designs.surviving_runs import SurvivingRuns, at_equal_size
+from bertology.studies.designs.surviving_runs import SurvivingRuns, surviving_runs
 from bertology.studies.designs.survivor_figures import SuperSurvivorsResult
 from bertology.studies.join import Join
 
@@ -52,13 +52,13 @@ class SuperSurvivors(Join):
     """Which heads and MLPs survive with most seeds and in most tasks, and what are they?
 
     Method: `importance-pruning` stores which heads and MLPs are left after each step, with every
-    seed of every task. All runs are compared after the same number of steps, the most that all of
-    them kept, so at one size; runs that did not learn their task are left out. A super-survivor
-    survives in surely more runs than chance gives and with most seeds in more than half of the
-    tasks. Chance is a random order of the heads in each run (and of the MLPs); p-values are
-    corrected for all heads and MLPs by the largest value of each order. Beside `p` there is
-    `p_in_layer`, where only the order of heads within layers is chance, and `p_tasks`, where the
-    seeds of a task are one: few tasks rarely make a single head sure.
+    seed of every task. Of each run that learnt its task the good subnetwork is taken, what is left
+    after the last step that it kept. A super-survivor survives in surely more runs than chance
+    gives and with most seeds in more than half of the tasks. Chance is a random order of the heads
+    in each run (and of the MLPs), which keeps its own size: a run that was pruned far tells more.
+    P-values are corrected for all heads and MLPs by the largest value of each order. Beside `p`
+    there is `p_in_layer`, where only the order of heads within layers is chance, and `p_tasks`,
+    where the seeds of a task are one: few tasks rarely make a single head sure.
 
     Then what other studies say of super-survivors is compared with the other heads of the same
     layers: shares of map types, and whether they surely follow a relation (`syntax-heads`,
@@ -83,8 +83,8 @@ class SuperSurvivors(Join):
 
     steps: int = parameter(
         0,
-        "Look at what is left after so many steps, and leave out runs that kept fewer; 0: as many "
-        "as all runs kept.",
+        "Look at what is left after so many steps, and leave out runs that kept fewer; 0: after "
+        "the last step that each run kept.",
         minimum=0,
     )
 
@@ -93,7 +93,7 @@ class SuperSurvivors(Join):
         pruned = [r for r in results if r.provenance.study == PRUNING]
         if not pruned:
             raise ParameterError("results", name, f"hold one of {PRUNING} at least", 0)
-        runs = at_equal_size(pruned, name, self.steps)
+        runs = surviving_runs(pruned, name, self.steps)
         heads, mlps, limit = self._survival(runs)
         heads = head_features(heads, results)
         shared = self._shared(runs)
@@ -114,9 +114,8 @@ class SuperSurvivors(Join):
             facts={
                 "tasks": len(runs.names),
                 "runs": len(runs.tasks),
-                "step": runs.step,
-                "heads_left": int(runs.heads[0].sum()),
-                "mlps_left": int(runs.mlps[0].sum()),
+                "heads_left": float(runs.heads.mean()),
+                "mlps_left": float(runs.mlps.mean()),
                 "shared_p": shared,
             },
         )
@@ -219,14 +218,12 @@ class SuperSurvivors(Join):
 
     def _why_not(self, runs: SurvivingRuns, heads: pd.DataFrame, shared: float) -> str:
         """Why nothing is judged; empty where something may be."""
-        share = float(runs.heads.mean())
         if len(runs.names) < 2:
-            return "it takes two tasks that are learnt"
-        if not runs.step:
-            none = runs.table[runs.table["used"] & (runs.table["steps"] == 0)].iloc[0]
-            return f"with seed {none['seed']} of {none['task']} nothing could be pruned"
+            return "it takes two tasks that are learnt and can be pruned"
         if not heads["super_survivor"].any():
             things = runs.heads[0].size + runs.mlps[0].size
+            # The mean that tells how probable it is to survive in all runs by chance.
+            share = float(np.exp(np.log(np.maximum(runs.heads.mean((1, 2)), 1e-9)).mean()))
             needed = runs_needed(share, things, self.level)
             more = (
                 f"; with {100 * share:.0f} % of the heads left it takes about {needed} runs, and "
@@ -242,10 +239,10 @@ class SuperSurvivors(Join):
         self, found: Estimate, heads: pd.DataFrame, column: str, runs: SurvivingRuns, limit: float
     ) -> str:
         """How many runs would make as many heads sure as it takes, if they survive as often."""
-        share, there = float(runs.heads.mean()), len(runs.tasks)
+        shares, there = runs.heads.mean((1, 2)), len(runs.tasks)
         most = heads["tasks"].to_numpy() > len(runs.names) / 2
-        above = np.where(most, heads["survival"].to_numpy() - share, 0.0)
-        wanted = limit**2 * share * (1 - share) / np.maximum(above, 1e-9) ** 2
+        above = np.where(most, heads["survival"].to_numpy() - shares.mean(), 0.0)
+        wanted = limit**2 * float((shares * (1 - shares)).mean()) / np.maximum(above, 1e-9) ** 2
         wanted = np.where(heads["super_survivor"], there, np.maximum(wanted, there + 1))
         for number in np.unique(np.ceil(wanted[(above > 0) & (wanted > there)])):
             more = self._difference(heads.assign(super_survivor=wanted <= number), column)
