@@ -19,7 +19,7 @@ one way travels about half in a training of any length, and one that is moved by
 
 In the paper, where a pre-trained model learns a task, scores begin at 0. Here the model knows the
 task, gradients are mostly chance, and so would be what goes (`benchmarks/RESULTS.md`). So a score
-begins at a tenth of its weight's size, in units of its matrix: what no training moves goes by size,
+begins at a fifth of its weight's size, in units of its matrix: what no training moves goes by size,
 what it does move goes by that. A share of 1 trains the same numbers as no movement pruning at all.
 """
 
@@ -37,7 +37,8 @@ from bertology.model.weight_masks import WeightMask
 __all__ = ["Movement", "highest", "share_at"]
 
 _BEFORE, _AFTER = 0.1, 0.3  # shares of all steps: nothing goes yet, and no more goes
-_SIZE = 0.1  # the first score of a weight of usual size (root mean square) in its matrix
+_SIZE = 0.2  # the first score of a weight of usual size (root mean square) in its matrix
+_BETAS = (0.0, 0.999)  # no momentum: a score sums its steps, and momentum would repeat chance
 _MEMORY = ("step", "exp_avg", "exp_avg_sq")
 
 
@@ -74,7 +75,7 @@ class Movement:
         self.share = share
         self._weights = dict(weights)
         self._scores = {name: _sizes(w.detach()) for name, w in self._weights.items()}
-        self._optimizer = torch.optim.Adam(list(self._scores.values()), lr=1.0)
+        self._optimizer = torch.optim.Adam(list(self._scores.values()), lr=1.0, betas=_BETAS)
         self._whole: dict[str, Tensor] = {}
         self._stays: dict[str, Tensor] = {}
 
