@@ -105,8 +105,8 @@ def _arms(
 def _drawn_again(rng: np.random.Generator, n: int) -> Floats:
     """(draws, n): how often each example is in each draw."""
     chosen = rng.integers(n, size=(_BATCH, n)) + n * np.arange(_BATCH)[:, None]
-    found: Floats = np.bincount(chosen.ravel(), minlength=_BATCH * n).reshape(_BATCH, n) * 1.0
-    return found
+    found = np.bincount(chosen.ravel(), minlength=_BATCH * n)
+    return found.reshape(_BATCH, n).astype(np.float64)
 
 
 def _ends(scores: Floats, run: Deciding, constant: Floats, keep: float) -> tuple[Floats, Floats]:
