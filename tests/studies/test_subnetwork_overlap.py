@@ -144,6 +144,7 @@ def test_masks_are_compared_where_all_seeds_of_all_tasks_are() -> None:
     none = replace(both[1], arrays=both[1].arrays.assign(importance_kept_steps=("seed", [1] * 5)))
     result = SubnetworkOverlap().join([both[0], none])
     assert "no step" in result.reasons()["head_within_over_across"]
+    assert result.answer
 
 
 def test_one_task_tells_of_its_seeds_only() -> None:

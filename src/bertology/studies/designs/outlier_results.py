@@ -49,12 +49,12 @@ class OutlierDimensionsResult(Result):
                 f"{told}; the farthest weight lies {far} σ away (weights are exact: no interval)."
             )
         rise, over = found["loss_rise"], found.get("cost_over_random")
-        names = listed([int(d) for d in table["dimension"][:5]])
-        more = "" if len(table) <= 5 else " and others"
+        first = [str(int(d)) for d in table["dimension"][:5]]
+        names = listed([*first, f"{len(table) - 5} more"] if len(table) > 5 else first)
         sure = "Surely" if over is not None and over.low > 0 else NOTHING_SURE
         beside = "" if over is None else f", by {plain(over, '+.2f')} against random ones"
         return (
-            f"{told} ({names}{more}). {sure}: without their {facts['weights']} weights the loss "
+            f"{told} ({names}). {sure}: without their {facts['weights']} weights the loss "
             f"rises by {plain(rise, '.2f', 'nats')}{beside}."
         )
 

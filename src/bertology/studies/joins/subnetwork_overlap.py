@@ -62,7 +62,9 @@ class SubnetworkOverlapResult(Result):
         return f"Good subnetworks of two tasks agree beyond chance by: {', '.join(told)}."
 
     def drawings(self) -> Sequence[Drawing]:
-        """Pairs of tasks, a panel for each kind."""
+        """Pairs of tasks, a panel for each kind; nothing where no step is shared."""
+        if self.table().empty:
+            return []
         caption = (
             "How far good subnetworks are the same, beyond chance (Cohen's κ): 0 as by chance, 1 "
             "if the same elements stay. Rows of one task compare its seeds, the others two tasks. "
