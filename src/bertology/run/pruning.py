@@ -14,6 +14,7 @@ from bertology.run.two_corpora import Asked, seen_and_unseen
 
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
+    from bertology.train.prune_settings import PruneSettings
     from bertology.train.pruned import Pruned, PruneWatch
     from bertology.train.recovery import Recovery
 
@@ -55,21 +56,17 @@ def prune(
             split of `task`.
         to: The folder for the smaller model.
         method: `measured` cuts layers, MLPs and heads, ranked by what happens without each.
-            `importance` cuts heads and MLPs by the gradients of their gates. `magnitude` puts zeros
-            in the place of the smallest weights, `movement` in the place of those that a training
-            moves towards zero: the file is smaller only when it is packed, and nothing is faster.
-        max_loss: How many points (hundredths) of the task's main metric may be lost; 1 where none
-            of these three is given.
+            `importance` cuts heads and MLPs by the gradients of their gates. `magnitude` zeroes the
+            smallest weights, `movement` those that training moves to zero: nothing gets faster.
+        max_loss: How many points (hundredths) of the main metric may be lost; 1 if none is given.
         keep: Or: which share of the score must be kept, such as 0.9.
         weights: Or, with `magnitude` and `movement`: which share of the weights stays.
         parts: What may be cut, of layers, mlps and heads; all that the method can cut if empty. A
             model without some layers is one that plain transformers loads.
         epochs: Of `movement`: how long each training is; 6 if not given.
         recover: Train what is left for so many epochs, on all of the training data.
-        cut_loss: With `recover`: how many points may be lost before it; if not given, 5 times
-            as many as in the end.
-        recover_limit: Train on so many examples, drawn at random, with `recover` and with
-            `movement`; None for all.
+        cut_loss: With `recover`: how many points may be lost before it; by default five times more.
+        recover_limit: `recover` and `movement` train on so many examples, drawn at random.
         seed: Which training examples rank, and which select.
         batch_tokens: Tokens in one batch.
         limit: So many training examples rank and select, drawn at random; None for all.
@@ -89,33 +86,41 @@ def prune(
         >>> print(bt.prune("my-model", "mrpc", to="my-model-small").sentence)  # doctest: +SKIP
     """
     hush()
-    from bertology.train.prune_settings import PruneSettings
     from bertology.train.pruned import prune_to
 
-    settings = PruneSettings(
-        max_loss,
-        keep,
-        weights,
-        method,
-        tuple(parts),
-        seed,
-        batch_tokens,
-        limit,
-        _recovery(recover, cut_loss, None if method == "movement" else recover_limit),
-        epochs,
-        recover_limit if method == "movement" else None,
-    )
-    place = Path(to)
-    if not force and place.is_dir() and any(place.iterdir()):
-        raise StoreError(
-            f"{place} is not empty.", hint="Choose another folder, or replace it with --force."
-        )
+    settings = _settings(
+        method, recover, cut_loss, recover_limit, max_loss=max_loss, keep=keep, weights=weights,
+        parts=tuple(parts), seed=seed, batch_tokens=batch_tokens, limit=limit, epochs=epochs,
+    )  # fmt: skip
+    place = _place(to, force)
     train, held_out = seen_and_unseen(
         Asked(task, train_split, None), Asked(validation, split, validation_limit), **reading
     )
     source = ModelSource(model) if isinstance(model, str) else model
     encoder = source.load("classification") if isinstance(source, ModelSource) else source
     return prune_to(place, encoder, train, held_out, settings, force=force, watch=watch)
+
+
+def _place(to: str | Path, force: bool) -> Path:
+    place = Path(to)
+    if not force and place.is_dir() and any(place.iterdir()):
+        raise StoreError(
+            f"{place} is not empty.", hint="Choose another folder, or replace it with --force."
+        )
+    return place
+
+
+def _settings(
+    method: str, recover: int, cut_loss: float | None, fewer: int | None, **more: Any
+) -> PruneSettings:
+    """`fewer` examples train what is left, or, with `movement`, train while weights go."""
+    from bertology.train.prune_settings import PruneSettings
+
+    moving = method == "movement"
+    recovery = _recovery(recover, cut_loss, None if moving else fewer)
+    return PruneSettings(
+        method=method, recovery=recovery, learn_limit=fewer if moving else None, **more
+    )
 
 
 def _recovery(epochs: int, cut_loss: float | None, limit: int | None) -> Recovery | None:
