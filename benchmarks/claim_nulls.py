@@ -26,6 +26,7 @@ from pathlib import Path
 import nulls.agreement
 import nulls.coreference
 import nulls.distractors
+import nulls.facts
 import nulls.layers
 import nulls.lottery
 import nulls.models
@@ -51,6 +52,7 @@ from bertology.results.known_claims import load_claims
 NULLS = (
     *nulls.agreement.NULLS,
     *nulls.distractors.NULLS,
+    *nulls.facts.NULLS,
     *nulls.models.NULLS,
     *nulls.layers.NULLS,
     *nulls.lottery.NULLS,

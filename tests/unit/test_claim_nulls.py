@@ -23,6 +23,7 @@ PAPERS = (
     "primer-syntax",
     "primer-syntax-cloze",
     "primer-training",
+    "primer-world",
 )
 
 

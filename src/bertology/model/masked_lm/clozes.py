@@ -246,9 +246,9 @@ class Clozes:
         values, at = among.topk(self.top_k)
         ids = at if self._allowed is None else self._allowed[at]
         own = scores[torch.tensor(answers, dtype=torch.long, device=scores.device)]  # (A,)
-        above = (among[None] > own[:, None]).sum(-1)
-        equal = (among[None] == own[:, None]).sum(-1)
-        ranks = above + (equal + 1) / 2
+        ordered = among.sort().values  # once, however many ranks are asked for
+        below, upto = (torch.searchsorted(ordered, own, right=r) for r in (False, True))
+        ranks = len(ordered) - upto + (upto - below + 1) / 2
         return _Best(
             ids.tolist(), values.tolist(), ranks.cpu().double().numpy(), own.cpu().double().numpy()
         )
