@@ -22,7 +22,7 @@ MEASURED_ON = ("the pre-trained model", "a fine-tuned model", "another model")
 FEATURES: Mapping[str, Mapping[str, str]] = {
     "map-types": {name: name for name in MAP_TYPES},
     "head-taxonomy": {"clark": "clark_class"},
-    "syntax-heads": {"relation": "relation", "gain": "relation_gain"},
+    "syntax-heads": {"relation": "best_relation", "gain": "relation_gain"},
     "relation-heads": {"excess": "relation_excess"},
     "head-ablation": {"difference": "effect", "loss_balance": "share_worse"},
 }

@@ -91,8 +91,8 @@ class SuperSurvivorsResult(Result):
             "fewer steps."
             if len(out)
             else "",
-            f"With the seeds of a task taken as one, {int(single.sum())} heads are sure, and tasks "
-            f"agree on heads of the same layer with p = {facts['shared_p']:.2g}."
+            f"With the seeds of a task taken as one, {int(single.sum()) or 'no'} heads are "
+            f"sure, and tasks agree on heads of the same layer with p = {facts['shared_p']:.2g}."
             if tasks > 1
             else "",
             self._measured_on(),
