@@ -91,7 +91,9 @@ class FactsResult(Result):
             found.append(
                 Drawing(
                     "wordings",
-                    lambda: self._dots("wordings", "way", "p_at_1", "right among objects (%)"),
+                    lambda: self._dots(
+                        "wordings", "way", "p_at_1", "facts, or pairs of wordings (%)"
+                    ),
                     "One row for each way of asking: the per cent of facts whose answer comes "
                     "first among the objects of its relation, with an interval. What is chosen is "
                     "chosen for each relation on the other half of the facts.",
@@ -112,16 +114,13 @@ class FactsResult(Result):
     def _relations(self) -> Figure:
         table = self.tables["relations"]
         values = (100 * table[c].to_numpy() for c in ("p_at_1", "low", "high"))
-        beside = {
-            name: 100 * table[c].to_numpy()
-            for name, c in (("bars", "frequent"), ("hollow", "in_name"))
-        }
+        frequent, in_name = (100 * table[c].to_numpy() for c in ("frequent", "in_name"))
         names = [
             f"{r.relation} ({r.cardinality})" if r.cardinality else str(r.relation)
             for r in table.itertuples()
         ]
         return interval_dots(
-            [Dots("right answer first (%)", *values, **beside)],
+            [Dots("right answer first (%)", *values, bars=frequent, hollow=in_name)],
             names,
             title=f"Facts by relation\n{self.about}",
             note="Grey bar: most frequent object. Diamond: the answer is in the name.",

@@ -175,7 +175,7 @@ class FactBook:
         """Whether the most frequent object among facts of the other half is right."""
         relation = relation_of(example)
         other = self._halves.get((relation, 1 - self._half.get(_key(example), 0)))
-        return bool(other) and other.most_common(1)[0][0] in self.right(example)
+        return other is not None and other.most_common(1)[0][0] in self.right(example)
 
     def by_chance(self, example: Example, piece: int) -> float:
         """How many of the other facts of the relation have this answer, as a share.
