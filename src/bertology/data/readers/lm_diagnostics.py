@@ -4,11 +4,11 @@ TEXT is the context with [MASK] and a full stop (without it, a model would rathe
 ANSWER the expected completions, CANDIDATES these and the wrong ones, ITEM what versions share:
 
 - CPRAG-102: CONDITION is the constraint, `high` or `low`; candidates are the expected word, one of
-  its category, one of another;
+  its category, one of another (`kinds`: expected, related, unrelated);
 - ROLE-88: CONDITION is `canonical` or `reversed` (waitress and customer in each other's place). The
   `target` verb fits the canonical version; `human` gives the shares of people who completed so;
-- NEG-136: CONDITION is `affirmative` or `negative`, GROUP tells simple from natural sentences
-  (these with `licensed`). The article may depend on the completion: `candidate_texts` has the text
+- NEG-136: CONDITION is `affirmative` or `negative`, GROUP tells simple sentences from natural and
+  less natural ones, in which negation is `licensed` or not. The article may depend on the completion: `candidate_texts` has the text
   for each candidate; TEXT is that of the true one.
 """
 
@@ -77,6 +77,7 @@ def _cprag(row: _Row) -> Iterator[Example]:
         annotations={
             "answer": [candidates[0]],
             "candidates": candidates,
+            "kinds": ("expected", "related", "unrelated"),
             "group": "CPRAG-102",
             "item": cells["item"],
             "condition": _choice(cells, "constraint", _CONSTRAINTS, at),
@@ -130,7 +131,9 @@ def _neg(row: _Row, group: str) -> Iterator[Example]:
             "condition": condition,
         }
         if "licensing" in cells:
-            annotations["licensed"] = cells["licensing"] == "Y"
+            licensed = cells["licensing"] == "Y"
+            annotations["licensed"] = licensed
+            annotations["group"] = f"{group}, {'natural' if licensed else 'less natural'}"
         yield Example(f"{cells['item']}-{condition}", texts[0], annotations=annotations)
 
 

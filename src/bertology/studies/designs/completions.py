@@ -1,0 +1,161 @@
+"""Contexts and their completions: what was preferred, by layer, and which versions belong together.
+
+An example is a context without a word. Its completions are CANDIDATES, those in ANSWER the good
+ones; `kinds` may call wrong ones related or unrelated. A `target` is one completion that fits the
+canonical version of an item and not the reversed one. ITEM and CONDITION tell versions apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = [
+    "AFFIRMATIVE",
+    "CANONICAL",
+    "NEGATIVE",
+    "RELATED",
+    "REVERSED",
+    "UNRELATED",
+    "Completions",
+]
+
+Floats = NDArray[np.float64]
+
+AFFIRMATIVE, NEGATIVE = "affirmative", "negative"
+CANONICAL, REVERSED = "canonical", "reversed"
+RELATED, UNRELATED = "related", "unrelated"
+_WORDS = ("id", "group", "condition", "item", "guesses")
+_NUMBERS = ("rank", "score", "target", "good", "human", "human_target")
+
+
+@dataclass(frozen=True)
+class Completions:
+    """What the model said of N contexts with up to C completions, by layer (R)."""
+
+    words: Mapping[str, NDArray[np.str_]]  # (N,) id, group, condition, item, guesses
+    candidates: NDArray[np.str_]  # (N, C)
+    kinds: NDArray[np.str_]  # (N, C)
+    rank: Floats  # (N, R) of the best expected word; NaN: none is a single piece
+    score: Floats  # (N, C, R) log-probabilities
+    target: Floats  # (N, R) log-probability of the target
+    good: Floats  # (N, C) 1: good, 0: bad, NaN: no completion
+    human: Floats  # (N,) share of people who gave the expected word
+    human_target: Floats  # (N,) and the target
+
+    @classmethod
+    def of(cls, parts: Sequence[xr.Dataset]) -> Completions:
+        """From the parts of the study, in their order."""
+
+        def joined(name: str, kind: Callable[[Any], Any]) -> NDArray[Any]:
+            return np.concatenate([kind(part[name].to_numpy()) for part in parts])
+
+        return cls(
+            {name: joined(name, np.char.asarray).astype(str) for name in _WORDS},
+            *(joined(name, np.asarray).astype(str) for name in ("candidates", "kinds")),
+            **{name: joined(name, np.asarray).astype(np.float64) for name in _NUMBERS},
+        )
+
+    @property
+    def layers(self) -> int:
+        """How many readings there are, the last being the model itself."""
+        return self.rank.shape[1]
+
+    @property
+    def chance(self) -> Floats:
+        """(N,) the share of right choices by chance; NaN without good and bad completions."""
+        there = np.isfinite(self.good)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found: Floats = np.nansum(self.good, axis=1) / there.sum(axis=1)
+        return np.where((found > 0) & (found < 1), found, np.nan)
+
+    def within(self, k: int) -> Floats:
+        """(N, R) whether an expected word is among the first k; ranks that are shared count so."""
+        return np.where(np.isnan(self.rank), np.nan, (self.rank <= k).astype(float))
+
+    def preferred(self) -> Floats:
+        """(N, R) whether a good completion is the likeliest; those that are equal share it."""
+        best = np.where(np.isnan(self.score), -np.inf, self.score).max(axis=1, keepdims=True)
+        tied = self.score == best  # (N, C, R)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = (tied * np.nan_to_num(self.good)[..., None]).sum(axis=1) / tied.sum(axis=1)
+        return np.where(np.isnan(self.chance)[:, None], np.nan, share)
+
+    def margins(self) -> Floats:
+        """(N, R) by how much the best good completion is more probable than the best bad one."""
+        sides = []
+        for good in (1.0, 0.0):
+            chosen = (self.good == good)[..., None]
+            sides.append(np.where(chosen, np.exp(self.score), -np.inf).max(axis=1))
+        known = ~np.isnan(self.chance)[:, None]
+        return np.where(known, np.where(known, sides[0], 0) - np.where(known, sides[1], 0), np.nan)
+
+    def related(self) -> Floats:
+        """(N, R) whether the related wrong completion is likelier than the unrelated one."""
+        found = np.full(self.rank.shape, np.nan)
+        for n, kinds in enumerate(self.kinds):
+            near, far = (np.flatnonzero(kinds == kind) for kind in (RELATED, UNRELATED))
+            if near.size and far.size:
+                found[n] = _likelier(self.score[n, near[0]], self.score[n, far[0]])
+        return found
+
+    def balanced(self, one: str = "", other: str = "") -> NDArray[np.bool_]:
+        """(N,) whether what should be likelier in a context is wrong in another one.
+
+        Else a model that always prefers some words, whatever the context, might be right. By kinds
+        where they are named, by good and bad where not. Versions of an item do not count, and only
+        contexts of the same condition do, since a negation turns good into bad.
+        """
+        named = bool(one)
+        up = (self.kinds == one) if named else (self.good == 1)
+        down = (self.kinds == other) if named else (self.good == 0)
+        paired = set(self.words["condition"]) >= {AFFIRMATIVE, NEGATIVE}
+        keys = self.words["condition"] if paired else np.full(len(up), "")
+        wrong: dict[tuple[str, str], set[str]] = {}
+        for n, key in enumerate(keys):
+            for word in self.candidates[n][down[n]]:
+                wrong.setdefault((str(key), str(word)), set()).add(str(self.words["item"][n]))
+        return np.array(
+            [
+                bool(up[n].any())
+                and all(
+                    wrong.get((str(key), str(word)), set()) - {str(self.words["item"][n])}
+                    for word in self.candidates[n][up[n]]
+                )
+                for n, key in enumerate(keys)
+            ]
+        )
+
+    def pairs(self, one: str, other: str) -> NDArray[np.int64]:
+        """(P, 2) places of both versions of every item that has both, once each."""
+        found: dict[str, dict[str, int]] = {}
+        for n, (item, condition) in enumerate(
+            zip(self.words["item"], self.words["condition"], strict=True)
+        ):
+            if item and condition in (one, other):
+                found.setdefault(str(item), {}).setdefault(str(condition), n)
+        both = [(at[one], at[other]) for at in found.values() if len(at) == 2]
+        return np.array(both, np.int64).reshape(-1, 2)
+
+    def roles(self) -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:
+        """Of P pairs: whether the target is likelier where it fits (P, R), by how much (P, R).
+
+        Then by how much more people gave it there (P,), and the places of both versions (P, 2).
+        """
+        places = self.pairs(CANONICAL, REVERSED)
+        places = places[np.isfinite(self.target[places, -1]).all(axis=1)]
+        fits, other = self.target[places[:, 0]], self.target[places[:, 1]]
+        people = self.human_target[places[:, 0]] - self.human_target[places[:, 1]]
+        return _likelier(fits, other), np.exp(fits) - np.exp(other), people, places
+
+
+def _likelier(one: Floats, other: Floats) -> Floats:
+    found = np.where(one == other, 0.5, (one > other).astype(float))
+    return np.where(np.isnan(one) | np.isnan(other), np.nan, found)
