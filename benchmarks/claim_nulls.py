@@ -25,6 +25,7 @@ from pathlib import Path
 
 import nulls.agreement
 import nulls.coreference
+import nulls.diagnostics
 import nulls.distractors
 import nulls.facts
 import nulls.layers
@@ -51,6 +52,7 @@ from bertology.results.known_claims import load_claims
 
 NULLS = (
     *nulls.agreement.NULLS,
+    *nulls.diagnostics.NULLS,
     *nulls.distractors.NULLS,
     *nulls.facts.NULLS,
     *nulls.models.NULLS,

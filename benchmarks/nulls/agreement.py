@@ -21,7 +21,7 @@ from nulls import HOLDS, Null, judged
 from nulls.models import SPREADS, mini
 
 _PAIRS = 300
-_SHAPE = {
+SHAPE = {
     "hidden_size": 32,
     "num_hidden_layers": 2,
     "num_attention_heads": 4,
@@ -40,7 +40,7 @@ def random_agreement(seed: int) -> Mapping[str, str]:
     torch.manual_seed(seed)
     spread = SPREADS[seed % len(SPREADS)]
     tokens = mini().tokenizer
-    config = hf.BertConfig(**_SHAPE, vocab_size=len(tokens), initializer_range=spread)
+    config = hf.BertConfig(**SHAPE, vocab_size=len(tokens), initializer_range=spread)
     made = Encoder(hf.BertForMaskedLM(config).eval(), tokens, head="mlm", name="random")
     study = Agreement(resamples=200, seed=seed, lens="none")
     pairs = _grammar().take(_PAIRS, seed=seed)

@@ -8,8 +8,8 @@ ANSWER the expected completions, CANDIDATES these and the wrong ones, ITEM what 
 - ROLE-88: CONDITION is `canonical` or `reversed` (waitress and customer in each other's place). The
   `target` verb fits the canonical version; `human` gives the shares of people who completed so;
 - NEG-136: CONDITION is `affirmative` or `negative`, GROUP tells simple sentences from natural and
-  less natural ones, in which negation is `licensed` or not. The article may depend on the completion: `candidate_texts` has the text
-  for each candidate; TEXT is that of the true one.
+  less natural ones, in which negation is `licensed` or not. The article may depend on the
+  completion: `candidate_texts` has the text for each candidate; TEXT is that of the true one.
 """
 
 from __future__ import annotations

@@ -158,7 +158,8 @@ class Diagnostics(ClozeStudy):
         """Of the model itself; only what liking some words everywhere cannot gain."""
         counted = found.words["condition"] != NEGATIVE
         fits, by, _, _ = found.roles()
-        gain = (found.preferred()[:, -1] - found.chance)[found.balanced() & counted]
+        plain = ~np.isin(found.words["condition"], (AFFIRMATIVE, NEGATIVE))
+        gain = (found.preferred()[:, -1] - found.chance)[found.balanced() & plain]
         related = found.related()[found.balanced(RELATED, UNRELATED), -1]
         role = self._share(fits[:, -1], "pairs")
         evidence = {
@@ -172,11 +173,8 @@ class Diagnostics(ClozeStudy):
         heeded = role is not None and role.low > 0.5
         clear = (by[:, -1] > self.threshold).astype(float)
         evidence["clear_role_preference"] = self._share(clear, "pairs") if heeded else None
-        if set(found.words["condition"]) & {AFFIRMATIVE, NEGATIVE}:
-            evidence["good_preference_gain"] = None
         return evidence, {
-            "good_preference_gain": "not judged: no good completion is a bad one elsewhere, or "
-            "sentences are negated",
+            "good_preference_gain": "not judged: no good completion is a bad one elsewhere",
             "related_preference": "not judged: no wrong completions are called related and "
             "unrelated, or they never change places",
             "role_preference": "not judged: no item has a canonical and a reversed version",

@@ -110,14 +110,14 @@ class Completions:
         """(N,) whether what should be likelier in a context is wrong in another one.
 
         Else a model that always prefers some words, whatever the context, might be right. By kinds
-        where they are named, by good and bad where not. Versions of an item do not count, and only
-        contexts of the same condition do, since a negation turns good into bad.
+        where they are named, by good and bad where not. Versions of an item do not count, and of
+        affirmative and negative contexts only the same do, since a negation turns good into bad.
         """
         named = bool(one)
         up = (self.kinds == one) if named else (self.good == 1)
         down = (self.kinds == other) if named else (self.good == 0)
-        paired = set(self.words["condition"]) >= {AFFIRMATIVE, NEGATIVE}
-        keys = self.words["condition"] if paired else np.full(len(up), "")
+        negated = np.isin(self.words["condition"], (AFFIRMATIVE, NEGATIVE))
+        keys = np.where(negated, self.words["condition"], "")
         wrong: dict[tuple[str, str], set[str]] = {}
         for n, key in enumerate(keys):
             for word in self.candidates[n][down[n]]:
