@@ -137,7 +137,6 @@ def test_roles_are_told_by_a_model_that_knows_the_order_and_not_by_one_that_does
 def simulated(scores: Callable[[str, int], float], seed: int) -> Result:
     """What a model of these log-probabilities (word, place of the context) would be said to do."""
     corpus, study = made.corpus(seed), Diagnostics(resamples=100, lens="none")
-    (part,) = study.parts(tiny_encoder().shape, corpus)
     n = len(corpus)
     candidates, kinds = (np.full((n, 3), "", object) for _ in range(2))
     score, good, target = (
@@ -167,7 +166,7 @@ def simulated(scores: Callable[[str, int], float], seed: int) -> Result:
         "human": ("example", np.full(n, np.nan)),
         "human_target": ("example", np.full(n, np.nan)),
     }
-    return concluded(study, {part: xr.Dataset(data)})
+    return concluded(study, {"examples-000000-000160": xr.Dataset(data)})
 
 
 def chance(seed: int) -> Result:
