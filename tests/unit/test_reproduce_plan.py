@@ -119,7 +119,7 @@ def test_surveys_run_on_what_comes_along_and_on_treebanks_where_there_are(name: 
     made = plan(paper=name)
     assert not made.missing
     read = {s.data.name for s in made.steps if not isinstance(s, Combine)}
-    own = {"grammar-agreement", "grammar-order", "grammar-sentences"}
+    own = {"grammar-agreement", "grammar-chains", "grammar-order", "grammar-sentences"}
     pairs = own if name == "primer" else set()
     assert read == {"grammar", "grammar-entailment"} | pairs
     few = plan(paper=name, examples=20)
