@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -255,7 +255,7 @@ class Diagnostics(ClozeStudy):
 
     def _with_shares(
         self,
-        rows: list[tuple[object, ...]],
+        rows: Sequence[tuple[object, ...]],
         columns: list[str],
         **shares: list[NDArray[np.float64]],
     ) -> pd.DataFrame:

@@ -116,7 +116,7 @@ class FactsResult(Result):
         values = (100 * table[c].to_numpy() for c in ("p_at_1", "low", "high"))
         frequent, in_name = (100 * table[c].to_numpy() for c in ("frequent", "in_name"))
         names = [
-            f"{r.relation} ({r.cardinality})" if r.cardinality else str(r.relation)
+            f"{r.relation!s} ({r.cardinality!s})" if r.cardinality else str(r.relation)
             for r in table.itertuples()
         ]
         return interval_dots(

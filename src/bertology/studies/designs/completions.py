@@ -57,16 +57,15 @@ class Completions:
         def joined(name: str, kind: Callable[[Any], Any]) -> NDArray[Any]:
             return np.concatenate([kind(part[name].to_numpy()) for part in parts])
 
-        return cls(
-            {name: joined(name, np.char.asarray).astype(str) for name in _WORDS},
-            *(joined(name, np.asarray).astype(str) for name in ("candidates", "kinds")),
-            **{name: joined(name, np.asarray).astype(np.float64) for name in _NUMBERS},
-        )
+        words = {name: joined(name, np.char.asarray).astype(str) for name in _WORDS}
+        candidates, kinds = (joined(n, np.asarray).astype(str) for n in ("candidates", "kinds"))
+        numbers: dict[str, Any] = {n: joined(n, np.asarray).astype(np.float64) for n in _NUMBERS}
+        return cls(words, candidates, kinds, **numbers)
 
     @property
     def layers(self) -> int:
         """How many readings there are, the last being the model itself."""
-        return self.rank.shape[1]
+        return int(self.rank.shape[1])
 
     @property
     def chance(self) -> Floats:

@@ -128,7 +128,7 @@ class DiagnosticsResult(Result):
 
     def _draw_preferences(self) -> Figure:
         rows = self.tables["preferences"]
-        names = [_named(r.group, r.condition, r.test) for r in rows.itertuples()]
+        names = [_named(str(r.group), str(r.condition), str(r.test)) for r in rows.itertuples()]
         likelier = (100 * rows[f"share{end}"].to_numpy() for end in ("", "_low", "_high"))
         clearly = Dots.of_columns("clearly likelier (%)", rows, "clear")
         return interval_dots(
