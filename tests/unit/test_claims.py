@@ -109,7 +109,7 @@ def test_what_texts_say_of_negligible_is_what_the_rule_does(claim: Claim) -> Non
     rule, margin = claim.rule, claim.rule.margin or 0.0
     side = -1 if rule.relation is Relation.BELOW else 1
     for end, outcome in ((0.9, Outcome.NEGLIGIBLE), (1.1, Outcome.INCONCLUSIVE)):
-        ends = sorted((-100 * side * margin, end * side * margin))
+        ends = sorted((rule.value or 0.0) + far * side * margin for far in (-100, end))
         assert rule.judge(interval(*ends)) is outcome
     assert re.search(
         r"negligible if (it is |the mean gain is )?surely|surely less .* is negligible",
