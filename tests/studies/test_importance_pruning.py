@@ -198,6 +198,7 @@ def test_a_model_that_learnt_nothing_is_not_judged() -> None:
     assert not result.evidence()
     assert "constant answer" in result.reasons()["head_kappa_in_layers"]
     assert "Nothing is sure" in result.answer
+    assert "not judged" not in result.answer
     assert set(claims_of(result).values()) == {"not-applicable"}
 
 

@@ -52,6 +52,25 @@ class TestResult(ResultConformance):
         return carried()
 
 
+def test_what_is_sure_is_told_apart_from_what_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sure rise of the loss is said even where random dimensions may cost as much."""
+    result, whole = carried(), carried().evidence()
+
+    def told(rise: float, over: float) -> str:
+        found = dict(whole)
+        for name, low in (("loss_rise", rise), ("cost_over_random", over)):
+            found[name] = replace(whole[name], low=low)
+        with monkeypatch.context() as patched:
+            patched.setattr(type(result), "evidence", lambda _: found)
+            return result.answer
+
+    assert "Surely: without" in told(0.1, 0.1)
+    assert "not surely" not in told(0.1, 0.1)
+    assert "Surely: without" in told(0.1, -0.1)
+    assert "but not surely more than without random ones" in told(0.1, -0.1)
+    assert "Nothing is sure" in told(-0.1, -0.1)
+
+
 def test_what_carries_the_answer_is_found_and_nothing_else() -> None:
     found = carried()
     assert set(found.table("dimensions")["dimension"]) == set(outliers.CARRIERS)

@@ -188,6 +188,12 @@ def test_a_share_of_the_score_is_not_what_a_constant_answer_has() -> None:
     assert PruneSettings(max_loss=2.0, recovery=Recovery(1, 3.0)).cut_loss(0.8, 0.5) == 3.0
 
 
+def test_the_hint_fits_the_method_where_nothing_can_go() -> None:
+    for method, more in (("movement", "train longer"), ("magnitude", "more examples")):
+        judge = Judge(encoder(), TRAIN, PruneSettings(keep=0.9, method=method))
+        assert more in str(judge.nothing_fits().hint)
+
+
 def as_numbers(corpus: Corpus) -> Corpus:
     task = Task("planted-numbers", "regression", (), ("pearson", "spearman"))
     rng = np.random.default_rng(0)
@@ -226,17 +232,17 @@ def test_a_task_of_numbers(method: str, tmp_path: Path) -> None:
     ("wrong", "said"),
     [
         ({"method": "moovement"}, "be one of measured, importance, magnitude, movement"),
-        ({"keep": 1.0}, "'keep' parameter of prune must be between 0 and 1"),
-        ({"keep": -0.1}, "be between 0 and 1"),
-        ({"keep": float("nan")}, "be between 0 and 1"),
+        ({"keep": 1.0}, "'keep' parameter of prune must be above 0 and below 1"),
+        ({"keep": -0.1}, "be above 0 and below 1"),
+        ({"keep": float("nan")}, "be above 0 and below 1"),
         ({"keep": 0.9, "max_loss": 1.0}, "be left out where max_loss is given"),
         ({"keep": 0.9, "weights": 0.3, "method": "movement"}, "be left out where keep is given"),
-        ({"weights": 0.3}, "be left out but with the methods magnitude and movement"),
-        ({"weights": 1.0, "method": "magnitude"}, "be between 0 and 1"),
+        ({"weights": 0.3}, "be left out unless the method is magnitude or movement"),
+        ({"weights": 1.0, "method": "magnitude"}, "be above 0 and below 1"),
         ({"method": "movement", "parts": ("heads",)}, "which removes single weights"),
         ({"method": "importance", "parts": ("layers",)}, "be among mlps, heads"),
         ({"parts": ("legs",)}, "be among layers, mlps, heads"),
-        ({"epochs": 3}, "be left out but with the method movement"),
+        ({"epochs": 3}, "be left out unless the method is movement"),
         ({"method": "movement", "epochs": 0}, "be at least 1"),
         ({"method": "movement", "recover": 1}, "which trains while it prunes"),
     ],

@@ -151,7 +151,8 @@ def data_words(origin: Mapping[str, object], option: str = "--task") -> str:
 
     All of them, so that a proposed command does what it says; empty where nothing is known.
     """
-    rest = {name: value for name, value in origin.items() if value is not None}
+    # Switches of the grammar are true or false; no command can turn them off, so all are on.
+    rest = {n: value for n, value in origin.items() if value is not None and value is not True}
     if "name_or_path" not in rest:
         return ""
     said: dict[str, object] = {option: _short(str(rest.pop("name_or_path")))}

@@ -62,8 +62,9 @@ def check_corpus(name: str, study: Study, corpus: Corpus | None) -> None:
             what = "a task" if needs.task else f"a corpus with {', '.join(sorted(needs.fields))}"
             raise CapabilityError(
                 f"Study {name!r} needs {what}; none was given.",
-                hint="Give one by name, as in task='mrpc' (--task mrpc) or corpus='ud-ewt' "
-                "(--corpus ud-ewt). See all with: bertology datasets",
+                hint="Give one by name, as in task='grammar-entailment' (--task "
+                "grammar-entailment) or corpus='grammar' (--corpus grammar), which are bundled. "
+                "See all with: bertology datasets",
             )
         return
     if needs.task and corpus.task is None:

@@ -78,11 +78,13 @@ class Judge:
     def nothing_fits(self) -> JobError:
         """What is raised where no smaller model is allowed."""
         models = "1 smaller model was" if self.tried == 1 else f"{self.tried} smaller models were"
-        kept = self.settings.keep is not None
+        less = "smaller --keep" if self.settings.keep is not None else "larger --max-loss"
+        # With movement, a short training is what costs most, however many examples select.
+        moves = self.settings.method == "movement"
+        more = "train longer (--epochs)" if moves else "select on more examples (--limit)"
         return JobError(
             f"Nothing can be cut at a loss of at most {self.allowed:.3g} points ({models} tried).",
-            hint=f"Allow a {'smaller --keep' if kept else 'larger --max-loss'}, or select on more "
-            "examples (--limit).",
+            hint=f"Allow a {less}, or {more}.",
         )
 
 

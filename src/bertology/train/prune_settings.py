@@ -41,7 +41,7 @@ class PruneSettings:
         self._check_parts()
         moves = self.method == "movement"
         if self.epochs is not None and (not moves or self.epochs < 1):
-            must = "be at least 1" if moves else "be left out but with the method movement"
+            must = "be at least 1" if moves else "be left out unless the method is movement"
             raise ParameterError("epochs", "prune", must, self.epochs)
         if moves and self.recovery is not None:
             must = "be left out with the method movement, which trains while it prunes (epochs)"
@@ -56,11 +56,11 @@ class PruneSettings:
             raise ParameterError(second, "prune", must, said[second])
         for name in ("keep", "weights"):
             if name in said and not 0 < said[name] < 1:
-                raise ParameterError(name, "prune", "be between 0 and 1", said[name])
+                raise ParameterError(name, "prune", "be above 0 and below 1", said[name])
         if "max_loss" in said and not 0 <= said["max_loss"] < 100:
             raise ParameterError("max_loss", "prune", "be from 0 to below 100", said["max_loss"])
         if "weights" in said and self.method not in THINNING:
-            must = f"be left out but with the methods {' and '.join(THINNING)}"
+            must = f"be left out unless the method is {' or '.join(THINNING)}"
             raise ParameterError("weights", "prune", must, said["weights"])
 
     def _check_parts(self) -> None:

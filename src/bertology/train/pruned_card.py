@@ -99,7 +99,7 @@ def _numbers(found: Pruned) -> Iterator[str]:
     yield (
         f"The loss is {found.loss.value:.2f} points ({found.certainty}), paired over the same "
         f"{found.loss.n:,} examples. Speeds are of one machine ({where.device}, {where.threads} "
-        "threads); both models took turns at the same batches."
+        f"thread{'' if where.threads == 1 else 's'}); both models took turns at the same batches."
     )
     yield ""
 

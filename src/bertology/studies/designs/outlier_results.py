@@ -51,8 +51,10 @@ class OutlierDimensionsResult(Result):
         rise, over = found["loss_rise"], found.get("cost_over_random")
         first = [str(int(d)) for d in table["dimension"][:5]]
         names = listed([*first, f"{len(table) - 5} more"] if len(table) > 5 else first)
-        sure = "Surely" if over is not None and over.low > 0 else NOTHING_SURE
+        sure = "Surely" if rise.low > 0 else NOTHING_SURE
         beside = "" if over is None else f", by {plain(over, '+.2f')} against random ones"
+        if over is not None and rise.low > 0 and not over.low > 0:
+            beside = f", but not surely more than without random ones ({plain(over, '+.2f')})"
         return (
             f"{told} ({names}). {sure}: without their {facts['weights']} weights the loss "
             f"rises by {plain(rise, '.2f', 'nats')}{beside}."

@@ -79,7 +79,8 @@ class PruningsResult(Result):
         """How much goes, and whether the same ones stay."""
         found, quantity = self.evidence(), f"{self.pruned}_removed"
         if quantity not in found:
-            return f"{NOTHING_SURE}: {self.reasons().get(quantity, 'nothing was pruned')}."
+            why = self.reasons().get(quantity, "nothing was pruned")
+            return f"{NOTHING_SURE}: {why.removeprefix('not judged: ')}."
         told = (
             f"{percent(found[quantity])} of the {self.pruned} can go while "
             f"{100 * float(self.facts['keep']):.0f} % of the score is kept"

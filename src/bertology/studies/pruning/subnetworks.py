@@ -84,7 +84,7 @@ class SubnetworksResult(ScoredRunsResult):
         ]
         if not told:
             why = next(iter(self.reasons().values()), "no subnetworks were compared")
-            return f"{NOTHING_SURE}: {why}."
+            return f"{NOTHING_SURE}: {why.removeprefix('not judged: ')}."
         line = "; ".join(told)
         return f"{line[0].upper()}{line[1:]} ({facts['judged']}, over {facts['seeds']} seeds)."
 
