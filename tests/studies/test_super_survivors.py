@@ -168,8 +168,10 @@ def test_one_task_is_not_judged_and_runs_that_were_not_pruned_are_left_out() -> 
     assert all(drawing.draw().axes for drawing in result.drawings())
     fewer = SuperSurvivors(resamples=100).join(pruned(kept=[0, 3, 3, 3, 3]))
     assert fewer.facts["runs"] == 8
-    with pytest.raises(DataError, match="could be pruned"):
-        SuperSurvivors(resamples=100).join(pruned(kept=[0] * 5))
+    nothing = SuperSurvivors(resamples=100).join([*pruned(kept=[0] * 5), *beside])
+    assert all("could lose a step" in str(v.reason) for v in nothing.verdicts())
+    with pytest.raises(DataError, match="has learnt its task"):
+        SuperSurvivors(resamples=100).join(pruned(learnt=[0] * 5))
 
 
 def test_without_other_studies_survival_is_told() -> None:

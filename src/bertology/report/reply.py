@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from bertology.errors import ParameterError, StoreError
 from bertology.results.number_text import number_text
+from bertology.results.provenance import short_model
 from bertology.results.rendering import FIGURE_FORMATS, render
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class Reply:
             [[word for word, _ in row] for row in self.best],
             np.array([[share for _, share in row] for row in self.best]),
             rows=[str(layer) for layer in range(len(self.best))] if many else [""],
-            title=f"{self.text}\n{self.model}{f', {how}' if many else ''}",
+            title=f"{self.text}\n{short_model(self.model)}{f', {how}' if many else ''}",
             label=self.unit,
             note="Layers are numbered from 0; the last one is the model itself." if many else "",
         )

@@ -47,7 +47,7 @@ def word_grid(
         raise ParameterError("values", "word_grid", must, grid.shape)
     most = max(float(np.nanmax(grid)), 1e-3)
     with look():
-        figure, axes = new_figure(1.6 + 1.0 * shape[1], 1.2 + 0.27 * shape[0])
+        figure, axes = new_figure(max(1.6 + 1.0 * shape[1], 4.4), 1.5 + 0.27 * shape[0])
         mesh = cells(axes, grid, colours(None), Normalize(0, most))
         axes.set_aspect("auto")
         for row, line in enumerate(words):

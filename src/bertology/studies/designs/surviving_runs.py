@@ -63,7 +63,10 @@ def surviving_runs(results: Sequence[Result], name: str, steps: int = 0) -> Surv
         must = "have results of importance-pruning of one model, one for each task"
         raise ParameterError("results", name, must, len(results))
     table = pd.concat([_runs(task, result) for task, result in by_task.items()], ignore_index=True)
-    table["used"] = table["learnt"].to_numpy(bool) & (table["steps"].to_numpy() >= max(steps, 1))
+    learnt = table["learnt"].to_numpy(bool)
+    pruned = learnt & (table["steps"].to_numpy() >= max(steps, 1))
+    # Where nothing could be pruned, all is left in all runs, and the result says so.
+    table["used"] = pruned if steps or pruned.any() else learnt
     heads, mlps = [], []
     for task, result in by_task.items():
         own = table[table["task"] == task].reset_index(drop=True)
@@ -73,7 +76,7 @@ def surviving_runs(results: Sequence[Result], name: str, steps: int = 0) -> Surv
             heads.append(result.arrays["heads_left"].to_numpy().astype(bool)[used, last])
             mlps.append(result.arrays["mlps_left"].to_numpy().astype(bool)[used, last])
     if not heads:
-        why = f"kept {steps} steps" if steps else "has learnt its task and could be pruned"
+        why = f"kept {steps} steps" if steps else "has learnt its task"
         raise DataError(f"No run of {', '.join(by_task)} {why}.", hint=_HINT)
     if len({part.shape[1:] for part in heads}) > 1:
         raise ParameterError("results", name, "be of models of one shape", len(results))

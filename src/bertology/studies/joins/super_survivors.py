@@ -220,6 +220,8 @@ class SuperSurvivors(Join):
         """Why nothing is judged; empty where something may be."""
         if len(runs.names) < 2:
             return "it takes two tasks that are learnt and can be pruned"
+        if runs.heads.all() and runs.mlps.all():
+            return "no run of any task could lose a step and keep its score"
         if not heads["super_survivor"].any():
             things = runs.heads[0].size + runs.mlps[0].size
             # The mean that tells how probable it is to survive in all runs by chance.
