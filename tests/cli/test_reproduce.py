@@ -122,7 +122,7 @@ def test_a_survey_is_a_page_without_any_data(
     unrun = {c["id"] for c in record["claims"] if c["overall"] == "not run"}
     told = {c.id for c in load_claims() if c.study == "super-survivors"}
     assert unrun == (told | {"nuggets-outliers.outliers-emerge-early"} if lacking else set())
-    # A random model has no heads that follow a relation, no outliers and nothing to prune: no figures.
+    # A random model follows no relation, has no outliers, and nothing could go: no figures of them.
     absent = ("head-profile", "relation-heads", "outlier-dimensions", "subnetwork-overlap")
     assert {figure for figure in missing if figure[0] not in absent} == set()
     page = (to / "index.html").read_text()
