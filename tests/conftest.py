@@ -39,6 +39,18 @@ def nothing_drawn() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def all_cores() -> Iterator[None]:
+    """`explore` changes how torch computes for the rest of its process; other tests share ours.
+
+    With oneDNN switched off last bits differ, and what a killed process began, which has it on,
+    would not be continued to the bit.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bertology.model.cores.leave_a_core", lambda: None)
+        yield
+
+
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets a test have the figures drawn."""
