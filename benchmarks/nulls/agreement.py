@@ -12,6 +12,7 @@ import torch
 import transformers as hf
 
 import bertology as bt
+import made_agreement
 import planted_links
 from bertology.data.corpus import Corpus, Example
 from bertology.model.encoder import Encoder
@@ -76,9 +77,17 @@ def exchanged_verbs(seed: int) -> Mapping[str, str]:
     return judged("agreement", planted_links.ask(study, mini("mlm"), pairs))
 
 
+def equal_layers(seed: int) -> Mapping[str, str]:
+    """Every layer tells the number as well as any other, and noise decides which looks best."""
+    clear = (0.0, 0.5, 1.0, 2.0)[seed % 4]
+    return judged("agreement", made_agreement.layered((clear,) * 10, seed))
+
+
+_MIDDLE = "agreement-is-best-in-the-middle"
 _CLAIMS = ("verbs-agree", "verbs-agree-across-attractors", "verbs-agree-in-nonsense")
 
 NULLS = (
     Null("random model (agreement)", random_agreement, dict.fromkeys(_CLAIMS, HOLDS)),
+    Null("layers that are alike (agreement)", equal_layers, {_MIDDLE: {"holds", "fails"}}),
     Null("forms of other sentences (agreement)", exchanged_verbs, dict.fromkeys(_CLAIMS, HOLDS)),
 )

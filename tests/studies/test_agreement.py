@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+import made_agreement
 import planted_agreement as planted
 from bertology.data.corpus import Corpus
 from bertology.data.words.nonsense import NonsenseWords
@@ -19,8 +20,10 @@ from bertology.model.encoder import Encoder
 from bertology.results.known_claims import judge
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
-from bertology.stats.balanced import balanced_rows, balancing_weights
+from bertology.stats.balanced import balanced_means, balanced_rows, balancing_weights
+from bertology.stats.partial_means import partial_means
 from bertology.studies.cloze.agreement import Agreement
+from bertology.studies.designs.blank_probes import is_plural
 from bertology.studies.designs.clozes import pair_blank, question_of
 from bertology.studies.study import Context
 from result_conformance import ResultConformance
@@ -52,7 +55,7 @@ def corpus() -> Corpus:
 
 
 class TestResult(ResultConformance):
-    measures: ClassVar[set[str]] = {"agreement-accuracy", "agreement-nonsense"}
+    measures: ClassVar[set[str]] = {f"agreement-{n}" for n in ("accuracy", "nonsense", "probe")}
 
     @staticmethod
     def make() -> Result:
@@ -77,11 +80,15 @@ def test_agreement_with_the_subject_is_told_at_the_last_layer_alone(corpus: Corp
     for column in ("accuracy", "nonsense"):
         assert layers[column][0] == pytest.approx(0.5, abs=0.1), "only rounding decides"
         assert layers[column][1] == pytest.approx(1)
-    assert set(outcomes(result).values()) == {"holds"}
+    said = outcomes(result)
+    assert said.pop("agreement-is-best-in-the-middle") == "not-applicable", "two layers: no middle"
+    assert set(said.values()) == {"holds"}
+    assert layers["probe"][0] < 0.75, "the first layer cannot see the noun"
+    assert layers["probe"][1] == pytest.approx(1)
 
 
 def test_agreement_with_the_nearest_noun_fails_with_attractors(corpus: Corpus) -> None:
-    result = ask(planted.encoder(planted.model("nearest")), corpus)
+    result = ask(planted.encoder(planted.model("nearest")), corpus, lens="none")
     groups = result.tables["groups"].set_index("group")["accuracy"]
     assert groups["0 attractors"] == 1
     assert groups["1 attractor"] == groups["2 attractors"] == 0
@@ -90,10 +97,67 @@ def test_agreement_with_the_nearest_noun_fails_with_attractors(corpus: Corpus) -
 
 def test_models_that_know_nothing_bear_out_no_claim(corpus: Corpus) -> None:
     held = 0
-    for seed in range(9):
-        found = outcomes(ask(planted.encoder(planted.random_model(seed)), corpus, lens="none"))
+    for seed in range(6):
+        made = planted.encoder(planted.random_model(seed))
+        found = outcomes(ask(made, corpus[:120], lens="none"))
         held += "holds" in found.values()
     assert held <= 1
+
+
+@pytest.mark.parametrize(
+    ("signal", "said"),
+    [
+        ((0, 0, 1.5, 1.5, 0, 0), {"holds"}),
+        ((0, 0, 0, 0, 1.5, 1.5), {"fails"}),
+        ((1, 1, 1, 1, 1, 1), {"inconclusive", "negligible"}),
+    ],
+)
+def test_the_best_layers_are_found_by_probes_alike_for_all(
+    signal: tuple[float, ...], said: set[str]
+) -> None:
+    """What the head prefers is noise here: only states tell where the number is known."""
+    found = outcomes(made_agreement.layered(signal, 1))
+    assert found["agreement-is-best-in-the-middle"] in said
+    assert found["verbs-agree"] == "inconclusive"
+
+
+def test_probes_of_noise_are_not_judged() -> None:
+    found = made_agreement.layered((0, 0, 0, 0, 0), 0)
+    assert outcomes(found)["agreement-is-best-in-the-middle"] == "not-applicable"
+    assert found.tables["layers"]["probe"].tolist() == pytest.approx([0.5] * 5, abs=0.12)
+
+
+@pytest.mark.parametrize(
+    ("forms", "plural"),
+    [(("are", "is"), True), (("likes", "like"), False), (("a", "b"), None), (("as", "is"), None)],
+)
+def test_the_number_of_a_form(forms: tuple[str, str], plural: bool | None) -> None:
+    assert is_plural(*forms) is plural
+
+
+def test_nonsense_counts_by_the_nouns_that_it_has(corpus: Corpus) -> None:
+    """Else sentences about one noun would be taken for sentences about several."""
+    study = Agreement(lens="none")
+    (part,) = study.parts(planted.encoder(planted.model()).shape, corpus)
+    found = study.measure(planted.encoder(planted.model()), corpus, part, Context())
+    plain, nonsense = (found[name].to_numpy() for name in ("unit", "nonsense_unit"))
+    assert set(nonsense) <= set(planted.NOUNS)
+    assert (plain != nonsense).mean() > 0.8
+
+
+def test_bounds_of_accuracies_are_sharper_than_of_linearised_values_and_cover() -> None:
+    rng, missed, wide = np.random.default_rng(0), 0, []
+    for _ in range(15):
+        units = rng.choice(60, size=200, p=(often := 1 / np.arange(5, 65)) / often.sum())
+        right = (rng.random(200) < rng.beta(1.4, 0.6, size=60)[units]).astype(float)
+        of = balanced_rows(right[None], np.ones(200), units.astype(str).tolist())
+        found = balanced_means(of, resamples=100)
+        assert found.value[0] == pytest.approx(right.mean())
+        missed += not found.low[0] <= 0.7 <= found.high[0]
+        old = partial_means(of.rows, within=(0, 1), support=(1 - of.reach, of.reach), resamples=100)
+        wide.append((found.high[0] - found.low[0]) / (old.alone_high[0] - old.alone_low[0]))
+    assert missed <= 1
+    assert np.mean(wide) < 0.8
 
 
 def test_a_fixed_preference_is_worth_exactly_one_half(corpus: Corpus) -> None:
@@ -103,7 +167,7 @@ def test_a_fixed_preference_is_worth_exactly_one_half(corpus: Corpus) -> None:
             layer.attention.output.dense.weight.zero_()
         for word in ("is", "were", "has"):
             made.cls.predictions.bias[5 + planted.WORDS.index(word)] = 3.0
-    result = ask(planted.encoder(made), corpus)
+    result = ask(planted.encoder(made), corpus, lens="none")
     assert result.evidence()["agreement_accuracy"].value == pytest.approx(0.5)
     assert "holds" not in outcomes(result).values()
 
@@ -111,7 +175,7 @@ def test_a_fixed_preference_is_worth_exactly_one_half(corpus: Corpus) -> None:
 def test_it_equals_a_plain_loop(corpus: Corpus) -> None:
     """transformers alone, sentence by sentence; forms of a verb averaged one after the other."""
     encoder = planted.encoder(planted.random_model(4))
-    tokenizer, by_verb = encoder.tokenizer, defaultdict(list)
+    tokenizer, by_verb, corpus = encoder.tokenizer, defaultdict(list), corpus[:80]
     for example in corpus:
         words, at = list(example.get("words")), example.get("verb")
         good, bad = words[at], example.get("contrast").split()[at]
@@ -153,7 +217,8 @@ def test_nonsense_keeps_number_and_function_words(corpus: Corpus) -> None:
     assert blank is not None
     made = words.nonsense(example, (blank.start, blank.end), random.Random(0))
     assert made is not None
-    before, after = (part.split() for part in made)
+    before, after = made.before.split(), made.after.split()
+    assert list(made.words[: len(before)]) == before
     given = example.text.split()
     assert after == given[-2:]
     for old, new in zip(given, before, strict=False):
@@ -210,7 +275,11 @@ def test_pairs_that_are_too_long_are_left_out(corpus: Corpus) -> None:
         )
         for e in corpus[:10]
     ]  # fmt: skip
-    result = ask(planted.encoder(planted.model()), replace(corpus, examples=[*first, *corpus[10:]]))
+    result = ask(
+        planted.encoder(planted.model()),
+        replace(corpus, examples=[*first, *corpus[10:]]),
+        lens="none",
+    )
     assert result.facts["left_out"] >= 10
     assert result.evidence()["agreement_accuracy"].value == 1
 

@@ -10,19 +10,33 @@ Items that share something (the noun that the verb agrees with) are not independ
 that happens to like "is" after "author" is right in all sentences about authors. `units` says what
 is shared, and intervals are over units, of which each is one value in `rows`: the ratio of two sums
 is linearised, so that the mean of a row is the accuracy.
+
+`balanced_means` gives bounds of accuracies. Which accuracies could there be? Those for which the
+mean over units of weight times (share - accuracy) may be zero, and each of these values has bounds
+that are known: a unit of weight h cannot be more than h times the accuracy below it. Bounds of the
+linearised values alone would have to allow for twice as much, and were wider by a third on average
+where units weigh differently (`benchmarks/balanced_bounds.py`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_ndtr
 
-__all__ = ["Balanced", "balanced_rows", "balancing_weights"]
+from bertology.stats.intervals import evidence_against_zero
+from bertology.stats.multiplicity import max_statistics
+from bertology.stats.partial_means import PartialMeans
+
+__all__ = ["Balanced", "balanced_means", "balanced_rows", "balancing_weights"]
 
 Floats = NDArray[np.float64]
+
+_HALVINGS = 20  # bisection steps; the last one moves a bound by less than 1e-6
 
 
 @dataclass(frozen=True)
@@ -30,13 +44,13 @@ class Balanced:
     """A row for each way of scoring the same items, a column for each unit."""
 
     rows: Floats  # (R, U); NaN for units without a weight
-    reach: float  # the weight of the heaviest unit, by that of a mean one
+    heavy: Floats  # (U,) the weight of each unit, by that of a mean one
     items: int  # with a weight
 
     @property
-    def support(self) -> tuple[float, float]:
-        """Where every value must lie, if single scores lie between 0 and 1."""
-        return 1 - self.reach, self.reach
+    def reach(self) -> float:
+        """The weight of the heaviest unit, by that of a mean one."""
+        return float(self.heavy.max(initial=0.0)) if self.items else 1.0
 
     @property
     def support_of_differences(self) -> tuple[float, float]:
@@ -63,7 +77,7 @@ def balanced_rows(scores: Floats, weights: Floats, units: Sequence[str]) -> Bala
     heavy = np.bincount(number, weights, minlength=len(names))  # (U,)
     there = heavy > 0
     if not there.any():
-        return Balanced(np.full((len(scores), len(names)), np.nan), 1.0, 0)
+        return Balanced(np.full((len(scores), len(names)), np.nan), heavy, 0)
     accuracy = (scores * weights).sum(axis=1) / weights.sum()
     away = np.stack(
         [
@@ -73,4 +87,48 @@ def balanced_rows(scores: Floats, weights: Floats, units: Sequence[str]) -> Bala
     )
     usual = heavy[there].mean()
     rows = np.where(there, accuracy[:, None] + away / usual, np.nan)
-    return Balanced(rows, float(heavy.max() / usual), int((weights > 0).sum()))
+    return Balanced(rows, heavy / usual, int((weights > 0).sum()))
+
+
+def balanced_means(
+    of: Balanced, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
+) -> PartialMeans:
+    """The accuracy of each row with bounds of each alone, and with some that hold for all rows.
+
+    Single scores must lie between 0 and 1. Without two units there are no bounds.
+    """
+    there = of.heavy > 0
+    rows, heavy, n = of.rows[:, there], of.heavy[there], int(there.sum())
+    counts = np.full(len(rows), n)
+    nothing = np.full(len(rows), np.nan)
+    value = rows.mean(axis=1) if n else nothing
+    if n < 2:
+        return PartialMeans(value, *(nothing,) * 7, counts, level)
+    null = max_statistics([rows], resamples=resamples, seed=seed)
+    critical = float(np.quantile(null.max(axis=1), level))
+    # As `stats.paired.simultaneous` spends them, for all rows and for one.
+    together, alone = -float(log_ndtr(-critical)), math.log(2 / (1 - level))
+    away = rows - value[:, None]
+    low, high = all_low, all_high = _bounds(away, value, heavy, alone)
+    if len(rows) > 1:
+        all_low, all_high = _bounds(away, value, heavy, max(together, alone))
+    return PartialMeans(value, low, high, all_low, all_high, low, high, nothing, counts, level)
+
+
+def _bounds(away: Floats, value: Floats, heavy: Floats, budget: float) -> tuple[Floats, Floats]:
+    """Accuracies (R,) that are within `budget` nats of what was seen, by bisection.
+
+    `away` (R, U): what each unit adds to the accuracy. If the truth is t, its value is that and
+    heavy · (accuracy - t), which is heavy · (share - t): between -heavy · t and heavy · (1 - t).
+    """
+    most, found = heavy.max(), []
+    for end in (0.0, 1.0):
+        far, near = np.full(len(value), end), value.copy()
+        for _ in range(_HALVINGS):
+            truth = (far + near) / 2
+            room = most * (truth if end == 0 else 1 - truth)
+            values = away + heavy * (value - truth)[:, None]
+            sure = evidence_against_zero(values, None, reach=np.maximum(room, 1e-12)) > budget
+            far, near = np.where(sure, truth, far), np.where(sure, near, truth)
+        found.append(far)
+    return found[0], found[1]

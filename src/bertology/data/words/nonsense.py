@@ -17,13 +17,22 @@ from dataclasses import dataclass
 from bertology.data.corpus import Example
 from bertology.data.words.piece_words import word_spans
 
-__all__ = ["NonsenseWords"]
+__all__ = ["Nonsense", "NonsenseWords"]
 
 _CONTENT = {"NOUN", "VERB", "ADJ", "ADV"}
 _LEAST = 0.5  # of the content words must be replaced
 _FEWEST = 2  # words of a class
 
 Class = tuple[str, str, bool]
+
+
+@dataclass(frozen=True)
+class Nonsense:
+    """What stands before and after the characters that were kept, and all words."""
+
+    before: str
+    after: str
+    words: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -67,15 +76,16 @@ class NonsenseWords:
 
     def nonsense(
         self, example: Example, kept: tuple[int, int], rng: random.Random
-    ) -> tuple[str, str] | None:
-        """What stands before and after some characters that are kept, content words replaced.
+    ) -> Nonsense | None:
+        """The example with its content words replaced, but for some characters that are kept.
 
         None where fewer than half of the content words have others of their class.
         """
         before, after = example.text[: kept[0]], example.text[kept[1] :]
         spans, tags = word_spans(example)[0], example.get("pos")
-        content, changed = 0, 0
-        for (start, end), tag in reversed(list(zip(spans, tags, strict=True))):
+        content, changed, words = 0, 0, list(example.get("words"))
+        places = list(enumerate(zip(spans, tags, strict=True)))
+        for place, ((start, end), tag) in reversed(places):
             if tag not in _CONTENT or (start < kept[1] and end > kept[0]):
                 continue
             content += 1
@@ -91,5 +101,7 @@ class NonsenseWords:
             else:
                 at = kept[1]
                 after = after[: start - at] + other + after[end - at :]
+            words[place] = other
             changed += 1
-        return (before, after) if changed and changed >= _LEAST * content else None
+        enough = changed and changed >= _LEAST * content
+        return Nonsense(before, after, tuple(words)) if enough else None

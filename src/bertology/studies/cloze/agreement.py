@@ -10,135 +10,40 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from bertology.errors import DataError
-from bertology.parameters import parameter
-from bertology.report import drawings
-from bertology.report.figures import Dots, interval_dots
-from bertology.results.answers import percent
-from bertology.results.drawing import Drawing
-from bertology.results.measures import Measure
 from bertology.results.result import Provenance, Result
 from bertology.stats.answer_flips import mcnemar
-from bertology.stats.balanced import Balanced, balanced_rows, balancing_weights
+from bertology.stats.balanced import Balanced, balanced_means, balanced_rows, balancing_weights
+from bertology.stats.cross_fitting import picked_on_other_half
+from bertology.studies.designs.agreement_results import NONSENSE, PROBE, AgreementResult
+from bertology.studies.designs.blank_probes import blank_states, is_plural, told_by_probes
+from bertology.studies.designs.blocks import Tagged
 from bertology.studies.designs.clozes import ClozeStudy, PairBlank, pair_blank, too_long
 from bertology.studies.designs.parts import in_order, start_of
+from bertology.studies.designs.probe_scores import least_mean, parts_of_depth
 from bertology.studies.designs.tables import labelled_table, with_bounds
 from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
     from bertology.data.corpus import Corpus, Example
+    from bertology.data.words.nonsense import Nonsense
     from bertology.model.encoder import Encoder
     from bertology.stats import Estimate
     from bertology.stats.partial_means import PartialMeans
 
 __all__ = ["Agreement", "AgreementResult"]
 
-ALL, NONSENSE = "all", "nonsense"
+ALL = "all"
+_FEWEST_PROBED = 20  # pairs whose number is known, to train probes on half of them
 _OTHERS = ("npi", "reflexive")  # constructions of CLAMS that are not of verbs
 _SENTENCE = "sentence "
 
 
-class AgreementResult(Result):
-    """How often the verb that agrees is likelier.
-
-    Table `groups`: balanced accuracy of all pairs, by number of attractors and by construction, and
-    in nonsense sentences; `layers`: of all pairs and of nonsense ones, for each layer; `paired`:
-    pairs that only one of the two versions gets right, with McNemar's exact test.
-    """
-
-    lead: ClassVar[int] = 1
-    hundredths: ClassVar[Mapping[str, Mapping[str, str]]] = {
-        "groups": {"accuracy": "%"},
-        "layers": {"accuracy": "%", "nonsense": "%"},
-    }
-
-    @property
-    def answer(self) -> str:
-        """The accuracy over all pairs, with attractors and in nonsense, beside chance."""
-        found = self.evidence()
-        whole = found["agreement_accuracy"]
-        sure = "Surely yes" if whole.low > 0.5 else "Surely not" if whole.high < 0.5 else "Not sure"
-        more = "".join(
-            f", {words} in {percent(found[name], '.1f', limits=(0.5,))}"
-            for name, words in (
-                ("attractor_accuracy", "with attractors"),
-                ("nonsense_accuracy", "in nonsense sentences"),
-            )
-            if name in found
-        )
-        return (
-            f"{sure}: the form that agrees is likelier in "
-            f"{percent(whole, '.1f', limits=(0.5,))} of {self.facts['pairs']:,} pairs{more}; "
-            "chance would be 50 %."
-        )
-
-    def measures(self) -> Sequence[Measure]:
-        """Accuracy by layer; nothing where only the model itself was asked."""
-        table = self.tables["layers"]
-        if len(table) < 2:
-            return []
-        return [
-            Measure.of_column(
-                table,
-                column,
-                name=f"agreement-{column}",
-                title=title,
-                unit="%",
-                bounds=(f"{column}_low", f"{column}_high"),
-                scale=100.0,
-                middle=50.0,
-                reading="High: at this layer the head already prefers the form that agrees. "
-                "Chance is 50.",
-            )
-            for column, title in (
-                ("accuracy", "Pairs in which the form that agrees is likelier"),
-                (NONSENSE, "The same in nonsense sentences"),
-            )
-            if table[column].notna().any()
-        ]
-
-    def drawings(self) -> Sequence[Drawing]:
-        """Accuracy by group, and by layer."""
-        found = [
-            Drawing(
-                "groups",
-                self._draw_groups,
-                "One row for each group of pairs, the first for all of them: the per cent of pairs "
-                "in which the form that agrees is likelier, both forms of a verb weighing the "
-                "same, with intervals for all rows together. Chance would be 50.",
-            )
-        ]
-        if shown := self.measures():
-            found.append(
-                drawings.profile(
-                    "layers",
-                    shown,
-                    self.about,
-                    title="Agreement, read from each layer",
-                    reading="Where a line rises above 50, the layer's states tell the number of "
-                    "the subject to the head. Layers are read by a lens, so that a low line says "
-                    "only that the head cannot read it there.",
-                    labels=["all pairs", "nonsense"][: len(shown)],
-                )
-            )
-        return found
-
-    def _draw_groups(self) -> Figure:
-        rows = self.tables["groups"]
-        return interval_dots(
-            [Dots.of_columns("pairs told right (%)", rows, "accuracy", level=50)],
-            [str(name) for name in rows["group"]],
-            title=f"Agreement of verbs\n{self.about}",
-            note="Dashed: chance, 50 %. Intervals hold for all rows together.",
-        )
-
-
 @dataclass(frozen=True)
-class Agreement(ClozeStudy):
+class Agreement(ClozeStudy, Tagged):
     """Does the model choose the form of the verb that agrees with its subject?
 
     Method: the word in which a minimal pair differs is masked, and the log-probabilities of its two
@@ -147,9 +52,11 @@ class Agreement(ClozeStudy):
     would be preferred. Both forms of a verb get the same weight, so that always preferring one of
     them scores 50 %. Accuracy is given by number of attractors (nouns of the other number before
     the verb), by construction, by layer (the model's head on each layer's states), and in nonsense
-    sentences, in which other content words are replaced by words of the same class and form.
-    Intervals are over sentences, or over the nouns that verbs agree with where the corpus names
-    them, since sentences about the same noun are alike.
+    sentences, in which other content words are replaced by words of the same class and form. A lens
+    cannot tell which layer is best, since heads are made for the last one: for that, a linear probe
+    of each layer tells the verb's number from the state of its blank, trained on half of the nouns
+    (or sentences) and asked of the others. Intervals are over sentences, or over the nouns that
+    verbs agree with where the corpus names them, since sentences about the same noun are alike.
 
     Source: Goldberg (2019), with pairs of Linzen et al. (2016), Gulordava et al. (2018), Marvin and
     Linzen (2018). Limits: Goldberg asks for single pieces only. Constructions of negative polarity
@@ -160,29 +67,10 @@ class Agreement(ClozeStudy):
     needs: ClassVar[Needs] = Needs(
         fields=frozenset({"text", "contrast"}), capabilities=frozenset({"residual"}), head="mlm"
     )
+    version: ClassVar[int] = 2
     result_type: ClassVar[type[Result]] = AgreementResult
     block: ClassVar[int] = 1024
     fills_gpu: ClassVar[bool] = True
-
-    tagger: str = parameter(
-        "auto",
-        "Who says what is a content word: the corpus where it can, else the bundled tagger (auto).",
-        choices=("auto", "gold", "bundled", "spacy", "stanza"),
-    )
-
-    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
-        """The tagger that may be asked."""
-        from bertology.annotated.tagged_batches import tagging_ingredients
-
-        return tagging_ingredients(self.tagger)
-
-    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
-        """Refuse gold annotation that is not there."""
-        from bertology.annotated.tagged_batches import check_tagging
-
-        super().check(encoder, corpus)
-        if corpus is not None:
-            check_tagging(corpus, self.tagger)
 
     def shown(self, corpus: Corpus) -> Corpus:
         """Pairs of verbs, as many as asked for."""
@@ -200,12 +88,20 @@ class Agreement(ClozeStudy):
         shown = self.of_block(part, corpus)
         engine, layers = self.engine(encoder, corpus, context), self.readings(encoder)
         blanks = [pair_blank(e.text, str(e.get("contrast"))) for e in shown]
+        nonsense = self._nonsense(corpus, blanks, part)
+        units = [_unit(e, start_of(part) + i) for i, e in enumerate(shown)]
+        in_nonsense = list(units)
         asked: list[tuple[int, int, Question]] = []
-        for at, (version, made) in enumerate(self._versions(shown, corpus, blanks, part)):
-            blank = blanks[at // 2]
-            if made is not None and blank is not None:
-                text = f"{made[0]}{{mask}}{made[1]}"
-                asked.append((version, at // 2, Question(text, (blank.good, blank.bad))))
+        for at, blank in enumerate(blanks):
+            if blank is None:
+                continue
+            forms, text = (blank.good, blank.bad), shown[at].text
+            asked.append(
+                (0, at, Question(f"{text[: blank.start]}{{mask}}{text[blank.end :]}", forms))
+            )
+            if (made := nonsense[at]) is not None:
+                asked.append((1, at, Question(f"{made.before}{{mask}}{made.after}", forms)))
+                in_nonsense[at] = _unit(shown[at], start_of(part) + at, made.words)
         over = too_long(encoder, [f"{q.text} {max(q.candidates, key=len)}" for _, _, q in asked])
         asked = [one for i, one in enumerate(asked) if i not in over]
         better = np.full((2, len(shown), layers), np.nan)
@@ -214,39 +110,66 @@ class Agreement(ClozeStudy):
             good, bad = answer.pieces
             if len(good) == len(bad):
                 better[version, at] = answer.scores[:, 0] - answer.scores[:, 1]
+        probed = np.full((len(shown), layers), np.nan)
+        if layers > 1:
+            texts = {at: question.text for version, at, question in asked if version == 0}
+            self._probe(encoder, texts, blanks, units, context, probed)
         context.advance(len(shown))
         forms = [("", "") if b is None else (b.good.lower(), b.bad.lower()) for b in blanks]
         return xr.Dataset(
             {
                 "plain": (("example", "layer"), better[0]),
                 "nonsense": (("example", "layer"), better[1]),
+                "probed": (("example", "layer"), probed),
                 "kind": ("example", ["/".join(sorted(pair)) for pair in forms]),
                 "first": ("example", [good <= bad for good, bad in forms]),
-                "unit": ("example", [_unit(e, start_of(part) + i) for i, e in enumerate(shown)]),
+                "unit": ("example", units),
+                "nonsense_unit": ("example", in_nonsense),
                 "attractors": ("example", [_attractors(e) for e in shown]),
                 "group": ("example", [str(e.annotations.get("group") or "") for e in shown]),
             }
         )
 
-    def _versions(
-        self, block: Corpus, corpus: Corpus, blanks: Sequence[PairBlank | None], part: str
-    ) -> list[tuple[int, tuple[str, str] | None]]:
-        """Of each pair: what stands around the blank in the sentence, and in a nonsense one."""
+    def _nonsense(
+        self, corpus: Corpus, blanks: Sequence[PairBlank | None], part: str
+    ) -> list[Nonsense | None]:
+        """Of each pair a nonsense sentence, where there are words for it."""
         from bertology.annotated.tagged_batches import annotated
         from bertology.data.words.nonsense import NonsenseWords
 
         tagged, _ = annotated(self.shown(corpus), self.tagger)
         words, first = NonsenseWords.of(tagged), start_of(part)
-        found: list[tuple[int, tuple[str, str] | None]] = []
-        for i, (example, blank) in enumerate(zip(block, blanks, strict=True)):
-            if blank is None:
-                found += [(0, None), (1, None)]
-                continue
-            rng = random.Random(f"{self.seed}-{first + i}")
-            kept = (blank.start, blank.end)
-            plain = example.text[: blank.start], example.text[blank.end :]
-            found += [(0, plain), (1, words.nonsense(tagged[first + i], kept, rng))]
+        found: list[Nonsense | None] = []
+        for i, blank in enumerate(blanks, start=first):
+            rng = random.Random(f"{self.seed}-{i}")
+            kept = None if blank is None else (blank.start, blank.end)
+            found.append(None if kept is None else words.nonsense(tagged[i], kept, rng))
         return found
+
+    def _probe(
+        self,
+        encoder: Encoder,
+        texts: Mapping[int, str],
+        blanks: Sequence[PairBlank | None],
+        units: Sequence[str],
+        context: Context,
+        filled: NDArray[np.float64],
+    ) -> None:
+        """How often probes of each layer tell the number of pairs that have one."""
+        numbers = {at: is_plural(b.good, b.bad) for at, b in enumerate(blanks) if b is not None}
+        places = [at for at in texts if numbers.get(at) is not None]
+        if len(places) < _FEWEST_PROBED:
+            return
+        mask = str(encoder.tokenizer.mask_token)
+        states = blank_states(
+            encoder,
+            [texts[at].replace("{mask}", mask) for at in places],
+            tokens_per_batch=context.batch_tokens,
+        )
+        plural = np.array([bool(numbers[at]) for at in places])
+        filled[places] = told_by_probes(
+            states, plural, [units[at] for at in places], seed=self.seed
+        )
 
     def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
         """Balanced accuracies with their intervals, and paired tests."""
@@ -268,7 +191,8 @@ class Agreement(ClozeStudy):
             "attractor_accuracy": self._estimate(
                 pairs, pairs.balanced(pairs.plain, pairs.attractors > 0)
             ),
-            "nonsense_accuracy": self._estimate(pairs, pairs.balanced(pairs.nonsense)),
+            "nonsense_accuracy": self._estimate(pairs, pairs.balanced_nonsense()),
+            "agreement_middle_over_ends": self._middle(pairs),
         }
         return self.result(
             provenance,
@@ -277,6 +201,8 @@ class Agreement(ClozeStudy):
             reasons={
                 "attractor_accuracy": "not judged: no pair has an attractor, or none is told",
                 "nonsense_accuracy": "not judged: too few content words have others of their class",
+                "agreement_middle_over_ends": "not judged: only the model itself was asked, it has "
+                "fewer than three layers, or probes do not surely tell the number",
             },
             facts={
                 "pairs": plain.items,
@@ -287,18 +213,37 @@ class Agreement(ClozeStudy):
         )
 
     def _means(self, of: Balanced, rows: slice = slice(None), families: int = 1) -> PartialMeans:
-        return self.means(of.rows[rows], within=(0, 1), support=of.support, families=families)
+        return balanced_means(
+            replace(of, rows=of.rows[rows]),
+            level=1 - (1 - self.level) / families,
+            resamples=self.resamples,
+            seed=self.seed,
+        )
 
     def _estimate(self, pairs: _Pairs, of: Balanced) -> Estimate | None:
         """Of the model itself, over units."""
         found = self._means(of, slice(-1, None)).estimate(0) if of.items else None
         return None if found is None else found.counting(pairs.counted)
 
+    def _middle(self, pairs: _Pairs) -> Estimate | None:
+        """Probes of middle layers less those of the first and the last, whichever is more."""
+        of = pairs.balanced_probe()
+        if of.items < 2 or len(of.rows) < 3:
+            return None
+        best = self._means(pairs.balanced_probe(picked_on_other_half(of.rows.T[:, None])[:, 0]))
+        told = best.estimate(0)
+        if told is None or not told.low > 0.5:
+            return None
+        there = of.heavy > 0
+        parts = parts_of_depth(of.rows[:, there].T)
+        found = least_mean([parts[1] - end for end in (parts[0], parts[2])], level=self.level)
+        return found.counting(pairs.counted)
+
     def _groups(self, pairs: _Pairs) -> pd.DataFrame:
         """All pairs, nonsense, attractors and constructions, with bounds for all of them."""
         import pandas as pd
 
-        asked = {ALL: pairs.balanced(pairs.plain), NONSENSE: pairs.balanced(pairs.nonsense)}
+        asked = {ALL: pairs.balanced(pairs.plain), NONSENSE: pairs.balanced_nonsense()}
         for count in np.unique(pairs.attractors[pairs.attractors >= 0]):
             name = f"{count} attractor{'' if count == 1 else 's'}"
             asked[name] = pairs.balanced(pairs.plain, pairs.attractors == count)
@@ -317,9 +262,9 @@ class Agreement(ClozeStudy):
     def _layers(self, pairs: _Pairs) -> pd.DataFrame:
         plain = pairs.balanced(pairs.plain)
         columns = with_bounds("accuracy", self._means(plain), p=False)
-        other = pairs.balanced(pairs.nonsense)
-        if other.items:
-            columns |= with_bounds(NONSENSE, self._means(other), p=False)
+        for name, other in ((NONSENSE, pairs.balanced_nonsense()), (PROBE, pairs.balanced_probe())):
+            if other.items:
+                columns |= with_bounds(name, self._means(other), p=False)
         return labelled_table({"layer": range(len(plain.rows))}, columns)
 
     def _paired(self, pairs: _Pairs) -> pd.DataFrame:
@@ -350,9 +295,11 @@ class _Pairs:
 
     plain: NDArray[np.float64]  # (N, R) how much likelier the form that agrees is
     nonsense: NDArray[np.float64]
+    probed: NDArray[np.float64]  # (N, R) how often probes tell the number; NaN: not asked
     kind: NDArray[np.str_]  # both forms of the verb
     first: NDArray[np.bool_]  # whether the first of them agrees
     unit: NDArray[np.str_]
+    nonsense_unit: NDArray[np.str_]
     attractors: NDArray[np.int64]  # -1: not known
     group: NDArray[np.str_]
 
@@ -374,6 +321,7 @@ class _Pairs:
         among: NDArray[np.bool_] | None = None,
         *,
         of: NDArray[np.float64] | None = None,
+        units: NDArray[np.str_] | None = None,
     ) -> Balanced:
         """Scores of some pairs by unit, both forms of a verb weighing the same."""
         there = np.isfinite(better[:, -1]) & (True if among is None else among)
@@ -381,7 +329,19 @@ class _Pairs:
         weights = np.zeros(len(there))
         weights[there] = balancing_weights(self.kind[there].tolist(), self.first[there])
         kept = np.where(there[:, None], scores, 0.0)
-        return balanced_rows(kept.T, weights, self.unit.tolist())
+        return balanced_rows(kept.T, weights, (self.unit if units is None else units).tolist())
+
+    def balanced_nonsense(self) -> Balanced:
+        """Of nonsense sentences, by the nouns that they have."""
+        return self.balanced(self.nonsense, units=self.nonsense_unit)
+
+    def balanced_probe(self, layers: NDArray[np.int64] | None = None) -> Balanced:
+        """How often probes of each layer are right; or of one layer for each of the units."""
+        of = self.probed
+        if layers is not None:
+            _, unit = np.unique(self.unit, return_inverse=True)
+            of = np.take_along_axis(of, layers[unit][:, None], axis=1)
+        return self.balanced(self.probed, of=of)
 
 
 def _right(better: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -393,13 +353,16 @@ def _is_other(example: Example) -> bool:
     return any(name in str(example.annotations.get("group") or "") for name in _OTHERS)
 
 
-def _unit(example: Example, number: int) -> str:
-    """The noun that the verb agrees with, without its number; else the sentence."""
+def _unit(example: Example, number: int, words: Sequence[str] | None = None) -> str:
+    """The noun that the verb agrees with, without its number; else the sentence.
+
+    In a nonsense sentence, whose `words` are given, it is another noun than it was.
+    """
     about = example.annotations
     place = about.get("subject")
     if place is None:
         return f"{_SENTENCE}{number:06d}"
-    noun = str((about.get("lemmas") or about["words"])[place]).lower()
+    noun = str((words or about.get("lemmas") or about["words"])[place]).lower()
     return noun.removesuffix("s")
 
 

@@ -152,7 +152,7 @@ class Tagged(Resampled):
 
     tagger: str = parameter(
         "auto",
-        "Who says what is a noun: the corpus where it can, else the bundled tagger (auto).",
+        "Who says what is a noun or verb: the corpus where it can, else the bundled tagger (auto).",
         choices=("auto", "gold", "bundled", "spacy", "stanza"),
     )
 

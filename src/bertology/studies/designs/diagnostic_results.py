@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from bertology.report import drawings
 from bertology.report.figures import Dots, interval_dots
 from bertology.results.answers import percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.result import Result
+from bertology.studies.designs.layer_lines import Line, line_measures, lines_drawn
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,11 +18,14 @@ if TYPE_CHECKING:
 __all__ = ["GOOD", "RELATED_FIRST", "ROLE", "DiagnosticsResult"]
 
 GOOD, RELATED_FIRST, ROLE = "good over bad", "related over unrelated", "fitting role over reversed"
-_LINES = {  # columns of the table of layers: title, label in the figure
-    "accuracy": ("Contexts whose expected word is among the first guesses", "first guesses"),
-    "good": ("Contexts whose good completion is the likeliest", GOOD),
-    "related": ("Contexts whose related wrong completion is likelier", RELATED_FIRST),
-    "role": ("Pairs whose verb is likelier where it fits", ROLE),
+_HIGH = "High: read from this layer, the head already completes as it should."
+_LINES = {  # columns of the table of layers
+    "accuracy": Line(
+        "Contexts whose expected word is among the first guesses", "first guesses", _HIGH
+    ),
+    "good": Line("Contexts whose good completion is the likeliest", GOOD, _HIGH),
+    "related": Line("Contexts whose related wrong completion is likelier", RELATED_FIRST, _HIGH),
+    "role": Line("Pairs whose verb is likelier where it fits", ROLE, _HIGH),
 }
 _SAID = {
     "good_preference_gain": "the good completion is the likeliest in {} more contexts than chance",
@@ -70,23 +73,7 @@ class DiagnosticsResult(Result):
 
     def measures(self) -> Sequence[Measure]:
         """What is preferred by layer; nothing where only the model itself was asked."""
-        table = self.tables["layers"]
-        if len(table) < 2:
-            return []
-        return [
-            Measure.of_column(
-                table,
-                column,
-                name=f"diagnostics-{column}",
-                title=title,
-                unit="%",
-                bounds=(f"{column}_low", f"{column}_high"),
-                scale=100.0,
-                reading="High: read from this layer, the head already completes as it should.",
-            )
-            for column, (title, _) in _LINES.items()
-            if column in table
-        ]
+        return line_measures(self.tables["layers"], _LINES, of="diagnostics")
 
     def drawings(self) -> Sequence[Drawing]:
         """Preferences, accuracies, and both by layer."""
@@ -112,16 +99,14 @@ class DiagnosticsResult(Result):
                 )
             )
         if shown := self.measures():
-            labels = [label for name, (_, label) in _LINES.items() if name in self.tables["layers"]]
             found.append(
-                drawings.profile(
-                    "layers",
+                lines_drawn(
                     shown,
+                    _LINES,
                     self.about,
                     title="Completions, read from each layer",
                     reading="Layers are read by a lens, so that a low line says only that the "
                     "head cannot read it there.",
-                    labels=labels,
                 )
             )
         return found

@@ -24,6 +24,7 @@ __all__ = [
     "among_copies",
     "best_layer",
     "least_gain",
+    "least_mean",
     "middle_over_ends",
     "parts_of_depth",
     "rows_of_tasks",
@@ -157,8 +158,14 @@ def least_gain(
     a baseline, other sentences still may: as large a share of them as n would miss by chance.
     """
     there = counts > 0
-    n, rest = int(there.sum()), (1 - level) / families
-    rows = [per_item(gain[there][None], counts[there]) for gain in gains]
+    rows = [per_item(gain[there][None], counts[there])[0] for gain in gains]
+    return least_mean(rows, level=level, families=families)
+
+
+def least_mean(values: Sequence[Floats], *, level: float, families: int = 1) -> Estimate:
+    """The smallest mean of some rows (N,) over the same sentences; see `least_gain`."""
+    n, rest = len(values[0]), (1 - level) / families
+    rows = [row[None] for row in values]
     differ = [row for row in rows if np.any(row)]
     bounds = []
     if differ:
