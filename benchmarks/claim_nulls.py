@@ -31,6 +31,7 @@ import nulls.facts
 import nulls.layers
 import nulls.lottery
 import nulls.models
+import nulls.names
 import nulls.order
 import nulls.outliers
 import nulls.probes
@@ -59,6 +60,7 @@ NULLS = (
     *nulls.layers.NULLS,
     *nulls.lottery.NULLS,
     *nulls.survivors.NULLS,
+    *nulls.names.NULLS,
     *nulls.order.NULLS,
     *nulls.outliers.NULLS,
     *nulls.probes.NULLS,

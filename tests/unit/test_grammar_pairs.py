@@ -217,7 +217,10 @@ def test_npi_is_licensed_in_good_and_not_in_bad() -> None:
             assert not licensors & set(bad), e.get("contrast")
 
 
-@pytest.mark.parametrize("name", grammar.CORPUS_NAMES)
+DRAWN = [name for name in grammar.CORPUS_NAMES if name != "grammar-facts"]  # which is a list
+
+
+@pytest.mark.parametrize("name", DRAWN)
 def test_splits_share_no_sentence(name: str) -> None:
     found = {}
     for split in grammar.SIZES:
@@ -230,7 +233,7 @@ def test_splits_share_no_sentence(name: str) -> None:
 
 @pytest.mark.parametrize("name", grammar.CORPUS_NAMES)
 def test_seed_settles_the_corpus(name: str) -> None:
-    one, same, other = (grammar.corpus(name, size=30, seed=s) for s in (1, 1, 2))
+    one, same, other = (grammar.corpus(name, split="test", size=30, seed=s) for s in (1, 1, 2))
     assert one.fingerprint == same.fingerprint
     assert one.fingerprint != other.fingerprint
 

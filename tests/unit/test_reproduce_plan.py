@@ -119,13 +119,18 @@ def test_surveys_run_on_what_comes_along_and_on_treebanks_where_there_are(name: 
     made = plan(paper=name)
     assert not made.missing
     read = {s.data.name for s in made.steps if not isinstance(s, Combine)}
-    own = {"grammar-agreement", "grammar-chains", "grammar-order", "grammar-sentences"}
+    own = {
+        "grammar-agreement", "grammar-chains", "grammar-facts", "grammar-order",
+        "grammar-sentences",
+    }  # fmt: skip
     pairs = own if name == "primer" else set()
     assert read == {"grammar", "grammar-entailment"} | pairs
     few = plan(paper=name, examples=20)
     assert max(s.data.limit or 0 for s in few.steps if isinstance(s, RunStudy)) <= 200
     looked = plan(paper=name, root="no such folder")
-    assert {m.name for m in looked.missing} >= {"ud-ewt", "framenet"} | (pairs and {"clams"})
+    assert {m.name for m in looked.missing} >= {"ud-ewt", "framenet"} | (
+        pairs and {"clams", "lama-trex"}
+    )
 
 
 def test_corpora_that_fall_back_on_the_same_one_are_one_step() -> None:
@@ -133,6 +138,7 @@ def test_corpora_that_fall_back_on_the_same_one_are_one_step() -> None:
         keys = [step.key for step in steps]
         assert len(keys) == len(set(keys))
         assert keys.count("edge-probes@grammar") == 1
+        assert keys.count("facts@grammar-facts") == keys.count("name-guesses@grammar-facts") == 1
     paper, claims = PAPERS.get("primer"), {c.id: c for c in load_claims()}
     found = paper.sections_of(claims["primer-semantics.proto-roles-are-told"])
     assert [section.number for section in found] == ["4.2"]
@@ -146,6 +152,8 @@ def test_claims_of_others_in_a_survey_stand_where_their_study_does() -> None:
         found = paper.sections_of(claims[f"primer-attention.{name}"])
         assert [s.number for s in found] == [section]
     assert paper.makes(claims["primer-semantics.entity-types-are-told"])
+    names = paper.sections_of(claims["primer-world.success-comes-from-names"])
+    assert [s.number for s in names] == ["4.3"]
     assert not paper.makes(claims["primer-training.width-improves-tasks"])
 
 

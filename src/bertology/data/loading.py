@@ -192,6 +192,7 @@ def _load_path(source: str, split: str, given: Mapping[str, object]) -> tuple[Co
 
 
 def _generated(entry: CatalogEntry, split: str, options: Mapping[str, object]) -> Corpus:
+    split = _own_split(entry, split)
     if split not in entry.splits:
         raise UnknownNameError(f"split of {entry.name}", split, entry.splits)
     options = {**entry.options, **options}
@@ -200,8 +201,7 @@ def _generated(entry: CatalogEntry, split: str, options: Mapping[str, object]) -
 
 def _load_entry(entry: CatalogEntry, split: str, base: Path, given: Mapping[str, object]) -> Corpus:
     names = list(entry.splits)
-    if split == _DEFAULT_SPLIT and len(names) == 1:
-        split = names[0]
+    split = _own_split(entry, split)
     folder = _folder(entry, base)
     if not folder.is_dir() and "nltk" not in entry.options:  # which its reader may have elsewhere
         raise _missing(entry, folder, f"its folder {folder} is not there")
@@ -225,6 +225,11 @@ def _load_entry(entry: CatalogEntry, split: str, base: Path, given: Mapping[str,
     files = _files(entry, folder, split)
     parts = [read(file, request) for file in files]
     return parts[0] if len(parts) == 1 else _joined(parts, files)
+
+
+def _own_split(entry: CatalogEntry, split: str) -> str:
+    """Where an entry has one split only, the default is that."""
+    return next(iter(entry.splits)) if split == _DEFAULT_SPLIT and len(entry.splits) == 1 else split
 
 
 def _folder(entry: CatalogEntry, base: Path) -> Path:

@@ -12,6 +12,8 @@ from typing import TypeVar
 from bertology.data.corpus import Corpus, Example, Field, Task
 from bertology.data.grammar.chains import CHAINS, MOST_STEPS, ChainDraw
 from bertology.data.grammar.entailment import ENTAILED, HEURISTICS, EntailmentDraw
+from bertology.data.grammar.facts import SPLIT as FACTS_SPLIT
+from bertology.data.grammar.facts import fact_rows
 from bertology.data.grammar.fragments import FRAGMENTS, FragmentDraw
 from bertology.data.grammar.minimal_pairs import (
     MAX_ATTRACTORS,
@@ -46,6 +48,7 @@ SWITCHES: dict[str, dict[str, bool]] = {
     "grammar-sentences": {},
     "grammar-fragments": {},
     "grammar-chains": {},
+    "grammar-facts": {},
     "grammar-number-values": {},
     "grammar-number-lists": {},
     "grammar-number-sums": {},
@@ -80,6 +83,7 @@ _SENTENCES = frozenset({Field.TEXT, Field.WORDS, Field.SENTENCE_LABELS})
 _JUDGED = frozenset({Field.TEXT, Field.LABEL})
 _PAIRED = _JUDGED | {Field.TEXT_B}
 _NUMBERS = _JUDGED | {Field.WORDS, Field.OFFSETS, Field.GROUP}
+_FACTS = "grammar-facts"
 _NUMBER_CORPORA = ("grammar-number-values", "grammar-number-lists", "grammar-number-sums")
 _TASKS = {
     "grammar-paraphrase": Task(
@@ -152,12 +156,14 @@ def corpus(
         "grammar" (annotated sentences), "grammar-paraphrase", "grammar-entailment",
         "grammar-acceptability", "grammar-agreement", "grammar-reflexives", "grammar-npi",
         "grammar-order", "grammar-sentences", "grammar-fragments", "grammar-chains",
-        "grammar-number-values", "grammar-number-lists" or "grammar-number-sums".
+        "grammar-facts", "grammar-number-values", "grammar-number-lists" or "grammar-number-sums".
     split
         "train", "validation" or "test". No sentence is in two splits, whatever corpus or seed.
-        Of the numbers, no number is; they also have "extrapolation", with larger ones.
+        Of the numbers, no number is; they also have "extrapolation", with larger ones. The facts
+        are a list, all of it "test".
     size
-        How many examples; by default 4,000 to train and 1,000 each to validate and test.
+        How many examples; by default 4,000 to train and 1,000 each to validate and test, and all
+        facts.
     switches
         Of "grammar-paraphrase": `hard` (non-paraphrases mostly share all their words). Of
         "grammar-entailment": `lexical_overlap`, `subsequence`, `constituent` (whether there are
@@ -165,7 +171,7 @@ def corpus(
     """
     if name not in SWITCHES:
         raise UnknownNameError("grammar corpus", name, CORPUS_NAMES)
-    known = (*SIZES, EXTRAPOLATION) if name in _NUMBER_CORPORA else tuple(SIZES)
+    known = _splits(name)
     if split not in known:
         raise UnknownNameError("split", split, known)
     wanted = SIZES.get(split, SIZES["test"]) if size is None else size
@@ -176,6 +182,8 @@ def corpus(
     stream_seed = seed * 3 + known.index(split)
     if name in _NUMBER_CORPORA:
         rows = list(islice(_number_rows(name, split, stream_seed), wanted))
+    elif name == _FACTS:
+        rows = [(text, None, None, about) for text, about in fact_rows(seed, wanted)]
     else:
         rows = _distinct(_ROWS[name](stream_seed, **chosen), wanted, split)
     examples = _examples(f"{name}-{split}", rows)
@@ -189,9 +197,17 @@ def corpus(
     )
 
 
+def _splits(name: str) -> tuple[str, ...]:
+    if name == _FACTS:
+        return (FACTS_SPLIT,)
+    return (*SIZES, EXTRAPOLATION) if name in _NUMBER_CORPORA else tuple(SIZES)
+
+
 def _fields(name: str) -> frozenset[Field]:
     if name in _NUMBER_CORPORA:
         return _NUMBERS
+    if name == _FACTS:
+        return frozenset({Field.TEXT, Field.ANSWER, Field.GROUP, Field.ENTITY, Field.WORDINGS})
     if name == "grammar-fragments":
         return _PAIRED | {Field.GROUP, Field.STEPS}
     if name == "grammar-chains":

@@ -39,6 +39,7 @@ __all__ = [
     "named_in_entity",
     "relation_of",
     "share",
+    "share_by_subject",
     "texts_of",
 ]
 
@@ -85,9 +86,20 @@ class Facts(Resampled):
             )
 
     def share(
-        self, values: NDArray[np.generic], *, families: int = 1, least: float = 0.0
+        self,
+        values: NDArray[np.generic],
+        *,
+        families: int = 1,
+        least: float = 0.0,
+        subjects: NDArray[np.str_] | None = None,
     ) -> Estimate:
-        """A mean over facts with its interval; of paired differences where `least` is -1."""
+        """A mean over facts with its interval; of paired differences where `least` is -1.
+
+        With `subjects`, facts about one subject stay together: what a name does to one of them it
+        may do to all.
+        """
+        if subjects is not None:
+            return share_by_subject(values, subjects, self.level, families=families, least=least)
         return share(values, self.level, families=families, least=least)
 
     def subject_gain(self, beyond_chance: Floats, in_name: Floats) -> Estimate | None:
@@ -166,6 +178,10 @@ class FactBook:
         """Whether its answers are objects of its relation; its plain version may be missing."""
         places = self._places.get(relation_of(example), {})
         return all(piece in places for piece in self.right(example))
+
+    def objects(self, example: Example) -> tuple[int, ...]:
+        """All objects of the fact's relation that are one piece."""
+        return self._objects.get(relation_of(example), ())
 
     def piece(self, word: str) -> int | None:
         """The piece of an answer or prime."""
@@ -262,6 +278,30 @@ def share(
     low, high = bounded_mean_bounds(x[None], None, low=least, high=1.0, budget=budget)
     # Bisection may end a hair outside of where values can lie.
     return Estimate(x.mean(), max(low[0], least), min(high[0], 1.0), len(x), level, "facts")
+
+
+def share_by_subject(
+    values: NDArray[np.generic],
+    subjects: NDArray[np.str_],
+    level: float,
+    *,
+    families: int = 1,
+    least: float = 0.0,
+) -> Estimate:
+    """The mean over facts, with bounds over subjects of several facts each."""
+    x = np.asarray(values, np.float64)
+    _, at, sizes = np.unique(subjects, return_inverse=True, return_counts=True)
+    # Sums of subjects, in a measure in which their mean is the mean over facts.
+    scale = len(sizes) / len(x)
+    sums, most = np.bincount(at, weights=x) * scale, float(sizes.max()) * scale
+    low, high = bounded_mean_bounds(
+        sums[None],
+        None,
+        low=least * most,
+        high=most,
+        budget=float(np.log(2 * families / (1 - level))),
+    )
+    return Estimate(x.mean(), max(low[0], least), min(high[0], 1.0), len(sizes), level, "subjects")
 
 
 def macro(
