@@ -35,6 +35,7 @@ import nulls.names
 import nulls.order
 import nulls.outliers
 import nulls.probes
+import nulls.prompts
 import nulls.pruning
 import nulls.sentences
 import nulls.simulated
@@ -64,6 +65,7 @@ NULLS = (
     *nulls.order.NULLS,
     *nulls.outliers.NULLS,
     *nulls.probes.NULLS,
+    *nulls.prompts.NULLS,
     *nulls.pruning.NULLS,
     *nulls.sentences.NULLS,
     *nulls.simulated.NULLS,

@@ -125,8 +125,7 @@ def test_answers_of_several_pieces_are_left_out_and_counted() -> None:
 def test_wordings_that_the_model_does_not_know_make_it_inconsistent() -> None:
     result = ask(planted(wordings=True))
     found = result.tables["wordings"].set_index("way")["p_at_1"]
-    assert found["first wording"] == found["best wording"] == 1
-    assert found["all wordings together"] == 1  # what the third says is the same for all
+    assert found["first wording"] == 1
     # The first two give the right object, the third the same one to every subject.
     assert found["right in some wording"] == 1
     expected = 1 - found["same answer in two wordings"]

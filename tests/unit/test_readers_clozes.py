@@ -95,6 +95,24 @@ def test_sentences_with_two_blanks_are_left_out(tmp_path: Path) -> None:
     assert [e.text for e in lama.read(lines(tmp_path / "a.jsonl", both))] == ["In [MASK]."]
 
 
+def test_kinds_of_templates_are_kept_apart(tmp_path: Path) -> None:
+    facts = lines(tmp_path / "P19.jsonl", [{"sub_label": "Nero", "obj_label": "Antium"}])
+    (tmp_path / "by-hand.txt").write_text("[X] was born in [Y] .\n")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/P19.txt").write_text("[X] of [Y].\n[X] was born in [Y].\n")
+    kinds = [{"manual": "by-hand.txt"}, {"mined": "mine"}]
+    (fact,) = load_corpus(facts, reader="lama", templates=kinds)
+    # With or without a space before the full stop it is the same wording, of both kinds.
+    assert fact.get("wordings") == ("[X] was born in [Y] .", "[X] of [Y].")
+    assert fact.get("wording_kinds") == ("manual mined", "mined")
+    for wrong, must in (
+        (["by-hand.txt"], "list kinds of templates"),
+        ([{"by hand": "by-hand.txt"}], "kinds without spaces"),
+    ):
+        with pytest.raises(ParameterError, match=must):
+            load_corpus(facts, reader="lama", templates=wrong)
+
+
 def test_wrong_facts_and_templates(tmp_path: Path) -> None:
     facts = lines(tmp_path / "P19.jsonl", [{"sub_label": "Nero", "obj_label": "Antium"}])
 
@@ -121,6 +139,9 @@ def test_wrong_facts_and_templates(tmp_path: Path) -> None:
         load("t.txt", answer="city")
     lines(facts, [{"obj_label": "Antium"}])
     with pytest.raises(DataError, match=r"line 1: the fact has no 'sub_label' \(or 'entity'\)"):
+        load("t.txt")
+    facts.write_text("")
+    with pytest.raises(DataError, match=r"P19\.jsonl is empty"):
         load("t.txt")
     lines(facts, [{"sub_label": "Nero", "obj_label": []}])
     with pytest.raises(DataError, match=r"no 'obj_label' \(or 'answer'\) that is text"):

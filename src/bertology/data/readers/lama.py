@@ -107,6 +107,8 @@ def _versions(fact: _Fact, templates: Templates) -> Iterator[Example]:
         if not fact.entity:
             raise DataError(f"{fact.at}: the fact has no 'sub_label' (or 'entity') that is text.")
         about["wordings"] = wordings
+        if kinds := templates.kinds_of(fact.relation):
+            about["wording_kinds"] = kinds
         if kind := templates.cardinality.get(fact.relation):
             about["cardinality"] = kind
         yield Example(fact.id, worded(wordings[0], fact.entity), annotations=about)

@@ -22,7 +22,7 @@ OPTIONS: dict[str, str] = {
     "nltk": "FrameNet: the name of the data in NLTK, for where there is no folder",
     "download": "FrameNet: true to let NLTK fetch its data",
     "treebank": "proto-roles: the folder of the judged trees (.mrg), relative to the judgements",
-    "templates": "LAMA: the file or folder of relation templates, relative to the facts",
+    "templates": "LAMA: the file or folder of templates, relative to the facts; or kinds of them",
     "grouped_by": "CSV, JSON: 'file' or 'folder' where its name is the group of all examples in it",
     "relation": "physical commonsense: object-property, object-affordance or affordance-property",
 }

@@ -6,12 +6,15 @@ They lie in one file, or in a folder with a file for each relation (`P19.jsonl`,
 - plain text, a template per line.
 
 One file without relations has templates for every fact. A few may also be given as a mapping of
-relations to templates.
+relations to templates. Several kinds are a list, each named by what it is, and are kept apart:
+
+    templates: [{manual: relations.jsonl}, {mined: prompts/mined}]
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,6 +27,7 @@ __all__ = ["Templates", "read_templates"]
 
 _KEYS = ("template", "pattern")
 _ENDINGS = (".jsonl", ".txt")
+_SPACE = re.compile(r"\s+([.,;:?!])")
 
 
 @dataclass(frozen=True)
@@ -32,14 +36,22 @@ class Templates:
 
     by_relation: Mapping[str | None, tuple[str, ...]] = field(default_factory=dict)
     cardinality: Mapping[str | None, str] = field(default_factory=dict)
+    kinds: Mapping[str | None, tuple[str, ...]] = field(default_factory=dict)
+    """What kind each template is of; of several, with spaces between. Empty: of no kind."""
 
     def of(self, relation: str) -> tuple[str, ...]:
         """The templates of a relation, the same tuple whenever asked; empty if there are none."""
         return self.by_relation.get(relation) or self.by_relation.get(None, ())
 
+    def kinds_of(self, relation: str) -> tuple[str, ...]:
+        """The kinds of the same templates."""
+        return self.kinds.get(relation) or self.kinds.get(None, ())
+
 
 def read_templates(given: object, relation: str, beside: Path) -> Templates:
-    """The templates that are given: a mapping, a file, or one relation's file in a folder."""
+    """The templates: a mapping, a file, one relation's file in a folder, or kinds of these."""
+    if isinstance(given, list | tuple):
+        return _of_kinds(given, relation, beside)
     if isinstance(given, Mapping):
         return Templates({str(name): _given(name, of) for name, of in given.items()})
     path = (beside / str(given)).resolve()
@@ -58,6 +70,33 @@ def read_templates(given: object, relation: str, beside: Path) -> Templates:
             hint="Say where it is with templates=…, relative to the facts.",
         )
     return _collected(path, None)
+
+
+def _of_kinds(given: Sequence[object], relation: str, beside: Path) -> Templates:
+    parts: dict[str, Templates] = {}
+    for one in given:
+        if not isinstance(one, Mapping) or len(one) != 1:
+            must = "list kinds of templates, such as [{mined: prompts/mined}]"
+            raise ParameterError("templates", "the LAMA reader", must, given)
+        ((kind, path),) = one.items()
+        if not str(kind).strip() or " " in str(kind):
+            must = "have kinds without spaces"
+            raise ParameterError("templates", "the LAMA reader", must, kind)
+        parts[str(kind)] = read_templates(path, relation, beside)
+    cardinality = {name: of for part in parts.values() for name, of in part.cardinality.items()}
+    templates, kinds = {}, {}
+    for name in dict.fromkeys(name for part in parts.values() for name in part.by_relation):
+        found: dict[str, str] = {}
+        of_kinds: dict[str, list[str]] = {}
+        for kind, part in parts.items():
+            for template in part.by_relation.get(name) or part.by_relation.get(None, ()):
+                # With and without a space before the full stop it is the same wording.
+                same = _SPACE.sub(r"\1", template)
+                found.setdefault(same, template)
+                of_kinds.setdefault(same, []).append(kind)
+        templates[name] = tuple(found.values())
+        kinds[name] = tuple(" ".join(dict.fromkeys(of)) for of in of_kinds.values())
+    return Templates(templates, cardinality, kinds)
 
 
 def _given(name: object, templates: object) -> tuple[str, ...]:

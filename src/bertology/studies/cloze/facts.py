@@ -15,7 +15,6 @@ from bertology.results.answers import percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
-from bertology.stats.cross_fitting import picked_on_other_half
 from bertology.studies.designs.facts import (
     UNKNOWING,
     FactBook,
@@ -49,8 +48,8 @@ class FactsResult(Result):
 
     Table `scores`: the model in the whole vocabulary and among the relation's objects, and two
     baselines, with intervals over facts and over relations (`macro`); `relations` and
-    `cardinalities`: the same of each; `wordings`: the first wording, the best and the ensemble;
-    `versions`: what negation and a misleading word change.
+    `cardinalities`: the same of each; `wordings`: whether it depends on the wording; `versions`:
+    what negation and a misleading word change.
     """
 
     hundredths: ClassVar[Mapping[str, Mapping[str, str]]] = {
@@ -94,9 +93,10 @@ class FactsResult(Result):
                     lambda: self._dots(
                         "wordings", "way", "p_at_1", "facts, or pairs of wordings (%)"
                     ),
-                    "One row for each way of asking: the per cent of facts whose answer comes "
-                    "first among the objects of its relation, with an interval. What is chosen is "
-                    "chosen for each relation on the other half of the facts.",
+                    "Whether it depends on the wording: the per cent of facts whose answer comes "
+                    "first among the objects of the relation in the first wording, in some and in "
+                    "every one, and of pairs of wordings that get the same answer, with an "
+                    "interval.",
                 )
             )
         if "versions" in self.tables:
@@ -144,17 +144,18 @@ class Facts(FactStudy):
     in the corpus; P@k is the share of facts whose answer is among the first k, other right answers
     left out. Beside it the most frequent object of the relation, taken from the half of the facts
     that the fact is not in, and facts whose answer is in the subject's name. With several wordings
-    of a fact: how often two get the same answer, and the best wording of each relation, chosen on
-    the other half, or all together (mean log-probability). With negated and misprimed versions:
-    how often a "not" leaves the answer as it was, and what a misleading word costs.
+    of a fact: how often two get the same answer; the best of them are the study `prompts`. With
+    negated and misprimed versions: how often a "not" leaves the answer as it was, and what a
+    misleading word costs.
 
-    Source: Petroni et al. (2019); Jiang et al. (2020) for wordings, Elazar et al. (2021) for
-    consistency, Kassner and Schütze (2020) for negation and mispriming. Limits: only answers of one
-    piece of the vocabulary are asked for; how many are left out is told. What a text says so often
-    that it is learnt, a small model trained on little text cannot know. Questions on consistency,
-    negation and mispriming are judged only where answers surely depend on the subject.
+    Source: Petroni et al. (2019); Elazar et al. (2021) for consistency, Kassner and Schütze (2020)
+    for negation and mispriming. Limits: only answers of one piece of the vocabulary are asked for;
+    how many are left out is told. What a text says so often that it is learnt, a small model
+    trained on little text cannot know. Questions on consistency, negation and mispriming are judged
+    only where answers surely depend on the subject.
     """
 
+    version: ClassVar[int] = 2
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "answer", "group"}), head="mlm")
     result_type: ClassVar[type[Result]] = FactsResult
 
@@ -172,7 +173,7 @@ class Facts(FactStudy):
         by_wording = {
             name: np.full((n, w), np.nan) for name in ("rank", "restricted", "best", "first")
         }
-        single = {name: np.full(n, np.nan) for name in ("ensemble", "chance", "prime")}
+        single = {name: np.full(n, np.nan) for name in ("chance", "prime")}
         top = np.full((n, 10), -1)
         answers = book.ask(
             [block[i] for i in asked], wordings=w, tokens_per_batch=context.batch_tokens
@@ -186,8 +187,6 @@ class Facts(FactStudy):
                 ("first", [s.top[0] for s in said]),
             ):
                 by_wording[name][i, : len(said)] = values
-            together = np.mean([s.objects for s in said], axis=0)
-            single["ensemble"][i] = book.rank_among(example, together)
             guess = said[0].top[0]
             single["chance"][i] = (guess in book.right(example)) - book.by_chance(example, guess)
             top[i, : len(said[0].top)] = said[0].top
@@ -331,24 +330,16 @@ class Facts(FactStudy):
         return pd.DataFrame(rows)
 
     def _wordings(self, of: Mapping[str, NDArray[Any]]) -> tuple[pd.DataFrame, Estimate] | None:
-        """Ways of asking, and the share of pairs of wordings that get different answers."""
+        """What wordings change, and the share of pairs of them that get different answers."""
         several = np.isfinite(of["restricted"]).sum(axis=1) > 1
         if several.sum() < 2:
             return None
         some = {name: v[several] for name, v in of.items()}
         right = np.where(np.isfinite(some["restricted"]), some["restricted"] <= 1, np.nan)
-        alone = (some["ensemble"] <= 1).astype(float)
-        relations = some["relation"].astype(str)
-        ways = {
-            "first wording": right[:, 0],
-            "best wording": _chosen(right, relations),
-            "all wordings together": alone,
-            "best wording, or all": _chosen(np.column_stack([right, alone]), relations),
-        }
         agree = [agreeing_pairs(row[np.isfinite(row)].astype(int)) for row in some["best"]]
-        rows = [(way, self.share(values)) for way, values in ways.items()]
         everywhere = np.nan_to_num(right, nan=1.0).min(axis=1)
-        rows += [
+        rows = [
+            ("first wording", self.share(right[:, 0])),
             ("right in some wording", self.share(np.nanmax(right, axis=1))),
             ("right in every wording", self.share(everywhere)),
             ("same answer in two wordings", self.share(np.array(agree))),
@@ -402,17 +393,6 @@ def _depths(rank: Floats) -> dict[str, float]:
         "p_at_100": float((rank <= 100).mean()),
         "mrr": float((1 / rank).mean()),
     }
-
-
-def _chosen(right: Floats, relations: NDArray[np.str_]) -> Floats:
-    """What the best column (N, C) of each relation scores, chosen on its other half of facts."""
-    found = np.empty(len(right))
-    for name in np.unique(relations):
-        at = np.flatnonzero(relations == name)
-        # With one fact there is no other half, and the first wording stands.
-        picked = picked_on_other_half(right[at][:, None])[:, 0] if len(at) > 1 else np.zeros(1, int)
-        found[at] = right[at, picked]
-    return found
 
 
 def _table(rows: Sequence[tuple[str, Estimate]], label: str, column: str) -> pd.DataFrame:

@@ -248,7 +248,8 @@ class NameGuesses(Facts):
             "filter_loss": controls[0][1],
             "loss_beyond_control": controls[2][1],
         }
-        reasons, alone = {}, gains.get("name alone")
+        reasons: dict[str, str] = {}
+        alone = gains.get("name alone")
         if alone is None:
             reasons |= {"name_gain": _NO_PEOPLE, "name_pull": _NO_PEOPLE}
         else:

@@ -293,7 +293,8 @@ def share_by_subject(
     _, at, sizes = np.unique(subjects, return_inverse=True, return_counts=True)
     # Sums of subjects, in a measure in which their mean is the mean over facts.
     scale = len(sizes) / len(x)
-    sums, most = np.bincount(at, weights=x) * scale, float(sizes.max()) * scale
+    sums: Floats = np.bincount(at, weights=x).astype(np.float64) * scale
+    most = float(sizes.max()) * scale
     low, high = bounded_mean_bounds(
         sums[None],
         None,

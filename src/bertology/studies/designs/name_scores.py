@@ -60,7 +60,8 @@ class Named:
     @property
     def people(self) -> Bools:
         """Whether names were asked about."""
-        return self.texts("noun") != ""
+        found: Bools = self.texts("noun") != ""
+        return found
 
     @property
     def removed(self) -> Bools:
@@ -130,7 +131,11 @@ def control_table(
     value = np.array(lost(np.ones(len(hits))))
     drawn = np.array(
         [
-            lost(np.bincount(counted.integers(count, size=count), minlength=count)[subject] * 1.0)
+            lost(
+                np.bincount(counted.integers(count, size=count), minlength=count)[subject].astype(
+                    np.float64
+                )
+            )
             for _ in range(resamples)
         ]
     )
