@@ -63,9 +63,9 @@ class PromptsResult(Result):
             "Surely more" if gain.low > 0 else "Surely less" if gain.high < 0 else "Not surely more"
         )
         return (
-            f"{sure} is told with a chosen wording: beyond chance, the best wording of each "
-            f"relation gets {points(gain)} more facts right than the first, and the best few "
-            f"together {points(found['ensemble_gain'])} more."
+            f"{sure} is told with a chosen wording: against the first wording, and beyond chance, "
+            f"the best one of each relation changes right answers by {points(gain)} of facts, the "
+            f"best few together by {points(found['ensemble_gain'])}."
         )
 
     def drawings(self) -> Sequence[Drawing]:
@@ -169,9 +169,13 @@ class Prompts(Facts):
         """The ranks of right answers in each way of asking, of one relation."""
         import xarray as xr
 
-        book, block = FactBook(encoder, corpus), self.of_block(part, corpus)
+        block = self.of_block(part, corpus)
+        relation = relation_of(block[0])
+        # The book of a relation is made of its facts alone, and there may be many relations.
+        own = [e for e in corpus if relation_of(e) == relation]
+        book = FactBook(encoder, replace(corpus, examples=own, origin={}))
         facts = [e for e in block if book.right(e) and book.knows(e)]
-        kinds = sorted({kind for e in corpus for kind in kinds_of(e)})
+        kinds = sorted(kinds_of(corpus))
         asked = Asked.of(book, facts, self.wordings, context.batch_tokens)
         halves = halves_of([str(e.get("entity")) for e in facts])
         ways: dict[str, tuple[Floats, Floats]] = {FIRST: asked.alone(0)}
@@ -198,7 +202,7 @@ class Prompts(Facts):
                 "chosen": ("wording", chosen),
             },
             coords={"way": list(ways)},
-            attrs={"relation": relation_of(block[0]), "left_out": len(block) - len(facts)},
+            attrs={"relation": relation, "left_out": len(block) - len(facts)},
         )
 
     def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:

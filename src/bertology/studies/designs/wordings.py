@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,9 +21,10 @@ FIRST = "first wording"
 _TIE = 1e-3  # of the mean reciprocal rank, which decides among wordings that get as many right
 
 
-def kinds_of(fact: Example) -> set[str]:
-    """The kinds of a fact's wordings; none where the corpus does not tell."""
-    return {kind for kinds in fact.annotations.get("wording_kinds") or () for kind in kinds.split()}
+def kinds_of(facts: Iterable[Example]) -> set[str]:
+    """The kinds of all wordings; none where the corpus does not tell."""
+    of_relations = {tuple(fact.annotations.get("wording_kinds") or ()) for fact in facts}
+    return {kind for kinds in of_relations for of in kinds for kind in of.split()}
 
 
 def halves_of(subjects: Sequence[str]) -> NDArray[np.int64]:
