@@ -32,6 +32,7 @@ import nulls.layers
 import nulls.lottery
 import nulls.models
 import nulls.names
+import nulls.numeracy
 import nulls.order
 import nulls.outliers
 import nulls.probes
@@ -58,6 +59,7 @@ NULLS = (
     *nulls.distractors.NULLS,
     *nulls.facts.NULLS,
     *nulls.models.NULLS,
+    *nulls.numeracy.NULLS,
     *nulls.layers.NULLS,
     *nulls.lottery.NULLS,
     *nulls.survivors.NULLS,

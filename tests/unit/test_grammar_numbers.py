@@ -118,6 +118,14 @@ def test_lists_and_sums() -> None:
     # Close together: the longest number is not simply the largest.
     digits = [e for e in lists if e.get("group") == "integers to 9999"]
     assert np.mean([len({len(w) for w in e.get("words")}) == 1 for e in digits]) > 0.8
+    # As close in every split, though splits hold more or fewer of the numbers.
+    for group in ("integers to 999", "integers to 9999"):
+        gaps = []
+        for split in ("train", "test", "extrapolation"):
+            found = load_corpus("grammar-number-lists", split=split, limit=900)
+            values = [sorted(map(int, e.get("words"))) for e in found if e.get("group") == group]
+            gaps.append(np.mean([row[-1] - row[-2] for row in values]))
+        assert max(gaps) < 1.4 * min(gaps), group
     for example in load_corpus("grammar-number-sums", limit=300):
         if not example.get("group").startswith("words"):
             assert sum(map(float, example.get("words"))) == pytest.approx(example.label)

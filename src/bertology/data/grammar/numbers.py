@@ -2,7 +2,8 @@
 
 - values: one number; LABEL is its value;
 - lists: five numbers; LABEL is the place of the largest, each as often. They lie close together,
-  so that the count of digits does not tell it;
+  so that the count of digits does not tell it, and as close in every split: a split that holds more
+  of the numbers would else have harder lists;
 - sums: two numbers; LABEL is their sum.
 
 GROUP is the notation and range. A number belongs to one split, in every corpus and for every seed,
@@ -13,6 +14,7 @@ split `extrapolation` has larger numbers than those, up to a third.
 from __future__ import annotations
 
 import random
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -20,7 +22,7 @@ __all__ = ["EXTRAPOLATION", "LISTED", "NOTATIONS", "NumberDraw", "in_words"]
 
 EXTRAPOLATION = "extrapolation"
 LISTED = 5
-_LEAST_NEIGHBOURS = 12
+_LEAST_SPAN = 48
 _MOST_TRIES = 10_000
 _ONES = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
@@ -105,7 +107,8 @@ class NumberDraw:
         tries = turn = 0
         while tries < _MOST_TRIES:
             for name, of in self._numbers.items():
-                drawn = self.random.sample(self._neighbours(of) if near else of, size)
+                some = self._neighbours(of, NOTATIONS[name].limit // 100) if near else of
+                drawn = self.random.sample(some, size)
                 found = label(name, drawn, turn)
                 written = [NOTATIONS[name].write(n) for n in drawn]
                 if (name, *written) in seen:
@@ -115,11 +118,12 @@ class NumberDraw:
                 yield name, written, found
             turn += 1
 
-    def _neighbours(self, numbers: list[int]) -> list[int]:
-        """Numbers that follow one another: a hundredth of them, and some at least."""
-        width = max(_LEAST_NEIGHBOURS, len(numbers) // 100)
-        first = self.random.randrange(len(numbers) - width + 1)
-        return numbers[first : first + width]
+    def _neighbours(self, numbers: list[int], hundredth: int) -> list[int]:
+        """Those within a hundredth of the range, or of some width at least."""
+        span = max(_LEAST_SPAN, hundredth)
+        first = min(self.random.choice(numbers), numbers[-1] + 1 - span)
+        found = numbers[bisect_left(numbers, first) : bisect_left(numbers, first + span)]
+        return found if len(found) >= LISTED else numbers[-LISTED:]
 
     @staticmethod
     def _largest(_: str, numbers: list[int], turn: int) -> float:

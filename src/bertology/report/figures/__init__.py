@@ -18,6 +18,7 @@ from bertology.report.figures.curves import (
     scatter_with_rank,
     type_bars,
 )
+from bertology.report.figures.decoded import Decodings, decoded_values
 from bertology.report.figures.dots import Dots, interval_dots
 from bertology.report.figures.grids import (
     TYPE_COLOURS,
@@ -36,6 +37,7 @@ from bertology.report.figures.tree_plane import tree_plane
 __all__ = [
     "TYPE_COLOURS",
     "Band",
+    "Decodings",
     "Dots",
     "Draws",
     "GridPanel",
@@ -43,6 +45,7 @@ __all__ = [
     "Line",
     "TitledMap",
     "TreeArcs",
+    "decoded_values",
     "dose_curve",
     "example_sheet",
     "head_grid",

@@ -1,0 +1,68 @@
+"""Values that were decoded against the true ones: a panel for each kind and depth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bertology.errors import ParameterError
+from bertology.report.figures.pieces import add_note, add_title, checked
+from bertology.report.look import ACCENT, GREY, POSITIVE, look, new_panels
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Decodings", "decoded_values"]
+
+
+@dataclass(frozen=True)
+class Decodings:
+    """One panel: true and decoded values, and which of them lie beyond what was learnt."""
+
+    row: str
+    column: str
+    true: ArrayLike
+    said: ArrayLike
+    beyond: ArrayLike
+
+
+def decoded_values(panels: Sequence[Decodings], *, title: str, note: str = "") -> Figure:
+    """Rows and columns of panels, in the order in which they are named."""
+    rows = list(dict.fromkeys(panel.row for panel in panels))
+    columns = list(dict.fromkeys(panel.column for panel in panels))
+    if not panels or len(panels) != len(rows) * len(columns):
+        raise ParameterError(
+            "panels", "decoded_values", "fill rows and columns of at least one", len(panels)
+        )
+    with look():
+        size = 1.2 + 1.75 * len(columns), 1.3 + 1.75 * len(rows)
+        figure, axes = new_panels(*size, len(rows), len(columns))
+        for panel in panels:
+            at = rows.index(panel.row) * len(columns) + columns.index(panel.column)
+            one = axes[at]
+            true = checked(panel.true, "true", "decoded_values", dimensions=1)
+            said = checked(panel.said, "said", "decoded_values", dimensions=1)
+            far = np.asarray(panel.beyond, bool)
+            ends = float(true.min()), float(true.max())
+            room = 0.25 * (ends[1] - ends[0])
+            one.plot(ends, ends, color=GREY, linewidth=0.9, zorder=1)
+            shown = said.clip(ends[0] - room, ends[1] + room)  # a wild one would flatten the rest
+            for some, colour in ((~far, POSITIVE), (far, ACCENT)):
+                one.scatter(true[some], shown[some], s=5, color=colour, alpha=0.5, linewidths=0)
+            one.set_ylim(ends[0] - 1.1 * room, ends[1] + 1.1 * room)
+            one.locator_params(nbins=4)
+            if at < len(columns):
+                one.set_title(panel.column, fontsize="medium")
+            if at % len(columns) == 0:
+                one.set_ylabel(f"{panel.row}\ndecoded")
+            else:
+                one.tick_params(labelleft=False)
+            if at >= len(columns) * (len(rows) - 1):
+                one.set_xlabel("true value")
+        add_title(figure, title)
+        add_note(figure, note)
+    return figure

@@ -1,0 +1,154 @@
+"""Numbers decoded from states: a value by regression, the largest of a list by a score for each.
+
+All layers are fitted at once, for each group of numbers and each seed, which draws four fifths of
+the numbers that are learnt from. Baselines are decoded the same way from other features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertology.annotated.numbers import DEV, TRAIN, Numbers
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from bertology.annotated.states import States
+    from bertology.data.corpus import Corpus
+    from bertology.model.encoder import Encoder
+
+__all__ = ["Decoded", "constant", "decode", "features_of", "lengths", "random_vectors"]
+
+Floats = NDArray[np.float64]
+Features = NDArray[np.floating]
+_LEARNT = 0.8  # of the training examples are drawn by each seed
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """What was said of each example; NaN of groups that were left out."""
+
+    said: Floats  # (seeds, layers, examples)
+    dev: Floats  # (seeds, groups, layers): share right, or less mean squares; high is good
+
+
+def features_of(states: States, layers: int, numbers: Numbers) -> Features:
+    """(layers, examples, numbers, width), of states in the order of the texts."""
+    found = np.stack([states.layer(layer) for layer in range(layers)])
+    return found.reshape(layers, len(numbers.target), numbers.words.shape[1], -1)
+
+
+def lengths(numbers: Numbers) -> Features:
+    """How long a number is written: its count of characters, and one feature for each count."""
+    size = np.char.str_len(numbers.words)
+    kinds = size[..., None] == np.unique(size)
+    return np.concatenate([size[..., None], kinds], axis=-1)[None].astype(np.float64)
+
+
+def random_vectors(
+    encoder: Encoder, texts: Corpus, numbers: Numbers, *, pooling: str, seed: int
+) -> Features:
+    """A random vector for each piece of the vocabulary, pooled over the pieces of a number."""
+    from bertology.annotated.words import words_of
+
+    rng = np.random.default_rng([seed, 1])
+    encodings = words_of(encoder, texts)
+    ids = encoder.tokenize([example.given for example in texts]).rows["input_ids"]
+    width = encoder.shape.hidden
+    table = rng.normal(size=(int(encoder.config.vocab_size), width)).astype(np.float32)
+    found = np.zeros((1, *numbers.words.shape, width), np.float32)
+    for at, one in enumerate(encodings):
+        for place in range(numbers.words.shape[1]):
+            pieces = list(one.alignment.pieces_of(place))
+            kept = {"first": pieces[:1], "last": pieces[-1:]}.get(pooling, pieces)
+            if kept:
+                found[0, at, place] = table[np.asarray(ids[at])[kept]].mean(axis=0)
+    return found
+
+
+def constant(numbers: Numbers) -> Floats:
+    """(examples,): the mean of a group's training values, or its most frequent place."""
+    found = np.full(len(numbers.target), np.nan)
+    for group in numbers.groups:
+        own = numbers.group == group
+        learnt = numbers.target[own & (numbers.role == TRAIN)]
+        places = np.bincount(learnt.astype(int)) if numbers.lists else np.zeros(1)
+        found[own] = places.argmax() if numbers.lists else learnt.mean()
+    return found
+
+
+def decode(
+    features: Features,
+    numbers: Numbers,
+    groups: Sequence[str],
+    *,
+    seeds: Sequence[int],
+    device: torch.device | str = "cpu",
+) -> Decoded:
+    """Fit all layers of (layers, examples, numbers, width) for each group and seed."""
+    import torch
+
+    said = np.full((len(seeds), len(features), len(numbers.target)), np.nan)
+    dev = np.full((len(seeds), len(numbers.groups), len(features)), np.nan)
+    for group in groups:
+        own = np.flatnonzero(numbers.group == group)
+        rows = torch.from_numpy(np.ascontiguousarray(features[:, own])).to(device).double()
+        of = _Group(rows, numbers, own)
+        for number, seed in enumerate(seeds):
+            found, score = of.fitted(seed)
+            said[number][:, own] = found
+            dev[number, numbers.groups.index(group)] = score
+    return Decoded(said, dev)
+
+
+class _Group:
+    """The examples of one group, and fits to some of them."""
+
+    def __init__(self, rows: Tensor, numbers: Numbers, own: NDArray[np.int64]) -> None:
+        import torch
+
+        self.lists = numbers.lists
+        self.role, self.target = numbers.role[own], numbers.target[own]
+        layers, self.examples, self.listed, width = rows.shape
+        if self.lists:
+            # Only what tells the numbers of a list apart: (L, N × 5, D)
+            rows = rows - rows.mean(dim=2, keepdim=True)
+            self.rows = rows.reshape(layers, -1, width)
+            places = np.arange(self.listed) == self.target[:, None]
+            wanted = (places - 1 / self.listed).ravel()
+        else:
+            self.rows = rows.reshape(layers, self.examples, -1)
+            wanted = self.target
+        self.wanted = torch.from_numpy(wanted.astype(np.float64)).to(rows.device)
+
+    def fitted(self, seed: int) -> tuple[Floats, Floats]:
+        """What is said of all examples (layers, N), and how well of dev (layers,)."""
+        from bertology.train.probes.ridge import fit_ridge
+
+        learnt = np.flatnonzero(self.role == TRAIN)
+        some = max(2, round(_LEARNT * len(learnt)))
+        drawn = np.sort(np.random.default_rng([seed, 0]).permutation(learnt)[:some])
+        learnt, dev = self._places(drawn), self._places(np.flatnonzero(self.role == DEV))
+        fit = fit_ridge(
+            self.rows[:, learnt], self.wanted[learnt],
+            self.rows[:, dev], self.wanted[dev], centred=self.lists,
+        )  # fmt: skip
+        found: Floats = fit(self.rows).cpu().numpy()
+        if not self.lists:
+            return found, -fit.dev_error.cpu().numpy()
+        places: Floats = found.reshape(len(found), self.examples, self.listed).argmax(axis=-1)
+        right = places[:, self.role == DEV] == self.target[self.role == DEV]
+        return places.astype(np.float64), right.mean(axis=1)
+
+    def _places(self, examples: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The rows of some examples: each number of a list has one."""
+        if not self.lists:
+            return examples
+        found: NDArray[np.int64] = examples[:, None] * self.listed + np.arange(self.listed)
+        return found.ravel()

@@ -1,0 +1,204 @@
+"""What numeracy found: how well numbers are decoded, near and far, by writing and layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from bertology.annotated.numbers import FAR, PIECES
+from bertology.report import drawings
+from bertology.report.figures import Decodings, Dots, decoded_values, interval_dots
+from bertology.results.answers import NOTHING_SURE, of_row, percent, points
+from bertology.results.drawing import Drawing
+from bertology.results.measures import Measure, dashed
+from bertology.results.result import Result
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+__all__ = ["NumeracyResult"]
+
+_SHARES = ("near", "far", "gain", "constant", "length", "vectors", "input", "shuffled")
+_MOST_DRAWN = 3  # groups whose single numbers are drawn
+
+
+class NumeracyResult(Result):
+    """Which numbers are decoded.
+
+    Table `groups`: for each writing and group (notation and range) the share of numbers decoded
+    right, within the range (`near`) and beyond it (`far`), at the layer that dev picks (-1 is the
+    input of the first), baselines on the same numbers, the smallest `gain` over them, and errors of
+    values: root mean squares in units and of log10 (1 + value), R²; `layers`: by layer; `numbers`:
+    what some depths say of each number; `tuned`: of models that were fine-tuned.
+    """
+
+    strongest: ClassVar[Mapping[str, str]] = {"groups": "gain"}
+    hundredths: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        "groups": dict.fromkeys((*_SHARES, *(f"far_{s}" for s in _SHARES[3:6])), "%"),
+        "layers": {"near": "%", "far": "%"},
+        "tuned": {"near": "%", "far": "%", "gain": "%"},
+    }
+
+    @property
+    def _asked(self) -> str:
+        if self.facts["lists"]:
+            return "the largest of the list is found"
+        return (
+            f"a value is decoded to within {100 * float(self.facts['tolerance']):g} % of the range"
+        )
+
+    @property
+    def answer(self) -> str:
+        """What is decoded beyond all baselines, and what larger numbers lose."""
+        rows = self.tables["groups"]
+        own = rows[rows["writing"] == self.facts["writing"]]
+        sure = own[own["gain_low"] > 0]
+        if not len(sure):
+            best = own.loc[own["gain"].idxmax()]
+            shown = points(of_row(best, ("gain", "gain_low", "gain_high")))
+            return (
+                f"{NOTHING_SURE}: no group of numbers is surely decoded beyond length, random "
+                f"vectors and shuffled weights; the most is {shown} ({best['group']})."
+            )
+        best = sure.loc[sure["gain"].idxmax()]
+        near = percent(of_row(best, ("near", "near_low", "near_high")))
+        said = f"Of {best['group']}, {self._asked} in {near} of those not learnt"
+        lost = self.evidence().get("extrapolation_loss")
+        if lost is not None:
+            said += f"; larger numbers lose {points(lost)}"
+        return f"{said}."
+
+    def measures(self) -> Sequence[Measure]:
+        """Shares of numbers by layer."""
+        table = self.tables["layers"]
+        return [
+            Measure.of_column(
+                rows,
+                "near",
+                name=f"{writing}-{dashed(str(group))}-near",
+                title=f"Decoded within the range: {_called(str(writing), str(group))}",
+                unit="% of numbers",
+                bounds=("near_low", "near_high"),
+                scale=100.0,
+                reading="High: a linear probe of this layer tells numbers that it did not learn.",
+            )
+            for (writing, group), rows in table[table["layer"] >= 0].groupby(
+                ["writing", "group"], sort=False
+            )
+        ]
+
+    def drawings(self) -> Sequence[Drawing]:
+        """Groups with their baselines; layers; decoded against true values."""
+        measures = self.measures()
+        found = [
+            Drawing(
+                "groups",
+                self._groups,
+                "For each group and writing of numbers the per cent that is decoded right: numbers "
+                "within the range that were not learnt, and larger ones; then the gain over the "
+                "best baseline. Diamonds are shuffled weights, bars the length of the number "
+                "alone. Intervals are over numbers and seeds and hold for all rows together.",
+            ),
+            drawings.rows(
+                "layers",
+                measures,
+                self.about,
+                title="Numbers decoded by layer",
+                reading="Only numbers that were not learnt are asked about.",
+                labels=[
+                    _called(str(w), str(g))
+                    for w, g in self.tables["groups"][["writing", "group"]].itertuples(index=False)
+                ],
+            ),
+        ]
+        if len(self.tables["numbers"]):
+            found.append(
+                Drawing(
+                    "numbers",
+                    self._numbers,
+                    "Decoded values upwards against true values to the right, by layer. Blue dots "
+                    "are numbers within the range that was learnt, but not learnt themselves; "
+                    "vermilion ones are larger. On the grey line a value is decoded exactly; wild "
+                    "ones are drawn at the edge.",
+                )
+            )
+        if "tuned" in self.tables:
+            found.append(
+                Drawing(
+                    "tuned",
+                    self._tuned,
+                    "The same of models that were fine-tuned as a whole, one for each group and "
+                    "seed: the per cent decoded right within the range and beyond it. Diamonds "
+                    "are what probes of the frozen model get.",
+                )
+            )
+        return found
+
+    def _groups(self) -> Figure:
+        rows = self.tables["groups"]
+        sides = [100 * rows[f"near{end}"].to_numpy() for end in ("", "_low", "_high")]
+        beside = {
+            "hollow": 100 * rows["shuffled"].to_numpy(),
+            "bars": 100 * rows["length"].to_numpy(),
+        }
+        return interval_dots(
+            [
+                Dots("within the range (%)", *sides, **beside),
+                Dots.of_columns("larger numbers (%)", rows, "far"),
+                Dots.of_columns("gain (points)", rows, "gain", level=0.0),
+            ],
+            [_called(r.writing, r.group) for r in rows.itertuples()],
+            title=f"Numbers that are decoded\n{self.about}",
+            note="Diamonds: shuffled weights, the mean. Bars: the length of the number alone. "
+            "Gain: over mean, length, random vectors and shuffled weights, the smallest.",
+        )
+
+    def _tuned(self) -> Figure:
+        rows = self.tables["tuned"]
+        frozen = self.tables["groups"].set_index(["writing", "group"])
+        beside = frozen.loc[list(rows[["writing", "group"]].itertuples(index=False, name=None))]
+        panels = []
+        for role, label in (("near", "within the range (%)"), ("far", "larger numbers (%)")):
+            sides = (100 * rows[f"{role}{end}"].to_numpy() for end in ("", "_low", "_high"))
+            panels.append(Dots(label, *sides, hollow=100 * beside[role].to_numpy()))
+        return interval_dots(
+            panels,
+            [_called(r.writing, r.group) for r in rows.itertuples()],
+            title=f"Numbers that fine-tuned models decode\n{self.about}",
+            note="Diamonds: probes of the frozen model. Intervals are over numbers and seeds.",
+        )
+
+    def _numbers(self) -> Figure:
+        table = self.tables["numbers"]
+        sizes = table.groupby("group", sort=False)["number"].nunique()
+        drawn = [str(g) for g in sizes.sort_values(ascending=False, kind="stable").index]
+        groups = drawn[:_MOST_DRAWN]
+        depths = _depths(table[table["group"].isin(groups)])
+        return decoded_values(
+            [
+                Decodings(
+                    group,
+                    "input" if depth < 0 else f"layer {depth}",
+                    rows["value"],
+                    rows["said"],
+                    rows["asked"] == FAR,
+                )
+                for group in groups
+                for depth in depths
+                for rows in [table[(table["group"] == group) & (table["layer"] == depth)]]
+            ],
+            title=f"Decoded and true values\n{self.about}",
+            note="Blue: within the range, not learnt. Vermilion: larger than any learnt. Layers "
+            "are numbered from 0.",
+        )
+
+
+def _depths(table: pd.DataFrame) -> list[int]:
+    """The layers that all groups have."""
+    of = [set(rows["layer"]) for _, rows in table.groupby("group")]
+    return sorted(int(layer) for layer in set.intersection(*of))
+
+
+def _called(writing: str, group: str) -> str:
+    return group if writing == PIECES else f"{group}, {writing}"
