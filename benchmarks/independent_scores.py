@@ -26,10 +26,12 @@ import torch
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 _PEER = """
-import json, sys
+import json, sys, torch
 from minicons.scorer import MaskedLMScorer
+from transformers import AutoModelForMaskedLM, AutoTokenizer
 folder, texts = json.load(sys.stdin)
-scorer = MaskedLMScorer(folder, "cpu")
+model = AutoModelForMaskedLM.from_pretrained(folder, dtype=torch.float32)
+scorer = MaskedLMScorer(model, "cpu", tokenizer=AutoTokenizer.from_pretrained(folder))
 total = lambda x: x.sum(0).item()
 found = []
 for at in range(0, len(texts), 16):
@@ -49,7 +51,9 @@ class Plain:
 
     def __init__(self, folder: str, device: str) -> None:
         self.tokenizer = AutoTokenizer.from_pretrained(folder)
-        self.model = AutoModelForMaskedLM.from_pretrained(folder).eval().to(device)
+        # The weights are stored as float16, in which a CPU is slow and inexact.
+        model = AutoModelForMaskedLM.from_pretrained(folder, dtype=torch.float32)
+        self.model = model.eval().to(device)
         self.device = device
 
     def at_masks(self, rows: list[list[int]], places: list[int], batch: int = 256):
@@ -122,8 +126,12 @@ def blimp(plain: Plain, asked: argparse.Namespace) -> None:
             capture_output=True, text=True, check=True,
         ).stdout  # fmt: skip
         line = next(x for x in told.splitlines() if x.startswith("scores:"))
-        gap = np.abs(np.subtract(json.loads(line[7:]), [s for _, s in sample])).max()
-        print(f"  minicons: largest difference of {len(sample)} scores {gap:.1e}")
+        gaps = np.abs(np.subtract(json.loads(line[7:]), [s for _, s in sample]))
+        tokens = [len(plain.tokenizer(t)["input_ids"]) - 2 for t, _ in sample]
+        print(
+            f"  minicons: largest difference of {len(sample)} scores {gaps.max():.1e}, "
+            f"for each token {(gaps / tokens).max():.1e}"
+        )
 
 
 def lama(plain: Plain, asked: argparse.Namespace) -> None:
