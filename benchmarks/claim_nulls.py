@@ -30,6 +30,7 @@ import nulls.distractors
 import nulls.facts
 import nulls.layers
 import nulls.lottery
+import nulls.malformed
 import nulls.models
 import nulls.names
 import nulls.numeracy
@@ -62,6 +63,7 @@ NULLS = (
     *nulls.numeracy.NULLS,
     *nulls.layers.NULLS,
     *nulls.lottery.NULLS,
+    *nulls.malformed.NULLS,
     *nulls.survivors.NULLS,
     *nulls.names.NULLS,
     *nulls.order.NULLS,

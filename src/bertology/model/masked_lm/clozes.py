@@ -156,6 +156,27 @@ class Clozes:
                 done, window = done + len(window.texts), _Window()
         yield from self._computed(window, progress, done)
 
+    def distributions(self, questions: Iterable[Question]) -> Iterator[NDArray[np.float32]]:
+        """Log-probabilities (V,) of all pieces in the blank of each question, in their order.
+
+        Questions are open ones, and the model itself is asked, not its layers. Rows are long, so
+        fewer of them are held at a time than of `answers`.
+        """
+        for some in _some(questions, _TOKENIZED):
+            window = _Window()
+            self._plan(window, some)
+            found, reads = None, window.sorted_reads()
+            for chosen in by_length([len(t.ids) for t in window.texts], self.tokens_per_batch):
+                rows, slots, _, cells = reads.of(chosen)
+                *_, (_, logits) = self._readings(window, chosen)
+                at = [torch.from_numpy(a).to(logits.device) for a in (rows, slots)]
+                logs = torch.log_softmax(logits[at[0], at[1]].float(), dim=-1).cpu().numpy()
+                if found is None:
+                    found = np.empty((len(some), logs.shape[-1]), np.float32)
+                found[cells] = logs
+            assert found is not None
+            yield from found
+
     def _plan(self, window: _Window, questions: Sequence[Question]) -> None:
         encoder, mask = self.encoder, self.encoder.tokenizer.mask_token
         check_blanks(questions, mask)
