@@ -49,8 +49,8 @@ class MalformedInputResult(Result):
         lost = of_row(first, ("lost", "lost_low", "lost_high"))
         found = (
             f"Broken texts ({first['form']}) get the same answer in {percent(same)}, two "
-            f"different texts in {100 * float(first['unrelated']):.0f} %, and {points(lost)} of right "
-            "answers are lost."
+            f"different texts in {100 * float(first['unrelated']):.0f} %, and {points(lost)} of "
+            "right answers are lost."
         )
         return found if self.facts["informed"] else f"{found} {_SHORT}"
 
