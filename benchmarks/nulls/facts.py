@@ -8,12 +8,13 @@ from collections.abc import Mapping
 import torch
 import transformers as hf
 
+import made_facts
 import planted_links
 import tiny
 from bertology.data.corpus import Corpus, Example, Field
 from bertology.model.encoder import Encoder
 from bertology.studies.cloze.facts import Facts
-from nulls import HOLDS, Null, judged
+from nulls import FAILS, HOLDS, Null, judged
 
 _NAMES = [f"name{i}" for i in range(60)]
 _OBJECTS = [f"thing{i}" for i in range(12)]
@@ -64,8 +65,18 @@ def in_versions(seed: int) -> Mapping[str, str]:
     return judged("facts", planted_links.ask(Facts(seed=seed), random_masked_lm(seed), facts))
 
 
+def one_answer(seed: int) -> Mapping[str, str]:
+    return judged("facts", made_facts.one_answer(seed))
+
+
+def templates_differ(seed: int) -> Mapping[str, str]:
+    return judged("facts", made_facts.templates_differ(seed))
+
+
 _KNOWN = "facts-beyond-frequency"
 NULLS = (
+    Null("one answer for every subject (facts)", one_answer, {_KNOWN: HOLDS}),
+    Null("templates that work or do not (facts)", templates_differ, {_KNOWN: HOLDS | FAILS}),
     Null(
         "random model (facts in wordings)",
         in_wordings,

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+import made_facts
 import planted_facts
 import planted_links
 from bertology.data.corpus import Corpus, Example, Field
@@ -155,6 +156,29 @@ def test_versions_of_a_fact_are_drawn_together() -> None:
 def test_nothing_holds_for_random_models(seed: int) -> None:
     assert "holds" not in in_wordings(seed).values()
     assert "holds" not in in_versions(seed).values()
+
+
+def test_one_answer_for_every_subject_is_no_knowledge() -> None:
+    """Where all objects differ, no other fact votes for the right one, but one answer is right."""
+    for seed in (0, 1, 2):
+        found = made_facts.one_answer(seed)
+        assert found.evidence()["gain_over_frequency"].value > 0
+        assert found.evidence()["gain_over_guessing"].value == pytest.approx(0, abs=1e-9)
+        assert claims_of(found)["primer-world.facts-beyond-frequency"] != "holds"
+
+
+def test_facts_of_a_relation_belong_together() -> None:
+    """Else a few templates that happen to work would make a claim sure."""
+    sure = narrow = 0
+    for seed in range(20):
+        found = made_facts.templates_differ(seed)
+        gain = found.evidence()["gain_over_frequency"]
+        assert (gain.unit, gain.n) == ("relations", 20)
+        sure += not gain.low <= 0 <= gain.high
+        flat = Facts().share(np.repeat([1.0, 0.0, -1.0], [300, 250 + round(250 * gain.value), 250]))
+        narrow += flat.high - flat.low < gain.high - gain.low
+    assert sure <= 2
+    assert narrow == 20
 
 
 def test_scores_equal_a_plain_loop() -> None:

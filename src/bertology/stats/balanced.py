@@ -28,14 +28,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr
 
-from bertology.stats.intervals import evidence_against_zero
+from bertology.stats.intervals import Estimate, evidence_against_zero
 from bertology.stats.multiplicity import max_statistics
 from bertology.stats.partial_means import PartialMeans
 
-__all__ = ["Balanced", "balanced_means", "balanced_rows", "balancing_weights"]
+__all__ = [
+    "Balanced",
+    "balanced_means",
+    "balanced_rows",
+    "balanced_share",
+    "balancing_weights",
+    "fair_weights",
+]
 
 Floats = NDArray[np.float64]
 
+_ROUNDS, _STILL, _LIGHT = 1000, 1e-9, 1e-3
 _HALVINGS = 20  # bisection steps; the last one moves a bound by less than 1e-6
 
 
@@ -69,6 +77,49 @@ def balancing_weights(kinds: Sequence[str], first: ArrayLike) -> Floats:
     np.add.at(counts, (number, side), 1)
     least: Floats = counts.min(axis=1)[number]
     return np.divide(least, np.maximum(counts[number, side], 1))
+
+
+def fair_weights(good: Sequence[Sequence[str]], bad: Sequence[Sequence[str]]) -> Floats:
+    """Of choices among any number of words (N,): no word is right more often than chance has it.
+
+    A word that is liked everywhere gains 1 - chance where it is good, and loses chance where it is
+    bad. Where it would gain more than it loses, the choices in which it is good weigh less, until
+    there is no such word; between 0 and 1. So a word that is never bad gives no weight.
+    """
+    chance = np.array([len(g) / max(len(g) + len(b), 1) for g, b in zip(good, bad, strict=True)])
+    weights: Floats = ((chance > 0) & (chance < 1)).astype(np.float64)
+    where: dict[str, tuple[list[int], list[int]]] = {}
+    for side, choices in enumerate((good, bad)):
+        for at, words in enumerate(choices):
+            for word in words:
+                where.setdefault(word, ([], []))[side].append(at)
+    places = [(np.array(up, int), np.array(down, int)) for up, down in where.values() if up]
+    for _ in range(_ROUNDS):
+        before = weights.copy()
+        for up, down in places:
+            gained, lost = (weights * (1 - chance))[up].sum(), (weights * chance)[down].sum()
+            if gained > lost:
+                weights[up] *= lost / gained
+        if np.abs(weights - before).max(initial=0) < _STILL:
+            break
+    return np.where(weights < _LIGHT, 0.0, weights)
+
+
+def balanced_share(
+    values: Floats,
+    weights: Floats,
+    units: Sequence[str],
+    *,
+    least: float = 0.0,
+    level: float = 0.95,
+) -> Estimate | None:
+    """The weighted mean of values between `least` and 1, with an interval over units."""
+    of = balanced_rows(((values - least) / (1 - least))[None], weights, units)
+    found = balanced_means(of, level=level, resamples=100)
+    if found.n[0] < 2:
+        return None
+    ends = [least + (1 - least) * float(e[0]) for e in (found.value, found.low, found.high)]
+    return Estimate(*ends, int(found.n[0]), level, "units")
 
 
 def balanced_rows(scores: Floats, weights: Floats, units: Sequence[str]) -> Balanced:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -152,10 +153,11 @@ class Facts(FactStudy):
     for negation and mispriming. Limits: only answers of one piece of the vocabulary are asked for;
     how many are left out is told. What a text says so often that it is learnt, a small model
     trained on little text cannot know. Questions on consistency, negation and mispriming are judged
-    only where answers surely depend on the subject.
+    only where answers surely depend on the subject. What claims are judged on has intervals over
+    relations where there are five or more, else over facts.
     """
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "answer", "group"}), head="mlm")
     result_type: ClassVar[type[Result]] = FactsResult
 
@@ -223,7 +225,12 @@ class Facts(FactStudy):
         knows = gate is not None and gate.low > 0
         evidence: dict[str, Estimate | None] = {
             "p_at_1": self.share(hits),
-            "gain_over_frequency": self.share(hits - of["frequent"], least=-1.0),
+            "gain_over_frequency": self.share_of_relations(
+                hits - of["frequent"], of["relation"].astype(str), least=-1.0
+            ),
+            "gain_over_guessing": self.gain_over_guessing(
+                hits - of["frequent"], of["chance"], of["relation"].astype(str)
+            ),
             "subject_gain": gate,
         }
         tables = {
@@ -344,7 +351,11 @@ class Facts(FactStudy):
             ("right in every wording", self.share(everywhere)),
             ("same answer in two wordings", self.share(np.array(agree))),
         ]
-        return _table(rows, "way", "p_at_1"), self.share(1 - np.array(agree))
+        relations = some["relation"].astype(str)
+        return (
+            _table(rows, "way", "p_at_1"),
+            self.share_of_relations(1 - np.array(agree), relations),
+        )
 
     def _versions(
         self, said: Mapping[str, NDArray[Any]], condition: str
@@ -364,26 +375,25 @@ class Facts(FactStudy):
         one, other = ([at[v][name] for name in both] for v in ("plain", condition))
         first, second = said["first"][one, 0], said["first"][other, 0]
         right, still = (said["rank"][rows, 0] <= 1 for rows in (one, other))
+        relations = said["relation"][one].astype(str)
+        share = partial(self.share_of_relations, relations=relations)
         if condition == "misprimed":
+            lost = right.astype(float) - still
             return [
-                ("right, plain", self.share(right)),
-                ("right after a misleading word", self.share(still)),
-                (
-                    "lost by a misleading word",
-                    self.share(right.astype(float) - still, least=-1.0),
-                ),
-                ("the misleading word is the answer", self.share(said["prime"][other])),
+                ("right, plain", share(right)),
+                ("right after a misleading word", share(still)),
+                ("lost by a misleading word", share(lost, least=-1.0)),
+                ("the misleading word is the answer", share(said["prime"][other])),
             ]
         tops = zip(said["top"][one], said["top"][other], strict=True)
         overlap = np.array([len(set(a) & set(b)) / len(set(a)) for a, b in tops])
         found = [
-            ("all facts: a not leaves the answer", self.share(first == second)),
-            ("all facts: ten best answers in common", self.share(overlap)),
+            ("all facts: a not leaves the answer", share(first == second)),
+            ("all facts: ten best answers in common", share(overlap)),
         ]
         if right.sum() >= _FEWEST:
-            found.append(
-                ("known facts: a not leaves the answer", self.share((first == second)[right]))
-            )
+            known = self.share_of_relations((first == second)[right], relations[right])
+            found.append(("known facts: a not leaves the answer", known))
         return found
 
 
@@ -398,5 +408,5 @@ def _depths(rank: Floats) -> dict[str, float]:
 def _table(rows: Sequence[tuple[str, Estimate]], label: str, column: str) -> pd.DataFrame:
     import pandas as pd
 
-    values = [(name, e.n, e.value, e.low, e.high) for name, e in rows]
-    return pd.DataFrame(values, columns=[label, "n", column, "low", "high"])
+    values = [(name, e.n, e.unit, e.value, e.low, e.high) for name, e in rows]
+    return pd.DataFrame(values, columns=[label, "n", "over", column, "low", "high"])

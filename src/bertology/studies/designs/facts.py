@@ -21,6 +21,7 @@ from bertology.data.clozes import worded
 from bertology.data.corpus import Field
 from bertology.errors import DataError
 from bertology.stats import Estimate, bounded_mean_bounds, percentile_interval
+from bertology.stats.balanced import balanced_share
 from bertology.studies.designs.blocks import Resampled
 
 if TYPE_CHECKING:
@@ -101,6 +102,50 @@ class Facts(Resampled):
         if subjects is not None:
             return share_by_subject(values, subjects, self.level, families=families, least=least)
         return share(values, self.level, families=families, least=least)
+
+    def share_of_relations(
+        self,
+        values: NDArray[np.generic],
+        relations: NDArray[np.str_],
+        *,
+        families: int = 1,
+        least: float = 0.0,
+    ) -> Estimate:
+        """The same with an interval over relations, whose facts are asked in the same words.
+
+        A template that works badly makes all its facts wrong. With fewer than five relations it is
+        a statement on these relations, and the interval is over facts.
+        """
+        if len(np.unique(relations)) < _FEWEST_RELATIONS:
+            return self.share(values, families=families, least=least)
+        found = balanced_share(
+            np.asarray(values, np.float64),
+            np.ones(len(relations)),
+            relations.tolist(),
+            least=least,
+            level=1 - (1 - self.level) / families,
+        )
+        assert found is not None  # there are several relations
+        return replace(found, level=self.level, unit="relations")
+
+    def gain_over_guessing(
+        self, over_frequency: Floats, beyond_chance: Floats, relations: NDArray[np.str_]
+    ) -> Estimate:
+        """The smaller gain: over frequent objects, and over the model's answers to other subjects.
+
+        The most frequent object of other facts is never right where all objects differ, and a model
+        that gives one of them to every subject is right once; so the second gain is needed. Both
+        must be above 0 for the smaller one to be (Berger 1982): its lower bound costs nothing.
+        """
+        one, both = (
+            [
+                self.share_of_relations(values, relations, families=families, least=-1.0)
+                for values in (over_frequency, beyond_chance)
+            ]
+            for families in (1, 2)
+        )
+        less = min(one, key=lambda e: e.value)
+        return replace(less, low=min(e.low for e in one), high=min(e.high for e in both))
 
     def subject_gain(self, beyond_chance: Floats, in_name: Floats) -> Estimate | None:
         """How much more often the model is right than its answers would be for other subjects.
