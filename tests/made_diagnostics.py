@@ -64,3 +64,19 @@ def negation(seed: int = 0, items: int = 32) -> list[Example]:
 
 def corpus(seed: int = 0) -> Corpus:
     return Corpus("made", [*completions(seed), *roles(seed), *negation(seed)], FIELDS)
+
+
+def popular(seed: int = 0, items: int = 60) -> Corpus:
+    """Some words are good in four contexts of five and bad in the others, also under a negation."""
+    rng, found = random.Random(seed), []
+    for item in range(items):
+        pair = rng.choice([WORDS[at : at + 2] for at in range(0, 8, 2)])
+        good, bad = pair if rng.random() < 0.8 else pair[::-1]
+        marks = {"answer": [good], "candidates": (good, bad), "group": "popular", "condition": ""}
+        marks |= {"kinds": ("related", "unrelated"), "item": f"p{item}"}
+        found.append(Example(f"p{item}", "the man is the [MASK] .", annotations=marks))
+        for name, (one, other) in (("affirmative", (good, bad)), ("negative", (bad, good))):
+            marks = {"answer": [one], "candidates": (one, other), "group": "negation"}
+            marks |= {"item": f"n{item}", "condition": name}
+            found.append(Example(f"n{item}-{name}", "the man is the [MASK] .", annotations=marks))
+    return Corpus("popular", found, FIELDS)

@@ -35,6 +35,11 @@ def liked_everywhere(seed: int) -> Mapping[str, str]:
     return judged("diagnostics", simulated.liked_everywhere(seed))
 
 
+def popular(seed: int) -> Mapping[str, str]:
+    """The words that are good most of the time are liked, whatever the context is."""
+    return judged("diagnostics", simulated.popular(seed))
+
+
 _FALSE = dict.fromkeys(
     (
         "good-completions-are-preferred",
@@ -50,4 +55,5 @@ NULLS = (
     Null("random model (diagnostics)", random_diagnostics, _FALSE),
     Null("log-probabilities of chance (diagnostics)", chance, _FALSE),
     Null("words liked everywhere (diagnostics)", liked_everywhere, _FALSE),
+    Null("words liked that are mostly good (diagnostics)", popular, _FALSE),
 )

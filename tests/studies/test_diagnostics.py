@@ -21,6 +21,7 @@ from bertology.model.encoder import Encoder
 from bertology.results.known_claims import judge
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
+from bertology.stats.balanced import fair_weights
 from bertology.studies.cloze.diagnostics import Diagnostics
 from bertology.studies.study import Context
 from result_conformance import ResultConformance
@@ -77,14 +78,13 @@ def facts() -> Corpus:
     for n, (subject, relation) in enumerate(planted_facts.FACTS):
         objects = planted_facts.OBJECTS[4 * (n // 4) :][:4]
         true = planted_facts.FACTS[subject, relation]
-        others = [word for word in objects if word != true]
+        near = objects[(objects.index(true) + 1) % 4]
         far = planted_facts.OBJECTS[(planted_facts.OBJECTS.index(true) + 4) % 8]
         text = f"{subject} comes {relation} [MASK] ."
-        marks = {"answer": [true], "candidates": (true, others[0], far), "group": "facts"}
+        marks = {"answer": [true], "candidates": (true, near, far), "group": "facts"}
         marks |= {"kinds": ("expected", "related", "unrelated"), "item": f"f{n}", "condition": "x"}
         found.append(Example(f"f{n}", text, annotations=marks))
-        other = objects[(objects.index(true) + 1) % 4]
-        for name, good, bad in (("affirmative", true, other), ("negative", other, true)):
+        for name, good, bad in (("affirmative", true, near), ("negative", near, true)):
             marks = {"answer": [good], "candidates": (good, bad), "group": "negation"}
             marks |= {"item": f"n{n}", "condition": name}
             asked = f"no {text}" if name == "negative" else text
@@ -134,9 +134,11 @@ def test_roles_are_told_by_a_model_that_knows_the_order_and_not_by_one_that_does
 # Nothing known ---------------------------------------------------------------------------------
 
 
-def simulated(scores: Callable[[str, int], float], seed: int) -> Result:
+def simulated(
+    scores: Callable[[str, int], float], seed: int, corpus: Corpus | None = None
+) -> Result:
     """What a model of these log-probabilities (word, place of the context) would be said to do."""
-    corpus, study = made.corpus(seed), Diagnostics(resamples=100, lens="none")
+    corpus, study = corpus or made.corpus(seed), Diagnostics(resamples=100, lens="none")
     n = len(corpus)
     candidates, kinds = (np.full((n, 3), "", object) for _ in range(2))
     score, good, target = (
@@ -183,11 +185,34 @@ def liked_everywhere(seed: int) -> Result:
     return simulated(lambda word, at: liked[word], seed)
 
 
-@pytest.mark.parametrize("world", [chance, liked_everywhere])
+def popular(seed: int) -> Result:
+    """The words that are good most of the time are liked, whatever the context is."""
+    rng = np.random.default_rng(seed)
+    liked = {word: (at + 1) % 2 + 0.1 * rng.normal() - 8 for at, word in enumerate(made.WORDS)}
+    return simulated(lambda word, at: liked.get(word, -9.0), seed, made.popular(seed))
+
+
+@pytest.mark.parametrize("world", [chance, liked_everywhere, popular])
 def test_nothing_holds_where_nothing_is_known(world: Callable[[int], Result]) -> None:
-    said = [outcomes(world(seed)) for seed in range(10)]
+    said = [outcomes(world(seed)) for seed in range(6)]
     for claim in said[0]:
-        assert sum(one[claim] == "holds" for one in said) <= 2, claim
+        assert sum(one[claim] == "holds" for one in said) <= 1, claim
+
+
+def test_liking_what_is_mostly_good_is_worth_exactly_nothing() -> None:
+    found = popular(0).evidence()
+    assert found["good_preference_gain"].value == pytest.approx(0, abs=1e-6)
+    assert found["related_preference"].value == pytest.approx(0.5, abs=1e-6)
+    assert found["negation_loss"].value == pytest.approx(0, abs=1e-6)
+
+
+def test_choices_weigh_so_that_no_word_is_right_more_often_than_by_chance() -> None:
+    good, bad = [["a"], ["a"], ["a"], ["b"], ["c"]], [["b"], ["b"], ["b"], ["a"], ["d"]]
+    np.testing.assert_allclose(fair_weights(good, bad), [1 / 3, 1 / 3, 1 / 3, 1, 0], atol=1e-6)
+    ring = fair_weights([["a"], ["b"], ["c"]], [["b"], ["c"], ["a"]])
+    np.testing.assert_allclose(ring, 1)
+    three = fair_weights([["a"], ["b"], ["c"]], [["b", "c"], ["a", "c"], ["a", "b"]])
+    np.testing.assert_allclose(three, 1)
 
 
 def test_words_that_are_never_wrong_elsewhere_do_not_count() -> None:

@@ -13,6 +13,7 @@ from bertology.parameters import parameter
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
 from bertology.stats.answer_flips import mcnemar
+from bertology.stats.balanced import balanced_share
 from bertology.stats.paired import balances
 from bertology.studies.designs.clozes import ClozeStudy
 from bertology.studies.designs.completions import (
@@ -55,8 +56,9 @@ class Diagnostics(ClozeStudy):
     whose roles fit and after the reversed one. Equal ones share. "Clearly" is a difference of
     probabilities above the threshold. In affirmative and negative versions of a sentence other
     completions are true; McNemar's exact test compares the versions. What claims are judged on
-    counts only contexts whose good completion is a bad one elsewhere, so that liking some words
-    wherever they stand gains nothing. Intervals are over contexts, or over pairs of versions.
+    weighs contexts so that no completion is good more often than chance has it: liking some words
+    wherever they stand gains nothing, and words that are never bad do not count. Intervals are over
+    contexts, or over pairs of versions.
 
     Source: Ettinger (2020). Limits: contexts are few. A completion of several pieces is filled from
     the left and mostly less likely than one of a single piece. Negative contexts allow so many
@@ -64,6 +66,7 @@ class Diagnostics(ClozeStudy):
     apart.
     """
 
+    version: ClassVar[int] = 2
     needs: ClassVar[Needs] = Needs(
         fields=frozenset({"text", "answer"}), capabilities=frozenset({"residual"}), head="mlm"
     )
@@ -159,14 +162,15 @@ class Diagnostics(ClozeStudy):
         counted = found.words["condition"] != NEGATIVE
         fits, by, _, _ = found.roles()
         plain = ~np.isin(found.words["condition"], (AFFIRMATIVE, NEGATIVE))
-        gain = (found.preferred()[:, -1] - found.chance)[found.balanced() & plain]
-        related = found.related()[found.balanced(RELATED, UNRELATED), -1]
+        gain = found.preferred()[:, -1] - found.chance
         role = self._share(fits[:, -1], "pairs")
         evidence = {
             f"accuracy_at_{k}": self._share(found.within(k)[counted, -1]) for k in self.guesses
         } | {
-            "good_preference_gain": self._share(gain, support=(-1.0, 1.0)),
-            "related_preference": self._share(related),
+            "good_preference_gain": self._fair(found, gain, found.weights() * plain, least=-1.0),
+            "related_preference": self._fair(
+                found, found.related()[:, -1], found.weights(RELATED, UNRELATED)
+            ),
             "role_preference": role,
             "negation_loss": self._negation(found),
         }
@@ -184,28 +188,44 @@ class Diagnostics(ClozeStudy):
             "true completions are false elsewhere",
         }
 
-    def _share(
+    def _fair(
         self,
+        found: Completions,
         values: NDArray[np.float64],
-        unit: str = "contexts",
-        support: tuple[float, float] = (0.0, 1.0),
+        weights: NDArray[np.float64],
+        least: float = 0.0,
     ) -> Estimate | None:
+        """A weighted mean over contexts; versions of an item stay together."""
+        known = np.isfinite(values) & (weights > 0)
+        names = np.where(found.words["item"] == "", found.words["id"], found.words["item"])[known]
+        one = balanced_share(
+            values[known], weights[known], names.tolist(), least=least, level=self.level
+        )
+        several = len(np.unique(names)) < len(names)
+        return None if one is None else one.counting("items" if several else "contexts")
+
+    def _share(self, values: NDArray[np.float64], unit: str = "contexts") -> Estimate | None:
         known = values[np.isfinite(values)]
         if len(known) < 2:
             return None
-        means = self.means(known[None], within=support, support=support)
+        means = self.means(known[None], within=(0, 1), support=(0, 1))
         one = means.estimate(0)
         return None if one is None else one.counting(unit)
 
     def _negation(self, found: Completions) -> Estimate | None:
         """Right preferences of affirmative versions less those of negative ones, over pairs."""
         places = found.pairs(AFFIRMATIVE, NEGATIVE)
-        places = places[found.balanced()[places].all(axis=1)]
+        weights = found.weights()[places].min(axis=1)
         right = found.preferred()[places, -1]
         signs = np.sign(right[:, 0] - right[:, 1])
-        signs = signs[np.isfinite(signs)]
+        known = np.isfinite(signs) & (weights > 0)
+        signs, weights = signs[known], weights[known]
         if len(signs) < 2:
             return None
+        if weights.min() < weights.max() - 1e-6:  # no exact test weighs pairs
+            names = [str(i) for i in range(len(signs))]
+            fair = balanced_share(signs, weights, names, least=-1.0, level=self.level)
+            return None if fair is None else fair.counting("pairs")
         one = balances(signs[None], level=self.level, resamples=self.resamples, seed=self.seed)
         p = float(mcnemar((signs > 0).sum(), (signs < 0).sum()))
         return Estimate(

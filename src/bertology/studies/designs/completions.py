@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.stats.balanced import fair_weights
+
 if TYPE_CHECKING:
     import xarray as xr
 
@@ -105,32 +107,25 @@ class Completions:
                 found[n] = _likelier(self.score[n, near[0]], self.score[n, far[0]])
         return found
 
-    def balanced(self, one: str = "", other: str = "") -> NDArray[np.bool_]:
-        """(N,) whether what should be likelier in a context is wrong in another one.
+    def weights(self, one: str = "", other: str = "") -> Floats:
+        """(N,) how much a context counts, so that liking some words everywhere gains nothing.
 
-        Else a model that always prefers some words, whatever the context, might be right. By kinds
-        where they are named, by good and bad where not. Versions of an item do not count, and of
-        affirmative and negative contexts only the same do, since a negation turns good into bad.
+        Choices are between kinds where they are named, between good and bad where not. Words of
+        affirmative and of negative contexts are weighed apart, since a negation turns good into
+        bad. See `stats.balanced.fair_weights`.
         """
-        named = bool(one)
-        up = (self.kinds == one) if named else (self.good == 1)
-        down = (self.kinds == other) if named else (self.good == 0)
+        up = (self.kinds == one) if one else (self.good == 1)
+        down = (self.kinds == other) if one else (self.good == 0)
         negated = np.isin(self.words["condition"], (AFFIRMATIVE, NEGATIVE))
         keys = np.where(negated, self.words["condition"], "")
-        wrong: dict[tuple[str, str], set[str]] = {}
-        for n, key in enumerate(keys):
-            for word in self.candidates[n][down[n]]:
-                wrong.setdefault((str(key), str(word)), set()).add(str(self.words["item"][n]))
-        return np.array(
-            [
-                bool(up[n].any())
-                and all(
-                    wrong.get((str(key), str(word)), set()) - {str(self.words["item"][n])}
-                    for word in self.candidates[n][up[n]]
-                )
-                for n, key in enumerate(keys)
+
+        def named(some: NDArray[np.bool_]) -> list[list[str]]:
+            return [
+                [f"{key} {word}" for word in words[there]]
+                for key, words, there in zip(keys, self.candidates, some, strict=True)
             ]
-        )
+
+        return fair_weights(named(up), named(down))
 
     def pairs(self, one: str, other: str) -> NDArray[np.int64]:
         """(P, 2) places of both versions of every item that has both, once each."""
