@@ -18,7 +18,9 @@ def concluded(hits: Floats, frequent: Floats, chance: Floats, *, seed: int = 0) 
     relations, n = hits.shape[0], hits.size
     rank = np.where(hits.ravel() > 0, 1.0, 50.0)
     flat = {"frequent": frequent.ravel(), "chance": chance.ravel(), "in_name": np.zeros(n)}
-    flat |= {"prime": np.full(n, np.nan), "ensemble": rank}
+    flat |= {
+        "prime": np.full(n, np.nan),
+    }
     texts = {
         "relation": [f"r{r}" for r in range(relations) for _ in range(hits.shape[1])],
         "item": [str(i) for i in range(n)],
