@@ -8,6 +8,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+import test_number_words as simulated
 
 import made_numbers
 import planted_links
@@ -65,6 +66,11 @@ def noise_of_numbers(seed: int) -> Mapping[str, str]:
     return judged("numeracy", found)
 
 
+def random_number_words(seed: int) -> Mapping[str, str]:
+    """A random masked language model likes some number words for no reason."""
+    return judged("number-words", simulated.chance(seed))
+
+
 _FALSE = dict.fromkeys(
     (
         "numbers-are-decoded",
@@ -79,4 +85,9 @@ NULLS = (
     Null("random model (numeracy)", random_numbers, _FALSE),
     Null("values of other numbers (numeracy)", other_values, _FALSE),
     Null("random vectors (numeracy)", noise_of_numbers, _FALSE),
+    Null(
+        "random model (number words)",
+        random_number_words,
+        {"number-words-are-known": HOLDS},
+    ),
 )

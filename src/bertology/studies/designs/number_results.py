@@ -138,17 +138,14 @@ class NumeracyResult(Result):
     def _groups(self) -> Figure:
         rows = self.tables["groups"]
         sides = [100 * rows[f"near{end}"].to_numpy() for end in ("", "_low", "_high")]
-        beside = {
-            "hollow": 100 * rows["shuffled"].to_numpy(),
-            "bars": 100 * rows["length"].to_numpy(),
-        }
+        shuffled, length = (100 * rows[name].to_numpy() for name in ("shuffled", "length"))
         return interval_dots(
             [
-                Dots("within the range (%)", *sides, **beside),
+                Dots("within the range (%)", *sides, hollow=shuffled, bars=length),
                 Dots.of_columns("larger numbers (%)", rows, "far"),
                 Dots.of_columns("gain (points)", rows, "gain", level=0.0),
             ],
-            [_called(r.writing, r.group) for r in rows.itertuples()],
+            [_called(str(r.writing), str(r.group)) for r in rows.itertuples()],
             title=f"Numbers that are decoded\n{self.about}",
             note="Diamonds: shuffled weights, the mean. Bars: the length of the number alone. "
             "Gain: over mean, length, random vectors and shuffled weights, the smallest.",
@@ -164,7 +161,7 @@ class NumeracyResult(Result):
             panels.append(Dots(label, *sides, hollow=100 * beside[role].to_numpy()))
         return interval_dots(
             panels,
-            [_called(r.writing, r.group) for r in rows.itertuples()],
+            [_called(str(r.writing), str(r.group)) for r in rows.itertuples()],
             title=f"Numbers that fine-tuned models decode\n{self.about}",
             note="Diamonds: probes of the frozen model. Intervals are over numbers and seeds.",
         )

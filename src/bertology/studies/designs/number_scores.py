@@ -77,7 +77,8 @@ class GroupScores:
     def best(self, role: str) -> Floats:
         """(seeds, N) of what the picked layers say."""
         said = self.said[role]
-        return said[np.arange(len(said)), self.picked]
+        found: Floats = said[np.arange(len(said)), self.picked]
+        return found
 
     def statistics(self, right: Floats, role: str) -> Floats:
         """(seeds, numbers, 2): right answers and all, by number."""
