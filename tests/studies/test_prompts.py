@@ -74,6 +74,18 @@ def test_kinds_are_chosen_from_apart() -> None:
     assert ways.loc["manual: upper bound: any wording", "p_at_1"] < 1
 
 
+def test_relations_without_an_answer_of_one_piece_and_of_one_fact_stand_aside() -> None:
+    def fact(name: str, group: str, answer: str) -> Example:
+        about = {"answer": [answer], "group": group, "entity": name, "wordings": (GOOD, BAD[0])}
+        return Example(group, f"{name} comes from [MASK] .", annotations=about)
+
+    more = [fact("hugo", "P8", "nobody"), fact("hugo", "P9", "paris")]
+    result = ask(Corpus("facts", [*planted(GOOD, BAD[0]), *more], FIELDS))
+    assert result.tables["relations"]["relation"].tolist() == ["P0", "P1", "P9"]
+    assert result.facts["left_out"] == 1
+    assert result.tables["ways"]["n"].unique().tolist() == [33]
+
+
 def test_a_choice_among_the_same_gains_nothing() -> None:
     result = ask(planted(GOOD, "from [Y] comes [X] ."))
     assert result.evidence()["choice_gain"].value == 0

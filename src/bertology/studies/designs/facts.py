@@ -320,9 +320,8 @@ def share(
     """The mean of values between `least` and 1, with bounds that no rare event breaks."""
     x = np.asarray(values, np.float64)
     budget = float(np.log(2 * families / (1 - level)))
-    low, high = bounded_mean_bounds(x[None], None, low=least, high=1.0, budget=budget)
-    # Bisection may end a hair outside of where values can lie.
-    return Estimate(x.mean(), max(low[0], least), min(high[0], 1.0), len(x), level, "facts")
+    bounds = bounded_mean_bounds(x[None], None, low=least, high=1.0, budget=budget)
+    return Estimate(x.mean(), *_within(bounds, least), len(x), level, "facts")
 
 
 def share_by_subject(
@@ -340,14 +339,19 @@ def share_by_subject(
     scale = len(sizes) / len(x)
     sums: Floats = np.bincount(at, weights=x).astype(np.float64) * scale
     most = float(sizes.max()) * scale
-    low, high = bounded_mean_bounds(
+    bounds = bounded_mean_bounds(
         sums[None],
         None,
         low=least * most,
         high=most,
         budget=float(np.log(2 * families / (1 - level))),
     )
-    return Estimate(x.mean(), max(low[0], least), min(high[0], 1.0), len(sizes), level, "subjects")
+    return Estimate(x.mean(), *_within(bounds, least), len(sizes), level, "subjects")
+
+
+def _within(bounds: tuple[Floats, Floats], least: float) -> tuple[float, float]:
+    """Bisection may end a hair outside of where values can lie, or at a negative zero."""
+    return max(float(bounds[0][0]), least) + 0.0, min(float(bounds[1][0]), 1.0)
 
 
 def macro(

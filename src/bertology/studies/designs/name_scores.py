@@ -106,36 +106,28 @@ def control_table(
     chance; its cost is what that is expected to be. Subjects are drawn with all their facts.
     """
     hits, gone = whole.hits, whole.removed.astype(float)
-    same, at = np.unique(
+    _, at = np.unique(
         np.char.add(np.char.add(whole.texts("relation"), "\t"), whole.texts("gold")),
         return_inverse=True,
     )
+    # Settled once: in a resample, a fact that is drawn twice would stand for itself.
+    by_chance = (np.bincount(at, weights=hits) / np.bincount(at))[at]
     _, subject = np.unique(whole.texts("subject"), return_inverse=True)
     count = int(subject.max()) + 1
-    counted = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
 
-    def lost(weights: Floats) -> tuple[float, float]:
-        total, left = weights.sum(), (weights * (1 - gone)).sum()
+    def lost(times: NDArray[np.int64]) -> tuple[float, float]:
+        left, every = (times * (1 - gone)).sum(), (times * hits).sum()
         if not left:
             return np.nan, np.nan
-        mean = (weights * hits).sum() / total
-        facts = np.bincount(at, weights=weights, minlength=len(same))
-        shares = np.bincount(at, weights=weights * hits, minlength=len(same)) / np.maximum(
-            facts, 1e-12
-        )
-        by_chance = (weights * gone * shares[at]).sum()
-        own = (weights * gone * hits).sum()
-        every = (weights * hits).sum()
-        return mean - (every - own) / left, mean - (every - by_chance) / left
+        own, others = ((times * gone * right).sum() for right in (hits, by_chance))
+        mean = every / times.sum()
+        return mean - (every - own) / left, mean - (every - others) / left
 
-    value = np.array(lost(np.ones(len(hits))))
+    value = np.array(lost(np.ones(len(hits), np.int64)))
     drawn = np.array(
         [
-            lost(
-                np.bincount(counted.integers(count, size=count), minlength=count)[subject].astype(
-                    np.float64
-                )
-            )
+            lost(np.bincount(rng.integers(count, size=count), minlength=count)[subject])
             for _ in range(resamples)
         ]
     )

@@ -77,7 +77,7 @@ class Asked:
     def joined(self, wordings: Sequence[int]) -> tuple[Floats, Floats]:
         """The same with the mean of several wordings' log-probabilities; NaN without any."""
         rank, excess = np.full((2, len(self.facts)), np.nan)
-        if not wordings:
+        if not wordings or not self.facts:
             return rank, excess
         together = self.scores_of[:, list(wordings)].mean(axis=1, dtype=np.float64)
         for i, (fact, scores) in enumerate(zip(self.facts, together, strict=True)):
