@@ -244,7 +244,7 @@ RELATIONS: dict[str, KnownRelation] = {
 
 def fact_rows(seed: int, size: int | None) -> list[tuple[str, dict[str, object]]]:
     """Text and annotation of all facts, or of so many drawn by the seed, relation by relation."""
-    rows = [
+    rows: list[tuple[str, dict[str, object]]] = [
         (
             worded(relation.wordings[0], subject),
             {
