@@ -145,6 +145,21 @@ def test_nonsense_counts_by_the_nouns_that_it_has(corpus: Corpus) -> None:
     assert (plain != nonsense).mean() > 0.8
 
 
+def test_what_nonsense_costs_is_tested_over_nouns(corpus: Corpus) -> None:
+    """Sentences about one noun flip together: twenty of them are one observation."""
+    study = Agreement(lens="none", resamples=100)
+    encoder = planted.encoder(planted.model())
+    (part,) = study.parts(encoder.shape, corpus)
+    found = study.measure(encoder, corpus, part, Context())
+    lost = found["unit"].to_numpy() == "key"
+    found["nonsense"].values[lost] = -1.0
+    made = {"name": "m", "fingerprint": "f"}
+    result = study.conclude({part: found}, Provenance("agreement", 2, {}, made, made))
+    (row,) = result.tables["paired"].to_dict("records")
+    assert row["only_plain"] == lost.sum() > 8
+    assert row["p"] == 1
+
+
 def test_bounds_of_accuracies_are_sharper_than_of_linearised_values_and_cover() -> None:
     rng, missed, wide = np.random.default_rng(0), 0, []
     for _ in range(15):

@@ -73,7 +73,7 @@ class Question:
         if self.blank is None and len(pieces) > 2:
             raise DataError(
                 f"{self.text!r} has {len(pieces) - 1} blanks; candidates and answers are for one.",
-                hint="Give one blank a text.",
+                hint=f"Write {BLANK} once in a text.",
             )
         at = self.blank or 0
         if not 0 <= at < len(pieces) - 1:

@@ -275,6 +275,11 @@ class Agreement(ClozeStudy, Tagged):
             return labelled_table({"layer": []}, {"pairs": [], "drop": [], "p": []})
         one, other = _right(pairs.plain[both]), _right(pairs.nonsense[both])  # (n, R)
         better, worse = ((one > other).sum(axis=0), (one < other).sum(axis=0))
+        # Sentences about one noun flip together, so that the test counts nouns.
+        names, unit = np.unique(pairs.unit[both], return_inverse=True)
+        net = np.zeros((len(names), len(layers)))
+        np.add.at(net, unit, one - other)
+        p = mcnemar((net > 0).sum(axis=0), (net < 0).sum(axis=0))
         drops = pairs.balanced(pairs.plain, both, of=_right(pairs.plain) - _right(pairs.nonsense))
         found = self.means(drops.rows, within=(-1, 1), support=drops.support_of_differences)
         return labelled_table(
@@ -283,7 +288,7 @@ class Agreement(ClozeStudy, Tagged):
                 "pairs": np.full(len(layers), int(both.sum())),
                 "only_plain": better,
                 "only_nonsense": worse,
-                "p": mcnemar(better, worse),
+                "p": p,
                 **with_bounds("drop", found, p=False),
             },
         )

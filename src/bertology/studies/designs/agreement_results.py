@@ -37,7 +37,7 @@ class AgreementResult(Result):
     Table `groups`: balanced accuracy of all pairs, by number of attractors and by construction, and
     in nonsense sentences; `layers`: of all pairs and of nonsense ones, by layer, and how often a
     probe of the layer tells the number; `paired`: pairs that only one of the two versions gets
-    right, with McNemar's exact test.
+    right, with McNemar's exact test over nouns (or sentences).
     """
 
     lead: ClassVar[int] = 1
