@@ -15,7 +15,7 @@ from bertology.report.figures import Dots, interval_dots
 from bertology.results.answers import percent
 from bertology.results.drawing import Drawing
 from bertology.results.result import Provenance, Result
-from bertology.stats.balanced import balanced_rows
+from bertology.stats.balanced import balanced_means, balanced_rows
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.clozes import too_long
 from bertology.studies.designs.parts import in_order
@@ -225,15 +225,11 @@ class BiasPairs(Resampled):
         self, right: NDArray[np.float64], words: NDArray[np.str_], *, families: int
     ) -> Estimate | None:
         """Of pairs, with an interval over different changed words."""
-        found = balanced_rows(right[None] - 0.5, np.ones(len(right)), words.tolist())
-        # Without a support: bounds would allow for units like the heaviest, all on one side. What
-        # is all equal has no spread; then a test of signs decides on 0, so that 0 stands for 50 %.
-        means = self.means(found.rows, within=(-0.5, 0.5), families=families)
+        found = balanced_rows(right[None], np.ones(len(right)), words.tolist())
+        level = 1 - (1 - self.level) / families
+        means = balanced_means(found, level=level, resamples=self.resamples, seed=self.seed)
         one = means.estimate(0)
-        if one is None:
-            return None
-        ends = {end: getattr(one, end) + 0.5 for end in ("value", "low", "high")}
-        return replace(one, **ends, level=self.level, unit="changed words")
+        return None if one is None else replace(one, level=self.level, unit="changed words")
 
 
 def _pieces(encoder: Encoder, texts: Sequence[str]) -> list[list[int]]:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from bertology.data.words.malformed import KINDS
 from bertology.report.figures import Dots, interval_dots
 from bertology.results.answers import NOTHING_SURE, of_row, percent, points
@@ -63,7 +65,7 @@ class MalformedInputResult(Result):
 
     def drawings(self) -> Sequence[Drawing]:
         """Answers that stay, and right answers that are lost."""
-        more = " Hollow: what a bag of words gets right." if "bag" in self.tables["forms"] else ""
+        more = " Diamonds: what a bag of words gets right." if "bag" in self.tables["forms"] else ""
         return [
             Drawing(
                 "forms",
@@ -76,9 +78,9 @@ class MalformedInputResult(Result):
             Drawing(
                 "right",
                 self._draw_right,
-                "One row for each way to break a text: how many points fewer answers are right "
-                "than in the same texts intact. Grey: the per cent that is right. Intervals hold "
-                f"for all rows together.{more}",
+                "One row for each way to break a text. Left: the per cent of right answers, the "
+                "dashed line that of all intact texts. Right: how many points fewer are right "
+                f"than in the same texts intact, with intervals for all rows together.{more}",
             ),
         ]
 
@@ -101,12 +103,17 @@ class MalformedInputResult(Result):
 
     def _draw_right(self) -> Figure:
         rows = self._rows()
-        lost = Dots.of_columns("right answers lost (points)", rows, "lost", level=0)
+        intact = self.tables["forms"].iloc[0]
         bag = 100 * rows["bag"].to_numpy() if "bag" in rows else None
+        none = np.full(len(rows), np.nan)
+        right = Dots(
+            "right (%)", 100 * rows["right"].to_numpy(), none, none,
+            level=100 * float(intact["right"]), hollow=bag,
+        )  # fmt: skip
         return interval_dots(
-            [replace(lost, bars=100 * rows["right"].to_numpy(), hollow=bag)],
+            [right, Dots.of_columns("lost (points)", rows, "lost", level=0)],
             [str(name) for name in rows["form"]],
             title=f"Right answers to broken texts\n{self.about}",
-            note="Grey bar: answers that are right (%)."
-            + ("" if bag is None else " Diamond: those of a bag of words (%)."),
+            note="Dashed: all texts intact; nothing lost."
+            + ("" if bag is None else " Diamond: a bag of words."),
         )
