@@ -28,6 +28,7 @@ import nulls.coreference
 import nulls.diagnostics
 import nulls.distractors
 import nulls.facts
+import nulls.fragments
 import nulls.layers
 import nulls.lottery
 import nulls.malformed
@@ -59,6 +60,7 @@ NULLS = (
     *nulls.diagnostics.NULLS,
     *nulls.distractors.NULLS,
     *nulls.facts.NULLS,
+    *nulls.fragments.NULLS,
     *nulls.models.NULLS,
     *nulls.numeracy.NULLS,
     *nulls.layers.NULLS,

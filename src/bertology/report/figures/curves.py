@@ -41,6 +41,7 @@ __all__ = [
     "Band",
     "Draws",
     "Line",
+    "band_curve",
     "dose_curve",
     "layer_bars",
     "layer_profile",
@@ -192,9 +193,33 @@ class Band:
 
 def layer_profile(bands: Sequence[Band], *, title: str, label: str) -> Figure:
     """Up to five quantities over the layers, each a line with its interval."""
+    return band_curve(
+        bands,
+        None,
+        title=title,
+        label=label,
+        xlabel="layer",
+        note="Layers are numbered from 0. Bands: intervals over examples.",
+    )
+
+
+def band_curve(
+    bands: Sequence[Band],
+    places: Sequence[str] | None,
+    *,
+    title: str,
+    label: str,
+    xlabel: str,
+    level: float | None = None,
+    note: str = "",
+) -> Figure:
+    """Up to five quantities over named places, or numbers from 0, each a line with its interval.
+
+    A dotted line runs at the `level`, such as chance.
+    """
     if not 1 <= len(bands) <= len(_COLOURS):
         must = f"hold one to {len(_COLOURS)} lines"
-        raise ParameterError("bands", "layer_profile", must, len(bands))
+        raise ParameterError("bands", "band_curve", must, len(bands))
     with look():
         figure, axes = new_figure(6.2, 3.4)
         axes.grid()
@@ -206,11 +231,13 @@ def layer_profile(bands: Sequence[Band], *, title: str, label: str) -> Figure:
                 place, values, style, color=colour, linewidth=1.6, marker="o", markersize=3.5,
                 label=band.name,
             )  # fmt: skip
-        axes.set(xlabel="layer", ylabel=label)
+        axes.set(xlabel=xlabel, ylabel=label)
         if min(np.nanmin(np.asarray(b)) for band in bands for b in (band.low, band.values)) >= 0:
             axes.set_ylim(bottom=0)
         else:
             axes.axhline(0, color=GREY, linewidth=0.8, zorder=1)
+        if level is not None:
+            axes.axhline(level, color=GREY, linewidth=1.0, linestyle=":", zorder=1)
         # Ends of lines may lie on each other, so names do not stand there.
         if (canvas().width or 6.2) < 5:
             axes.legend(
@@ -219,9 +246,12 @@ def layer_profile(bands: Sequence[Band], *, title: str, label: str) -> Figure:
             )  # fmt: skip
         else:
             axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
-        ticks(axes.xaxis, place.size)
+        if places is None:
+            ticks(axes.xaxis, place.size)
+        else:
+            axes.set_xticks(place, places)
         add_title(figure, title)
-        add_note(figure, "Layers are numbered from 0. Bands: intervals over examples.")
+        add_note(figure, note)
     return figure
 
 
