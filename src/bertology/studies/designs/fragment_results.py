@@ -159,7 +159,7 @@ class FragmentsResult(Result):
             panels,
             [str(name) for name in rows["fragment"]],
             title=f"Fragments of logic\n{self.about}",
-            note=f"Dashed: chance, {self._chance:.0f} %, or no loss. Hollow: no interval.",
+            note=f"Dashed: chance, {self._chance:.0f} %, or no loss. Grey bars: hypotheses alone.",
         )
 
     def _draw_curve(self) -> Figure:
