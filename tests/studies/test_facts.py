@@ -119,7 +119,7 @@ def test_answers_of_several_pieces_are_left_out_and_counted() -> None:
     result = ask(Corpus("facts", [*planted(), fact(99, "dante", "no nobody")], FIELDS))
     assert result.facts["left_out"] == 1
     assert result.tables["relations"]["left_out"].tolist() == [1]
-    with pytest.raises(DataError, match="0 have an answer of one piece"):
+    with pytest.raises(DataError, match="can be asked: 0 of those drawn"):
         ask(Corpus("facts", [fact(i, "dante", "nobody") for i in range(3)], FIELDS))
 
 

@@ -170,5 +170,5 @@ def test_bounds_over_subjects_are_wider_where_facts_repeat() -> None:
 def test_what_cannot_be_asked_is_refused() -> None:
     with pytest.raises(ParameterError, match="such as 'born=city'"):
         NameGuesses(nouns=("city",))
-    with pytest.raises(DataError, match="0 have an answer of one piece"):
+    with pytest.raises(DataError, match="can be asked: 0 of those drawn"):
         ask(Corpus("facts", [fact(i, "dante", "nobody") for i in range(3)], FIELDS))

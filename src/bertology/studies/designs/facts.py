@@ -81,8 +81,8 @@ class Facts(Resampled):
         known = sum(bool(book.right(e)) for e in self.shown(corpus) if is_plain(e))
         if known < 2:
             raise DataError(
-                f"Of the facts of {corpus.name!r} that were drawn, {known} have an answer of one "
-                f"piece in the vocabulary of {encoder.name!r}; two are needed.",
+                f"Too few facts of {corpus.name!r} can be asked: {known} of those drawn with an "
+                f"answer of one piece in the vocabulary of {encoder.name!r}; two are needed.",
                 hint="Give more facts, or a model with a larger vocabulary.",
             )
 
