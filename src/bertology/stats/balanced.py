@@ -118,14 +118,16 @@ def balanced_share(
     found = balanced_means(of, level=level, resamples=100)
     if found.n[0] < 2:
         return None
-    ends = [least + (1 - least) * float(e[0]) for e in (found.value, found.low, found.high)]
-    return Estimate(*ends, int(found.n[0]), level, "units")
+    value, low, high = (
+        least + (1 - least) * float(end[0]) for end in (found.value, found.low, found.high)
+    )
+    return Estimate(value, low, high, int(found.n[0]), level, "units")
 
 
 def balanced_rows(scores: Floats, weights: Floats, units: Sequence[str]) -> Balanced:
     """Of scores (R, N): a value for each unit (R, U), in the order of `np.unique(units)`."""
     names, number = np.unique(np.asarray(units, dtype=str), return_inverse=True)
-    heavy = np.bincount(number, weights, minlength=len(names))  # (U,)
+    heavy = np.bincount(number, weights, minlength=len(names)).astype(np.float64)  # (U,)
     there = heavy > 0
     if not there.any():
         return Balanced(np.full((len(scores), len(names)), np.nan), heavy, 0)

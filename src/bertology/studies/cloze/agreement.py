@@ -115,14 +115,14 @@ class Agreement(ClozeStudy, Tagged):
             texts = {at: question.text for version, at, question in asked if version == 0}
             self._probe(encoder, texts, blanks, units, context, probed)
         context.advance(len(shown))
-        forms = [("", "") if b is None else (b.good.lower(), b.bad.lower()) for b in blanks]
+        both = [("", "") if b is None else (b.good.lower(), b.bad.lower()) for b in blanks]
         return xr.Dataset(
             {
                 "plain": (("example", "layer"), better[0]),
                 "nonsense": (("example", "layer"), better[1]),
                 "probed": (("example", "layer"), probed),
-                "kind": ("example", ["/".join(sorted(pair)) for pair in forms]),
-                "first": ("example", [good <= bad for good, bad in forms]),
+                "kind": ("example", ["/".join(sorted(pair)) for pair in both]),
+                "first": ("example", [good <= bad for good, bad in both]),
                 "unit": ("example", units),
                 "nonsense_unit": ("example", in_nonsense),
                 "attractors": ("example", [_attractors(e) for e in shown]),
