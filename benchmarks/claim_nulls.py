@@ -30,6 +30,7 @@ import nulls.distractors
 import nulls.facts
 import nulls.fragments
 import nulls.layers
+import nulls.licensing
 import nulls.lottery
 import nulls.malformed
 import nulls.models
@@ -64,6 +65,7 @@ NULLS = (
     *nulls.models.NULLS,
     *nulls.numeracy.NULLS,
     *nulls.layers.NULLS,
+    *nulls.licensing.NULLS,
     *nulls.lottery.NULLS,
     *nulls.malformed.NULLS,
     *nulls.survivors.NULLS,

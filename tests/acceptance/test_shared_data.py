@@ -106,6 +106,7 @@ COUNTS = [
     ("crows-pairs", "test", 1508, "crows-pairs"),
     ("npi-sentences", "test", 2445, "npi-judgements"),
     ("npi-pairs", "test", 109, "npi-judgements"),
+    ("npi-paradigms", "test", 2897, "npi-judgements"),
     ("npi-ratings", "test", 500, "npi-judgements"),
     ("npi-beginnings", "test", 1000, "npi-judgements"),
     ("object-properties", "all", 24071, "physical-commonsense"),

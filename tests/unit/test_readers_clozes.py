@@ -263,6 +263,14 @@ def test_polarity_items(tmp_path: Path) -> None:
         ("Only she saw any bird.", "Then she saw any bird.", "without licensor"),
         ("Only she saw any bird.", "Any bird saw only her.", "outside scope"),
     ]
+    halves = (
+        "negation | atall | 1 | 1 | 1 | 7 | 1 | No dog ran at all.",
+        "determiner_negation_biclausal | atall | 0 | 1 | 1 | 7 | 0 | Some dog ran at all.",
+    )
+    whole = npi.read_paradigms(table(tmp_path / "examples.tsv", NPI, *halves))
+    assert {(e.get("group"), e.get("item"), e.annotations["npi"]) for e in whole} == {
+        ("determiner negation", "determiner_negation_biclausal/at all/7", "at all")
+    }
     condition = "experiment=NPI-env=only-npi=any-licensor=1-scope=1-npi_present=1-paradigm=7"
     ratings = table(
         tmp_path / "ratings.tsv",

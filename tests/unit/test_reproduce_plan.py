@@ -121,7 +121,7 @@ def test_surveys_run_on_what_comes_along_and_on_treebanks_where_there_are(name: 
     read = {s.data.name for s in made.steps if not isinstance(s, Combine)}
     own = {
         "grammar-agreement", "grammar-chains", "grammar-facts", "grammar-fragments",
-        "grammar-order", "grammar-sentences",
+        "grammar-licensing", "grammar-order", "grammar-sentences",
     }  # fmt: skip
     own |= {"grammar-number-values"}
     pairs = own if name == "primer" else set()

@@ -129,8 +129,7 @@ def summary_line(kind: type[object]) -> str:
 def _examples(name: str, kind: type[Study]) -> list[str]:
     data = f" --task {_EXAMPLE_TASK}" if kind.needs.task else ""
     if kind.needs.fields and not data:
-        paired = "contrast" in kind.needs.fields
-        data = " --corpus grammar-agreement" if paired else " --corpus grammar"
+        data = f" --corpus {_bundled_corpus(kind.needs.fields)}"
     # The default model has no trained head for a task.
     model = f" --model {_EXAMPLE_MODEL}" if kind.needs.head in _TASK_HEADS else ""
     bundled, other = (f"{data} {more}".rstrip() for more in kind.help_options)
@@ -138,6 +137,15 @@ def _examples(name: str, kind: type[Study]) -> list[str]:
         f"bertology run {name}{model}{bundled}",
         f"bertology run {name} --model user/model-on-the-hub{other} --workers 2",
     ]
+
+
+def _bundled_corpus(fields: frozenset[str]) -> str:
+    """A corpus of the bundled grammar that has these fields; the plainest one."""
+    from bertology.data.catalog import entries
+
+    known = {entry.name: set(map(str, entry.fields)) for entry in entries().values()}
+    plain = ["grammar", "grammar-agreement", *(n for n in known if n.startswith("grammar-"))]
+    return next((name for name in plain if fields <= known[name]), plain[0])
 
 
 def _run(name: str, options: RunOptions, study: Study) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.label_match import LabelMatch
 
-__all__ = ["Answers", "answer", "encode_for", "match_of"]
+__all__ = ["Answers", "answer", "encode_for", "leanings", "match_of"]
 
 Floats = NDArray[np.float64]
 
@@ -68,12 +69,27 @@ def match_of(encoder: Encoder, task: Task) -> LabelMatch:
 
 def answer(encoder: Encoder, encoded: Encoded, task: Task, *, batch_tokens: int = 4096) -> Answers:
     """The answers of the model as it is: nothing is recorded or changed."""
-    order = torch.tensor(match_of(encoder, task).order)
     found = np.zeros(len(encoded))
+    for chosen, logits in _outputs(encoder, encoded, task, batch_tokens):
+        said = logits[:, 0] if task.kind == "regression" else logits.argmax(-1)
+        found[chosen] = said.numpy()
+    return Answers(found, np.asarray(encoded.targets, dtype=np.float64), task)
+
+
+def leanings(encoder: Encoder, encoded: Encoded, task: Task, *, batch_tokens: int = 4096) -> Floats:
+    """(N,): how far a classifier of two classes leans to the second, in log odds."""
+    found = np.zeros(len(encoded))
+    for chosen, logits in _outputs(encoder, encoded, task, batch_tokens):
+        found[chosen] = (logits[:, 1] - logits[:, 0]).numpy()
+    return found
+
+
+def _outputs(
+    encoder: Encoder, encoded: Encoded, task: Task, batch_tokens: int
+) -> Iterator[tuple[Sequence[int], torch.Tensor]]:
+    """Some examples and their outputs (B, classes), in the order of the task's labels."""
+    order = torch.tensor(match_of(encoder, task).order)
     with encoder.turn(), torch.no_grad():
         for chosen in encoded.in_order_of_length(batch_tokens):
             inputs, _ = encoded.batch(chosen, encoder.device)
-            logits = encoder.model(**inputs).logits.float().cpu()[:, order]  # (B, classes)
-            said = logits[:, 0] if task.kind == "regression" else logits.argmax(-1)
-            found[chosen] = said.numpy()
-    return Answers(found, np.asarray(encoded.targets, dtype=np.float64), task)
+            yield chosen, encoder.model(**inputs).logits.float().cpu()[:, order]

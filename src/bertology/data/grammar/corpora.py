@@ -9,12 +9,13 @@ from functools import partial
 from itertools import accumulate, islice
 from typing import TypeVar
 
-from bertology.data.corpus import Corpus, Example, Field, Task
+from bertology.data.corpus import Corpus, Example, Field
 from bertology.data.grammar.chains import CHAINS, MOST_STEPS, ChainDraw
 from bertology.data.grammar.entailment import ENTAILED, HEURISTICS, EntailmentDraw
 from bertology.data.grammar.facts import SPLIT as FACTS_SPLIT
 from bertology.data.grammar.facts import fact_rows
 from bertology.data.grammar.fragments import FRAGMENTS, FragmentDraw
+from bertology.data.grammar.licensing import licensing_rows
 from bertology.data.grammar.minimal_pairs import (
     MAX_ATTRACTORS,
     NPI_KINDS,
@@ -27,6 +28,7 @@ from bertology.data.grammar.paraphrase import ParaphraseDraw
 from bertology.data.grammar.sentence_tasks import KINDS as TASK_KINDS
 from bertology.data.grammar.sentence_tasks import TaskDraw
 from bertology.data.grammar.sentences import draw_sentences
+from bertology.data.grammar.tasks import TASKS
 from bertology.data.grammar.tree import annotate
 from bertology.data.grammar.word_order import ORDERS, OrderDraw
 from bertology.errors import ParameterError, UnknownNameError
@@ -44,6 +46,7 @@ SWITCHES: dict[str, dict[str, bool]] = {
     "grammar-agreement": {},
     "grammar-reflexives": {},
     "grammar-npi": {},
+    "grammar-licensing": {},
     "grammar-order": {},
     "grammar-sentences": {},
     "grammar-fragments": {},
@@ -82,45 +85,10 @@ _GROUPED = _ANNOTATED | {Field.GROUP}
 _SENTENCES = frozenset({Field.TEXT, Field.WORDS, Field.SENTENCE_LABELS})
 _JUDGED = frozenset({Field.TEXT, Field.LABEL})
 _PAIRED = _JUDGED | {Field.TEXT_B}
+_PARADIGMS = _JUDGED | {Field.GROUP, Field.ITEM, Field.SENTENCE_LABELS}
 _NUMBERS = _JUDGED | {Field.WORDS, Field.OFFSETS, Field.GROUP}
 _FACTS = "grammar-facts"
 _NUMBER_CORPORA = ("grammar-number-values", "grammar-number-lists", "grammar-number-sums")
-_TASKS = {
-    "grammar-paraphrase": Task(
-        "grammar-paraphrase",
-        "classification",
-        ("not-paraphrase", "paraphrase"),
-        ("accuracy", "f1"),
-        pair=True,
-    ),
-    "grammar-entailment": Task(
-        "grammar-entailment",
-        "classification",
-        ("entailment", "non-entailment"),
-        ("accuracy",),
-        pair=True,
-    ),
-    "grammar-acceptability": Task(
-        "grammar-acceptability",
-        "classification",
-        ("unacceptable", "acceptable"),
-        ("accuracy", "matthews"),
-    ),
-    "grammar-fragments": Task(
-        "grammar-fragments",
-        "classification",
-        ("entailment", "neutral", "contradiction"),
-        ("accuracy",),
-        pair=True,
-    ),
-    "grammar-number-values": Task(
-        "grammar-number-values", "regression", (), ("pearson", "spearman")
-    ),
-    "grammar-number-lists": Task(
-        "grammar-number-lists", "classification", ("first", "second", "third", "fourth", "fifth")
-    ),
-    "grammar-number-sums": Task("grammar-number-sums", "regression", (), ("pearson", "spearman")),
-}
 # Text, second text (or None), label (or None), annotations.
 _Row = tuple[str, str | None, int | float | None, dict[str, object]]
 _FEW_ATTRACTORS = (0, 1, 2)
@@ -155,12 +123,14 @@ def corpus(
     name
         "grammar" (annotated sentences), "grammar-paraphrase", "grammar-entailment",
         "grammar-acceptability", "grammar-agreement", "grammar-reflexives", "grammar-npi",
-        "grammar-order", "grammar-sentences", "grammar-fragments", "grammar-chains",
-        "grammar-facts", "grammar-number-values", "grammar-number-lists" or "grammar-number-sums".
+        "grammar-licensing", "grammar-order", "grammar-sentences", "grammar-fragments",
+        "grammar-chains", "grammar-facts", "grammar-number-values", "grammar-number-lists" or
+        "grammar-number-sums".
     split
         "train", "validation" or "test". No sentence is in two splits, whatever corpus or seed.
-        Of the numbers, no number is; they also have "extrapolation", with larger ones. The facts
-        are a list, all of it "test".
+        Of the numbers, no number is; they also have "extrapolation", with larger ones. Of
+        "grammar-licensing", no paradigm of eight sentences is. The facts are a list, all of it
+        "test".
     size
         How many examples; by default 4,000 to train and 1,000 each to validate and test, and all
         facts.
@@ -184,6 +154,9 @@ def corpus(
         rows = list(islice(_number_rows(name, split, stream_seed), wanted))
     elif name == _FACTS:
         rows = [(text, None, None, about) for text, about in fact_rows(seed, wanted)]
+    elif name == "grammar-licensing":
+        made = licensing_rows(stream_seed, lambda key: split_of(key) == split)
+        rows = [(text, None, label, about) for text, label, about in islice(made, wanted)]
     else:
         rows = _distinct(_ROWS[name](stream_seed, **chosen), wanted, split)
     examples = _examples(f"{name}-{split}", rows)
@@ -191,7 +164,7 @@ def corpus(
         name,
         examples,
         _fields(name),
-        _TASKS.get(name),
+        TASKS.get(name),
         split,
         {"name_or_path": name, "split": split, "limit": wanted, "seed": seed, **chosen},
     )
@@ -208,11 +181,13 @@ def _fields(name: str) -> frozenset[Field]:
         return _NUMBERS
     if name == _FACTS:
         return frozenset({Field.TEXT, Field.ANSWER, Field.GROUP, Field.ENTITY, Field.WORDINGS})
+    if name == "grammar-licensing":
+        return _PARADIGMS
     if name == "grammar-fragments":
         return _PAIRED | {Field.GROUP, Field.STEPS}
     if name == "grammar-chains":
         return frozenset({Field.TEXT, Field.ANSWER, Field.CANDIDATES, Field.GROUP, Field.STEPS})
-    if (task := _TASKS.get(name)) is not None:
+    if (task := TASKS.get(name)) is not None:
         return _PAIRED if task.pair else _JUDGED
     others = {
         "grammar": _ANNOTATED,

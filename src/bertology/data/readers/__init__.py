@@ -22,7 +22,8 @@ _NAMES = (
 
 
 def _built_in() -> Mapping[str, str]:
-    return {name: f"{__name__}.{name.replace('-', '_')}:read" for name in _NAMES}
+    found = {name: f"{__name__}.{name.replace('-', '_')}:read" for name in _NAMES}
+    return found | {"npi-paradigms": f"{__name__}.npi:read_paradigms"}
 
 
 READERS: Registry[ReadFunction] = Registry("reader", group="bertology.readers", builtin=_built_in)

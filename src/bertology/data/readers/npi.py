@@ -7,6 +7,9 @@
 - `monotonicity_probing_sample.tsv`: beginnings of sentences before an NPI. TEXT is the one that
   licenses it, with [MASK] for the NPI's last word (ANSWER), CONTRAST the one that does not.
 
+As `npi-paradigms`, the first two are read alike and as one corpus (`read_paradigms`): every row a
+sentence, halves of a paradigm that stand under two environments put together.
+
 GROUP is the environment, ITEM the paradigm. SENTENCE_LABELS are what feature probes look for: is
 there a licensor, would an NPI be in its scope, is there an NPI?
 """
@@ -23,7 +26,7 @@ from bertology.data.readers.request import Request
 from bertology.data.readers.rows import known_rows
 from bertology.errors import DataError
 
-__all__ = ["read"]
+__all__ = ["read", "read_paradigms"]
 
 _FACTORS = ("licensor", "scope", "npi_present")
 _SENTENCE = ("environment", "npi", *_FACTORS, "paradigm", "acceptability", "sentence")
@@ -31,6 +34,8 @@ _RATING = ("annotator", "condition", "sentence", "rating", "native_english", "pa
 _BEGINNING = ("orig_sen_idx", "sen", "counter_sen", "token", "full_npi", "env", "labels")
 _SAID = ("no", "yes")
 _OTHER_FORM = "experiment="  # four rows of the paradigms have the columns of another table
+_HALF = {"negation": "determiner_negation_biclausal"}  # half of its paradigms stand apart
+_APART = {"atall": "at all", "inyears": "in years"}
 _JUDGED = Task("npi", "classification", ("unacceptable", "acceptable"), ("matthews", "accuracy"))
 _RATED = Task("npi-ratings", "regression", (), ("pearson", "spearman"))
 _PARADIGM = frozenset({Field.TEXT, Field.GROUP, Field.ITEM})
@@ -45,6 +50,23 @@ def read(source: str | Path, request: Request | None = None) -> Corpus:
     columns, make, fields, task = _TABLES[path.name]
     examples = list(make(list(known_rows(path, columns, skip=_OTHER_FORM))))
     return Corpus(request.name, examples, _PARADIGM | fields, request.task or task, request.split)
+
+
+def read_paradigms(source: str | Path, request: Request | None = None) -> Corpus:
+    """Sentences of either table of sentences, with what their paradigms share."""
+    path, request = Path(source), Request.of(source, request)
+    examples = list(_sentences(list(known_rows(path, _SENTENCE, skip=_OTHER_FORM)), _whole))
+    fields = _PARADIGM | {Field.LABEL, Field.SENTENCE_LABELS}
+    return Corpus(request.name, examples, fields, request.task or _JUDGED, request.split)
+
+
+def _whole(cells: dict[str, str]) -> dict[str, str]:
+    """One name for each item and environment; the item of a paradigm still tells its clauses."""
+    environment = _HALF.get(cells["environment"], cells["environment"])
+    npi = _APART.get(cells["npi"], cells["npi"])
+    group = environment.removesuffix("_monoclausal").removesuffix("_biclausal")
+    item = f"{environment}/{npi}/{cells['paradigm']}"
+    return {"group": group.replace("_", " "), "item": item, "npi": npi}
 
 
 def _factors(cells: dict[str, str], at: str) -> dict[str, str]:
@@ -64,9 +86,11 @@ def _about(cells: dict[str, str], factors: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def _sentences(rows: _Rows) -> Iterator[Example]:
+def _sentences(
+    rows: _Rows, named: Callable[[dict[str, str]], dict[str, str]] | None = None
+) -> Iterator[Example]:
     for index, (at, cells) in enumerate(rows):
-        about = _about(cells, _factors(cells, at))
+        about = _about(cells, _factors(cells, at)) | ({} if named is None else named(cells))
         if cells["acceptability"] not in ("0", "1"):
             raise DataError(f"{at}: acceptability must be 0 or 1.")
         label = int(cells["acceptability"])

@@ -107,7 +107,7 @@ def question_of(example: Example) -> Question:
 
 @dataclass(frozen=True)
 class PairBlank:
-    """The one word in which the sentences of a minimal pair differ."""
+    """The words in which the sentences of a minimal pair differ; mostly one."""
 
     start: int  # characters in the good sentence
     end: int
@@ -115,19 +115,29 @@ class PairBlank:
     bad: str
 
 
-def pair_blank(good: str, bad: str) -> PairBlank | None:
-    """Where two sentences differ; None where they differ in more than one word, or in none."""
+def pair_blank(good: str, bad: str, *, most: int = 1) -> PairBlank | None:
+    """Where two sentences differ; None where they differ in more than `most` words, or in none."""
     ours, theirs = good.split(), bad.split()
-    apart = [i for i, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b]
-    if len(ours) != len(theirs) or len(apart) != 1:
+    first = _shared(ours, theirs)
+    last = _shared(ours[first:][::-1], theirs[first:][::-1])
+    runs = [words[first : len(words) - last] for words in (ours, theirs)]
+    if not all(1 <= len(run) <= most for run in runs):
         return None
-    word, other = ours[apart[0]], theirs[apart[0]]
+    at = 0
+    for before in ours[:first]:
+        at = good.index(before, at) + len(before)
+    start = end = good.index(runs[0][0], at)
+    for one in runs[0]:
+        end = good.index(one, end) + len(one)
+    word, other = good[start:end], " ".join(runs[1])
     while word and other and word[-1] == other[-1] and not word[-1].isalnum():
         word, other = word[:-1], other[:-1]  # the same full stop after both
     while word and other and word[0] == other[0] and not word[0].isalnum():
-        word, other = word[1:], other[1:]
-    at = 0
-    for before in ours[: apart[0]]:
-        at = good.index(before, at) + len(before)
-    start = good.index(word, at)
+        word, other, start = word[1:], other[1:], start + 1
     return PairBlank(start, start + len(word), word, other) if word and other else None
+
+
+def _shared(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many words both begin with."""
+    pairs = zip(one, other, strict=False)
+    return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))

@@ -1,0 +1,50 @@
+"""The tasks of those corpora of the grammar that have one."""
+
+from __future__ import annotations
+
+from bertology.data.corpus import Task
+
+__all__ = ["TASKS"]
+
+TASKS = {
+    "grammar-paraphrase": Task(
+        "grammar-paraphrase",
+        "classification",
+        ("not-paraphrase", "paraphrase"),
+        ("accuracy", "f1"),
+        pair=True,
+    ),
+    "grammar-entailment": Task(
+        "grammar-entailment",
+        "classification",
+        ("entailment", "non-entailment"),
+        ("accuracy",),
+        pair=True,
+    ),
+    "grammar-acceptability": Task(
+        "grammar-acceptability",
+        "classification",
+        ("unacceptable", "acceptable"),
+        ("accuracy", "matthews"),
+    ),
+    "grammar-licensing": Task(
+        "grammar-licensing",
+        "classification",
+        ("unacceptable", "acceptable"),
+        ("matthews", "accuracy"),
+    ),
+    "grammar-fragments": Task(
+        "grammar-fragments",
+        "classification",
+        ("entailment", "neutral", "contradiction"),
+        ("accuracy",),
+        pair=True,
+    ),
+    "grammar-number-values": Task(
+        "grammar-number-values", "regression", (), ("pearson", "spearman")
+    ),
+    "grammar-number-lists": Task(
+        "grammar-number-lists", "classification", ("first", "second", "third", "fourth", "fifth")
+    ),
+    "grammar-number-sums": Task("grammar-number-sums", "regression", (), ("pearson", "spearman")),
+}
