@@ -98,11 +98,14 @@ def ask(
     *,
     writings: tuple[str, ...] = ("pieces",),
     only: str = "",
+    shared: str = "",
     seed: int = 0,
     noise: float = 0.02,
     **options: Any,
 ) -> NumeracyResult:
     """The study of states that no model computed: a code in one layer, or of one group or writing.
+
+    Copies with shuffled weights have the code of the `shared` group, too.
 
     Every number has a random vector of its own besides: whoever learns them by heart knows nothing
     of others.
@@ -119,7 +122,7 @@ def ask(
                 own = np.random.default_rng([seed, crc32(f"{group} {word}".encode())])
                 found[:, at] = noise * own.normal(size=(LAYERS + 1, WIDTH))
                 known = only in ("", group) or (only == "digits" and " " in word)
-                if "shuffled" not in encoder.name and known:
+                if known and ("shuffled" not in encoder.name or group == shared):
                     found[TOLD + 1, at] += code(value_of(word), tops[group])
                 at += 1
         return Planted(found, counts)

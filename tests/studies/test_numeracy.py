@@ -95,6 +95,13 @@ def test_what_only_integers_have_decimals_lack(monkeypatch: pytest.MonkeyPatch) 
     assert shares(result, "gain_low")["decimals to 99.9"] < 0
 
 
+def test_decimals_that_a_baseline_decodes_are_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = made.ask(monkeypatch, made.linear, made.corpus(), shared="decimals to 99.9")
+    said = claims_of(result)
+    assert said[DECODED] == "holds"
+    assert said[DECIMALS] == "not-applicable", "shuffled weights decode them as well"
+
+
 def test_what_only_digits_have_pieces_lack(monkeypatch: pytest.MonkeyPatch) -> None:
     result = made.ask(
         monkeypatch, made.linear, made.corpus(), only="digits", writings=("pieces", "digits")

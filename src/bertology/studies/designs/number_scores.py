@@ -102,6 +102,12 @@ class GroupScores:
         """Of right answers within the range, by each copy with shuffled weights."""
         return [float(right.mean()) for right in self._copies]
 
+    def best_baseline(self) -> float:
+        """The largest share of right answers within the range, of all baselines."""
+        copies = self.copies_share()
+        bases = [self.base_share(kind, NEAR) for kind in BASELINES]
+        return max([*bases, float(np.mean(copies)) if copies else 0.0])
+
     def gain(self, level: float, said: Floats | None = None) -> Estimate:
         """Right answers within the range beyond every baseline, the smallest such gain.
 

@@ -254,7 +254,8 @@ class Numeracy(Sampled):
             reasons={
                 "": f"not judged: {_UNDECODED}",
                 "decimal_loss": f"not judged: {_WHOLE} are not surely decoded beyond every "
-                f"baseline, or {_DECIMAL} were not asked",
+                f"baseline, or {_DECIMAL} were not asked, or a baseline alone decodes as many of "
+                "these",
                 "digits_gain": "not judged: neither with digits apart nor in pieces numbers are "
                 "surely decoded beyond every baseline, or only one writing was asked",
                 "decoding_gain": f"not judged: {_WHOLE} were not asked as the corpus writes them",
@@ -285,7 +286,9 @@ class Numeracy(Sampled):
                 [apart(near[key], far[key]) for key in own if key in decoded]
             ),
             "decimal_loss": apart(near[whole], near[decimal])
-            if whole in decoded and decimal in seen
+            if whole in decoded
+            and decimal in seen
+            and seen[decimal].best_baseline() < near[whole].value
             else None,
             "digits_gain": mean_of(
                 [seen[key].over(seen[PIECES, key[1]], self.level) for key in either]
