@@ -23,7 +23,9 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
+import nulls.affordances
 import nulls.agreement
+import nulls.chains
 import nulls.coreference
 import nulls.diagnostics
 import nulls.distractors
@@ -57,7 +59,9 @@ from scipy.stats import beta
 from bertology.results.known_claims import load_claims
 
 NULLS = (
+    *nulls.affordances.NULLS,
     *nulls.agreement.NULLS,
+    *nulls.chains.NULLS,
     *nulls.diagnostics.NULLS,
     *nulls.distractors.NULLS,
     *nulls.facts.NULLS,

@@ -10,6 +10,7 @@ import pytest
 
 from bertology.data import load_corpus
 from bertology.data.clozes import MASK
+from bertology.data.corpus import Example
 from bertology.data.grammar.fragments import COMPARISONS
 from bertology.data.grammar.numbers import NOTATIONS, in_words
 from bertology.errors import UnknownNameError
@@ -70,6 +71,33 @@ def test_candidates_of_chains_are_right_equally_often_and_at_any_place() -> None
             assert abs(np.mean(right) - 0.5) < 4 * 0.5 / np.sqrt(len(right))
     assert Counter(e.get("steps") for e in corpus) == dict.fromkeys(range(1, 6), 400)
     assert all(e.text.count(MASK) == 1 for e in corpus)
+
+
+def test_questions_of_an_item_differ_in_steps_only() -> None:
+    items: dict[str, list[Example]] = {}
+    for example in load_corpus("grammar-chains", limit=200):
+        items.setdefault(example.get("item"), []).append(example)
+    for same in items.values():
+        asked = [e.text.rpartition(" So ") for e in same]
+        assert len({statements for statements, *_ in asked}) == 1
+        assert [e.get("steps") for e in same] == [n for n in range(1, 6) for _ in range(2)]
+        for one, other in zip(same[::2], same[1::2], strict=True):
+            assert {*one.get("answer"), *other.get("answer")} == set(one.get("candidates"))
+
+
+def test_whoever_is_asked_about_stands_on_both_sides() -> None:
+    """One statement on one of the two does not tell the answer of several steps."""
+    for example in load_corpus("grammar-chains", only="comparison", limit=200):
+        *said, asked = [s.strip() for s in example.text.rstrip(".").split(".")]
+        kept = [said[i] for i in example.get("short")]
+        assert len(kept) == example.get("steps") + 2
+        for statements in (said, kept):
+            above = []
+            for sentence in statements:
+                one, word, other = sentence.split()[0], sentence.split()[2], sentence.split()[4]
+                above.append((other, one) if word in LESS else (one, other))
+            for name in (asked.split()[1], asked.split()[-1]):
+                assert sum(a == name for a, _ in above) == sum(b == name for _, b in above) == 1
 
 
 def _later(text: str, candidates: tuple[str, str]) -> str:

@@ -10,7 +10,7 @@ from itertools import accumulate, islice
 from typing import TypeVar
 
 from bertology.data.corpus import Corpus, Example, Field
-from bertology.data.grammar.chains import CHAINS, MOST_STEPS, ChainDraw
+from bertology.data.grammar.chains import chain_rows
 from bertology.data.grammar.entailment import ENTAILED, HEURISTICS, EntailmentDraw
 from bertology.data.grammar.facts import SPLIT as FACTS_SPLIT
 from bertology.data.grammar.facts import fact_rows
@@ -24,6 +24,7 @@ from bertology.data.grammar.minimal_pairs import (
     MinimalPairDraw,
 )
 from bertology.data.grammar.numbers import EXTRAPOLATION, NumberDraw
+from bertology.data.grammar.objects import OBJECT_SENTENCES, object_rows
 from bertology.data.grammar.paraphrase import ParaphraseDraw
 from bertology.data.grammar.sentence_tasks import KINDS as TASK_KINDS
 from bertology.data.grammar.sentence_tasks import TaskDraw
@@ -52,6 +53,7 @@ SWITCHES: dict[str, dict[str, bool]] = {
     "grammar-fragments": {},
     "grammar-chains": {},
     "grammar-facts": {},
+    "grammar-objects": {},
     "grammar-number-values": {},
     "grammar-number-lists": {},
     "grammar-number-sums": {},
@@ -87,6 +89,7 @@ _JUDGED = frozenset({Field.TEXT, Field.LABEL})
 _PAIRED = _JUDGED | {Field.TEXT_B}
 _PARADIGMS = _JUDGED | {Field.GROUP, Field.ITEM, Field.SENTENCE_LABELS}
 _NUMBERS = _JUDGED | {Field.WORDS, Field.OFFSETS, Field.GROUP}
+_OBJECTS = "grammar-objects"
 _FACTS = "grammar-facts"
 _NUMBER_CORPORA = ("grammar-number-values", "grammar-number-lists", "grammar-number-sums")
 # Text, second text (or None), label (or None), annotations.
@@ -124,16 +127,16 @@ def corpus(
         "grammar" (annotated sentences), "grammar-paraphrase", "grammar-entailment",
         "grammar-acceptability", "grammar-agreement", "grammar-reflexives", "grammar-npi",
         "grammar-licensing", "grammar-order", "grammar-sentences", "grammar-fragments",
-        "grammar-chains", "grammar-facts", "grammar-number-values", "grammar-number-lists" or
-        "grammar-number-sums".
+        "grammar-chains", "grammar-facts", "grammar-objects", "grammar-number-values",
+        "grammar-number-lists" or "grammar-number-sums".
     split
         "train", "validation" or "test". No sentence is in two splits, whatever corpus or seed.
         Of the numbers, no number is; they also have "extrapolation", with larger ones. Of
-        "grammar-licensing", no paradigm of eight sentences is. The facts are a list, all of it
-        "test".
+        "grammar-licensing", no paradigm of eight sentences is. Facts and objects are lists, all
+        of them "test".
     size
         How many examples; by default 4,000 to train and 1,000 each to validate and test, and all
-        facts.
+        facts and objects.
     switches
         Of "grammar-paraphrase": `hard` (non-paraphrases mostly share all their words). Of
         "grammar-entailment": `lexical_overlap`, `subsequence`, `constituent` (whether there are
@@ -144,7 +147,8 @@ def corpus(
     known = _splits(name)
     if split not in known:
         raise UnknownNameError("split", split, known)
-    wanted = SIZES.get(split, SIZES["test"]) if size is None else size
+    usual = OBJECT_SENTENCES if name == _OBJECTS else SIZES.get(split, SIZES["test"])
+    wanted = usual if size is None else size
     if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1:
         raise ParameterError("size", name, "be a whole number from 1", wanted)
     chosen = _switches(name, switches)
@@ -157,6 +161,11 @@ def corpus(
     elif name == "grammar-licensing":
         made = licensing_rows(stream_seed, lambda key: split_of(key) == split)
         rows = [(text, None, label, about) for text, label, about in islice(made, wanted)]
+    elif name == _OBJECTS:
+        rows = [(text, None, label, about) for text, label, about in object_rows(seed, wanted)]
+    elif name == "grammar-chains":
+        made = chain_rows(stream_seed, lambda text: split_of(text) == split)
+        rows = [(text, None, None, about) for text, about in islice(made, wanted)]
     else:
         rows = _distinct(_ROWS[name](stream_seed, **chosen), wanted, split)
     examples = _examples(f"{name}-{split}", rows)
@@ -171,7 +180,7 @@ def corpus(
 
 
 def _splits(name: str) -> tuple[str, ...]:
-    if name == _FACTS:
+    if name in (_FACTS, _OBJECTS):
         return (FACTS_SPLIT,)
     return (*SIZES, EXTRAPOLATION) if name in _NUMBER_CORPORA else tuple(SIZES)
 
@@ -185,8 +194,11 @@ def _fields(name: str) -> frozenset[Field]:
         return _PARADIGMS
     if name == "grammar-fragments":
         return _PAIRED | {Field.GROUP, Field.STEPS}
+    if name == _OBJECTS:
+        return _JUDGED | {Field.ENTITY, Field.GROUP}
     if name == "grammar-chains":
-        return frozenset({Field.TEXT, Field.ANSWER, Field.CANDIDATES, Field.GROUP, Field.STEPS})
+        about = {Field.ANSWER, Field.CANDIDATES, Field.GROUP, Field.ITEM, Field.STEPS}
+        return frozenset({Field.TEXT, *about})
     if (task := TASKS.get(name)) is not None:
         return _PAIRED if task.pair else _JUDGED
     others = {
@@ -340,23 +352,6 @@ def _fragment_rows(seed: int) -> Iterator[list[Callable[[], _Row]]]:
         yield [partial(make, fragment, label) for fragment in FRAGMENTS for label in range(3)]
 
 
-def _chain_rows(seed: int) -> Iterator[list[Callable[[], _Row]]]:
-    draw = ChainDraw(random.Random(seed))
-
-    def make(chain: str, steps: int) -> _Row:
-        drawn = draw.cloze(chain, steps)
-        about: dict[str, object] = {
-            "answer": [drawn.answer],
-            "candidates": drawn.candidates,
-            "group": chain,
-            "steps": drawn.steps,
-        }
-        return drawn.text, None, None, about
-
-    while True:
-        yield [partial(make, chain, n) for chain in CHAINS for n in range(1, MOST_STEPS + 1)]
-
-
 def _number_rows(name: str, split: str, seed: int) -> Iterator[_Row]:
     draw = NumberDraw(random.Random(seed), split, split_of)
     kind = name.rpartition("-")[2]
@@ -407,5 +402,4 @@ _ROWS: dict[str, Callable[..., Iterator[list[Callable[[], _Row]]]]] = {
     "grammar-order": _order_rows,
     "grammar-sentences": _sentence_task_rows,
     "grammar-fragments": _fragment_rows,
-    "grammar-chains": _chain_rows,
 }

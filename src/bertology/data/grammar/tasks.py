@@ -33,6 +33,7 @@ TASKS = {
         ("unacceptable", "acceptable"),
         ("matthews", "accuracy"),
     ),
+    "grammar-objects": Task("grammar-objects", "classification", ("no", "yes"), ("f1", "accuracy")),
     "grammar-fragments": Task(
         "grammar-fragments",
         "classification",

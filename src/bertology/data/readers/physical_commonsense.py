@@ -5,10 +5,12 @@ Option `relation`:
 - `object-property`: 514 kinds of objects × 50 properties, as people judged them;
 - `object-affordance`: what people said can, or cannot, be done with objects in pictures;
 - `affordance-property`: if you can do this with a thing, has it that property? So it has if most
-  of the pictured objects have it with which people said it can be done.
+  of the pictured objects have it with which people said it can be done;
+- `all`: the three of them, for studies that compare what is known of each.
 
 TEXT is the published sentence, LABEL whether it is so (in more than half of the pictures; `share`
-is how many), ENTITY the object or affordance that it is about, GROUP the property or affordance.
+is how many), ENTITY the object or affordance that it is about, GROUP the property or affordance,
+`relation` one of the three.
 What people could not decide is left out. Splits are the published ones, by object;
 affordance-property has no objects, and one split.
 """
@@ -28,6 +30,7 @@ from bertology.errors import DataError, UnknownNameError
 __all__ = ["read"]
 
 _CODES = {"object-property": "OP", "object-affordance": "OA", "affordance-property": "AP"}
+_ALL = "all"
 _SITUATED = ("cocoImgID", "cocoAnnID", "objectUID")
 _TASK = Task("physical-commonsense", "classification", ("no", "yes"), ("f1", "accuracy"))
 _Pair = tuple[str, str]
@@ -36,21 +39,12 @@ _Pair = tuple[str, str]
 def read(source: str | Path, request: Request | None = None) -> Corpus:
     """The judged sentences of one relation and split."""
     folder, request = Path(source), Request.of(source, request)
-    relation = str(request.options.get("relation", "object-property"))
-    if relation not in _CODES:
-        raise UnknownNameError("relation", relation, _CODES)
-    shares = {
-        "object-property": _of_kinds,
-        "object-affordance": _afforded,
-        "affordance-property": _implied,
-    }[relation](folder)
-    objects = _objects(folder, relation, request.split)
+    asked = str(request.options.get("relation", "object-property"))
+    if asked not in (*_CODES, _ALL):
+        raise UnknownNameError("relation", asked, (*_CODES, _ALL))
     examples = []
-    for pair, text in _sentences(folder, _CODES[relation]):
-        if pair not in shares or (objects is not None and pair[0] not in objects):
-            continue
-        about = {"entity": pair[0].replace("_", " "), "group": pair[1], "share": shares[pair]}
-        examples.append(Example("/".join(pair), text, None, int(shares[pair] > 0.5), about))
+    for relation in _CODES if asked == _ALL else (asked,):
+        examples += _judged(folder, relation, request.split)
     return Corpus(
         name=request.name,
         examples=examples,
@@ -58,6 +52,24 @@ def read(source: str | Path, request: Request | None = None) -> Corpus:
         task=request.task or _TASK,
         split=request.split,
     )
+
+
+def _judged(folder: Path, relation: str, split: str | None) -> Iterator[Example]:
+    shares = {
+        "object-property": _of_kinds,
+        "object-affordance": _afforded,
+        "affordance-property": _implied,
+    }[relation](folder)
+    objects = _objects(folder, relation, split)
+    for pair, text in _sentences(folder, _CODES[relation]):
+        if pair in shares and (objects is None or pair[0] in objects):
+            about = {
+                "entity": pair[0].replace("_", " "),
+                "group": pair[1],
+                "relation": relation,
+                "share": shares[pair],
+            }
+            yield Example("/".join(pair), text, None, int(shares[pair] > 0.5), about)
 
 
 def _sentences(folder: Path, code: str) -> Iterator[tuple[_Pair, str]]:

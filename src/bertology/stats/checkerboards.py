@@ -1,0 +1,160 @@
+"""Do scores tell which thing goes with which, beyond what each of both has alone?
+
+Two things (an apple, a hammer) and two attributes (edible, heavy) are a checkerboard where the
+first thing has the first attribute only and the second the second only. A score is right there if
+
+    score(apple, edible) + score(hammer, heavy) > score(apple, heavy) + score(hammer, edible).
+
+A score that is a sum of one number for the thing and one for the attribute is equal on both sides,
+which counts half: so it is right in exactly one half, however many things have an attribute, and
+whatever is likely for things or attributes alone. What is above one half is their interaction.
+
+Both things and attributes are drawn, so that both make the interval: the variance is the sum of
+that over things and that over attributes (linearised, as of a U-statistic), with Student's
+quantile for the fewer of them. What both share counts twice, so that intervals err to the wide
+side.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from bertology.errors import DataError
+from bertology.stats.intervals import Estimate, check_level
+
+__all__ = ["Checkerboards", "checkerboards", "weighted"]
+
+Floats = NDArray[np.float64]
+
+_EQUAL = 1e-9  # differences below this share of the largest score are rounding
+
+
+@dataclass(frozen=True)
+class Checkerboards:
+    """Shares of checkerboards told right (R,), one for each way of scoring, with what each thing
+    (R, T) and each attribute (R, A) adds to their errors."""
+
+    value: Floats
+    things: Floats
+    attributes: Floats
+    boards: int
+
+    def estimate(self, at: int = -1, *, level: float = 0.95) -> Estimate | None:
+        """One of them with its interval; None where there is no checkerboard."""
+        check_level(level, "checkerboards")
+        if not self.boards:
+            return None
+        found = _with_interval(self.value[at], self._errors(at), level)
+        return _clipped(found, 0.0, 1.0)
+
+    def gain(self, other: Checkerboards, at: int, there: int, *, level: float) -> Estimate | None:
+        """How much more this tells than another score of the same things and attributes."""
+        check_level(level, "checkerboards")
+        if not self.boards:
+            return None
+        errors = [a - b for a, b in zip(self._errors(at), other._errors(there), strict=True)]
+        found = _with_interval(self.value[at] - other.value[there], errors, level)
+        return _clipped(found, -1.0, 1.0)
+
+    def _errors(self, at: int) -> list[Floats]:
+        return [self.things[at], self.attributes[at]]
+
+
+def weighted(
+    parts: Sequence[tuple[float, Checkerboards, int]], *, level: float = 0.95
+) -> Estimate | None:
+    """A sum of shares, each with a weight, of corpora that have no things in common."""
+    if any(not of.boards for _, of, _ in parts):
+        return None
+    value = sum(weight * float(of.value[at]) for weight, of, at in parts)
+    errors = [weight * x for weight, of, at in parts for x in of._errors(at)]
+    return _with_interval(value, errors, level)
+
+
+def checkerboards(
+    scores: Floats, labels: Floats, *, folds: NDArray[np.int64] | None = None
+) -> Checkerboards:
+    """Of `scores` (R, T, A) and `labels` (T, A), 0 or 1; NaN where a pair was not asked.
+
+    `folds` (T,): only things of the same fold are compared, as those that one probe scored.
+    """
+    if scores.ndim != 3 or scores.shape[1:] != labels.shape:
+        raise DataError(
+            f"Scores (ways, things, attributes) must be of the labels' shape. Got {scores.shape} "
+            f"and {labels.shape}."
+        )
+    ways, things, attributes = scores.shape
+    known = np.isfinite(labels) & np.isfinite(scores).all(axis=0)
+    right_of = np.zeros((ways, things)), np.zeros((ways, attributes))
+    boards_of = np.zeros(things), np.zeros(attributes)
+    of = np.zeros(things, np.int64) if folds is None else folds
+    for fold in np.unique(of):
+        some = np.flatnonzero(of == fold)
+        _count(scores[:, some], labels[some], known[some], some, right_of, boards_of)
+    boards = boards_of[1].sum() / 2
+    right = right_of[1].sum(axis=1) / 2
+    value = right / boards if boards else np.full(ways, np.nan)
+    errors = [
+        (right - value[:, None] * n) / boards if boards else np.zeros_like(right)
+        for right, n in zip(right_of, boards_of, strict=True)
+    ]
+    return Checkerboards(value, errors[0][:, boards_of[0] > 0], errors[1][:, boards_of[1] > 0],
+                         int(boards))  # fmt: skip
+
+
+def _count(
+    scores: Floats,
+    labels: Floats,
+    known: NDArray[np.bool_],
+    some: NDArray[np.int64],
+    right_of: tuple[Floats, Floats],
+    boards_of: tuple[Floats, Floats],
+) -> None:
+    """Add the checkerboards of some things; pairs are made of whatever there is less of."""
+    flip = scores.shape[1] < scores.shape[2]
+    if flip:
+        scores, labels, known = scores.transpose(0, 2, 1), labels.T, known.T
+    yes, no = known & (labels > 0.5), known & (labels <= 0.5)
+    tiny = _EQUAL * max(1e-300, float(np.abs(scores[:, known]).max(initial=0.0)))
+    long, short = (1, 0) if flip else (0, 1)
+    rows = np.arange(len(labels)) if flip else some
+    columns = some if flip else np.arange(labels.shape[1])
+    for p in range(labels.shape[1]):
+        for q in range(p + 1, labels.shape[1]):
+            first = np.flatnonzero(yes[:, p] & no[:, q])
+            second = np.flatnonzero(no[:, p] & yes[:, q])
+            if not len(first) or not len(second):
+                continue
+            away = scores[:, :, p] - scores[:, :, q]  # (R, T): what a thing alone has is gone
+            more = away[:, first, None] - away[:, None, second]
+            right = (more > tiny) + 0.5 * (np.abs(more) <= tiny)  # (R, first, second)
+            total, n = right.sum(axis=(1, 2)), len(first) * len(second)
+            right_of[long][:, rows[first]] += right.sum(axis=2)
+            right_of[long][:, rows[second]] += right.sum(axis=1)
+            boards_of[long][rows[first]] += len(second)
+            boards_of[long][rows[second]] += len(first)
+            for column in (columns[p], columns[q]):
+                right_of[short][:, column] += total
+                boards_of[short][column] += n
+
+
+def _with_interval(value: float, errors: Sequence[Floats], level: float) -> Estimate:
+    """Of a value and what each unit of several kinds adds to its error."""
+    fewest = min(len(x) for x in errors)
+    if fewest < 2:
+        return Estimate(value, math.nan, math.nan, fewest, level)
+    spread = math.sqrt(sum(len(x) / (len(x) - 1) * float((x**2).sum()) for x in errors))
+    half = float(stdtrit(fewest - 1, (1 + level) / 2)) * spread
+    return Estimate(value, value - half, value + half, fewest, level)
+
+
+def _clipped(found: Estimate, low: float, high: float) -> Estimate:
+    return Estimate(
+        found.value, max(low, found.low), min(high, found.high), found.n, found.level
+    ) if math.isfinite(found.low) else found  # fmt: skip
