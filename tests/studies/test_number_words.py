@@ -24,7 +24,7 @@ from result_conformance import ResultConformance, claims_of
 
 _THINGS = [f"thing{n}" for n in range(40)]
 _FIELDS = frozenset({Field.TEXT, Field.ANSWER, Field.CANDIDATES, Field.GROUP})
-KNOWN = "primer-world.number-words-are-known"
+KNOWN = "numersense.number-words-are-known"
 
 
 def corpus(size: int = 80, seed: int = 0) -> Corpus:

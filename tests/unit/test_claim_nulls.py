@@ -16,6 +16,7 @@ PAPERS = (
     "nuggets-attention",
     "nuggets-lottery",
     "nuggets-outliers",
+    "numersense",
     "primer-attention",
     "primer-layers",
     "primer-redundancy",
