@@ -230,6 +230,8 @@ def test_splits_share_no_sentence(name: str) -> None:
         found[split] = {t for e in corpus for t in (e.get("words") if numbers else e.texts)}
         if name == "grammar-chains":  # all questions about the same statements are of one split
             found[split] = {t.rpartition(" So ")[0] for t in found[split]}
+        if name == "grammar-licensing":  # and so are all sentences of a paradigm
+            found[split] = {e.get("item") for e in corpus}
         assert all(grammar.split_of(t) == split for t in found[split])
     assert not any(found[a] & found[b] for a, b in combinations(found, 2))
 
