@@ -159,13 +159,13 @@ def corpus(
     elif name == _FACTS:
         rows = [(text, None, None, about) for text, about in fact_rows(seed, wanted)]
     elif name == "grammar-licensing":
-        made = licensing_rows(stream_seed, lambda key: split_of(key) == split)
-        rows = [(text, None, label, about) for text, label, about in islice(made, wanted)]
+        paradigms = licensing_rows(stream_seed, lambda key: split_of(key) == split)
+        rows = [(text, None, label, about) for text, label, about in islice(paradigms, wanted)]
     elif name == _OBJECTS:
         rows = [(text, None, label, about) for text, label, about in object_rows(seed, wanted)]
     elif name == "grammar-chains":
-        made = chain_rows(stream_seed, lambda text: split_of(text) == split)
-        rows = [(text, None, None, about) for text, about in islice(made, wanted)]
+        chains = chain_rows(stream_seed, lambda text: split_of(text) == split)
+        rows = [(text, None, None, about) for text, about in islice(chains, wanted)]
     else:
         rows = _distinct(_ROWS[name](stream_seed, **chosen), wanted, split)
     examples = _examples(f"{name}-{split}", rows)

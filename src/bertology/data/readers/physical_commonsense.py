@@ -42,9 +42,8 @@ def read(source: str | Path, request: Request | None = None) -> Corpus:
     asked = str(request.options.get("relation", "object-property"))
     if asked not in (*_CODES, _ALL):
         raise UnknownNameError("relation", asked, (*_CODES, _ALL))
-    examples = []
-    for relation in _CODES if asked == _ALL else (asked,):
-        examples += _judged(folder, relation, request.split)
+    relations = _CODES if asked == _ALL else (asked,)
+    examples = [e for relation in relations for e in _judged(folder, relation, request.split)]
     return Corpus(
         name=request.name,
         examples=examples,

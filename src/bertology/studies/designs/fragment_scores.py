@@ -267,8 +267,8 @@ class FragmentRuns:
         up, down = np.maximum(slopes, 0), np.maximum(-slopes, 0)
         scale = float(up.sum())
         found = self.across((centred, up), (centred, down), tests)
-        ends = (scale * x for x in (found.value, found.low, found.high))
-        return replace(found, **dict(zip(("value", "low", "high"), ends, strict=True)))
+        low, high = scale * found.low, scale * found.high
+        return replace(found, value=scale * found.value, low=low, high=high)
 
 
 def _rows(right: Floats, weights: Floats) -> Floats:
