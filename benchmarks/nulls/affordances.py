@@ -51,7 +51,7 @@ def drawn_labels(seed: int) -> Mapping[str, str]:
 def told_alike(seed: int) -> Mapping[str, str]:
     """States tell of every relation the same part."""
     share = float(np.random.default_rng(seed).uniform(0.5, 1.0))
-    corpus = made_objects.corpus(seed, entities=32, groups=12)
+    corpus = made_objects.corpus(seed, entities=32, groups=24)
     with pytest.MonkeyPatch.context() as patch:
         told = dict.fromkeys(made_objects.RELATIONS, share)
         return judged("affordances", made.with_states(told, corpus, patch, seed))

@@ -82,7 +82,7 @@ def test_what_is_told_of_objects_but_not_of_their_relation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     told = {"object-property": 1.0, "object-affordance": 1.0, "affordance-property": 0.0}
-    result = with_states(told, made.corpus(entities=40, groups=16), monkeypatch)
+    result = with_states(told, made.corpus(entities=40, groups=24), monkeypatch)
     probe = shares(result, "probe")
     assert probe["object-property"] > 0.85
     assert probe["object-affordance"] > 0.85
@@ -96,7 +96,7 @@ def test_what_is_told_of_objects_but_not_of_their_relation(
 
 
 def test_what_is_told_of_all_relations_is_no_shortfall(monkeypatch: pytest.MonkeyPatch) -> None:
-    corpus = made.corpus(entities=40, groups=16)
+    corpus = made.corpus(entities=40, groups=24)
     result = with_states(dict.fromkeys(made.RELATIONS, 1.0), corpus, monkeypatch)
     said = claims_of(result)
     assert said[EACH] == "holds"

@@ -6,6 +6,8 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from scipy.special import stdtrit
+from scipy.stats import binomtest
 
 from bertology.errors import DataError
 from bertology.stats.checkerboards import checkerboards, weighted
@@ -69,6 +71,60 @@ def test_intervals_cover_where_things_and_attributes_are_drawn() -> None:
     assert missed / 100 < 0.08
 
 
+@pytest.mark.parametrize("sign", [1, -1, 0])
+def test_few_boards_that_all_agree_leave_much_open(sign: int) -> None:
+    """Four boards of four things and two attributes are one board that stands alone."""
+    labels = np.array([[1, 0], [1, 0], [0, 1], [0, 1]], dtype=float)
+    found = checkerboards(sign * labels[None], labels)
+    assert (found.boards, found.apart) == (4, 1)
+    share = found.estimate(0)
+    assert share is not None
+    assert share.value == (1 + sign) / 2
+    assert (share.low, share.high) == pytest.approx(
+        {1: (0.025, 1), -1: (0, 0.975), 0: (0.0125, 0.9875)}[sign]
+    )
+    gain = found.gain(found, 0, 0, level=0.95)
+    assert gain is not None
+    assert (gain.low, gain.high) == pytest.approx((-0.975, 0.975))
+    short = weighted([(0.5, found, 0), (0.5, found, 0), (-1.0, found, 0)])
+    assert short is not None
+    assert (short.low, short.high) == pytest.approx((-0.975, 0.975))
+
+
+@pytest.mark.parametrize("n", [4, 8, 20])
+def test_boards_that_agree_are_counted_as_in_the_sign_test(n: int) -> None:
+    """A thing for each attribute: n / 2 of the boards have nothing in common."""
+    labels = np.eye(n)
+    found = checkerboards(labels[None], labels)
+    share = found.estimate(0, level=0.95)
+    assert share is not None
+    exact = binomtest(n // 2, n // 2).proportion_ci(method="exact")
+    assert (share.low, share.high) == pytest.approx((exact.low, 1))
+
+
+def test_one_unit_in_all_boards_leaves_few_that_stand_alone() -> None:
+    """One thing has the first attribute, nine have others: no two boards share nothing."""
+    labels = np.eye(10)
+    labels[1:, 1:] = np.where(np.eye(9) > 0, 1, np.nan)
+    labels[0, 1:] = 0
+    found = checkerboards(labels[None], labels)
+    assert found.boards == 9
+    assert found.apart < 2
+
+
+def test_counting_adds_nothing_where_boards_differ() -> None:
+    rng = np.random.default_rng(5)
+    labels = (rng.random((60, 40)) < 0.4).astype(float)
+    scores = labels + 2 * rng.normal(size=labels.shape)
+    found = checkerboards(scores[None], labels)
+    share = found.estimate(0)
+    assert share is not None
+    things, attributes = found.things[0], found.attributes[0]
+    spread = np.sqrt(60 / 59 * (things**2).sum() + 40 / 39 * (attributes**2).sum())
+    assert share.high - share.value == pytest.approx(float(stdtrit(39, 0.975)) * spread)
+    assert share.value - share.low == pytest.approx(share.high - share.value)
+
+
 def test_sums_of_shares_and_what_has_no_boards() -> None:
     rng = np.random.default_rng(4)
     labels, scores = (rng.random((12, 6)) < 0.5).astype(float), rng.normal(size=(1, 12, 6))
@@ -79,7 +135,7 @@ def test_sums_of_shares_and_what_has_no_boards() -> None:
     assert found.low < 0 < found.high
     gain = one.gain(one, 0, 0, level=0.95)
     assert gain is not None
-    assert (gain.value, gain.low, gain.high) == (0, 0, 0)
+    assert gain.low < gain.value == 0 < gain.high
     none = checkerboards(scores, np.ones((12, 6)))
     assert none.estimate(0) is None
     assert weighted([(1.0, none, 0)]) is None

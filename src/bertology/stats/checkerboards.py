@@ -12,7 +12,9 @@ whatever is likely for things or attributes alone. What is above one half is the
 Both things and attributes are drawn, so that both make the interval: the variance is the sum of
 that over things and that over attributes (linearised, as of a U-statistic), with Student's
 quantile for the fewer of them. What both share counts twice, so that intervals err to the wide
-side.
+side. Where all boards agree this variance is 0, however few they are. So intervals reach at least
+as far as counting tells: m boards that have no thing and no attribute in common and all agree
+leave open that a share of 1 - tail^(1/m) of boards is otherwise, as in the exact sign test.
 """
 
 from __future__ import annotations
@@ -44,14 +46,15 @@ class Checkerboards:
     things: Floats
     attributes: Floats
     boards: int
+    apart: float
+    """About so many of the boards have no thing and no attribute in common."""
 
     def estimate(self, at: int = -1, *, level: float = 0.95) -> Estimate | None:
         """One of them with its interval; None where there is no checkerboard."""
         check_level(level, "checkerboards")
         if not self.boards:
             return None
-        found = _with_interval(self.value[at], self._errors(at), level)
-        return _clipped(found, 0.0, 1.0)
+        return _clipped(_summed([(1.0, self, at)], self._errors(at), level), 0.0, 1.0)
 
     def gain(self, other: Checkerboards, at: int, there: int, *, level: float) -> Estimate | None:
         """How much more this tells than another score of the same things and attributes."""
@@ -59,11 +62,24 @@ class Checkerboards:
         if not self.boards:
             return None
         errors = [a - b for a, b in zip(self._errors(at), other._errors(there), strict=True)]
-        found = _with_interval(self.value[at] - other.value[there], errors, level)
-        return _clipped(found, -1.0, 1.0)
+        parts = [(1.0, self, at), (-1.0, other, there)]
+        return _clipped(_summed(parts, errors, level), -1.0, 1.0)
 
     def _errors(self, at: int) -> list[Floats]:
         return [self.things[at], self.attributes[at]]
+
+    def _open(self, at: int, level: float, flat: bool) -> tuple[float, float]:
+        """How far below and above its value counting leaves the truth open.
+
+        `flat`: no unit differs from another. Else it fades out until one board of those that
+        stand apart is otherwise: from there on, units that differ tell how far the truth may be.
+        """
+        unseen = 1 - ((1 - level) / 2) ** (1 / self.apart)
+        right = float(self.value[at])
+        if flat:
+            return unseen * right, unseen * (1 - right)
+        rare = max(0.0, 1 - self.apart * (1 - right)), max(0.0, 1 - self.apart * right)
+        return unseen * rare[0], unseen * rare[1]
 
 
 def weighted(
@@ -72,9 +88,9 @@ def weighted(
     """A sum of shares, each with a weight, of corpora that have no things in common."""
     if any(not of.boards for _, of, _ in parts):
         return None
-    value = sum(weight * float(of.value[at]) for weight, of, at in parts)
+    check_level(level, "checkerboards")
     errors = [weight * x for weight, of, at in parts for x in of._errors(at)]
-    return _with_interval(value, errors, level)
+    return _summed(parts, errors, level)
 
 
 def checkerboards(
@@ -105,7 +121,13 @@ def checkerboards(
         for right, n in zip(right_of, boards_of, strict=True)
     ]
     return Checkerboards(value, errors[0][:, boards_of[0] > 0], errors[1][:, boards_of[1] > 0],
-                         int(boards))  # fmt: skip
+                         int(boards), _apart(boards_of))  # fmt: skip
+
+
+def _apart(boards_of: Sequence[Floats]) -> float:
+    """Each board takes two things and two attributes; a unit of many boards counts as fewer."""
+    counted = [n.sum() ** 2 / max(1.0, float((n**2).sum())) for n in boards_of]
+    return max(1.0, min(counted) / 2)
 
 
 def _count(
@@ -144,14 +166,22 @@ def _count(
                 boards_of[short][column] += n
 
 
-def _with_interval(value: float, errors: Sequence[Floats], level: float) -> Estimate:
-    """Of a value and what each unit of several kinds adds to its error."""
+def _summed(
+    parts: Sequence[tuple[float, Checkerboards, int]], errors: Sequence[Floats], level: float
+) -> Estimate:
+    """Of shares with weights, and what each unit of several kinds adds to the sum's error."""
+    value = sum(weight * float(of.value[at]) for weight, of, at in parts)
     fewest = min(len(x) for x in errors)
     if fewest < 2:
         return Estimate(value, math.nan, math.nan, fewest, level)
     spread = math.sqrt(sum(len(x) / (len(x) - 1) * float((x**2).sum()) for x in errors))
+    below = above = 0.0
+    for weight, of, at in parts:
+        sides = of._open(at, level, flat=spread < _EQUAL)
+        below += abs(weight) * sides[weight < 0]
+        above += abs(weight) * sides[weight > 0]
     half = float(stdtrit(fewest - 1, (1 + level) / 2)) * spread
-    return Estimate(value, value - half, value + half, fewest, level)
+    return Estimate(value, value - max(half, below), value + max(half, above), fewest, level)
 
 
 def _clipped(found: Estimate, low: float, high: float) -> Estimate:

@@ -75,6 +75,7 @@ class Affordances(ClozeStudy):
         capabilities=frozenset({"residual"}),
         head="mlm",
     )
+    version: ClassVar[int] = 2
     result_type: ClassVar[type[Result]] = AffordancesResult
     block: ClassVar[int] = 2000
     fills_gpu: ClassVar[bool] = True
