@@ -69,6 +69,7 @@ COUNTS = [
     ("wikitext-2", "validation", 1841, "wikitext-2"),
     ("wikitext-2", "test", 2185, "wikitext-2"),
     ("lama-google-re", "test", 5528, "lama"),
+    ("lama-google-re-sentences", "test", 5200, "lama"),
     ("lama-squad", "test", 302, "lama"),  # 305, and three with two blanks
     ("lama-trex", "test", 22881, "lama"),
     ("framenet", "examples", 21288, "framenet-1.5"),
@@ -101,6 +102,7 @@ COUNTS = [
     ("lama-trex-41", "test", 29411, "lama-pararel-trex+lama"),
     ("lama-trex-mined", "test", 29411, "lama-pararel-trex+lama"),
     ("lama-trex-paraphrased", "test", 29411, "lama-pararel-trex+lama"),
+    ("lama-trex-prompts", "test", 29411, "lama-pararel-trex+lama"),
     ("numersense", "train", 10444, "numersense"),
     ("numersense", "validation", 200, "numersense"),
     ("crows-pairs", "test", 1508, "crows-pairs"),
@@ -113,6 +115,7 @@ COUNTS = [
     ("object-properties", "test", 4813, "physical-commonsense"),
     ("object-affordances", "test", 893, "physical-commonsense"),
     ("affordance-properties", "all", 12950, "physical-commonsense"),
+    ("physical-commonsense", "test", 4813 + 893 + 12950, "physical-commonsense"),
     ("verb-physics", "test", 6007, "physical-commonsense"),  # 1,828 pairs
     ("olmpics", "train", 6000, "olmpics"),
     ("olmpics", "validation", 2879, "olmpics"),
