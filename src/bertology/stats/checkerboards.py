@@ -126,7 +126,7 @@ def checkerboards(
 
 def _apart(boards_of: Sequence[Floats]) -> float:
     """Each board takes two things and two attributes; a unit of many boards counts as fewer."""
-    counted = [n.sum() ** 2 / max(1.0, float((n**2).sum())) for n in boards_of]
+    counted = [float(n.sum()) ** 2 / max(1.0, float((n**2).sum())) for n in boards_of]
     return max(1.0, min(counted) / 2)
 
 

@@ -71,8 +71,8 @@ class FactsResult(Result):
         )
         return (
             f"{sure} than by frequency: the right answer comes first for "
-            f"{percent(found['p_at_1'], '.1f')} of {found['p_at_1'].n:,} facts, {points(gain)} "
-            "against the most frequent object of each relation."
+            f"{percent(found['p_at_1'], '.1f')} of {found['p_at_1'].n:,} facts; {points(gain)} "
+            f"against the most frequent object, {_over(gain)}."
         )
 
     def drawings(self) -> Sequence[Drawing]:
@@ -153,11 +153,11 @@ class Facts(FactStudy):
     for negation and mispriming. Limits: only answers of one piece of the vocabulary are asked for;
     how many are left out is told. What a text says so often that it is learnt, a small model
     trained on little text cannot know. Questions on consistency, negation and mispriming are judged
-    only where answers surely depend on the subject. What claims are judged on has intervals over
-    relations where there are five or more, else over facts.
+    only where answers surely depend on the subject. Where there are five relations or more, what
+    claims are judged on are means over relations with intervals over them, else over facts.
     """
 
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "answer", "group"}), head="mlm")
     result_type: ClassVar[type[Result]] = FactsResult
 
@@ -395,6 +395,10 @@ class Facts(FactStudy):
             known = self.share_of_relations((first == second)[right], relations[right])
             found.append(("known facts: a not leaves the answer", known))
         return found
+
+
+def _over(found: Estimate) -> str:
+    return f"mean over {found.n} relations" if found.unit == "relations" else "over all facts"
 
 
 def _depths(rank: Floats) -> dict[str, float]:

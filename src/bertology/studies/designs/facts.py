@@ -21,7 +21,6 @@ from bertology.data.clozes import worded
 from bertology.data.corpus import Field
 from bertology.errors import DataError
 from bertology.stats import Estimate, bounded_mean_bounds, percentile_interval
-from bertology.stats.balanced import balanced_share
 from bertology.studies.designs.blocks import Resampled
 
 if TYPE_CHECKING:
@@ -111,22 +110,18 @@ class Facts(Resampled):
         families: int = 1,
         least: float = 0.0,
     ) -> Estimate:
-        """The same with an interval over relations, whose facts are asked in the same words.
+        """The mean over relations, with an interval over them: each asks in words of its own.
 
-        A template that works badly makes all its facts wrong. With fewer than five relations it is
-        a statement on these relations, and the interval is over facts.
+        A template that works badly makes all its facts wrong. Relations weigh the same, as LAMA
+        reports them; were they to weigh by their facts, one large relation that was not drawn could
+        change the mean by much, and bounds would have to allow for it. With fewer than five
+        relations it is a statement on these relations: the mean and interval are over facts.
         """
-        if len(np.unique(relations)) < _FEWEST_RELATIONS:
+        names, at = np.unique(relations, return_inverse=True)
+        if len(names) < _FEWEST_RELATIONS:
             return self.share(values, families=families, least=least)
-        found = balanced_share(
-            np.asarray(values, np.float64),
-            np.ones(len(relations)),
-            relations.tolist(),
-            least=least,
-            level=1 - (1 - self.level) / families,
-        )
-        assert found is not None  # there are several relations
-        return replace(found, level=self.level, unit="relations")
+        means = np.bincount(at, weights=values.astype(np.float64)) / np.bincount(at)
+        return replace(self.share(means, families=families, least=least), unit="relations")
 
     def gain_over_guessing(
         self, over_frequency: Floats, beyond_chance: Floats, relations: NDArray[np.str_]
