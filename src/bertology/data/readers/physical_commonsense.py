@@ -68,7 +68,8 @@ def _judged(folder: Path, relation: str, split: str | None) -> Iterator[Example]
                 "relation": relation,
                 "share": shares[pair],
             }
-            yield Example("/".join(pair), text, None, int(shares[pair] > 0.5), about)
+            name = "/".join((relation, *pair))  # "adjust" is an object's use, and has properties
+            yield Example(name, text, None, int(shares[pair] > 0.5), about)
 
 
 def _sentences(folder: Path, code: str) -> Iterator[tuple[_Pair, str]]:
