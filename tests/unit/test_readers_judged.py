@@ -71,7 +71,9 @@ def objects(tmp_path: Path) -> Path:
 
 def labels(folder: Path, relation: str, split: str = "all") -> dict[str, int | float | None]:
     request = Request("pc", split, options={"relation": relation})
-    return {e.id: e.label for e in physical_commonsense.read(folder, request)}
+    found = {e.id: e.label for e in physical_commonsense.read(folder, request)}
+    # The relation is part of the name: "adjust" is what things are for, and has properties.
+    return {name.removeprefix(f"{relation}/"): label for name, label in found.items()}
 
 
 def test_objects_properties_and_affordances(objects: Path) -> None:
