@@ -5,9 +5,11 @@ turn, ours against one plain pass of transformers for each masked copy of a sent
 one batch for each sentence; interleaved, by CPU time, and they
 must agree to 1e-4. (b) Made facts in several
 wordings with candidates and a prior: masked texts that were computed, against the distinct ones
-that are needed, counted by a plain set. (c) Memory while more and more questions are asked.
+that are needed, counted by a plain set; and, where LAMA is at hand, facts of T-REx in all their
+prompts. (c) Memory while more and more questions are asked.
 
-    python benchmarks/clozes.py [--pairs 300] [--facts 2000] [--model bertology-mini] [--root DIR]
+    python benchmarks/clozes.py [--pairs 300] [--facts 2000] [--prompted 100]
+        [--model bertology-mini] [--root DIR]
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from bertology.errors import BertologyError
 from bertology.model.encoder import Encoder
 from bertology.model.masked_lm.clozes import Clozes
 from bertology.model.masked_lm.questions import Question
+from bertology.studies.designs.facts import texts_of
 
 WORDINGS = [
     "{} was born in {{mask}}.", "{} comes from {{mask}}.", "{} lives in the city of {{mask}}.",
@@ -101,17 +104,42 @@ def needed(encoder: Encoder, questions: Iterator[Question]) -> int:
     return len(seen)
 
 
+def prompted(encoder: Encoder, asked: argparse.Namespace) -> None:
+    """Facts of T-REx in manual, mined and paraphrased prompts: passes by distinct texts."""
+    try:
+        corpus = bt.load_corpus(
+            "lama-trex-prompts", split="test", limit=asked.prompted, root=asked.root
+        )
+    except BertologyError:
+        return
+    texts = [text for example in corpus for text in texts_of(example, 100)]
+    word = encoder.tokenizer.convert_tokens_to_ids("the")
+    done = [0]
+    engine = Clozes(encoder).answers(
+        (Question(text, answers=(word,), blank=0) for text in texts),
+        progress=lambda n, _: done.append(n),
+    )
+    count = sum(1 for _ in engine)
+    least = len(set(texts))
+    print(
+        f"\n{len(corpus)} facts of {corpus.name} in all prompts: {count} questions, "
+        f"{done[-1]} masked texts computed, {least} distinct ({done[-1] / least:.3f} ×)"
+    )
+
+
 def main() -> None:
     """Time, count, and look at the memory."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pairs", type=int, default=300)
     parser.add_argument("--facts", type=int, default=2000)
+    parser.add_argument("--prompted", type=int, default=100)
     parser.add_argument("--model", default="bertology-mini")
     parser.add_argument("--root")
     asked = parser.parse_args()
     encoder = bt.load(asked.model, device="cpu", head="mlm")
     print(f"{describe()}\n{asked.model}")
     pairs(encoder, asked)
+    prompted(encoder, asked)
     engine = Clozes(encoder, prior="{mask}")
     for count in (asked.facts // 4, asked.facts // 2, asked.facts):
         done = [0]
