@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.errors import DataError
-from bertology.report import drawings
 from bertology.report.figures import Dots, interval_dots
 from bertology.results.answers import percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.result import Provenance, Result
 from bertology.studies.designs.clozes import ClozeStudy, question_of
+from bertology.studies.designs.layer_lines import Line, line_measures, lines_drawn
 from bertology.studies.designs.parts import in_order
 from bertology.studies.designs.tables import labelled_table, with_bounds
 from bertology.studies.study import Context, Needs
@@ -36,6 +36,14 @@ __all__ = ["NumberWords", "NumberWordsResult"]
 Floats = NDArray[np.float64]
 _GUESSES = (1, 3)
 PLAIN, CALIBRATED, MAJORITY = "as they are", "less liked everywhere", "most frequent answers"
+_LINES = {  # columns of the table of layers
+    column: Line(
+        f"Right number words, scores {label}",
+        label,
+        "High: read from this layer, the head already gives the right number.",
+    )
+    for column, label in (("first", PLAIN), ("calibrated", CALIBRATED))
+}
 _ALL = "all"
 
 
@@ -65,22 +73,7 @@ class NumberWordsResult(Result):
 
     def measures(self) -> Sequence[Measure]:
         """By layer; nothing where only the model itself was asked."""
-        table = self.tables["layers"]
-        if len(table) < 2:
-            return []
-        return [
-            Measure.of_column(
-                table,
-                column,
-                name=f"number-words-{column}",
-                title=f"Right number words, scores {label}",
-                unit="% of sentences",
-                bounds=(f"{column}_low", f"{column}_high"),
-                scale=100.0,
-                reading="High: read from this layer, the head already gives the right number.",
-            )
-            for column, label in (("first", PLAIN), ("calibrated", CALIBRATED))
-        ]
+        return line_measures(self.tables["layers"], _LINES, of="number-words")
 
     def drawings(self) -> Sequence[Drawing]:
         """By answer, and by layer."""
@@ -96,14 +89,13 @@ class NumberWordsResult(Result):
         ]
         if shown := self.measures():
             found.append(
-                drawings.profile(
-                    "layers",
+                lines_drawn(
                     shown,
+                    _LINES,
                     self.about,
                     title="Number words, read from each layer",
                     reading="Layers are read by a lens, so that a low line says only that the head "
                     "cannot read it there.",
-                    labels=[PLAIN, CALIBRATED],
                 )
             )
         return found

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from bertology.errors import DataError
-from bertology.report import drawings
 from bertology.report.figures import Dots, interval_dots
 from bertology.results.answers import of_row, percent, points
 from bertology.results.drawing import Drawing
@@ -27,6 +26,7 @@ from bertology.studies.designs.chain_scores import (
     texts_of,
 )
 from bertology.studies.designs.clozes import ClozeStudy, too_long
+from bertology.studies.designs.layer_lines import Line, line_measures, lines_drawn
 from bertology.studies.designs.parts import in_order, start_of
 from bertology.studies.designs.tables import labelled_table, with_bounds
 from bertology.studies.study import Context, Needs
@@ -44,9 +44,14 @@ __all__ = ["ReasoningChains", "ReasoningChainsResult"]
 
 EVERY = "all"
 _SIDES = ("accuracy", "accuracy_low", "accuracy_high")
-_LINES = {
-    "fewest": "Questions of the fewest steps whose right answer the statements make likelier",
-    "more": "The same with more steps",
+_READING = "High: read from this layer, the head already gives what follows."
+_LINES = {  # columns of the table of layers
+    "fewest": Line(
+        "Questions of the fewest steps whose right answer the statements make likelier",
+        "fewest steps",
+        _READING,
+    ),
+    "more": Line("The same with more steps", "more steps", _READING),
 }
 
 
@@ -88,23 +93,7 @@ class ReasoningChainsResult(Result):
 
     def measures(self) -> Sequence[Measure]:
         """Accuracy by layer; nothing where only the model itself was asked."""
-        table = self.tables["layers"]
-        if len(table) < 2:
-            return []
-        return [
-            Measure.of_column(
-                table,
-                column,
-                name=f"chains-{column}",
-                title=title,
-                unit="%",
-                bounds=(f"{column}_low", f"{column}_high"),
-                scale=100.0,
-                reading="High: read from this layer, the head already gives what follows.",
-            )
-            for column, title in _LINES.items()
-            if column in table
-        ]
+        return line_measures(self.tables["layers"], _LINES, of="chains")
 
     def drawings(self) -> Sequence[Drawing]:
         """Accuracy by steps in each version, and by layer."""
@@ -120,14 +109,13 @@ class ReasoningChainsResult(Result):
         ]
         if shown := self.measures():
             found.append(
-                drawings.profile(
-                    "layers",
+                lines_drawn(
                     shown,
+                    _LINES,
                     self.about,
                     title="Chains of statements, read from each layer",
                     reading="Layers are read by a lens, so that a low line says only that the "
                     "head cannot read it there.",
-                    labels=["fewest steps", "more steps"][: len(shown)],
                 )
             )
         return found
