@@ -33,6 +33,8 @@ class Field(StrEnum):
     ARGUMENTS = "arguments"  # of predicates: [predicate, its end, argument, its end, role]
     PROTO_ROLES = "proto_roles"  # the same with {property: true or false} in place of the role
     ENTITY_RELATIONS = "entity_relations"  # [one, its end, other, its end, relation]
+    SENSES = "senses"  # of words: [first word, last + 1, lemma, sense]; the lemma as in "bank.n"
+    TARGETS = "targets"  # the words asked about: [first, last + 1] in each text, counted in it
     SUBJECT = "subject"  # position of the main subject's head word, or None
     OBJECT = "object"
     VERB = "verb"

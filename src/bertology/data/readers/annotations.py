@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bertology.data.corpus import Field
+from bertology.data.corpus import Example, Field
 from bertology.data.words.own_links import check_links
+from bertology.data.words.piece_words import known_words
 from bertology.errors import DataError
 
-__all__ = ["WORD_LEVEL", "check_annotations"]
+__all__ = ["SPANS", "WORD_LEVEL", "check_annotations"]
 
 WORD_LEVEL = (
     Field.LEMMAS, Field.POS, Field.HEADS, Field.RELATIONS, Field.TAGS, Field.OFFSETS,
 )  # fmt: skip
 """Fields that hold one value per word."""
+SPANS = (
+    Field.CONSTITUENTS, Field.CHUNKS, Field.ENTITIES, Field.ARGUMENTS, Field.PROTO_ROLES,
+    Field.ENTITY_RELATIONS, Field.SENSES, Field.TARGETS, Field.COREFERENCE,
+)  # fmt: skip
+"""Fields that hold spans of words, most with what they are."""
 
 
 def _is_list(value: object) -> bool:
@@ -60,6 +66,17 @@ def _is_labelled(value: object) -> bool:
         and value[0] < value[1]
         and isinstance(value[2], str)
         and bool(value[2])
+    )
+
+
+def _is_sense(value: object) -> bool:
+    """A span of words that has some, its lemma and its sense."""
+    return (
+        isinstance(value, Sequence)
+        and len(value) == 4
+        and _is_labelled(value[:3])
+        and isinstance(value[3], str)
+        and bool(value[3])
     )
 
 
@@ -116,6 +133,14 @@ _FORMS: dict[Field, tuple[Callable[[Any], bool], str]] = {
     Field.ARGUMENTS: (_list_of(_is_related), f"{_PAIRED}, role]"),
     Field.ENTITY_RELATIONS: (_list_of(_is_related), f"{_PAIRED}, relation]"),
     Field.PROTO_ROLES: (_list_of(_is_judged), f"{_PAIRED}, {{property: true or false}}]"),
+    Field.SENSES: (
+        _list_of(_is_sense),
+        "be a list of [first word, last + 1, lemma, sense], each with a word at least",
+    ),
+    Field.TARGETS: (
+        _list_of(lambda v: _is_span(v) and v[0] < v[1]),
+        "be a list of [first word, last + 1], one for each text, each with a word at least",
+    ),
     Field.SUBJECT: (_is_place, "be the position of a word"),
     Field.OBJECT: (_is_place, "be the position of a word"),
     Field.VERB: (_is_place, "be the position of a word"),
@@ -151,12 +176,16 @@ _FORMS: dict[Field, tuple[Callable[[Any], bool], str]] = {
 }
 
 
-def check_annotations(annotations: Mapping[str, Any], text: object, at: str) -> None:
-    """Refuse annotations of another form, of other lengths, or that point outside the words."""
+def check_annotations(annotations: Mapping[str, Any], texts: Sequence[object], at: str) -> None:
+    """Refuse annotations of another form, of other lengths, or that point outside the words.
+
+    `texts`: the text, or both of a pair; none where the words are the text.
+    """
     for name, value in annotations.items():
         is_right, must = _FORMS.get(Field(name), (None, ""))
         if value is not None and is_right is not None and not is_right(value):
             raise DataError(f"{at}: {name} must {must}, not {value!r:.60}.")
+    _check_targets(annotations, texts, at)
     words = annotations.get("words")
     if words is None:
         return
@@ -168,12 +197,34 @@ def check_annotations(annotations: Mapping[str, Any], text: object, at: str) -> 
                 hint=f"{field.value} must have one entry per word.",
             )
     _check_places(annotations, len(words), at)
-    if isinstance(text, str):
+    if texts and all(isinstance(text, str) for text in texts):
+        # Offsets of a pair count on in the second text, after one more character.
+        characters = sum(len(str(text)) for text in texts) + len(texts) - 1
         for start, end in annotations.get("offsets") or ():
-            if end > len(text):
+            if end > characters:
                 raise DataError(f"{at}: the offsets [{start}, {end}] lie outside the text.")
     if annotations.get("links") is not None:
         check_links(annotations["links"], len(words), at)
+
+
+def _check_targets(annotations: Mapping[str, Any], texts: Sequence[object], at: str) -> None:
+    targets = annotations.get("targets")
+    if targets is None:
+        return
+    given = [str(text) for text in texts] or [" ".join(annotations.get("words") or ())]
+    if len(targets) != len(given):
+        raise DataError(
+            f"{at}: {len(targets)} targets for {len(given)} texts.",
+            hint="targets has one [first word, last + 1] for each text.",
+        )
+    words = known_words(Example(at, *given, annotations=annotations))
+    for number, (target, spans) in enumerate(zip(targets, words, strict=True), start=1):
+        if target[1] > len(spans):
+            raise DataError(
+                f"{at}: the target {list(target)} lies outside text {number}, which has "
+                f"{len(spans)} words.",
+                hint="Words are counted from 0 in each text.",
+            )
 
 
 def _check_places(annotations: Mapping[str, Any], words: int, at: str) -> None:
@@ -185,7 +236,7 @@ def _check_places(annotations: Mapping[str, Any], words: int, at: str) -> None:
     places["coreference"] = [end - 1 for _, end in mentions]
     phrases = annotations.get("constituents") or ()
     places["constituents"] = [phrase[1] - 1 for phrase in phrases if phrase[1]]
-    for name in ("chunks", "entities"):
+    for name in ("chunks", "entities", "senses"):
         places[name] = [span[1] - 1 for span in annotations.get(name) or ()]
     for name in ("arguments", "proto_roles", "entity_relations"):
         pairs = annotations.get(name) or ()

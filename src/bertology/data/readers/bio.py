@@ -105,7 +105,7 @@ def _example(rows: Sequence[Line], columns: Mapping[str, int], name: str, path: 
     words = [str(word) for word in about["words"]]  # type: ignore[attr-defined]
     about["words"] = ["".join(word.split()) for word in words]
     text, about["offsets"] = spaced(words)
-    check_annotations(about, text, at)
+    check_annotations(about, [text], at)
     return Example(name, text, annotations=about)
 
 

@@ -133,7 +133,7 @@ def _example(lines: Sequence[Line], name: str) -> Example:
     about["entities"] = _column(lines, _ENTITY)
     about["arguments"] = _arguments(lines)
     about["coreference"] = _mentions(lines)
-    check_annotations(about, text, at)
+    check_annotations(about, [text], at)
     return Example(name, text, annotations=about)
 
 

@@ -54,7 +54,7 @@ def _with_roles(sentence: ReadSentence, file: str) -> Example:
     for number, predicate in enumerate(predicates, start=1):
         _check_column([(at, row[number]) for at, row in lines], predicate, set(predicates))
     about = {**sentence.example.annotations, "arguments": sorted(arguments)}
-    check_annotations(about, sentence.example.text, sentence.at)
+    check_annotations(about, sentence.example.texts, sentence.at)
     return replace(sentence.example, annotations=about)
 
 

@@ -124,7 +124,7 @@ def _annotated(example: Example, pairs: list[tuple[Span, Span, _Judged]], at: st
         holds = {name: mean >= _HOLDS for name, mean in sorted(means.items())}
         roles.append([*predicate, *argument, holds])
     about = {**example.annotations, "proto_roles": roles}
-    check_annotations(about, example.text, at)
+    check_annotations(about, example.texts, at)
     return Example(example.id, example.text, annotations=about)
 
 

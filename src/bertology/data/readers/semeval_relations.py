@@ -76,7 +76,7 @@ def _example(block: list[tuple[int, str]], path: Path) -> Example:
         "offsets": offsets,
         "entity_relations": [[*spans[0], *spans[1], relation]],
     }
-    check_annotations(about, text, at)
+    check_annotations(about, [text], at)
     return Example(numbered[1], text, annotations=about)
 
 

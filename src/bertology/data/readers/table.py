@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from bertology.data.corpus import Corpus, Example, Field, Task
-from bertology.data.readers.annotations import WORD_LEVEL, check_annotations
+from bertology.data.readers.annotations import SPANS, WORD_LEVEL, check_annotations
 from bertology.data.readers.labels import infer_task, is_missing, parse_label
 from bertology.data.readers.request import Request
 from bertology.errors import DataError, ParameterError
+from bertology.plain_files import parse_json
 
 __all__ = ["USUAL_NAMES", "Row", "build", "find_columns", "grouped"]
 
@@ -158,9 +159,8 @@ def _example(
     label = values.pop("label", None)
     given_id = values.pop("id", None)
     annotations = {k: _cast(k, v, at) for k, v in values.items() if k not in ("text", "text_b")}
-    # Words of a pair are those of both texts, and so are their offsets.
-    whole = None if values.get("text_b") else values.get("text")
-    check_annotations(annotations, whole, at)
+    texts = [values[name] for name in ("text", "text_b") if values.get(name) is not None]
+    check_annotations(annotations, texts, at)
     text = values["text"] if "text" in values else " ".join(annotations.get("words") or ())
     return Example(
         id=str(index if given_id is None else given_id),
@@ -182,9 +182,18 @@ def _text(value: object, column: str, at: str) -> str:
 
 
 def _cast(field: str, value: object, at: str) -> Any:
-    """Cells of a CSV are strings: spaces separate words and their tags, and | several answers."""
+    """Cells of a CSV are strings: spaces separate words and their tags, and | several answers.
+
+    What has parts of parts, such as spans of words, is written as in JSON.
+    """
     if not isinstance(value, str):
         return value
+    if field in SPANS and value.strip():
+        try:
+            return parse_json(value, label=at)
+        except DataError:
+            must = "must be written as in JSON, such as [[0, 2]]"
+            raise DataError(f"{at}: {field} {must}, not {value!r:.60}.") from None
     if field == "words" or (field in WORD_LEVEL and field not in ("heads", "offsets")):
         return value.split()
     if field == "answer":
