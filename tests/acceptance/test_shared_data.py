@@ -133,6 +133,8 @@ COUNTS = [
     ("function-words-nli", "test", 1518, "nli-monotonicity"),
     ("function-words-acceptability", "test", 1548, "nli-monotonicity"),
     ("awpnli", "test", 716, "numeracy-nli"),
+    ("semcor", "train", 30340, "semcor"),
+    ("semcor", "test", 6747, "semcor"),
 ]
 _MANY = 20_000
 # Not among the shared datasets; the first is read as framenet is, the second in a test of its own.

@@ -71,3 +71,74 @@ def test_cells_that_are_no_spans(tmp_path: Path) -> None:
     table = "text\ttext_b\ttargets\nA bat\tMy bat\t1 2 1 2\n"
     with pytest.raises(DataError, match=r"a.tsv, line 2: targets must be written as in JSON"):
         load_corpus(write(tmp_path, table, "a.tsv"))
+
+
+SEMCOR = """<contextfile concordance="brown">
+<context filename="br-a01" paras="yes">
+<p pnum="1">
+<s snum="1">
+<wf cmd="done" rdf="group" lemma="group" wnsn="1" lexsn="1:03:00::" pn="group">Grand_Jury</wf>
+<wf cmd="done" pos="VB" lemma="say" wnsn="1" lexsn="2:32:00::">said</wf>
+<punc>``</punc>
+<wf cmd="done" pos="NN" lemma="year" wnsn="2;1" lexsn="1:28:02::;1:28:01::">years</wf>
+<wf cmd="done" pos="VB" lemma="take_place" wnsn="1" lexsn="2:30:00::">took_place</wf>
+<punc>''</punc>
+<wf cmd="ignore" pos="TO">_to</wf>
+<punc>&amp;</punc>
+<wf cmd=done pos=JJ lemma=recent wnsn=2 lexsn=5:00:00:past:00>recent</wf>
+<punc>.</punc>
+</s>
+<s snum="2">
+</s>
+</p>
+</context>
+</contextfile>
+"""
+
+
+def test_semcor(tmp_path: Path) -> None:
+    (one,) = load_corpus(write(tmp_path, SEMCOR, "br-a01"), reader="semcor")
+    assert one.text == 'Grand Jury said "years took place" to & recent.'
+    words = one.get("words")
+    assert [one.text[a:b] for a, b in one.get("offsets")] == words
+    assert [(words[a:b], *rest) for a, b, *rest in one.get("senses")] == [
+        (["said"], "say.v", "say%2:32:00::"),
+        (["years"], "year.n", "year%1:28:02::"),
+        (["took", "place"], "take_place.v", "take_place%2:30:00::"),
+        (["recent"], "recent.a", "recent%5:00:00:past:00"),
+    ]
+    assert (one.id, one.get("group")) == ("br-a01-0", "br-a01")
+
+
+def test_documents_of_semcor_are_held_out(tmp_path: Path) -> None:
+    for i in range(20):
+        write(tmp_path, SEMCOR, f"br-{i}")
+    write(tmp_path, "", "br-empty")
+    parts = {s: load_corpus(tmp_path, reader="semcor", split=s) for s in ("train", "test", "all")}
+    groups = {s: {e.get("group") for e in part} for s, part in parts.items()}
+    assert not groups["train"] & groups["test"]
+    assert groups["train"] | groups["test"] == groups["all"]
+    assert len(groups["all"]) == 20
+    assert 1 <= len(groups["test"]) < len(groups["train"])
+    (tmp_path / "br-0").unlink()
+    again = {e.get("group") for e in load_corpus(tmp_path, reader="semcor", split="test")}
+    assert again == groups["test"] - {"br-0"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("</s>\n<s", "<s", "line 15: a sentence begins inside the one of line 4"),
+        ('<s snum="1">\n', "", "line 4: a word stands outside"),
+        ("<punc>.</punc>\n</s>", "</s>\n</s>", "line 15: a sentence ends here"),
+        ("lexsn=5:00:00:past:00", "lexsn=past", "no sense of WordNet"),
+        ("<punc>.</punc>", "<punc>.", "no line of SemCor"),
+        ("<punc>.</punc>", "<punc>_</punc>", "line 14: the word is empty"),
+        ("</s>\n</p>\n</context>\n</contextfile>", "", "the sentence of line 16 never ends"),
+        (SEMCOR, "<contextfile>\n", "has no sentence"),
+        (SEMCOR, "", "is empty"),
+    ],
+)
+def test_wrong_semcor(tmp_path: Path, old: str, new: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        load_corpus(write(tmp_path, SEMCOR.replace(old, new), "a"), reader="semcor")

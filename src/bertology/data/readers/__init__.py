@@ -17,7 +17,7 @@ _NAMES = (
     "bio", "brackets", "conll", "conllu", "corefud", "csv", "framenet", "gap", "glue", "grammar",
     "hub", "jsonl", "lama", "lm-diagnostics", "med", "minimal-pairs", "npi", "numersense",
     "olmpics", "ontonotes", "physical-commonsense", "propbank", "proto-roles",
-    "semeval-relations", "senteval", "squad", "text", "verb-physics", "winobias", "wsc",
+    "semcor", "semeval-relations", "senteval", "squad", "text", "verb-physics", "winobias", "wsc",
 )  # fmt: skip
 
 

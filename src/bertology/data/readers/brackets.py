@@ -15,6 +15,7 @@ from pathlib import Path
 from bertology.data.corpus import Corpus, Example, Field
 from bertology.data.readers.files import read_text
 from bertology.data.readers.request import Request
+from bertology.data.readers.treebank_text import treebank_text
 from bertology.errors import DataError
 
 __all__ = ["Phrase", "TreeSentence", "example_of", "read", "tree_sentences"]
@@ -23,12 +24,6 @@ _FIELDS = frozenset({Field.TEXT, Field.WORDS, Field.TAGS, Field.OFFSETS, Field.C
 _TOKEN = re.compile(r"[()]|[^\s()]+")
 _SILENT = "-NONE-"
 _HIGHEST = 100  # brackets above a word that are kept; hostile files have many more
-_SPELLED = {
-    "-LRB-": "(", "-RRB-": ")", "-LCB-": "{", "-RCB-": "}", "-LSB-": "[", "-RSB-": "]",
-    "``": '"', "''": '"', "\\/": "/",
-}  # fmt: skip
-_OPENING = frozenset({"``", "-LRB-", "-LCB-", "-LSB-", "`", "$", "#"})  # no space after these
-_CLOSING = re.compile(r"(n't|'.*|-R[RCS]B-|[.,:;?!%]+|\.\.\.)", re.IGNORECASE)  # none before these
 
 
 @dataclass
@@ -133,14 +128,7 @@ def _close(phrase: Phrase, sentence: TreeSentence, at: str, *, outermost: bool) 
 
 def example_of(sentence: TreeSentence, name: str) -> Example:
     """The example of a sentence: its text, words, tags and phrases."""
-    text, offsets, glued = "", list[tuple[int, int]](), True
-    for word in sentence.words:
-        if not glued and not _CLOSING.fullmatch(word):
-            text += " "
-        spelled = _SPELLED.get(word, word.replace("\\/", "/"))
-        offsets.append((len(text), len(text) + len(spelled)))
-        text += spelled
-        glued = word in _OPENING
+    text, offsets = treebank_text(sentence.words)
     known = {
         "words": [text[slice(*span)] for span in offsets],
         "tags": sentence.tags,
