@@ -8,12 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
+from bertology.errors import ParameterError
 from bertology.report import figures
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
+from bertology.results.points import PointColumns
 
-__all__ = ["bars", "described", "grid", "grids", "profile", "rows", "type_grid"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["bars", "described", "grid", "grids", "planes", "profile", "rows", "type_grid"]
 
 _CORRECTED = "corrected for looking at all of them"
 
@@ -184,6 +190,44 @@ def type_grid(
         f"number is a share: {number}. {shares.reading}"
     )
     return Drawing(name or kinds.name, draw, words, (kinds.name,))
+
+
+def planes(
+    name: str,
+    frame: pd.DataFrame,
+    columns: PointColumns,
+    about: str,
+    *,
+    title: str,
+    reading: str,
+    drawn: Sequence[tuple[object, ...]],
+    labels: Sequence[str] = (),
+    one: str = "point",
+) -> Drawing:
+    """The rows of a table as points in planes; `one` says what a row is.
+
+    For paper, those planes are `drawn` whose values in the columns `columns.planes` are given; on
+    a page the reader chooses among all. `labels` instead of these values above them.
+    """
+    found = []
+    for values, label in zip(drawn, labels or [_joined(v) for v in drawn], strict=True):
+        own = frame
+        for column, value in zip(columns.planes, values, strict=True):
+            own = own[own[column] == value]
+        if own.empty:
+            raise ParameterError("drawn", "planes", "name planes that have points", values)
+        at = own[[columns.x, columns.y]].to_numpy()
+        found.append(figures.PointPanel(label, at, [str(g) for g in own[columns.group]]))
+    draw = partial(figures.point_planes, found, title=f"{title}\n{about}", note="")
+    caption = (
+        f"{title}: each mark is one {one}, and its colour and shape say its {columns.group}; how "
+        f"many there are is in brackets. The axes have no unit. {reading}"
+    ).rstrip()
+    return Drawing(name, draw, caption, points=columns)
+
+
+def _joined(values: Sequence[object]) -> str:
+    return ", ".join(map(str, values))
 
 
 def _labels(measures: Sequence[Measure], labels: Sequence[str]) -> list[str]:

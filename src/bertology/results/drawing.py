@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from bertology.results.points import PointColumns
+
 __all__ = ["WIDTHS", "Canvas", "Drawing", "canvas"]
 
 WIDTHS = {"column": 3.3, "page": 6.9}
@@ -63,6 +65,8 @@ class Drawing:
     """For a newcomer: what the axes, units and colours are, and what to look for."""
     shows: tuple[str, ...] = ()
     """The measures of which it shows nothing but the values: a page that has them need not."""
+    points: PointColumns | None = None
+    """Where its points come from: a page lets readers walk over them, and choose the plane."""
 
     def on(self, given: Canvas) -> Figure:
         """Draw it into given axes, at a given width or under another title."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
@@ -12,6 +13,7 @@ from bertology.report.atlas.naming import Entry, in_words
 from bertology.report.atlas.tables import table_piece
 from bertology.report.slim import slim
 from bertology.report.web import Html, anchor, element, facts, folded, image, joined, preformatted
+from bertology.results.points import PointColumns
 from bertology.results.rendering import rendered
 from bertology.results.result import Result
 
@@ -147,11 +149,13 @@ def _links(entry: Entry, names: Sequence[str]) -> Html:
 def _figures(entry: Entry, names: Sequence[str]) -> Iterator[Html]:
     drawings = entry.result.figures()
     for name, drawing in ((n, drawings[n]) for n in names):
+        title, caption = _figure_title(entry.result, name), drawing.caption
+        if drawing.points is not None:
+            yield _walked(entry, drawing.points, name=name, title=title, caption=caption)
+            continue
         svg = _drawn(entry.result, name)
         if svg is None:
             continue
-        title = _figure_title(entry.result, name)
-        caption = drawing.caption
         buttons = element("span", kind="buttons", data_figure=f"{entry.study}-{name}")
         yield element(
             "figure",
@@ -162,6 +166,24 @@ def _figures(entry: Entry, names: Sequence[str]) -> Iterator[Html]:
             ),
             element("figcaption", element("b", f"{title}. "), caption, " ", buttons),
         )
+
+
+def _walked(entry: Entry, points: PointColumns, *, name: str, title: str, caption: str) -> Html:
+    """Points that the page draws of a table, so that readers may choose the plane and read them."""
+    without = element(
+        "noscript",
+        element("p", "The plane needs JavaScript; bertology report --export svg draws it, too."),
+    )
+    host = element(
+        "div",
+        without,
+        data_points=json.dumps(points.as_dict()),
+        data_table=table_key(entry, points.table),
+        data_name=f"{entry.study}-{name}",
+    )
+    buttons = element("span", kind="buttons")
+    told = element("figcaption", element("b", f"{title}. "), caption, " ", buttons)
+    return element("figure", host, told, kind="points")
 
 
 def _figure_title(result: Result, name: str) -> str:

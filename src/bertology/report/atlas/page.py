@@ -29,8 +29,9 @@ __all__ = ["atlas_page"]
 
 _SCRIPTS = (
     "start.js", "colours.js", "grid.js", "maps.js", "panel.js", "downloads.js", "picture.js",
-    "claims.js", "compare.js", "run.js",
+    "claims.js", "compare.js", "planes.js", "run.js",
 )  # fmt: skip
+_STYLES = ("atlas.css", "points.css")
 _STOPS = 33  # of a colour map; the page mixes between them
 # The page never loads anything from another address, whatever the texts of a result contain.
 _POLICY = (
@@ -84,8 +85,9 @@ def atlas_page(
         Html(f'<script type="application/json" id="data">{_json(data)}</script>'),
         Html(f"<script>\n{_script()}\n</script>"),
     ]
+    style = "\n".join(map(_static, _STYLES))
     policy = f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-    return page(f"{title}: the atlas", joined(pieces), style=_static("atlas.css"), head=policy)
+    return page(f"{title}: the atlas", joined(pieces), style=style, head=policy)
 
 
 def _json(data: object) -> str:
@@ -100,8 +102,14 @@ def _static(name: str) -> str:
 
 def _script() -> str:
     # One function around all scripts: they share their names, and other scripts do not see them.
-    inside = "\n".join(_static(name) for name in _SCRIPTS)
+    inside = "\n".join([_module("points.js", "Plane"), *map(_static, _SCRIPTS)])
     return f'(() => {{\n"use strict";\n{inside}\n}})();'
+
+
+def _module(name: str, gives: str) -> str:
+    """A module of the explorer too, which imports nothing: its other names stay its own."""
+    text = _static(name).replace(f"export class {gives}", f"class {gives}")
+    return f"const {gives} = (() => {{\n{text}\nreturn {gives};\n}})();"
 
 
 def _colours() -> dict[str, object]:

@@ -17,15 +17,23 @@ __all__ = ["table_data", "table_piece"]
 
 _ROWS, _COLUMNS = 6, 9
 _DIGITS = 5
+_OFTEN = 3  # times that each text of a column comes, on average, from where it is written once
 
 Scalar = float | int | str | bool | None
+
+
+class Repeated(TypedDict):
+    """A column of few texts: each of them once, and which one each row has."""
+
+    texts: list[str]
+    rows: list[int]
 
 
 class TableRecord(TypedDict):
     """A table for the page's scripts."""
 
     columns: list[str]
-    values: list[list[Scalar]]
+    values: list[list[Scalar] | Repeated]
 
 
 def table_data(frame: pd.DataFrame) -> TableRecord:
@@ -33,8 +41,17 @@ def table_data(frame: pd.DataFrame) -> TableRecord:
     flat = _flat(frame)
     return {
         "columns": [str(c) for c in flat.columns],
-        "values": [[_plain(v) for v in flat[c].tolist()] for c in flat.columns],
+        "values": [_column([_plain(v) for v in flat[c].tolist()]) for c in flat.columns],
     }
+
+
+def _column(values: list[Scalar]) -> list[Scalar] | Repeated:
+    texts = dict.fromkeys(v for v in values if isinstance(v, str))
+    whole = all(isinstance(v, str) for v in values)
+    if not whole or len(values) < _OFTEN * len(texts) or len(texts) < 2:
+        return values
+    place = {text: i for i, text in enumerate(texts)}
+    return {"texts": list(texts), "rows": [place[v] for v in values if isinstance(v, str)]}
 
 
 def table_piece(frame: pd.DataFrame, *, name: str, key: str, order: str = "") -> Html:

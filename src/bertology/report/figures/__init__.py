@@ -33,6 +33,7 @@ from bertology.report.figures.grids import (
 )
 from bertology.report.figures.kinds import KindPanel, kind_grids, kind_plane
 from bertology.report.figures.maps import TitledMap, example_sheet, link_map, map_sheet
+from bertology.report.figures.points import PointPanel, point_planes
 from bertology.report.figures.tree_plane import tree_plane
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "GridPanel",
     "KindPanel",
     "Line",
+    "PointPanel",
     "TitledMap",
     "TreeArcs",
     "band_curve",
@@ -62,6 +64,7 @@ __all__ = [
     "map_sheet",
     "marked_as",
     "on_one_scale",
+    "point_planes",
     "row_grid",
     "scatter_with_rank",
     "tree_arcs",

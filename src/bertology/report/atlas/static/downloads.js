@@ -87,13 +87,14 @@ function wholeTable({ columns, values }) {
 function fillButtons() {
   for (const host of document.querySelectorAll(".buttons[data-figure]")) {
     const picture = host.closest("figure").querySelector("img");
+    if (!picture) continue; // points that the page draws itself
     // What is saved is for paper, also where the page is dark.
     const dark = /@media\(prefers-color-scheme:dark\)\{.*?\}\}/;
     const svgOf = () => decodeURIComponent(picture.src.slice(picture.src.indexOf(",") + 1)).replace(dark, "");
     host.append(...pictureButtons(host.dataset.figure, svgOf));
   }
   for (const host of document.querySelectorAll(".buttons[data-table]")) {
-    const table = data.tables[host.dataset.table];
+    const table = tableOf(host.dataset.table);
     const name = host.dataset.table.replace("/", "-");
     const all = button("All rows", `Show all rows of ${host.dataset.name}`, () => {
       host.closest(".numbers").querySelector(".wide").replaceChildren(wholeTable(table));

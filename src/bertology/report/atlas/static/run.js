@@ -144,6 +144,7 @@ startHeads();
 startClaims();
 startCompare();
 fillButtons();
+startPlanes();
 unfold();
 addEventListener("hashchange", unfold);
 addEventListener("change", enlarged);

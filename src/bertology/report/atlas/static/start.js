@@ -3,6 +3,12 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const at = (id) => document.getElementById(id);
 
+// A table by columns; texts that come often are written once in the data.
+function tableOf(key) {
+  const { columns, values } = data.tables[key];
+  return { columns, values: values.map((column) => (column.texts ? column.rows.map((i) => column.texts[i]) : column)) };
+}
+
 // An element; everything that is not an element becomes text, so nothing in the data is ever HTML.
 function make(tag, settings = {}, ...inside) {
   const spaced = tag.startsWith("svg:");

@@ -1,0 +1,131 @@
+"""Points in planes, by group: a colour and a shape for each, with their numbers in a legend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from textwrap import shorten
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bertology.errors import ParameterError
+from bertology.report.figures.pieces import Floats, add_note, add_title, checked
+from bertology.report.look import GREY, PAPER, look, new_panels, type_size
+from bertology.results.drawing import canvas
+from bertology.results.points import NAMED_GROUPS, ranked_groups
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+__all__ = ["POINT_COLOURS", "PointPanel", "point_planes"]
+
+# Dark enough to stand out on paper, and each pair of colour and shape is there once; the page's
+# script (points.js) has the same, in the same order.
+POINT_COLOURS = ("#0072b2", "#c25400", "#007a5a", "#b0568a", "#3d3d3d", "#8a6d00", "#5a4fb5")
+_SHAPES = ("o", "^", "s", "D", "v", "P", "X", "*")
+_OTHER = (GREY, ".")  # of groups that have no look of their own
+_NAME = 42  # characters of a group's name
+
+
+@dataclass(frozen=True)
+class PointPanel:
+    """One plane: where each point lies, and its group."""
+
+    name: str
+    places: ArrayLike  # (points, 2)
+    groups: Sequence[str]
+
+    def checked(self) -> Floats:
+        """The places, or a ParameterError."""
+        at = checked(self.places, "places", "point_planes", dimensions=2)
+        if at.shape != (len(self.groups), 2) or not np.isfinite(at).all():
+            must = f"be {len(self.groups)} × 2 finite numbers"
+            raise ParameterError("places", "point_planes", must, at.shape)
+        return at
+
+
+def point_planes(panels: Sequence[PointPanel], *, title: str, note: str) -> Figure:
+    """Planes side by side; one legend where all have the same groups, else one for each."""
+    if not panels:
+        raise ParameterError("panels", "point_planes", "hold at least one", 0)
+    places = [panel.checked() for panel in panels]
+    ranked = [ranked_groups(panel.groups) for panel in panels]
+    together = all(one == ranked[0] for one in ranked)
+    columns = min(len(panels), 3 if (canvas().width or 9) > 5 else 1)
+    rows = -(-len(panels) // columns)
+    listed = min(max(map(len, ranked)), NAMED_GROUPS + 1)
+    lines = -(-listed // _columns(columns)) if together else listed * rows
+    with look():
+        figure, spots = new_panels(
+            max(3.1 * columns, 4.4), 3.0 * rows + 0.22 * lines + 0.7, rows, columns
+        )
+        for spot in spots[len(panels) :]:
+            spot.remove()
+        for spot, panel, at, order in zip(spots, panels, places, ranked, strict=False):
+            _draw(spot, at, np.asarray(panel.groups, dtype=object), order)
+            spot.set_title(panel.name, fontsize=type_size(9.5), pad=5)
+            if not together:
+                _legend(spot, order)
+        if together:
+            figure.legend(
+                handles=_handles(ranked[0]), loc="outside lower left", frameon=False,
+                ncols=_columns(columns), fontsize=type_size(8), handletextpad=0.3,
+            )  # fmt: skip
+        add_title(figure, title)
+        add_note(figure, note)
+    return figure
+
+
+def _columns(panels: int) -> int:
+    return 1 if panels == 1 and (canvas().width or 9) < 5 else max(panels, 2)
+
+
+def _style(rank: int) -> tuple[str, str]:
+    if rank >= NAMED_GROUPS:
+        return _OTHER
+    return POINT_COLOURS[rank % len(POINT_COLOURS)], _SHAPES[rank % len(_SHAPES)]
+
+
+def _draw(
+    axes: Axes, at: Floats, groups: np.ndarray[tuple[int], np.dtype[np.object_]],
+    order: Sequence[tuple[str, int]],
+) -> None:  # fmt: skip
+    size = 26 if len(at) < 150 else 14 if len(at) < 600 else 7
+    for rank, (name, _) in enumerate(order):  # the small groups on top of the large ones
+        colour, shape = _style(rank)
+        x, y = at[groups == name].T
+        axes.scatter(
+            x, y, s=size, marker=shape, c=colour, linewidths=0.3, edgecolors=PAPER, alpha=0.9
+        )
+    axes.set_aspect("equal", adjustable="datalim")
+    axes.tick_params(length=0, labelbottom=False, labelleft=False)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(True)
+
+
+def _handles(order: Sequence[tuple[str, int]]) -> list[Line2D]:
+    from matplotlib.lines import Line2D
+
+    def handle(style: tuple[str, str], words: str) -> Line2D:
+        colour, shape = style
+        return Line2D([], [], color=colour, marker=shape, ls="none", ms=type_size(6), label=words)
+
+    found = [
+        handle(_style(rank), f"{shorten(name, _NAME, placeholder=' …') or 'no name'} ({n})")
+        for rank, (name, n) in enumerate(order[:NAMED_GROUPS])
+    ]
+    rest = order[NAMED_GROUPS:]
+    if rest:
+        found.append(handle(_OTHER, f"{len(rest)} others ({sum(n for _, n in rest)})"))
+    return found
+
+
+def _legend(axes: Axes, order: Sequence[tuple[str, int]]) -> None:
+    axes.legend(
+        handles=_handles(order), frameon=False, fontsize=type_size(8), handletextpad=0.3,
+        borderaxespad=0.1, labelspacing=0.35, loc="upper left", bbox_to_anchor=(0, -0.04),
+    )  # fmt: skip
