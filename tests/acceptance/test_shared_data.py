@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from bertology.data import Field, catalog, load_corpus
+from bertology.data import Example, Field, catalog, load_corpus
 from bertology.data.words.alignment import align
+from bertology.data.words.inflections import find_word
+from bertology.data.words.piece_words import known_words
 
 Unpack = Callable[[str], Path]
 
@@ -135,12 +137,40 @@ COUNTS = [
     ("awpnli", "test", 716, "numeracy-nli"),
     ("semcor", "train", 30340, "semcor"),
     ("semcor", "test", 6747, "semcor"),
+    ("coarsewsd-20", "train", 23370, "coarsewsd-20"),
+    ("coarsewsd-20", "test", 10196, "coarsewsd-20"),
+    ("coarsewsd-20-balanced", "train", 8737, "coarsewsd-20"),
+    ("coarsewsd-20-out-of-domain", "test", 339, "coarsewsd-20"),
+    ("wic", "train", 5428, "wic"),
+    ("wic", "validation", 638, "wic"),
+    ("superglue-wic", "validation", 638, "wic"),
+    ("simlex-999", "test", 999, "word-sim"),
+    ("simverb-3500", "test", 3500, "word-sim"),
+    ("wordsim-353", "test", 353, "word-sim"),
+    ("wordsim-353-similarity", "test", 203, "word-sim"),
+    ("wordsim-353-relatedness", "test", 252, "word-sim"),
+    ("men-3000", "test", 3000, "word-sim"),
+    ("mturk-287", "test", 287, "word-sim"),
+    ("mturk-771", "test", 771, "word-sim"),
+    ("rg-65", "test", 65, "word-sim"),
+    ("mc-30", "test", 30, "word-sim"),
+    ("rare-words", "test", 2034, "word-sim"),
+    ("yp-130", "test", 130, "word-sim"),
+    ("verb-143", "test", 144, "word-sim"),
+    ("sts-12", "train", 1484, "sts"),
+    ("sts-12", "test", 2358, "sts"),
+    ("sts-13", "test", 1500, "sts"),
+    ("sts-14", "test", 3750, "sts"),
+    ("sts-15", "test", 3000, "sts"),  # of 8,500 pairs
+    ("sts-16", "test", 1186, "sts"),  # of 9,183 pairs
 ]
 _MANY = 20_000
 # Not among the shared datasets; the first is read as framenet is, the second in a test of its own.
 NOT_HERE = {
     "framenet-v17",
+    "google-analogies",
     "lama-conceptnet",
+    "scws",
     "senteval",
     "wsc",
     "spr1",
@@ -177,6 +207,37 @@ def test_chunks_and_entities_are_as_many_as_published(unpack: Unpack) -> None:
     assert sum(len(example.get("chunks")) for example in chunks) == 23852
     entities = load_corpus("conll2003", split="test", root=unpack("ner-bio"))
     assert sum(len(example.get("entities")) for example in entities) == 5648
+
+
+def test_words_of_wic_are_found_by_their_form_where_their_characters_say(unpack: Unpack) -> None:
+    """The same words as those that SuperGLUE points to, and one in each sentence to learn from."""
+    corpus = load_corpus("superglue-wic", root=unpack("wic"))
+    for example in corpus:
+        for text, spans, (first, end) in _targets(example):
+            words = [text[a:b] for a, b in spans]
+            assert (first, end) == (find_word(example.get("group"), words), first + 1)
+    for example in load_corpus("wic", split="train", root=unpack("wic")):
+        for text, spans, (first, _) in _targets(example):
+            a, b = spans[first]
+            assert text[a:b].lower()[0] == example.get("group")[0] or len(text[a:b]) < 6
+
+
+def _targets(example: Example) -> list[tuple[str, list[tuple[int, int]], list[int]]]:
+    return list(zip(example.texts, known_words(example), example.get("targets"), strict=True))
+
+
+def test_senses_are_of_their_words(unpack: Unpack) -> None:
+    corpus = load_corpus("coarsewsd-20", split="test", root=unpack("coarsewsd-20"))
+    for example in corpus:
+        ((first, end, lemma, _),) = example.get("senses")
+        assert example.get("words")[first:end] == [lemma.removesuffix(".n")]
+    assert len({(sense[2:]) for e in corpus for sense in map(tuple, e.get("senses"))}) == 53
+    corpus = load_corpus("semcor", split="test", root=unpack("semcor"))
+    for example in corpus:
+        spelt = [example.text[a:b] for a, b in example.get("offsets")]
+        assert spelt == example.get("words")
+    assert len({e.get("group") for e in corpus}) == 61  # of 351
+    assert sum(len(e.get("senses")) for e in corpus) > 30_000
 
 
 def test_every_entry_is_tried() -> None:

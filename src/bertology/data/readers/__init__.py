@@ -14,10 +14,11 @@ from bertology.registry import Registry
 __all__ = ["READERS", "ReadFunction", "Request"]
 
 _NAMES = (
-    "bio", "brackets", "conll", "conllu", "corefud", "csv", "framenet", "gap", "glue", "grammar",
-    "hub", "jsonl", "lama", "lm-diagnostics", "med", "minimal-pairs", "npi", "numersense",
-    "olmpics", "ontonotes", "physical-commonsense", "propbank", "proto-roles",
-    "semcor", "semeval-relations", "senteval", "squad", "text", "verb-physics", "winobias", "wsc",
+    "analogies", "bio", "brackets", "coarsewsd", "conll", "conllu", "corefud", "csv", "framenet",
+    "gap", "glue", "grammar", "hub", "jsonl", "lama", "lm-diagnostics", "med", "minimal-pairs",
+    "npi", "numersense", "olmpics", "ontonotes", "physical-commonsense", "propbank",
+    "proto-roles", "scws", "semcor", "semeval-relations", "senteval", "squad", "sts", "text",
+    "verb-physics", "wic", "winobias", "wsc",
 )  # fmt: skip
 
 

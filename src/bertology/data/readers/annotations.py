@@ -52,6 +52,11 @@ def _is_span(value: object) -> bool:
     )
 
 
+def _is_target(value: object) -> bool:
+    """A span of words that has some."""
+    return isinstance(value, Sequence) and _is_span(value) and value[0] < value[1]
+
+
 def _is_phrase(value: object) -> bool:
     """A span of words, and perhaps its label."""
     return isinstance(value, Sequence) and _is_span(value[:2]) and all(map(_is_name, value[2:]))
@@ -138,7 +143,7 @@ _FORMS: dict[Field, tuple[Callable[[Any], bool], str]] = {
         "be a list of [first word, last + 1, lemma, sense], each with a word at least",
     ),
     Field.TARGETS: (
-        _list_of(lambda v: _is_span(v) and v[0] < v[1]),
+        _list_of(_is_target),
         "be a list of [first word, last + 1], one for each text, each with a word at least",
     ),
     Field.SUBJECT: (_is_place, "be the position of a word"),
@@ -217,7 +222,8 @@ def _check_targets(annotations: Mapping[str, Any], texts: Sequence[object], at: 
             f"{at}: {len(targets)} targets for {len(given)} texts.",
             hint="targets has one [first word, last + 1] for each text.",
         )
-    words = known_words(Example(at, *given, annotations=annotations))
+    text_b = given[1] if len(given) > 1 else None
+    words = known_words(Example(at, given[0], text_b, annotations=annotations))
     for number, (target, spans) in enumerate(zip(targets, words, strict=True), start=1):
         if target[1] > len(spans):
             raise DataError(
