@@ -43,6 +43,7 @@ import nulls.outliers
 import nulls.probes
 import nulls.prompts
 import nulls.pruning
+import nulls.repairs
 import nulls.sentences
 import nulls.simulated
 import nulls.structural
@@ -79,6 +80,7 @@ NULLS = (
     *nulls.probes.NULLS,
     *nulls.prompts.NULLS,
     *nulls.pruning.NULLS,
+    *nulls.repairs.NULLS,
     *nulls.sentences.NULLS,
     *nulls.simulated.NULLS,
     *nulls.structural.NULLS,

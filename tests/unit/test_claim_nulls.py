@@ -18,6 +18,7 @@ PAPERS = (
     "nuggets-outliers",
     "numersense",
     "primer-attention",
+    "primer-embeddings",
     "primer-layers",
     "primer-redundancy",
     "primer-semantics",

@@ -1,0 +1,189 @@
+"""Spearman's correlation of many scores with one judgement, over pairs that may share a text.
+
+Where a word or a text is in several pairs, these are not independent: what is odd about it is in
+all of them. The correlation is turned into a mean of influences, one for each pair (von Mises; with
+the part that ranks are of the sample too), and the variance of that mean counts the products of all
+pairs that share a text (the dyadic cluster-robust variance of Aronow, Samii and Assenova 2015).
+Where no text repeats, it is the usual one over pairs. Bounds for many rows together come from a
+Gaussian multiplier bootstrap that draws one number for each text that repeats, and else for each
+pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr, stdtrit
+
+from bertology.errors import DataError
+from bertology.stats.intervals import Estimate
+
+__all__ = ["Agreement", "PairLinks", "rank_agreement"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+_HELD = 500_000  # numbers drawn at once
+_FEWEST = 5  # pairs
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Correlations (V,), and the influence of each pair on each (V, N), with mean 0."""
+
+    value: Floats
+    influence: Floats
+
+    def __sub__(self, other: Agreement) -> Agreement:
+        return Agreement(self.value - other.value, self.influence - other.influence)
+
+    def __getitem__(self, rows: Sequence[int] | Ints | slice) -> Agreement:
+        return Agreement(self.value[rows], self.influence[rows])
+
+    def mean(self) -> Agreement:
+        """The mean of all rows, as one row."""
+        return Agreement(self.value.mean(keepdims=True), self.influence.mean(axis=0, keepdims=True))
+
+
+def rank_agreement(scores: ArrayLike, judged: ArrayLike) -> Agreement:
+    """Spearman's correlation of each row of `scores` (V, N) with `judged` (N,); ties share ranks.
+
+    A constant side has no order: the correlation is then 0.
+    """
+    from scipy.stats import rankdata  # here, because it is slow to import
+
+    rows, wanted = np.atleast_2d(np.asarray(scores, np.float64)), np.asarray(judged, np.float64)
+    n = wanted.size
+    if wanted.ndim != 1 or rows.shape[1] != n or n < _FEWEST:
+        raise DataError(
+            f"A rank correlation needs one judgement for each score, {_FEWEST} or more. Got scores "
+            f"of shape {rows.shape} and judgements of shape {wanted.shape}."
+        )
+    if not (np.isfinite(rows).all() and np.isfinite(wanted).all()):
+        raise DataError("Scores and judgements must be finite numbers.")
+    y = (rankdata(wanted) - (n + 1) / 2) / n
+    spread_y = float((y * y).mean())
+    of_y = y * y + 2 * _above(wanted, y) - 3 * spread_y
+    value, influence = np.zeros(len(rows)), np.zeros(rows.shape)
+    for at, row in enumerate(rows):
+        x = (rankdata(row) - (n + 1) / 2) / n
+        spread_x = float((x * x).mean())
+        if min(spread_x, spread_y) <= 0:
+            continue
+        both, scale = float((x * y).mean()), (spread_x * spread_y) ** 0.5
+        of_both = x * y + _above(row, y) + _above(wanted, x) - 3 * both
+        of_x = x * x + 2 * _above(row, x) - 3 * spread_x
+        value[at] = both / scale
+        influence[at] = of_both / scale - value[at] / 2 * (of_x / spread_x + of_y / spread_y)
+    return Agreement(value, influence)
+
+
+def _above(values: Floats, weights: Floats) -> Floats:
+    """For each value the mean over all of the weights of larger values; equal ones count half."""
+    order = np.argsort(values, kind="stable")
+    ordered, total = values[order], np.concatenate([[0.0], np.cumsum(weights[order])])
+    below = total[np.searchsorted(ordered, values, "left")]
+    up_to = total[np.searchsorted(ordered, values, "right")]
+    found: Floats = (total[-1] - up_to + (up_to - below) / 2) / values.size
+    return found
+
+
+@dataclass(frozen=True)
+class PairLinks:
+    """Which two texts each pair has, by number."""
+
+    first: Ints
+    second: Ints
+
+    @classmethod
+    def of(cls, pairs: Sequence[tuple[object, object]]) -> PairLinks:
+        """Texts that are equal are one."""
+        numbers: dict[object, int] = {}
+        found = [[numbers.setdefault(text, len(numbers)) for text in pair] for pair in pairs]
+        both = np.array(found, np.int64).reshape(-1, 2)
+        return cls(both[:, 0], both[:, 1])
+
+    @property
+    def units(self) -> int:
+        """How many independent things there are at most: pairs, or texts where these are fewer."""
+        return min(len(self.first), len(np.unique(np.concatenate([self.first, self.second]))))
+
+    @cached_property
+    def _shared(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Whether the first and the second text of each pair are in other pairs too."""
+        alike = self.first == self.second
+        each = np.concatenate([self.first, self.second[~alike]])
+        often = np.bincount(each, minlength=int(each.max()) + 1) > 1
+        return often[self.first], often[self.second] & ~alike
+
+    @property
+    def shares_texts(self) -> bool:
+        """Whether any text is in several pairs."""
+        return bool(np.any(self._shared))
+
+    def error(self, influence: Floats) -> Floats:
+        """The standard error (V,) of the mean of each row of influences (V, N)."""
+        n = influence.shape[1]
+        first, second = self._shared
+        alone = (influence**2).sum(axis=1)
+        found = (influence[:, ~(first | second)] ** 2).sum(axis=1)
+        found = found - (influence[:, first & second] ** 2).sum(axis=1)
+        count = int(max(self.first.max(), self.second.max())) + 1
+        for row, values in enumerate(influence):
+            sums = np.bincount(self.first[first], values[first], minlength=count)
+            sums += np.bincount(self.second[second], values[second], minlength=count)
+            found[row] += (sums**2).sum()
+        if self.shares_texts and self.units > 2:
+            # Influences sum to zero, so sums over few texts scatter less than those over many.
+            found *= (self.units / (self.units - 2)) ** 2
+        # Products of chance may make the sum smaller than if all pairs were independent.
+        error: Floats = np.sqrt(np.maximum(found, alone) / (n * max(n - 1, 1)))
+        return error
+
+    def critical(self, influence: Floats, level: float, *, resamples: int, seed: int) -> float:
+        """How many standard errors bounds must reach to hold for all rows together."""
+        n = influence.shape[1]
+        first, second = self._shared
+        count, rng = int(max(self.first.max(), self.second.max())) + 1, np.random.default_rng(seed)
+        largest, some = list[Floats](), max(1, _HELD // (n + count))
+        for start in range(0, resamples, some):
+            size = min(some, resamples - start)
+            texts = rng.standard_normal((size, count))
+            drawn = texts[:, self.first] * first + texts[:, self.second] * second
+            drawn += rng.standard_normal((size, n)) * ~(first | second)
+            largest.append(drawn @ influence.T)
+        sums = np.concatenate(largest)
+        spread = sums.std(axis=0)
+        moved = spread > 1e-12
+        if not moved.any():
+            return float(stdtrit(max(self.units - 1, 1), (1 + level) / 2))
+        normal = float(np.quantile(np.abs(sums[:, moved] / spread[moved]).max(axis=1), level))
+        normal = max(normal, float(-stdtrit(1e9, (1 - level) / 2)))
+        return float(stdtrit(max(self.units - 1, 1), ndtr(normal)))
+
+    def estimate(self, row: Agreement, *, level: float, unit: str = "pairs") -> Estimate:
+        """One row that was not picked, with Student's interval."""
+        half = stdtrit(max(self.units - 1, 1), (1 + level) / 2) * self.error(row.influence)[0]
+        value = float(row.value[0])
+        n = row.influence.shape[1]
+        return Estimate(
+            value, value - half, value + half, n, level, unit, freedom=max(self.units - 1, 1)
+        )
+
+    def bounds(
+        self, rows: Agreement, *, level: float, resamples: int, seed: int, correlation: bool
+    ) -> tuple[Floats, Floats, float]:
+        """Bounds of all rows together, and the critical value.
+
+        Those of a `correlation` are made on Fisher's scale, so they stay between -1 and 1.
+        """
+        critical = self.critical(rows.influence, level, resamples=resamples, seed=seed)
+        half = critical * self.error(rows.influence)
+        if not correlation:
+            return rows.value - half, rows.value + half, critical
+        inner = np.clip(rows.value, -1 + 1e-9, 1 - 1e-9)
+        half, middle = half / (1 - inner**2), np.arctanh(inner)
+        return np.tanh(middle - half), np.tanh(middle + half), critical

@@ -1,0 +1,432 @@
+"""Vector repairs: do cosines agree better with people once the narrow cone is undone?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertology.errors import CapabilityError, DataError, ParameterError, UnknownNameError
+from bertology.parameters import parameter
+from bertology.results.result import Provenance, Result
+from bertology.stats import Estimate
+from bertology.stats.rank_agreement import Agreement, PairLinks
+from bertology.stats.vector_repairs import REPAIRS, learn
+from bertology.studies.designs.blocks import Resampled
+from bertology.studies.designs.other_data import other_corpus
+from bertology.studies.designs.pair_scores import Against, best_of, halves, least_of, of_ranks
+from bertology.studies.designs.probes import INPUT
+from bertology.studies.designs.repair_results import VectorRepairsResult
+from bertology.studies.designs.tables import labelled_table
+from bertology.studies.study import Context, Needs
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+    from bertology.annotated.pair_vectors import ScoredPairs
+    from bertology.data.corpus import Corpus
+    from bertology.model.encoder import Encoder
+    from bertology.model.shape import Shape
+
+__all__ = ["VectorRepairs", "VectorRepairsResult"]
+
+Floats = NDArray[np.float64]
+MODEL, SHUFFLED = "model", "shuffled"
+_FEWEST = 20  # pairs that are scored, and vectors that a repair is learnt from
+_NONE = "none"
+
+
+@dataclass(frozen=True)
+class VectorRepairs(Resampled):
+    """Do cosines agree better with human judgements once vectors are made more isotropic?
+
+    Method: for pairs that people scored by how alike they are (sentences, words, words in their
+    contexts, or any file with text, text_b and label) each text becomes one vector after every
+    layer: the mean over its pieces, or over those of its target words. A word alone is read as a
+    text of one word; with `contexts` its vector is the mean over its occurrences in another corpus.
+    Vectors are taken as they are, and after each repair: less their mean; less their largest
+    principal components (All-but-the-top); standardised by dimension; without the dimensions that
+    contribute most to the mean cosine; whitened, with a covariance that is shrunk where texts are
+    few. What a repair needs is learnt on other texts than it is scored on: pairs are dealt into
+    `folds`, and the texts of a fold are left out; or it is learnt from another corpus. The score is
+    Spearman's correlation of cosines with judgements. Gains over no repair are paired; bounds of a
+    table hold for all of its rows together; pairs that share a text or a word are not taken as
+    independent. The best layer and repair are picked on one half of the pairs and scored on the
+    other. The same model with its weights in random order, six times, is a baseline: what its
+    repaired vectors tell too is no knowledge.
+
+    Source: Mu and Viswanath (2018) on static vectors; Timkey and van Schijndel (2021) on contextual
+    ones. Limits: a mean over tokens is a plain way to read a sentence off a model; models that were
+    trained for similarity are not needed here, but may be given. All texts are held in memory, one
+    vector for each layer.
+    """
+
+    needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "text_b", "label"}))
+    result_type: ClassVar[type[Result]] = VectorRepairsResult
+    fewest: ClassVar[int] = _FEWEST
+    fills_gpu: ClassVar[bool] = True
+    copies: ClassVar[int] = 6  # with shuffled weights: one alone would not tell how they scatter
+
+    repairs: tuple[str, ...] = parameter((), "Which repairs (centred,whitened); all if not given.")
+    components: int = parameter(
+        0, "Principal components that are removed; 0: one for each 100 dimensions.", minimum=0
+    )
+    dimensions: int = parameter(3, "Dominating dimensions that are removed.", minimum=1)
+    vector: str = parameter(
+        "mean",
+        "The vector of a whole text: the mean over its pieces, or the state of its first token.",
+        choices=("mean", "first"),
+    )
+    folds: int = parameter(5, "Parts that pairs are dealt into, to learn repairs.", minimum=2)
+    learn_from: str = parameter(
+        "", "Learn repairs from the texts of this corpus instead: name, path or hub id."
+    )
+    learn_split: str = parameter("validation", "Which split of it.")
+    contexts: str = parameter(
+        "", "For pairs of words: a corpus over whose occurrences each word is averaged."
+    )
+    contexts_split: str = parameter("validation", "Which split of it.")
+    other_examples: int = parameter(
+        5000, "Draw so many examples at most of these other corpora.", minimum=1
+    )
+
+    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+        """Refuse unknown repairs, and what cannot be averaged over contexts."""
+        from bertology.annotated.words import require_offsets
+
+        super().check(encoder, corpus)
+        require_offsets(encoder)
+        for name in self.repairs:
+            if name not in REPAIRS:
+                raise UnknownNameError("repair", name, REPAIRS)
+        if self.repairs and set(self.repairs) == {_NONE}:
+            raise ParameterError("repairs", "vector-repairs", "hold a repair", self.repairs)
+        if corpus is None:
+            return
+        if any(isinstance(label, str) or not np.isfinite(label) for label in corpus.labels):
+            raise DataError(
+                f"Some pairs of {corpus.name!r} have no number as their label.",
+                hint="Another split may have scores (--split).",
+            )
+        if self.contexts and ("targets" in corpus.fields or _phrases(corpus)):
+            raise CapabilityError(
+                f"The texts of {corpus.name!r} are not single words, so they cannot be averaged "
+                "over contexts.",
+                hint="Leave out --contexts.",
+            )
+
+    def chosen(self) -> list[str]:
+        """No repair first, then those asked for."""
+        return [_NONE, *(n for n in REPAIRS if n != _NONE and n in (self.repairs or REPAIRS))]
+
+    def texts_read(self, corpus: Corpus) -> Sequence[str | tuple[str, str]]:
+        """Texts are read one by one, each once."""
+        from bertology.annotated.pair_vectors import scored_pairs
+
+        return [one.text for one in scored_pairs(self.shown(corpus)).compared]
+
+    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+        """The other corpora."""
+        found = {}
+        for name, split in (("learn_from", self.learn_split), ("contexts", self.contexts_split)):
+            if getattr(self, name) and corpus is not None:
+                found[name] = self._other(corpus, getattr(self, name), split).fingerprint
+        return found
+
+    def _other(self, corpus: Corpus, name: str, split: str) -> Corpus:
+        return other_corpus(corpus, name, split=split, limit=self.other_examples, seed=self.seed)
+
+    def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
+        """The model, and copies with shuffled weights."""
+        return [MODEL, *(f"{SHUFFLED}-{copy}" for copy in range(self.copies))]
+
+    def steps(self, part: str, shape: Shape, corpus: Corpus) -> int:
+        """Texts that are read, and layers that are repaired."""
+        from bertology.annotated.pair_vectors import scored_pairs
+
+        read = 0
+        if self.contexts:
+            read += len(self._other(corpus, self.contexts, self.contexts_split))
+        else:
+            read += len(scored_pairs(self.shown(corpus)).compared)
+        if self.learn_from:
+            read += len(self._other(corpus, self.learn_from, self.learn_split))
+        return read + shape.layers + 1
+
+    def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
+        """Cosines of all pairs by repair and layer."""
+        import xarray as xr
+
+        from bertology.annotated.pair_vectors import Compared, compared_vectors, scored_pairs
+        from bertology.model.weight_noise import shuffled_copy
+
+        if part != MODEL:
+            encoder = shuffled_copy(encoder, seed=self.seed + int(part.rpartition("-")[2]))
+        given = scored_pairs(self.shown(corpus))
+        reading: dict[str, Any] = {
+            "batch_tokens": context.batch_tokens,
+            "advance": context.advance,
+        }
+        first = self.vector == "first"
+        if self.contexts:
+            vectors, there = self._averaged(encoder, corpus, given, reading)
+        else:
+            vectors, there = compared_vectors(encoder, given.compared, first=first, **reading)
+        others = None
+        if self.learn_from:
+            scored = {one.text for one in given.compared}
+            texts = [
+                Compared(one.text)
+                for one in self._other(corpus, self.learn_from, self.learn_split)
+                if one.text not in scored
+            ]
+            others, known = compared_vectors(encoder, texts, first=first, **reading)
+            others = others[:, known]
+        kept = there[given.pairs].all(axis=1)
+        pairs = given.pairs[kept]
+        if len(pairs) < _FEWEST:
+            raise DataError(
+                f"Of {len(kept)} pairs {len(pairs)} have a vector for both texts; {_FEWEST} are "
+                "needed.",
+                hint="Give more pairs (--limit), or more texts to find the words in."
+                if self.contexts
+                else "Give more pairs (--limit).",
+            )
+        learnt = self._learnt_on(len(given.compared), pairs, there, others)
+        cosines = np.zeros((len(self.chosen()), len(vectors), len(pairs)), np.float32)
+        for layer, of in enumerate(vectors):
+            for fold, rows in learnt:
+                known = of[rows] if others is None else others[layer]
+                self._score(cosines[:, layer], of, pairs, fold, np.asarray(known, np.float64))
+            context.advance(1)
+        links = given.links
+        return xr.Dataset(
+            {
+                "cosine": (("repair", "layer", "pair"), cosines),
+                "judged": ("pair", given.judged[kept]),
+                "first": ("pair", links.first[kept]),
+                "second": ("pair", links.second[kept]),
+            },
+            coords={"repair": self.chosen(), "layer": [INPUT, *range(encoder.shape.layers)]},
+            attrs={
+                "missing": int((~kept).sum()),
+                "components": self._components(encoder.shape.hidden),
+                "learnt_on": min(len(rows) for _, rows in learnt)
+                if others is None
+                else others.shape[1],
+            },
+        )
+
+    def _averaged(
+        self, encoder: Encoder, corpus: Corpus, given: ScoredPairs, reading: Mapping[str, Any]
+    ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """Words as means over their occurrences."""
+        from bertology.annotated.word_contexts import ContextSums, add_contexts, spelt
+
+        named = [spelt(one.text.strip(), lower=True) for one in given.compared]
+        device = "cuda" if encoder.device.type == "cuda" else "cpu"  # others lack doubles
+        layers = range(encoder.shape.layers + 1)
+        sums = ContextSums(sorted(set(named)), layers, encoder.shape.hidden, device=device)
+        other = self._other(corpus, self.contexts, self.contexts_split)
+        add_contexts(encoder, list(other), sums, lower=True, **reading)
+        rows = [sums.numbers[name] for name in named]
+        there = (sums.counts > 0).cpu().numpy()[rows]
+        return sums.vectors("mean")[:, rows].astype(np.float32), there
+
+    def _components(self, width: int) -> int:
+        return self.components or max(1, round(width / 100))
+
+    def _learnt_on(
+        self,
+        texts: int,
+        pairs: NDArray[np.int64],
+        there: NDArray[np.bool_],
+        others: NDArray[np.float32] | None,
+    ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """For each fold its pairs, and the texts that repairs are learnt on: none is in it."""
+        if others is not None:
+            if others.shape[1] < _FEWEST:
+                raise DataError(f"{others.shape[1]} texts are too few to learn repairs from.")
+            return [(np.arange(len(pairs)), np.arange(0))]
+        order = np.random.default_rng(self.seed).permutation(len(pairs))
+        found = []
+        for number in range(self.folds):
+            fold = np.sort(order[number :: self.folds])
+            free = there.copy()
+            free[np.unique(pairs[fold])] = False
+            rows = np.flatnonzero(free)
+            if len(fold) and len(rows) < _FEWEST:
+                raise DataError(
+                    f"Pairs share so many texts that only {len(rows)} of {texts} are in no pair of "
+                    f"a fold; repairs need {_FEWEST} to learn from.",
+                    hint="Give more --folds, or other texts to learn from (--learn-from).",
+                )
+            found.append((fold, rows))
+        return found
+
+    def _score(
+        self,
+        into: NDArray[np.float32],
+        vectors: NDArray[np.float32],
+        pairs: NDArray[np.int64],
+        fold: NDArray[np.int64],
+        known: Floats,
+    ) -> None:
+        """Cosines (repairs, pairs) of one fold."""
+        width = vectors.shape[1]
+        one, other = (vectors[pairs[fold, side]].astype(np.float64) for side in (0, 1))
+        for at, name in enumerate(self.chosen()):
+            repair = learn(
+                name,
+                known,
+                components=self._components(width),
+                dimensions=self.dimensions,
+            )
+            into[at, fold] = _cosines(repair(one), repair(other))
+
+    def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
+        """Agreement by repair and layer, gains over no repair, and the cross-fitted best."""
+        model = measured[MODEL]
+        links = PairLinks(model["first"].to_numpy(), model["second"].to_numpy())
+        judged = model["judged"].to_numpy()
+        names = [str(n) for n in model["repair"].to_numpy()]
+        layers = [int(n) for n in model["layer"].to_numpy()]
+        found = _Found(
+            model["cosine"].to_numpy().astype(np.float64),
+            [
+                part["cosine"].to_numpy().astype(np.float64)
+                for name, part in measured.items()
+                if name != MODEL
+            ],
+            judged,
+            links,
+        )
+        options = {"level": self.level, "resamples": self.resamples, "seed": self.seed}
+        evidence: dict[str, Estimate | None] = {"best_gain": found.best_gain(self.level)}
+        for at, name in enumerate(names[1:], start=1):
+            evidence[f"{name.replace('-', '_')}_gain"] = found.mean_gain(at, self.level)
+        return self.result(
+            provenance,
+            {
+                "repairs": found.by_repair(names, layers, options),
+                "layers": found.by_layer(names, layers, options),
+            },
+            evidence=evidence,
+            reasons={"": "not judged: this repair was left out (--repairs)"},
+            facts={
+                "examples": len(judged),
+                "texts": len(np.unique(np.concatenate([links.first, links.second]))),
+                "shared": bool(links.shares_texts),
+                **{str(name): value for name, value in model.attrs.items()},
+            },
+        )
+
+
+class _Found:
+    """Cosines (repairs, layers, pairs) of the model and of its shuffled copies, as agreements."""
+
+    def __init__(
+        self, own: Floats, copies: Sequence[Floats], judged: Floats, links: PairLinks
+    ) -> None:
+        self.own, self.copies, self.links = own, copies, links
+        self.score, self.second = of_ranks(judged), halves(links)
+        every = np.ones(len(judged), bool)
+        self.told = [self.score(rows, every) for rows in own]  # by repair, rows are layers
+        self.told_by_copies = [[self.score(rows, every) for rows in copy] for copy in copies]
+
+    def best_gain(self, level: float) -> Estimate:
+        """The best repair and layer, less the best layer without repair, or shuffled weights."""
+        best = self._best(self.own[1:, 1:])[1]
+        plain = self._best(self.own[:1, 1:])[1]
+        chance = [self._best(copy[:, 1:])[1] for copy in self.copies]
+        gains = [Against(best - plain), Against.copies(best, chance)]
+        return least_of(gains, self.links, level=level)
+
+    def mean_gain(self, repair: int, level: float) -> Estimate:
+        """One repair in the mean over layers, less no repair, or shuffled weights, repaired too."""
+        own, plain = (self.told[at][1:].mean() for at in (repair, 0))
+        chance = [copy[repair][1:].mean() for copy in self.told_by_copies]
+        gains = [Against(own - plain), Against.copies(own, chance)]
+        return least_of(gains, self.links, level=level)
+
+    def _best(self, cosines: Floats) -> tuple[int, Agreement]:
+        rows = cosines.reshape(-1, cosines.shape[-1])
+        return best_of(rows, self.score, self.second)
+
+    def by_layer(
+        self, names: Sequence[str], layers: Sequence[int], options: Mapping[str, Any]
+    ) -> pd.DataFrame:
+        """One row for each repair and layer."""
+        told = _together(self.told)
+        gains = _together([one - self.told[0] for one in self.told[1:]])
+        blank = np.full(len(layers), np.nan)
+        low, high, _ = self.links.bounds(told, correlation=True, **options)
+        less, more, _ = self.links.bounds(gains, correlation=False, **options)
+        return labelled_table(
+            {"repair": names, "layer": layers},
+            {
+                "agreement": told.value,
+                "agreement_low": low,
+                "agreement_high": high,
+                "gain": np.concatenate([blank, gains.value]),
+                "gain_low": np.concatenate([blank, less]),
+                "gain_high": np.concatenate([blank, more]),
+                "shuffled": np.mean(
+                    [[one.value for one in copy] for copy in self.told_by_copies], axis=0
+                ),
+                "mean_cosine": self.own.mean(axis=2),
+            },
+        )
+
+    def by_repair(
+        self, names: Sequence[str], layers: Sequence[int], options: Mapping[str, Any]
+    ) -> pd.DataFrame:
+        """Means over layers, and the best layer of each repair, cross-fitted."""
+        each = [self._best(rows[None, 1:]) for rows in self.own]
+        chance = [[self._best(rows[None, 1:])[1].value for rows in c] for c in self.copies]
+        means = _together([one[1:].mean() for one in self.told])
+        best = _together([one for _, one in each])
+        columns: dict[str, Any] = {"title": [REPAIRS[name] for name in names]}
+        columns |= self._columns("mean", means, options)
+        columns["best_layer"] = [layers[1 + at] for at, _ in each]
+        columns |= self._columns("best", best, options)
+        columns["shuffled"] = np.mean(chance, axis=0)
+        return labelled_table({"repair": names}, columns)
+
+    def _columns(
+        self, name: str, rows: Agreement, options: Mapping[str, Any]
+    ) -> dict[str, NDArray[np.float64]]:
+        """Agreements and gains over the first row, each with its bounds."""
+        low, high, _ = self.links.bounds(rows, correlation=True, **options)
+        gains = rows[1:] - Agreement(rows.value[:1], rows.influence[:1])
+        less, more, _ = self.links.bounds(gains, correlation=False, **options)
+        sides = {"": gains.value, "_low": less, "_high": more}
+        return {
+            name: rows.value,
+            f"{name}_low": low,
+            f"{name}_high": high,
+            **{f"{name}_gain{end}": np.append(np.nan, side) for end, side in sides.items()},
+        }
+
+
+def _together(some: Sequence[Agreement]) -> Agreement:
+    return Agreement(
+        np.concatenate([one.value for one in some]), np.concatenate([one.influence for one in some])
+    )
+
+
+def _cosines(one: Floats, other: Floats) -> Floats:
+    """Of rows; 0 where a vector is nothing."""
+    lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
+    found: Floats = (one * other).sum(axis=1) / np.where(lengths > 0, lengths, np.inf)
+    return found
+
+
+def _phrases(corpus: Corpus) -> bool:
+    """Whether more than a few texts have several words."""
+    texts = [text for one in corpus for text in one.texts]
+    return sum(len(text.split()) > 1 for text in texts) > len(texts) / 10
