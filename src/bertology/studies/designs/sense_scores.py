@@ -1,0 +1,121 @@
+"""How well senses are told, by layer: gains over all that must be beaten, with their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertology.stats import Estimate
+from bertology.studies.designs.probe_scores import (
+    among_copies,
+    best_layer,
+    least_gain,
+    least_mean,
+)
+
+__all__ = ["Told", "least_of", "over_lemmas", "picked"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+_BOTH = 2  # the baselines, and the copies: upper bounds must hold for both
+
+
+@dataclass(frozen=True)
+class Told:
+    """Right answers by unit: of candidates (units, k, layers), input first, and of baselines.
+
+    `plain` baselines are (units,); `chosen` ones (units, candidates), whose best is picked as the
+    model's is; `copies` have shuffled weights.
+    """
+
+    hits: Ints
+    counts: Ints
+    plain: Sequence[Ints]
+    chosen: Sequence[Ints]
+    copies: Sequence[Ints]
+    unit: str
+
+    @property
+    def layers(self) -> Floats:
+        """(units, k × layers), the input left out."""
+        return _flat(self.hits[:, :, 1:])
+
+    def best(self) -> tuple[int, int, Floats]:
+        """The best layer and k, by number, on all; and the cross-fitted hits (units,)."""
+        at, hits = best_layer(self.layers, self.counts)
+        k, layer = divmod(at, self.hits.shape[2] - 1)
+        return layer, k, hits
+
+    def beaten(self) -> list[Floats]:
+        """The baselines, each (units,)."""
+        found = [np.asarray(base, np.float64) for base in self.plain]
+        return found + [best_layer(_flat(of), self.counts)[1] for of in self.chosen]
+
+    def of_copies(self) -> list[Floats]:
+        """The cross-fitted best of each copy."""
+        return [best_layer(_flat(copy[:, :, 1:]), self.counts)[1] for copy in self.copies]
+
+    def gain(self, *, level: float) -> Estimate:
+        """What the best layer has beyond every baseline and beyond copies, whichever is least."""
+        own = self.best()[2]
+        over = [own - base for base in self.beaten()]
+        copies = self.of_copies()
+
+        def both(at: float) -> list[Estimate]:
+            first = least_gain(over, self.counts, level=at)
+            second = least_gain([own - np.mean(copies, axis=0)], self.counts, level=at)
+            shares = [float(of.sum()) / self.counts.sum() for of in copies]
+            return [first, among_copies(second, shares)]
+
+        return least_of(both, level=level, unit=self.unit)
+
+    def beyond(self, other: Ints, *, level: float) -> Estimate:
+        """What the best layer has beyond one baseline (units, candidates)."""
+        gain = self.best()[2] - best_layer(_flat(other), self.counts)[1]
+        return replace(least_gain([gain], self.counts, level=level), unit=self.unit)
+
+
+def least_of(both: object, *, level: float, unit: str) -> Estimate:
+    """The least of what `both(level)` gives: every one must be above zero for it to be.
+
+    So the lower bound needs no correction (an intersection–union test); the upper bound does.
+    """
+    assert callable(both)
+    lows, highs = both(level), both(1 - (1 - level) / _BOTH)
+    smallest = min(lows, key=lambda e: float(e.value))
+    return Estimate(
+        smallest.value,
+        min(e.low for e in lows),
+        max(min(e.high for e in highs), smallest.value),
+        smallest.n,
+        level,
+        unit,
+    )
+
+
+def picked(scores: Floats) -> tuple[int, Floats]:
+    """The best of layers (lemmas, layers) on all, and the values of the cross-fitted best."""
+    return best_layer(scores, np.ones(len(scores), np.int64))
+
+
+def over_lemmas(own: Floats, copies: Sequence[Floats], *, level: float) -> Estimate:
+    """What the best layer's clusters have beyond chance, the input and copies: least of three.
+
+    `own` and `copies` are scores beyond dealt senses (lemmas, layers), the input first.
+    """
+    _, best = picked(own[:, 1:])
+    of_copies = [picked(copy[:, 1:])[1] for copy in copies]
+
+    def both(at: float) -> list[Estimate]:
+        first = least_mean([best, best - own[:, 0]], level=at)
+        second = least_mean([best - np.mean(of_copies, axis=0)], level=at)
+        return [first, among_copies(second, [float(of.mean()) for of in of_copies])]
+
+    return least_of(both, level=level, unit="lemmas")
+
+
+def _flat(hits: NDArray[np.generic]) -> Floats:
+    return hits.reshape(len(hits), -1).astype(np.float64)
