@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from bertology.report.drawings import planes
 from bertology.report.figures import Band, Dots, interval_dots, layer_profile
 from bertology.results.answers import NOTHING_SURE, of_row, percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, Tracked
+from bertology.results.points import PointColumns
 from bertology.results.result import Result
 
 if TYPE_CHECKING:
@@ -55,6 +57,9 @@ _LABELS = {
     "v_measure": "clusters: V-measure × 100",
     "silhouette": "senses: silhouette × 100",
 }
+
+
+_POINTS = PointColumns("occurrences", ("lemma", "layer", "method"), "sense")
 
 
 class WordSensesResult(Result):
@@ -183,7 +188,29 @@ class WordSensesResult(Result):
                 f"one half and scored on the other; intervals are over {unit} or lemmas.",
             )
         )
+        if "occurrences" in self.tables:
+            found.append(self._planes())
         return found
+
+    def _planes(self) -> Drawing:
+        """The first word and method of the table, by layer; pages have the others, too."""
+        table = self.tables["occurrences"]
+        lemma, method = (str(table[column].iloc[0]) for column in ("lemma", "method"))
+        own = table[(table["lemma"] == lemma) & (table["method"] == method)]
+        layers = [int(layer) for layer in own["layer"].unique()]
+        names = {"pca": "PCA", "t-sne": "t-SNE", "umap": "UMAP"}
+        return planes(
+            "occurrences",
+            table,
+            _POINTS,
+            self.about,
+            title=f"Occurrences of {lemma} in a plane ({names[method]})",
+            reading="The planes were made without the senses: where marks of a kind lie together, "
+            "the states tell the sense.",
+            drawn=[(lemma, layer, method) for layer in layers],
+            labels=["embeddings" if layer < 0 else f"layer {layer}" for layer in layers],
+            one="occurrence",
+        )
 
     def _layers(self) -> Figure:
         rows = _of_layers(self.tables["layers"])

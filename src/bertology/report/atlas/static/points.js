@@ -70,6 +70,9 @@ function marked(text, start, end, most = Infinity) {
   ];
 }
 
+// Words in lines of at most so many characters.
+const lines = (text, most) => text.match(new RegExp(`\\S.{0,${most - 1}}(?=\\s|$)`, "gu")) ?? [];
+
 export class Plane {
   #points = null; // { x, y, groups, texts, starts, ends }
   #groups = []; // { name, count }, the largest first
@@ -79,21 +82,18 @@ export class Plane {
   #chosen = null;
   #base = document.createElement("canvas"); // all points, without the chosen one
 
-  // `noun` is what a group is called, such as "sense"; `of` what points are, such as "occurrences".
+  // Set `onread` to hear of each text that is read; null: none. `noun` is what a group is called, such as "sense"; `of` what points are, such as "occurrences".
   constructor({ noun = "group", of = "points" } = {}) {
     Object.assign(this, { noun, of });
     planes += 1;
     const keys = `plane-keys-${planes}`;
-    this.legend = node("div", { class: "plane-legend", role: "group", "aria-label": `Show or hide by ${noun}` });
+    this.legend = node("div", { class: "plane-legend", role: "group" });
     this.canvas = node("canvas", { tabindex: "0", role: "application", "aria-describedby": keys });
     this.label = node("div", { class: "plane-label", "aria-hidden": "true", hidden: "" });
     this.readout = node("p", { class: "plane-readout", "aria-live": "polite" });
-    const words =
-      `Point at a mark to read it. Keys: arrows go to the nearest mark in their direction, Page Down and Page Up ` +
-      `to the next of the same ${noun}, Home and End to the first and last of it, Escape to none.`;
+    this.help = node("p", { class: "plane-keys", id: keys });
     this.frame = node("div", { class: "plane-frame" }, this.canvas, this.label);
-    this.element = node("div", { class: "plane" }, this.legend, this.frame, this.readout,
-      node("p", { class: "plane-keys", id: keys }, words));
+    this.element = node("div", { class: "plane" }, this.legend, this.frame, this.readout, this.help);
     this.canvas.addEventListener("pointermove", (event) => this.#point(event));
     this.canvas.addEventListener("pointerdown", (event) => this.#point(event));
     this.canvas.addEventListener("pointerleave", () => (this.label.hidden = true));
@@ -143,7 +143,7 @@ export class Plane {
       shapes.push({ kind: "path", x: 18, y: y - 4, d, scale: 4.5 * size, fill: colour }, text(30, y, label));
       y += 16;
     }
-    if (note) shapes.push(text(10, (y += 4), note, { fill: "#555555", size: 10 }));
+    for (const line of lines(note, 104)) shapes.push(text(10, (y += 14) - 10, line, { fill: "#555555", size: 10 }));
     return { width, height: y + 8, shapes };
   }
 
@@ -231,6 +231,10 @@ export class Plane {
     const many = this.#groups.length;
     this.canvas.setAttribute("aria-label",
       `${this.name}: ${length} ${this.of} in a plane, ${many} ${this.noun}${many === 1 ? "" : "s"}`);
+    this.legend.setAttribute("aria-label", `Show or hide by ${this.noun}`);
+    this.help.textContent =
+      "Point at a mark to read it. Keys: arrows go to the nearest mark in their direction, Page Down and Page Up " +
+      `to the next of the same ${this.noun}, Home and End to the first and last of it, Escape to none.`;
     this.#showLegend();
     this.#lay();
   }
@@ -293,12 +297,13 @@ export class Plane {
     if (i === null) {
       this.readout.textContent = "";
       this.label.hidden = true;
+      this.onread?.(null);
       return;
     }
     const { groups, texts, starts, ends } = this.#points;
     const group = node("b", {}, groups[i] || "no name");
     this.readout.replaceChildren(group, ": ", ...marked(texts[i], starts[i], ends[i]));
-    this.onread?.(i);
+    this.onread?.(texts[i]);
   }
 
   #labelAt() {
