@@ -26,7 +26,6 @@ from pathlib import Path
 import nulls.affordances
 import nulls.agreement
 import nulls.chains
-import nulls.cone
 import nulls.coreference
 import nulls.diagnostics
 import nulls.distractors
@@ -41,6 +40,7 @@ import nulls.names
 import nulls.numeracy
 import nulls.order
 import nulls.outliers
+import nulls.positions
 import nulls.probes
 import nulls.prompts
 import nulls.pruning
@@ -64,7 +64,6 @@ NULLS = (
     *nulls.affordances.NULLS,
     *nulls.agreement.NULLS,
     *nulls.chains.NULLS,
-    *nulls.cone.NULLS,
     *nulls.diagnostics.NULLS,
     *nulls.distractors.NULLS,
     *nulls.facts.NULLS,
@@ -79,6 +78,7 @@ NULLS = (
     *nulls.names.NULLS,
     *nulls.order.NULLS,
     *nulls.outliers.NULLS,
+    *nulls.positions.NULLS,
     *nulls.probes.NULLS,
     *nulls.prompts.NULLS,
     *nulls.pruning.NULLS,

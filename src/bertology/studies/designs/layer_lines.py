@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bertology.report import drawings
-from bertology.results.measures import Measure, dashed
+from bertology.results.measures import Measure
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,7 +19,7 @@ __all__ = ["Line", "line_measures", "lines_drawn"]
 
 @dataclass(frozen=True)
 class Line:
-    """A column of a table of layers: its title, what the figure calls it, and how to read it."""
+    """A column of shares: its title, what the figure calls it, and how to read it."""
 
     title: str
     label: str
@@ -27,25 +27,20 @@ class Line:
 
 
 def line_measures(
-    table: pd.DataFrame,
-    lines: Mapping[str, Line],
-    *,
-    of: str,
-    middle: float | None = None,
-    unit: str = "%",
+    table: pd.DataFrame, lines: Mapping[str, Line], *, of: str, middle: float | None = None
 ) -> Sequence[Measure]:
-    """A measure for each column that the table has; none of a single layer. Shares are in %."""
+    """A measure for each column that the table has; none of a single layer."""
     if len(table) < 2:
         return []
     return [
         Measure.of_column(
             table,
             column,
-            name=f"{of}-{dashed(column)}",
+            name=f"{of}-{column}",
             title=line.title,
-            unit=unit,
-            bounds=(f"{column}_low", f"{column}_high") if f"{column}_low" in table else None,
-            scale=100.0 if unit == "%" else 1.0,
+            unit="%",
+            bounds=(f"{column}_low", f"{column}_high"),
+            scale=100.0,
             middle=middle,
             reading=line.reading,
         )
@@ -55,18 +50,12 @@ def line_measures(
 
 
 def lines_drawn(
-    shown: Sequence[Measure],
-    lines: Mapping[str, Line],
-    about: str,
-    *,
-    title: str,
-    reading: str,
-    name: str = "layers",
+    shown: Sequence[Measure], lines: Mapping[str, Line], about: str, *, title: str, reading: str
 ) -> Drawing:
     """All of them over layers."""
     labels = {line.title: line.label for line in lines.values()}
     return drawings.profile(
-        name,
+        "layers",
         shown,
         about,
         title=title,

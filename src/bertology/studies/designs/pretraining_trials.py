@@ -128,6 +128,7 @@ class PretrainingTrials(Trials):
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text"}))
     trains_models: ClassVar[bool] = True
     reference: ClassVar[str] = "base"
+    told: ClassVar[Mapping[str, str]] = TRIAL_MEASURES  # what the tables tell of all runs
 
     layers: int = parameter(4, "Layers of the model, where they are not varied.", minimum=1)
     heads: int = parameter(4, "Heads of each layer, where they are not varied.", minimum=1)
@@ -224,7 +225,7 @@ class PretrainingTrials(Trials):
             task=task,
             progress=lambda report: reach(report.step),
         )
-        more = self.more(encoder, trial, variant=variant, recipe=recipe)
+        more = self.more(encoder, corpus, trial, variant=variant, recipe=recipe)
         facts: dict[str, float | str] = {"mlm_baseline": constant_accuracy(shards)}
         facts |= {"baseline": math.nan, "metric": ""}
         if task is not None:
@@ -232,7 +233,9 @@ class PretrainingTrials(Trials):
             facts |= {"baseline": float(score), "metric": metric}
         return xr.Dataset({**trial.numbers, **more}, attrs=facts)
 
-    def more(self, encoder: Encoder, trial: Trial, *, variant: str, recipe: Pretraining) -> Found:
+    def more(
+        self, encoder: Encoder, corpus: Corpus, trial: Trial, *, variant: str, recipe: Pretraining
+    ) -> Found:
         """What else is found of one model; nothing if not overridden."""
         return {}
 
@@ -306,7 +309,7 @@ class PretrainingTrials(Trials):
         found = {name: e for name, e in found.items() if name not in reasons}
         return self.result(
             provenance,
-            {**runs.tables(TRIAL_MEASURES, (Reference(self.reference),)), **(tables or {})},
+            {**runs.tables(self.told, (Reference(self.reference),)), **(tables or {})},
             evidence=found,
             reasons=reasons,
             facts={
@@ -325,9 +328,10 @@ class PretrainingTrials(Trials):
             "mlm_accuracy": float(runs.facts["mlm_baseline"]),
             "pair_accuracy": 0.5,
             "task_score": float(runs.facts["baseline"]),
+            "sentence_accuracy": 0.5,
         }
         for measure, variants in compared.items():
             for name in variants:
                 if not runs.learnt(measure, name, baselines[measure]):
-                    return NOT_LEARNT.format(name, TRIAL_MEASURES[measure].removesuffix(" (%)"))
+                    return NOT_LEARNT.format(name, self.told[measure].removesuffix(" (%)"))
         return ""

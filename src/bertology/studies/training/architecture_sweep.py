@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
+    from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.studies.designs.pretraining_trials import Found
     from bertology.train.pretrain.config import Pretraining
@@ -233,7 +234,9 @@ class ArchitectureSweep(PretrainingTrials):
             recipe = replace(recipe, evaluate_every=max(1, self.updates // _EVALUATIONS))
         return recipe
 
-    def more(self, encoder: Encoder, trial: Trial, *, variant: str, recipe: Pretraining) -> Found:
+    def more(
+        self, encoder: Encoder, corpus: Corpus, trial: Trial, *, variant: str, recipe: Pretraining
+    ) -> Found:
         """The shape, scores with other poolers, and how the held-out loss went down."""
         from bertology.train.pretrain.trial import task_score
 

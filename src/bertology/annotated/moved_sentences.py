@@ -1,0 +1,325 @@
+"""The same sentence as first and as second of a pair: states of its words in each place.
+
+An encoder does not see an order as such: it sees places (position ids) and segments (type ids). So
+four readings of the same tokens tell the two apart: early or late places, segment 0 or 1. All are
+made with each of two neighbour sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertology.annotated.words import require_offsets, word_batches
+from bertology.data.corpus import Example
+from bertology.data.words.alignment import Span, align
+from bertology.data.words.piece_words import known_words
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bertology.data.corpus import Corpus
+    from bertology.model.batch import Batch
+    from bertology.model.encoder import Encoder
+
+__all__ = [
+    "MovedWords",
+    "RepeatedWords",
+    "Sentence",
+    "adjacent_pairs",
+    "drawn_sentences",
+    "has_segments",
+    "moved_words",
+    "repeated_words",
+]
+
+NEIGHBOURS = 2
+_CHUNK = 512  # texts that are looked at together
+_FEWEST_WORDS = 3
+_RUN = 5  # texts in a row that two pairs are taken from, beginning with the first or the second
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+Pair = tuple["Sentence", "Sentence"]
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A text that fits into half of what the model reads."""
+
+    text: str
+    spans: tuple[Span, ...]
+    words: tuple[int, ...]
+    """Those that have a letter, and a piece of their own."""
+
+    def kind(self, word: int) -> str:
+        """The word itself, in lower case."""
+        start, end = self.spans[word]
+        return self.text[start:end].lower()
+
+
+@dataclass(frozen=True)
+class MovedWords:
+    """States of words of the same sentences in all readings."""
+
+    states: Floats
+    """(place 2, segment 1 or 2, neighbour 2, layers + 1, words, width); layer 0 is the input.
+
+    Without a factor of segments the second place has the segment that the family gives it.
+    """
+    sentence: Ints
+    kinds: tuple[str, ...]
+
+    @property
+    def count(self) -> int:
+        """How many sentences there are."""
+        return int(self.sentence.max()) + 1
+
+
+@dataclass(frozen=True)
+class RepeatedWords:
+    """States of words that occur in first and in second sentences of adjacent pairs."""
+
+    states: Floats
+    """(layers + 1, words, width)"""
+    kinds: tuple[str, ...]
+    kind: Ints
+    second: NDArray[np.bool_]
+    pair: Ints
+    """Of no kind are there two words in one pair."""
+
+
+def has_segments(encoder: Encoder) -> bool:
+    """Whether the family tells two texts apart by type ids that can be exchanged."""
+    if getattr(encoder.config, "type_vocab_size", 0) < 2:
+        return False
+    inputs = encoder.encode([("a", "b")]).inputs
+    types = inputs.get("token_type_ids")
+    return types is not None and bool((types == 1).any()) and bool((types == 0).any())
+
+
+# What is drawn -----------------------------------------------------------------------------------
+
+
+def _texts(corpus: Corpus) -> list[tuple[str, list[Span]]]:
+    """All texts in their order, those of a pair one after the other, with their words."""
+    found = []
+    for example in corpus:
+        found += list(zip(example.texts, known_words(example), strict=True))
+    return found
+
+
+def _fitting(encoder: Encoder, some: Sequence[tuple[str, list[Span]]]) -> list[Sentence | None]:
+    """As sentences; None where two of this length may not fit, or where there are few words."""
+    limit = None if encoder.max_length is None else (encoder.max_length - 4) // 2
+    tokenized = encoder.tokenize([text for text, _ in some])
+    found: list[Sentence | None] = []
+    for number, (text, spans) in enumerate(some):
+        encoding = (tokenized.encodings or ())[number]
+        pieces = sum(sequence is not None for sequence in encoding.sequence_ids)
+        fits = number not in tokenized.cut and (limit is None or pieces <= limit)
+        alignment = align(encoding, text, words=[spans])
+        words = tuple(
+            i
+            for i, (start, end) in enumerate(spans)
+            if any(c.isalpha() for c in text[start:end]) and alignment.pieces_of(i)
+        )
+        ok = fits and len(words) >= _FEWEST_WORDS
+        found.append(Sentence(text, tuple(spans), words) if ok else None)
+    return found
+
+
+def drawn_sentences(encoder: Encoder, corpus: Corpus, count: int, *, seed: int) -> list[Sentence]:
+    """So many different sentences, drawn at random; fewer if there are no more."""
+    require_offsets(encoder)
+    texts = list(dict(_texts(corpus)).items())
+    order = np.random.default_rng([seed, 0]).permutation(len(texts))
+    found: list[Sentence] = []
+    for start in range(0, len(order), _CHUNK):
+        some = _fitting(encoder, [texts[i] for i in order[start : start + _CHUNK]])
+        found += [s for s in some if s is not None]
+        if len(found) >= count:
+            break
+    return found[:count]
+
+
+def adjacent_pairs(encoder: Encoder, corpus: Corpus, count: int, *, seed: int) -> list[Pair]:
+    """Texts that follow each other, read as pairs, none of them twice.
+
+    Whether a run of five begins with its first or its second text is drawn, so that what is said
+    earlier in a document is not more often a first sentence.
+    """
+    require_offsets(encoder)
+    texts, rng = _texts(corpus), np.random.default_rng([seed, 1])
+    starts = np.arange(0, max(len(texts) - _RUN + 1, 0), _RUN)
+    phases = rng.integers(0, 2, len(starts))
+    firsts = np.sort(np.concatenate([starts + phases, starts + phases + 2]))
+    firsts = rng.permutation(firsts)
+    found: list[Pair] = []
+    for at in range(0, len(firsts), _CHUNK):
+        some = firsts[at : at + _CHUNK]
+        one, other = (_fitting(encoder, [texts[i + k] for i in some]) for k in (0, 1))
+        found += [
+            (a, b) for a, b in zip(one, other, strict=True) if a is not None and b is not None
+        ]
+        if len(found) >= count:
+            break
+    return found[:count]
+
+
+# Passes ------------------------------------------------------------------------------------------
+
+
+def moved_words(
+    encoder: Encoder,
+    sentences: Sequence[Sentence],
+    neighbours: Sequence[Sentence],
+    *,
+    words: int,
+    seed: int,
+    batch_tokens: int = 4096,
+    advance: Callable[[int], None] = lambda sentences: None,
+) -> MovedWords:
+    """States of at most `words` words of each sentence, beside two neighbours that are drawn."""
+    rng = np.random.default_rng([seed, 2])
+    chosen = [sorted(rng.permutation(s.words)[:words].tolist()) for s in sentences]
+    beside = [_two_others(neighbours, s, rng) for s in sentences]
+    segments = (False, True) if has_segments(encoder) else (False,)
+    shape = (2, len(segments), NEIGHBOURS, encoder.shape.layers + 1, sum(map(len, chosen)))
+    states = np.zeros((*shape, encoder.shape.hidden), np.float32)
+    for place in range(2):
+        for k in range(NEIGHBOURS):
+            others = [both[k] for both in beside]
+            pairs: list[Pair] = list(zip(sentences, others, strict=True))
+            pairs = [(b, a) for a, b in pairs] if place else pairs
+            at = [[(place, word) for word in some] for some in chosen]
+            for exchanged in segments:
+                segment = place ^ exchanged if len(segments) > 1 else 0
+                states[place, segment, k] = _states(
+                    encoder, pairs, at, exchanged=exchanged, batch_tokens=batch_tokens
+                )
+            advance(len(sentences))
+    owner = np.repeat(np.arange(len(sentences)), [len(some) for some in chosen])
+    kinds = tuple(s.kind(w) for s, some in zip(sentences, chosen, strict=True) for w in some)
+    return MovedWords(states, owner, kinds)
+
+
+def _two_others(
+    neighbours: Sequence[Sentence], sentence: Sentence, rng: np.random.Generator
+) -> tuple[Sentence, Sentence]:
+    """Two different sentences, neither of which is the given one."""
+    while True:
+        one, other = (neighbours[i] for i in rng.choice(len(neighbours), 2, replace=False))
+        if sentence.text not in (one.text, other.text):
+            return one, other
+
+
+def repeated_words(
+    encoder: Encoder,
+    pairs: Sequence[Pair],
+    *,
+    kinds: int,
+    each: int,
+    seed: int,
+    batch_tokens: int = 4096,
+) -> RepeatedWords | None:
+    """States of `kinds` words that first and second sentences have, at most `each` times in each.
+
+    None where no word occurs in three first and three second sentences.
+    """
+    rng = np.random.default_rng([seed, 3])
+    places = _places_of_kinds(pairs, rng)
+    least = 3
+    eligible = sorted(
+        kind
+        for kind, found in places.items()
+        if min(sum(s == k for _, s, _ in found) for k in (0, 1)) >= least
+    )
+    if not eligible:
+        return None
+    named = [eligible[i] for i in sorted(rng.permutation(len(eligible))[:kinds])]
+    taken = [
+        (pair, second, word, number)
+        for number, kind in enumerate(named)
+        for k in (0, 1)
+        for pair, second, word in _some([p for p in places[kind] if p[1] == k], each, rng)
+    ]
+    taken.sort()
+    at: dict[int, list[tuple[int, int]]] = {}
+    for pair, second, word, _ in taken:
+        at.setdefault(pair, []).append((second, word))
+    read = [pairs[i] for i in at]
+    states = _states(encoder, read, list(at.values()), batch_tokens=batch_tokens)
+    pair, second, _, kind = (np.array(column, np.int64) for column in zip(*taken, strict=True))
+    return RepeatedWords(states, tuple(named), kind, second.astype(bool), pair)
+
+
+def _places_of_kinds(
+    pairs: Sequence[Pair], rng: np.random.Generator
+) -> dict[str, list[tuple[int, int, int]]]:
+    """Where each word stands, once for each pair: (pair, 0 for first or 1 for second, word)."""
+    places: dict[str, list[tuple[int, int, int]]] = {}
+    for number, pair in enumerate(pairs):
+        own: dict[str, list[tuple[int, int, int]]] = {}
+        for second, sentence in enumerate(pair):
+            for word in sentence.words:
+                own.setdefault(sentence.kind(word), []).append((number, second, word))
+        for kind, found in own.items():
+            places.setdefault(kind, []).append(found[int(rng.integers(len(found)))])
+    return places
+
+
+def _some(
+    found: list[tuple[int, int, int]], most: int, rng: np.random.Generator
+) -> Iterator[tuple[int, int, int]]:
+    return (found[i] for i in rng.permutation(len(found))[:most])
+
+
+def _states(
+    encoder: Encoder,
+    pairs: Sequence[Pair],
+    wanted: Sequence[Sequence[tuple[int, int]]],
+    *,
+    exchanged: bool = False,
+    batch_tokens: int = 4096,
+) -> Floats:
+    """(layers + 1, words, width) of the wanted words (text of the pair, word) of each pair."""
+    from bertology.model.reducers.unit_states import UnitStates
+
+    examples = [Example(str(i), a.text, b.text) for i, (a, b) in enumerate(pairs)]
+    spans: Mapping[str, list[list[Span]]] = {
+        str(i): [list(a.spans), list(b.spans)] for i, (a, b) in enumerate(pairs)
+    }
+    ends = np.cumsum([0, *(len(some) for some in wanted)])
+    found = np.zeros((encoder.shape.layers + 1, int(ends[-1]), encoder.shape.hidden), np.float32)
+
+    def take(number: int, states: Tensor, *, rows: Ints) -> None:
+        found[number, rows] = states.float().cpu().numpy()
+
+    for read in word_batches(
+        encoder, examples, tokens_per_batch=batch_tokens, words=lambda e: spans[e.id]
+    ):
+        groups, rows = [], []
+        for i, one in zip(read.batch.indices, read.examples, strict=True):
+            before = (0, len(pairs[i][0].spans))
+            groups.append([one.alignment.pieces_of(before[t] + word) for t, word in wanted[i]])
+            rows.append(np.arange(ends[i], ends[i + 1]))
+        batch = _exchanged(read.batch, encoder) if exchanged else read.batch
+        reducer = UnitStates(batch, groups, partial(take, rows=np.concatenate(rows)))
+        encoder.run(batch, reduce={"embeddings": reducer, "layer.*.residual": reducer})
+    return found
+
+
+def _exchanged(batch: Batch, encoder: Encoder) -> Batch:
+    """The same tokens at the same places, with segments exchanged; [CLS] keeps its own."""
+    import torch
+
+    types, ids = batch.inputs["token_type_ids"], batch.inputs["input_ids"]
+    stays = (ids == encoder.tokenizer.cls_token_id) | ~batch.real.to(ids.device)
+    other = torch.where(stays, types, 1 - types)
+    return replace(batch, inputs={**batch.inputs, "token_type_ids": other})
