@@ -26,6 +26,7 @@ from pathlib import Path
 import nulls.affordances
 import nulls.agreement
 import nulls.chains
+import nulls.cone
 import nulls.coreference
 import nulls.diagnostics
 import nulls.distractors
@@ -64,6 +65,7 @@ NULLS = (
     *nulls.affordances.NULLS,
     *nulls.agreement.NULLS,
     *nulls.chains.NULLS,
+    *nulls.cone.NULLS,
     *nulls.diagnostics.NULLS,
     *nulls.distractors.NULLS,
     *nulls.facts.NULLS,

@@ -7,8 +7,9 @@
 The layers, each on those before it: `nouns`, `verbs`, `modifiers` (tables), `lexicon` (paradigms
 and pools), `tree` (dependency trees), `meaning` (entities and events), `phrases`, `clauses` and
 `constructions` (meanings put into words), `entities`, `events` and `sentences` (meanings drawn at
-random), `paraphrase`, `entailment` and `minimal_pairs` (pairs with gold labels), `corpora` (the
-door).
+random), `paraphrase`, `entailment` and `minimal_pairs` (pairs with gold labels), `rows` (streams of
+what a corpus has), `corpora` (the table of all corpora, and the door). `facts`, `objects`,
+`senses`, `word_pairs` and `analogies` are lists and tables of their own.
 
 Conventions: dependencies follow Universal Dependencies. SUBJECT is the word that the main finite
 verb agrees with (the first of coordinated ones; "it" where the real subject is extraposed). VERB is

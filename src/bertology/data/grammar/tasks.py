@@ -41,6 +41,12 @@ TASKS = {
         ("accuracy",),
         pair=True,
     ),
+    "grammar-sense-pairs": Task(
+        "grammar-sense-pairs", "classification", ("false", "true"), ("accuracy",), pair=True
+    ),
+    "grammar-word-pairs": Task(
+        "grammar-word-pairs", "regression", (), ("spearman", "pearson"), pair=True
+    ),
     "grammar-number-values": Task(
         "grammar-number-values", "regression", (), ("pearson", "spearman")
     ),

@@ -15,7 +15,7 @@ from pathlib import Path
 from bertology.data.corpus import Corpus, Example, Field
 from bertology.data.readers.files import read_text
 from bertology.data.readers.request import Request
-from bertology.data.readers.treebank_text import treebank_text
+from bertology.data.words.treebank_text import treebank_text
 from bertology.errors import DataError
 
 __all__ = ["Phrase", "TreeSentence", "example_of", "read", "tree_sentences"]

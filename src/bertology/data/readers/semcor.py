@@ -26,7 +26,7 @@ from pathlib import Path
 from bertology.data.corpus import Corpus, Example, Field
 from bertology.data.readers.files import numbered_lines, read_text
 from bertology.data.readers.request import Request
-from bertology.data.readers.treebank_text import treebank_text
+from bertology.data.words.treebank_text import treebank_text
 from bertology.errors import DataError, UnknownNameError
 
 __all__ = ["read", "split_of_document"]

@@ -23,10 +23,10 @@ from bertology.data.readers.jsonl import objects
 from bertology.data.readers.labels import parse_label
 from bertology.data.readers.mentions import words_at
 from bertology.data.readers.request import Request
-from bertology.data.readers.treebank_text import treebank_text
 from bertology.data.words.alignment import Span
 from bertology.data.words.inflections import find_word
 from bertology.data.words.targets import TARGETED, targeted_pair
+from bertology.data.words.treebank_text import treebank_text
 from bertology.data.words.treebank_words import treebank_words
 from bertology.errors import DataError
 

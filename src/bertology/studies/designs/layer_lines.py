@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bertology.report import drawings
-from bertology.results.measures import Measure
+from bertology.results.measures import Measure, dashed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,7 +19,7 @@ __all__ = ["Line", "line_measures", "lines_drawn"]
 
 @dataclass(frozen=True)
 class Line:
-    """A column of shares: its title, what the figure calls it, and how to read it."""
+    """A column of a table of layers: its title, what the figure calls it, and how to read it."""
 
     title: str
     label: str
@@ -27,20 +27,25 @@ class Line:
 
 
 def line_measures(
-    table: pd.DataFrame, lines: Mapping[str, Line], *, of: str, middle: float | None = None
+    table: pd.DataFrame,
+    lines: Mapping[str, Line],
+    *,
+    of: str,
+    middle: float | None = None,
+    unit: str = "%",
 ) -> Sequence[Measure]:
-    """A measure for each column that the table has; none of a single layer."""
+    """A measure for each column that the table has; none of a single layer. Shares are in %."""
     if len(table) < 2:
         return []
     return [
         Measure.of_column(
             table,
             column,
-            name=f"{of}-{column}",
+            name=f"{of}-{dashed(column)}",
             title=line.title,
-            unit="%",
-            bounds=(f"{column}_low", f"{column}_high"),
-            scale=100.0,
+            unit=unit,
+            bounds=(f"{column}_low", f"{column}_high") if f"{column}_low" in table else None,
+            scale=100.0 if unit == "%" else 1.0,
             middle=middle,
             reading=line.reading,
         )
@@ -50,12 +55,18 @@ def line_measures(
 
 
 def lines_drawn(
-    shown: Sequence[Measure], lines: Mapping[str, Line], about: str, *, title: str, reading: str
+    shown: Sequence[Measure],
+    lines: Mapping[str, Line],
+    about: str,
+    *,
+    title: str,
+    reading: str,
+    name: str = "layers",
 ) -> Drawing:
     """All of them over layers."""
     labels = {line.title: line.label for line in lines.values()}
     return drawings.profile(
-        "layers",
+        name,
         shown,
         about,
         title=title,

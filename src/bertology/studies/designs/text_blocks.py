@@ -1,0 +1,183 @@
+"""Studies of sums over all words: one pass over blocks of texts, and over shuffled weights.
+
+Intervals are over texts, by leaving out one block at a time. A model that learnt nothing has a
+geometry too, and it changes with layers: attention of any weights mixes words with their context.
+So the same is measured on copies of the model with the weights of each matrix in random order, and
+a claim is judged only where the model surely differs from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertology.data.words.token_words import ENDS, TokenWords, token_words
+from bertology.errors import CapabilityError
+from bertology.parameters import parameter
+from bertology.stats import Estimate
+from bertology.stats.blocks_left_out import left_out_estimate
+from bertology.studies.designs.blocks import Sampled
+from bertology.studies.designs.probe_scores import among_copies
+from bertology.studies.study import Context, Needs
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from bertology.data.corpus import Corpus
+    from bertology.model.batch import Batch, Text
+    from bertology.model.encoder import Encoder
+    from bertology.model.reducers.word_sums import Pooled
+    from bertology.model.shape import Shape
+
+__all__ = [
+    "AS_SHUFFLED",
+    "BLOCKS",
+    "INPUT",
+    "SITES",
+    "TextBlocks",
+    "WordsOfBatch",
+    "change",
+    "word_batches_of",
+]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+MODEL, SHUFFLED = "model", "shuffled"
+BLOCKS = 10  # of texts
+INPUT = -1  # as a layer: what enters the first one
+SITES = ("embeddings", "layer.*.residual")
+AS_SHUFFLED = "not judged: it is not surely other than with shuffled weights"
+_WINDOW = 1024  # texts whose tokens are held at a time
+
+
+@dataclass(frozen=True)
+class WordsOfBatch:
+    """A batch, the words that the tokenizer finds in it, and the number of each of its texts."""
+
+    batch: Batch
+    words: TokenWords
+    texts: Ints
+
+    def pooled(self, encoder: Encoder) -> Pooled:
+        """Where the pieces of each word are."""
+        import torch
+
+        from bertology.model.reducers.word_sums import Pooled
+
+        width = self.batch.inputs["input_ids"].shape[-1]
+        left = getattr(encoder.tokenizer, "padding_side", "right") == "left"
+        rows = torch.as_tensor(self.words.rows(width, left=left), device=encoder.device)
+        words = torch.as_tensor(self.words.words, device=encoder.device)
+        return Pooled(rows, words, len(self.words))
+
+
+def word_batches_of(
+    encoder: Encoder, texts: Sequence[Text], chosen: Sequence[int], *, tokens: int
+) -> Iterator[WordsOfBatch]:
+    """Some of the texts in batches of similar length, a window at a time."""
+    ends = sentence_ends(encoder)
+    for start in range(0, len(chosen), _WINDOW):
+        some = list(chosen[start : start + _WINDOW])
+        for batch in encoder.batches([texts[i] for i in some], tokens_per_batch=tokens):
+            words = token_words(batch.encodings or (), ends)
+            if len(words):
+                yield WordsOfBatch(batch, words, np.array(some)[list(batch.indices)])
+
+
+def sentence_ends(encoder: Encoder) -> list[int]:
+    """The pieces that end a sentence, in the ways tokenizers spell them."""
+    known: dict[str, int] = encoder.tokenizer.get_vocab()
+    spelt = [before + end for end in ENDS for before in ("", "##", "Ġ", "▁")]
+    return [known[one] for one in spelt if one in known]
+
+
+def change(by_layer: Floats) -> Floats:
+    """From the first layer to the last (…, L), on the line that fits all of them best."""
+    layers = by_layer.shape[-1]
+    place = np.arange(layers) - (layers - 1) / 2
+    found: Floats = by_layer @ place / (place @ place) * (layers - 1)
+    return found
+
+
+@dataclass(frozen=True)
+class TextBlocks(Sampled):
+    """One pass for the model and one for each copy with shuffled weights; blocks of texts."""
+
+    needs: ClassVar[Needs] = Needs(capabilities=frozenset({"residual"}), fields=frozenset({"text"}))
+    fewest: ClassVar[int] = BLOCKS
+    fills_gpu: ClassVar[bool] = True
+
+    copies: int = parameter(
+        5,
+        "Copies of the model with shuffled weights, from which it must differ to be judged.",
+        minimum=2,
+        maximum=50,
+    )
+
+    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+        """Refuse a single layer, and tokenizers that do not say which pieces make a word."""
+        from bertology.annotated.words import require_offsets
+
+        super().check(encoder, corpus)
+        require_offsets(encoder)
+        if encoder.shape.layers < 2:
+            raise CapabilityError(
+                f"{encoder.name!r} has one layer. What changes over layers needs two or more."
+            )
+
+    def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
+        """The model, and each copy."""
+        return [MODEL, *(f"{SHUFFLED}-{copy}" for copy in range(self.copies))]
+
+    def plan(self, encoder: Encoder, corpus: Corpus) -> Sequence[str]:
+        """The same on every device."""
+        return self.parts(encoder.shape, corpus)
+
+    def steps(self, part: str, shape: Shape, corpus: Corpus) -> int:
+        """One step for each text."""
+        return len(self.shown(corpus))
+
+    def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
+        """One pass; of copies only what trends are judged on."""
+        from bertology.model.weight_noise import shuffled_copy
+
+        copy = part.partition("-")[2]
+        whole = not copy
+        reader = encoder
+        if not whole:
+            reader = shuffled_copy(encoder, seed=self.copies * self.seed + int(copy))
+        return self.one_pass(reader, self.shown(corpus), context, whole=whole)
+
+    def one_pass(
+        self, encoder: Encoder, corpus: Corpus, context: Context, *, whole: bool
+    ) -> xr.Dataset:
+        """What is measured of the texts; `whole`: all of it."""
+        raise NotImplementedError
+
+    def blocks(self, corpus: Corpus) -> list[Ints]:
+        """Texts in blocks of about as many words: dealt out by length, in a random order."""
+        texts = [text if isinstance(text, str) else " ".join(text) for text in corpus.texts]
+        rng = np.random.default_rng(self.seed)
+        order = np.argsort([-len(text) for text in texts], kind="stable")
+        block = np.empty(len(texts), np.int64)
+        for start in range(0, len(texts), BLOCKS):
+            dealt = order[start : start + BLOCKS]
+            block[dealt] = rng.permutation(BLOCKS)[: len(dealt)]
+        return [np.flatnonzero(block == number) for number in range(BLOCKS)]
+
+    def beyond_copies(self, own: Estimate, copies: Sequence[float]) -> Estimate:
+        """What the model has more than copies do; its interval is over copies, too."""
+        middle = float(np.mean(copies))
+        moved = replace(own, value=own.value - middle, low=own.low - middle, high=own.high - middle)
+        return among_copies(moved, copies)
+
+    def over_texts(
+        self, values: Floats, n: int, *, others: float = 0.0, sign: float = 1.0
+    ) -> Estimate:
+        """A statistic, whole and then without each block (1 + blocks,), with its interval."""
+        found: Any = sign * values
+        return left_out_estimate(float(found[0]), found[1:], n=n, level=self.level, others=others)
