@@ -32,6 +32,8 @@ def add_to(app: typer.Typer) -> None:
         examples=[
             "bertology datasets",
             "bertology datasets paraphrase",
+            "bertology datasets senses",
+            "bertology datasets similar words",
             "bertology datasets mrpc --root ./data",
         ],
     ).add_to(app)
