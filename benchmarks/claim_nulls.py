@@ -47,6 +47,7 @@ import nulls.prompts
 import nulls.pruning
 import nulls.repairs
 import nulls.sentences
+import nulls.similarity
 import nulls.simulated
 import nulls.structural
 import nulls.survivors
@@ -86,6 +87,7 @@ NULLS = (
     *nulls.pruning.NULLS,
     *nulls.repairs.NULLS,
     *nulls.sentences.NULLS,
+    *nulls.similarity.NULLS,
     *nulls.simulated.NULLS,
     *nulls.structural.NULLS,
     *nulls.taxonomy.NULLS,

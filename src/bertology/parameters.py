@@ -20,7 +20,7 @@ def parameter(default: Any, help: str, **limits: Any) -> Any:
     `limits` may hold `choices=(…)`, `minimum=…`, `maximum=…`; `check_parameters` checks them, for
     the command line as for Python. In a study, `model=True` says that the value names another
     model, which `measure` finds loaded in `context.others`; "" names none, or, with `before=True`
-    too, the one that the studied model was fine-tuned from.
+    too, the one that the studied model was fine-tuned from (`before="if known"`: or none).
 
     `option="name"` is another name for the command line. `at_least_option="limit"` gives it none:
     where `--limit` is more than the default, it is that.

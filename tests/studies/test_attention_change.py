@@ -29,15 +29,10 @@ from bertology.studies.attention.attention_change import AttentionChange
 from bertology.studies.designs.noise import beyond_noise
 from bertology.studies.designs.parts import start_of
 from bertology.studies.study import Context
+from planted_changes import encoder, with_noise, with_other_queries
 from result_conformance import ResultConformance
 
 QUANTITIES = {"last_two_over_mean", "last_two_over_largest", "each_of_last_two_over_largest"}
-
-
-def encoder(model: Any, name: str = "tiny", *, side: str = "right") -> Encoder:
-    tokenizer = planted.tokenizer()
-    tokenizer.padding_side = side
-    return Encoder(model, tokenizer, name=name)
 
 
 def compare(one: Encoder, before: Encoder, size: int = 24, **how: Any) -> Result:
@@ -51,18 +46,6 @@ def compare(one: Encoder, before: Encoder, size: int = 24, **how: Any) -> Result
     return study.conclude(
         measured, Provenance("attention-change", 1, study.parameters, model, others={})
     )
-
-
-def with_other_queries(model: Any, layer: int, heads: list[int], *, loudness: float = 1.0) -> Any:
-    """The same model, but for what some heads of a layer look for."""
-    changed, size = copy.deepcopy(model), 6
-    weight = changed.encoder.layer[layer].attention.self.query.weight
-    with torch.no_grad():
-        for head in heads:
-            rows = weight[size * head : size * (head + 1)]
-            noise = torch.randn(rows.shape, generator=torch.Generator().manual_seed(head))
-            rows.add_(noise, alpha=loudness)
-    return changed
 
 
 class TestResult(ResultConformance):
@@ -116,16 +99,6 @@ def test_the_last_two_layers_are_said_to_have_changed_only_where_they_have() -> 
     found = compare(encoder(one_only), encoder(model), noise=10).evidence()
     assert found["last_two_over_mean"].low > 0
     assert not found["each_of_last_two_over_largest"].low > 0
-
-
-def with_noise(model: Any, share: float, seed: int) -> Any:
-    """Every weight moved at random by this share of the spread of its matrix."""
-    changed, generator = copy.deepcopy(model), torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for weights in changed.parameters():
-            noise = torch.randn(weights.shape, generator=generator)
-            weights.add_(noise * weights.square().mean().sqrt() * share)
-    return changed
 
 
 def test_noise_in_place_of_training_bears_out_no_claim() -> None:

@@ -88,3 +88,14 @@ def test_the_model_before_has_changed(world: ToyWorld) -> None:
     shutil.copy("tuned/model.safetensors", "base/model.safetensors")
     with pytest.raises(ModelError, match=r"'base' has changed since(.|\n)*--before base"):
         change(world)
+
+
+def test_where_no_model_before_is_needed_it_is_compared_with_if_known(world: ToyWorld) -> None:
+    texts = [example.text for example in bt.load_corpus(world.corpus)] * 2
+    asked: dict[str, Any] = {"corpus": texts, "noise": 0, "resamples": 100, "store": "new"}
+    found = bt.run("layer-similarity", "tuned", **asked)
+    assert found.provenance.others["against"]["name"] == "base"
+    record(base={"name": "./gone/base", "fingerprint": "x"}, start="pretrained")
+    assert not bt.run("layer-similarity", "tuned", **asked).provenance.others
+    Path("tuned/bertology.json").unlink()
+    assert not bt.run("layer-similarity", "tuned", **asked).provenance.others

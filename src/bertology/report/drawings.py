@@ -13,13 +13,23 @@ from typing import TYPE_CHECKING
 from bertology.errors import ParameterError
 from bertology.report import figures
 from bertology.results.drawing import Drawing
-from bertology.results.measures import Measure
+from bertology.results.measures import LayerGrid, Measure
 from bertology.results.points import PointColumns
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["bars", "described", "grid", "grids", "planes", "profile", "rows", "type_grid"]
+__all__ = [
+    "bars",
+    "described",
+    "grid",
+    "grids",
+    "layer_grids",
+    "planes",
+    "profile",
+    "rows",
+    "type_grid",
+]
 
 _CORRECTED = "corrected for looking at all of them"
 
@@ -105,6 +115,43 @@ def grids(
         f"{_colours(first)}{reading}{marks}"
     )
     return Drawing(name, draw, caption, tuple(m.name for m in measures))
+
+
+def layer_grids(
+    name: str,
+    shown: Sequence[LayerGrid],
+    about: str,
+    *,
+    models: tuple[str, str],
+    title: str = "",
+    labels: Sequence[str] = (),
+) -> Drawing:
+    """Pairs of layers: one cell for each layer of the first model and each of the second."""
+    first, (ours, theirs) = shown[0], models
+    named = list(labels) or [one.title for one in shown]
+    title = title or first.title
+    draw = partial(
+        figures.layer_grids,
+        [
+            (label if len(shown) > 1 else "", one.values)
+            for label, one in zip(named, shown, strict=True)
+        ],
+        names=(first.names(0), first.names(1)),
+        models=models,
+        title=f"{title}\n{about}",
+        label=first.unit if len({one.unit for one in shown}) == 1 else "by the measure above",
+    )
+    of = (
+        f"layers of {ours} downwards and"
+        if ours == theirs
+        else (f"layers of {ours} downwards, of {theirs}")
+    )
+    several = "" if len(shown) == 1 else f" Side by side: {', '.join(named)}."
+    caption = (
+        f"{title}: {of} to the right; “input” is what enters the first layer. One cell for each "
+        f"pair, darker is more alike, on a scale up to 1.{several} {first.reading}"
+    )
+    return Drawing(name, draw, caption)
 
 
 def rows(

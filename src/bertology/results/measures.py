@@ -1,6 +1,7 @@
 """What a result says about every head or layer, in the same form for all studies.
 
-The atlas colours its grid of heads by them, and lists them for each head.
+The atlas colours its grid of heads by them, and lists them for each head. What is said of pairs of
+layers stands in its comparison of two models.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     Grid = NDArray[np.floating]
 
-__all__ = ["Measure", "Tracked", "column_grid", "dashed"]
+__all__ = ["LayerGrid", "Measure", "Tracked", "column_grid", "dashed"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +85,27 @@ class Measure:
     def of_heads(self) -> bool:
         """Whether it has a value for every head rather than for every layer."""
         return self.values.ndim == 2
+
+
+@dataclass(frozen=True, eq=False)
+class LayerGrid:
+    """A number for every pair of layers: of one model, or of two (rows and columns)."""
+
+    name: str
+    """Lower case with dashes, unique in its result: `cka`."""
+    title: str
+    values: Grid
+    """The first row and column are what enters the first layer, then come the layers."""
+    unit: str
+    reading: str
+    low: Grid | None = None
+    high: Grid | None = None
+    other: str = ""
+    """The parameter of the study that names the model of the columns; empty: the same model."""
+
+    def names(self, axis: int) -> list[str]:
+        """What rows (0) or columns (1) are called: `input`, `0`, `1` …"""
+        return ["input", *map(str, range(self.values.shape[axis] - 1))]
 
 
 @dataclass(frozen=True)

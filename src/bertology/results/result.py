@@ -15,7 +15,7 @@ from bertology.results.drawing import WIDTHS, Canvas, Drawing
 from bertology.results.evidence import read_evidence, read_reasons
 from bertology.results.hundredths import in_hundredths
 from bertology.results.known_claims import judge
-from bertology.results.measures import Measure, Tracked
+from bertology.results.measures import LayerGrid, Measure, Tracked
 from bertology.results.provenance import Provenance, short
 from bertology.results.ranking import Ranking, ranking_of, strongest_first
 from bertology.results.verdict_list import Verdicts
@@ -65,6 +65,10 @@ class Result:
 
     def measures(self) -> Sequence[Measure]:
         """What it says of every head and of every layer, the main one first."""
+        return ()
+
+    def layer_grids(self) -> Sequence[LayerGrid]:
+        """What it says of pairs of layers, of one model or of two."""
         return ()
 
     def drawings(self) -> Sequence[Drawing]:

@@ -27,7 +27,8 @@ def find_before(
     """The study with its parameters `before` filled in, and the models that they name.
 
     A parameter declared with `before=True` that names no model means the one that `encoder` was
-    fine-tuned from, as its record says. It must still be what it was.
+    fine-tuned from, as its record says. It must still be what it was. With `before="if known"` it
+    may stay empty: where no such model is recorded, or it is not here as it was.
     """
     from bertology.model.encoder import Encoder
 
@@ -35,7 +36,13 @@ def find_before(
     for f in fields(study):
         if not f.metadata.get("before") or getattr(study, f.name):
             continue
-        name, fingerprint = _recorded(study, f.name, encoder.name)
+        if_known = f.metadata["before"] == "if known"
+        try:
+            name, fingerprint = _recorded(study, f.name, encoder.name)
+        except ParameterError:
+            if if_known:
+                continue
+            raise
         dtype = (encoder.spec or {}).get("dtype", "float32")
         try:
             before = Encoder.load(
@@ -47,6 +54,8 @@ def find_before(
                 trust_remote_code=trust_remote_code,
             )
         except BertologyError as error:
+            if if_known:
+                continue
             raise ModelError(
                 f"{encoder.name!r} was fine-tuned from {name!r}, which cannot be loaded here: "
                 f"{error.problem}",
@@ -54,6 +63,8 @@ def find_before(
                 f"{f.name}=…).",
             ) from error
         if dtype == "float32" and before.fingerprint != fingerprint:
+            if if_known:
+                continue
             raise ModelError(
                 f"{name!r} has changed since {encoder.name!r} was fine-tuned from it.",
                 hint=f"To compare with it as it is now, name it: --{f.name} {name} (in Python: "

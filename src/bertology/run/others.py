@@ -90,9 +90,15 @@ def check_others(
     others: Mapping[str, Encoder],
     corpus: Corpus | None,
 ) -> None:
-    """Refuse a model that cannot be compared with the studied one, head by head."""
+    """Refuse a model that cannot be compared with the studied one, head by head.
+
+    Where models are compared word by word, they may be built otherwise.
+    """
     for other in others.values():
         check_model(name, study, other)
+        if study.by_words:
+            study.check(other, corpus)
+            continue
         _check_build(encoder, other)
         if corpus is not None:
             other.require_tokenizer()

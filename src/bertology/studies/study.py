@@ -117,6 +117,8 @@ class Study(Question):
     """Options that the two examples of --help need: the bundled model, one of the hub."""
     standard: ClassVar[bool] = False
     """Whether `bertology report --measure` runs it: quick, on any model and text."""
+    by_words: ClassVar[bool] = False
+    """Whether other models are compared word by word: build and tokenizer may then be others."""
     trains_models: ClassVar[bool] = False
     """Whether it trains models of its own: `verify` then runs it only where its claim is named."""
 

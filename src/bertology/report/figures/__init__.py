@@ -32,6 +32,7 @@ from bertology.report.figures.grids import (
     type_grid,
 )
 from bertology.report.figures.kinds import KindPanel, kind_grids, kind_plane
+from bertology.report.figures.layer_pairs import layer_grids
 from bertology.report.figures.maps import TitledMap, example_sheet, link_map, map_sheet
 from bertology.report.figures.points import PointPanel, point_planes
 from bertology.report.figures.tree_plane import tree_plane
@@ -58,6 +59,7 @@ __all__ = [
     "kind_grids",
     "kind_plane",
     "layer_bars",
+    "layer_grids",
     "layer_profile",
     "lines",
     "link_map",

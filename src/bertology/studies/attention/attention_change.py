@@ -19,9 +19,10 @@ from bertology.results.measures import Measure
 from bertology.results.number_text import number_text
 from bertology.results.provenance import short_model
 from bertology.results.result import Provenance, Result
-from bertology.stats import Estimate, mean_interval
+from bertology.stats import mean_interval
 from bertology.stats.row_blocks import RowBlocks
-from bertology.studies.designs.noise import NO_NOISE, NoiseControlled, beyond_noise
+from bertology.studies.designs.last_layers import last_layers
+from bertology.studies.designs.noise import NO_NOISE, NoiseControlled
 from bertology.studies.designs.parts import gather, start_of
 from bertology.studies.designs.tables import head_table, labelled_table
 from bertology.studies.study import MAPS_OF_TEXTS, Context, Needs
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AttentionChange", "AttentionChangeResult"]
 
-LAST = 2  # the layers that the claim is about
 Floats = NDArray[np.float64]
 _CHANGE = ("change", "simultaneous_low", "simultaneous_high")
 _COMPARED = ("change", "divergence", "neighbour")
@@ -245,7 +245,14 @@ class AttentionChange(NoiseControlled):
         return self.result(
             provenance,
             tables,
-            evidence={} if why else self._last_layers(seen["change"], noise, matched),
+            evidence={}
+            if why
+            else last_layers(
+                seen["change"].clip(0, 1),  # rounding
+                noise,
+                matched.clip(0, 1),
+                partial(self.means, support=(-1, 1)),
+            ),
             reasons={"": why} if why else {},
             facts={"examples": examples, "related": int(related)},
         )
@@ -267,54 +274,6 @@ class AttentionChange(NoiseControlled):
             "divergence_low": apart.low,
             "divergence_high": apart.high,
         }
-
-    def _last_layers(
-        self, change: Floats, noise: Floats, matched: Floats
-    ) -> dict[str, Estimate | None]:
-        """What the last two layers changed beyond the others, and beyond what noise does.
-
-        `change` is (examples, layers); `noise` and, in the same examples, `matched` are (copies,
-        layers). Against the largest other layer, the lower bound is the lowest of all comparisons'
-        own, since all must be led (an intersection–union test); the upper one is corrected for
-        their number.
-        """
-        if change.shape[1] <= LAST:
-            return {}
-        change, matched = change.clip(0, 1), matched.clip(0, 1)  # rounding
-        # As large as the training's change over all layers: where it went is the question.
-        size, moved = (profile.mean(axis=1, keepdims=True) for profile in (matched, noise))
-        scaled = noise * (size / np.maximum(moved, 1e-30))
-        found = dict[str, Estimate | None]()
-        for name, contrasts in (
-            ("last_two_over_mean", _over_mean),
-            ("last_two_over_largest", _over_each),
-            ("each_of_last_two_over_largest", _each_over_each),
-        ):
-            rows = contrasts(change)  # (comparisons, examples)
-            over = self.means(rows, support=(-1, 1)).smallest()
-            if over is not None:
-                trained, noisy = (contrasts(p).min(axis=0) for p in (matched, scaled))
-                found[name] = beyond_noise(over, trained, noisy)
-        return found
-
-
-def _over_mean(change: Floats) -> Floats:
-    """(1, rows): the last two layers less the mean of the others."""
-    found: Floats = (change[:, -LAST:].mean(1) - change[:, :-LAST].mean(1))[None]
-    return found
-
-
-def _over_each(change: Floats) -> Floats:
-    """(others, rows): the last two layers less each other one."""
-    found: Floats = (change[:, -LAST:].mean(1, keepdims=True) - change[:, :-LAST]).T
-    return found
-
-
-def _each_over_each(change: Floats) -> Floats:
-    """(2 · others, rows): each of the last two less each other one."""
-    last, others = change[:, -LAST:], change[:, :-LAST]
-    found: Floats = (last[:, :, None] - others[:, None]).reshape(len(change), -1).T
-    return found
 
 
 def _by_layer(part: xr.Dataset, name: str) -> Floats:

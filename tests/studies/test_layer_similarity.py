@@ -1,0 +1,209 @@
+"""Layer similarity: equals are alike, a planted change is found, and noise is no training."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers as hf
+
+import planted
+import planted_links
+import tiny
+from bertology.annotated.drawn_states import drawn_words, states_of_words
+from bertology.annotated.states import word_states
+from bertology.errors import DataError
+from bertology.model.encoder import Encoder
+from bertology.results.claims import Outcome
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
+from bertology.studies.geometry.layer_similarity import LayerSimilarity
+from bertology.studies.joins.training_steps import TrainingSteps
+from bertology.studies.study import Context
+from planted_changes import encoder, with_noise, with_other_queries
+from result_conformance import ResultConformance
+
+CLAIMED = {"last_two_over_mean", "each_of_last_two_over_largest"}
+
+
+def compare(one: Encoder, other: Encoder | None = None, size: int = 32, **how: Any) -> Result:
+    """The study without a store, which would draw its figures each time."""
+    others = {} if other is None else {"against": other}
+    given = {"resamples": 100, "words": 4, "noise": 5, **how}
+    study = LayerSimilarity(against="" if other is None else other.name, **given)
+    found: Result = planted_links.ask(study, one, planted.corpus(size), **others)
+    return found
+
+
+class TestBetween(ResultConformance):
+    measures = frozenset({"same", "change", "neighbour"})
+
+    @staticmethod
+    def make() -> Result:
+        model = tiny.model("bert")
+        one, before = encoder(with_other_queries(model, 2, [0, 1])), encoder(model, "before")
+        study = LayerSimilarity(against="before", resamples=100, words=4, noise=5)
+        corpus = planted.corpus(24)
+        measured = {
+            part: study.measure(one, corpus, part, Context(others={"against": before}))
+            for part in study.parts(one.shape, corpus)
+        }
+        others = {"against": {"name": "before", "fingerprint": "b"}}
+        about = {"name": "after", "fingerprint": "a"}
+        return study.conclude(
+            measured,
+            Provenance("layer-similarity", study.version, study.parameters, about, others=others),
+        )
+
+    def test_pairs_of_layers_are_there_for_comparisons(self, result: Result) -> None:
+        grids = result.layer_grids()
+        assert [g.name for g in grids] == ["cka", "cca"]
+        assert {g.other for g in grids} == {"against"}
+        assert grids[0].values.shape == (4, 4)
+        assert grids[0].names(0) == ["input", "0", "1", "2"]
+
+
+class TestWithin(ResultConformance):
+    measures = frozenset({"neighbour"})
+
+    @staticmethod
+    def make() -> Result:
+        return compare(encoder(tiny.model("bert")))
+
+
+def test_equal_models_are_alike() -> None:
+    model = tiny.model("bert")
+    result = compare(encoder(model), encoder(copy.deepcopy(model), "copy"))
+    pairs = result.table("pairs")
+    same = pairs[pairs["layer"] == pairs["other"]]
+    assert np.allclose(same[["cka", "rv", "rv_modified"]], 1, atol=1e-9)
+    assert np.allclose(same["cca"], 1, atol=1e-6)
+    assert (result.table("nearest")["other"] == result.table("nearest")["layer"]).all()
+    assert np.allclose(result.table("layers")["change"], 0, atol=1e-9)
+    assert "the same model twice" in result.reasons()[""]
+    assert not CLAIMED & result.evidence().keys()
+
+
+def test_a_change_is_found_in_its_layer_and_above() -> None:
+    model = tiny.model("bert")
+    moved = encoder(with_other_queries(model, 1, [0, 1, 2, 3], loudness=3.0))
+    table = compare(moved, encoder(model, "before"), noise=0).table("layers")
+    assert table["change"][0] == pytest.approx(0, abs=1e-9)
+    assert (table["change_low"][1:] > 0.01).all()
+
+
+def deep(*changed: int) -> Encoder:
+    """A random model of six layers; `changed` ones have other weights in their MLP."""
+    torch.manual_seed(0)
+    config = hf.BertConfig(
+        vocab_size=60, hidden_size=24, num_hidden_layers=6, num_attention_heads=4,
+        intermediate_size=40, max_position_embeddings=40,
+    )  # fmt: skip
+    model, generator = hf.BertModel(config).eval(), torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for weights in model.parameters():
+            if weights.dim() > 1:
+                weights.mul_(0.15 / weights.std())
+        for layer in changed:
+            weights = model.encoder.layer[layer].output.dense.weight
+            weights.add_(torch.randn(weights.shape, generator=generator), alpha=0.15)
+    return encoder(model, f"changed {changed}")
+
+
+def test_the_last_layers_are_said_to_have_moved_only_where_they_have() -> None:
+    late, early = (compare(deep(*changed), deep(), noise=10) for changed in ((4, 5), (0,)))
+    assert all(late.evidence()[q].low > 0 for q in CLAIMED)
+    profile = early.table("layers")["change"].to_numpy()
+    assert profile[-2:].mean() > profile[:-2].mean() + 0.02  # adds up, as that by noise does
+    assert not any(early.evidence()[q].low > 0 for q in CLAIMED)
+
+
+def test_noise_in_place_of_training_bears_out_no_claim() -> None:
+    model, held, moved = tiny.model("bert"), 0, 0
+    for seed in range(3):
+        noisy = encoder(with_noise(model, 0.05, seed))
+        result = compare(noisy, encoder(model, "before"), noise=10)
+        profile = result.table("layers")["change"].to_numpy()
+        moved += profile[-2:].mean() > profile[0] + 0.001
+        held += any(v.outcome is Outcome.HOLDS for v in result.verdicts())
+    assert moved >= 2  # without the control it would have been borne out
+    assert held == 0
+
+
+def test_strangers_are_compared_but_not_judged() -> None:
+    one, two = (encoder(tiny.model("bert", seed=s), f"model {s}") for s in (0, 1))
+    result = compare(one, two)
+    assert "differ by more than their own length" in result.reasons()[""]
+    assert all(v.outcome is Outcome.NOT_APPLICABLE for v in result.verdicts())
+
+
+def narrow(layers: int = 2) -> Encoder:
+    """Another build, width and vocabulary: its tokenizer cuts words into letters."""
+    pieces = [c for word in planted.WORDS for c in (word[0], *(f"##{x}" for x in word[1:]))]
+    config = hf.BertConfig(
+        vocab_size=60, hidden_size=16, num_hidden_layers=layers, num_attention_heads=2,
+        intermediate_size=24, max_position_embeddings=64,
+    )  # fmt: skip
+    torch.manual_seed(3)
+    return Encoder(hf.BertModel(config).eval(), tiny.tokenizer(pieces), name="narrow")
+
+
+def test_models_of_another_build_are_compared_word_by_word() -> None:
+    wide = encoder(tiny.model("bert"))
+    result = compare(wide, narrow())
+    pairs = result.table("pairs")
+    assert len(pairs) == 4 * 3
+    assert "built in different ways" in result.reasons()[""]
+    # The input is the word and its place in both: far more alike than words in another order.
+    first = pairs.iloc[0]
+    assert first["cka_low"] > 0.05
+    assert abs(first["shuffled_words"]) < 0.05
+    assert len(result.table("layers")) == 3
+    assert list(compare(narrow(), wide).table("pairs").columns) == list(pairs.columns)
+
+
+def test_words_are_the_same_in_both_models() -> None:
+    wide, other, corpus = encoder(tiny.model("bert")), narrow(), planted.corpus(6)
+    words = drawn_words([wide, other], corpus, most=3, seed=1, start=4)
+    assert words == drawn_words([wide, other], corpus, most=3, seed=1, start=4)
+    assert all(len(w) == 3 for w in words)
+    everything = word_states(other, corpus)  # the way of the probes
+    ends = np.cumsum([0, *everything.counts])
+    at = [ends[i] + word for i, some in enumerate(words) for word in some]
+    found = states_of_words(other, corpus, words)
+    for layer in range(3):
+        assert np.allclose(found[layer], everything.layer(layer)[at], atol=2e-3)  # halves on disk
+
+
+def test_numbers_do_not_depend_on_blocks_of_one_text() -> None:
+    """Blocks are even: a last one of a few texts would have samples that tell nothing."""
+    study, corpus = LayerSimilarity(words=2), planted.corpus(520)
+    parts = study.parts(encoder(tiny.model("bert")).shape, corpus)
+    assert parts == ["examples-000000-000260", "examples-000260-000520"]
+
+
+def test_too_few_texts_are_refused() -> None:
+    with pytest.raises(DataError, match="needs 8 examples or more"):
+        compare(encoder(tiny.model("bert")), size=6)
+
+
+def test_likeness_with_the_last_step_is_followed_over_training() -> None:
+    last = tiny.model("bert")
+    final = encoder(last, "run@30")
+    steps = [
+        encoder(with_noise(last, share, 1), f"run@{at}") for at, share in ((10, 1.0), (20, 0.2))
+    ]
+    results = []
+    for one in (*steps, final):
+        found = compare(one, final, noise=0)
+        results.append(found)
+    (tracked,) = results[-1].over_training()
+    joined = TrainingSteps(measure=tracked.measure, at=tracked.at).join(results)
+    curve = joined.table("steps")
+    assert list(curve["step"]) == [10, 20, 30]
+    assert (np.diff(curve["value"]) > 0).all()
+    assert curve["value"].iloc[-1] == pytest.approx(1)
+    assert joined.table("layers").shape == (9, 5)
