@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from bertology.results.measures import Measure
 
 __all__ = [
     "Side",
+    "asked_of",
     "compare_data",
     "compare_piece",
     "difference_bounds",
@@ -28,6 +29,7 @@ __all__ = [
     "two_models",
 ]
 
+_NOTHING = Html("")
 _OVER = "--corpus grammar --limit 300"  # what `bertology report --measure` reads
 _HOW = (
     "A difference is the second minus the first. Its interval runs from the smallest to the "
@@ -77,13 +79,28 @@ class Side:
     name: str
     entries: tuple[Entry, ...]
     by_task: bool = False
+    model: Mapping[str, Any] | None = None
+    """Its description, for a side that other results tell of and that has none of its own."""
+
+    def has_model(self, other: Mapping[str, Any]) -> bool:
+        """Whether a model that a result was compared with is of this side.
+
+        The same weights have a fingerprint for each head; so the name decides where no result of
+        this side is of the same head.
+        """
+        known = [e.result.provenance.model for e in self.entries]
+        known += [] if self.model is None else [self.model]
+        if other.get("fingerprint") in {m.get("fingerprint") for m in known}:
+            return True
+        named = [m for m in known if m.get("name") == other.get("name")]
+        return bool(named) and other.get("head") not in {m.get("head") for m in named}
 
 
 def two_models(first: Subject, second: Subject) -> tuple[Side, Side]:
     """Two models, each itself and as fine-tuned on the tasks that both have learnt."""
-    tasks = {e.task for e in first.entries} & {e.task for e in second.entries}
+    tasks = {e.task for e in first.entries} & {e.task for e in second.entries} | {""}
     made = [
-        Side(s.name, tuple(e for e in s.entries if e.task in tasks), by_task=True)
+        Side(s.name, tuple(e for e in s.entries if e.task in tasks), by_task=True, model=s.model)
         for s in (first, second)
     ]
     return made[0], made[1]
@@ -124,12 +141,12 @@ def _by_measure(side: Side) -> dict[tuple[object, ...], list[tuple[Entry, Measur
         for m in entry.result.measures():
             if m.of_heads:
                 task = entry.task if side.by_task else ""
-                key = (entry.study, m.name, m.unit, m.kinds, _asked(entry), task)
+                key = (entry.study, m.name, m.unit, m.kinds, asked_of(entry), task)
                 found.setdefault(key, []).append((entry, m))
     return found
 
 
-def _asked(entry: Entry) -> str:
+def asked_of(entry: Entry) -> str:
     """The settings, without other models: each side has its own."""
     p = entry.result.provenance
     return json.dumps({k: v for k, v in p.parameters.items() if k not in p.others}, sort_keys=True)
@@ -187,16 +204,19 @@ def _values(entry: Entry, measure: Measure) -> Values:
     return made
 
 
-def compare_piece(first: Side, second: Side, pairs: Sequence[Shared]) -> Html:
-    """The section; the page's script fills the grids."""
-    pieces: list[object] = [element("h2", f"{first.name} and {second.name}")]
+def compare_piece(
+    first: Side, second: Side, pairs: Sequence[Shared], of_layers: Html = _NOTHING
+) -> Html:
+    """The section; the page's script fills the grids. `of_layers`: where those of layers stand."""
+    pieces: list[object] = [element("h2", f"{first.name} and {second.name}"), of_layers]
     if pairs:
         pieces += [
+            element("h3", "Head by head") if of_layers else "",
             element("div", id="compare-choice", kind="choose"),
             element("div", id="compare-grids"),
             element("p", _HOW, kind="soft"),
         ]
-    else:
+    elif not of_layers:
         pieces += [
             element("p", _nothing_shared(first, second)),
             preformatted("\n".join(map(_command, (first, second)))),

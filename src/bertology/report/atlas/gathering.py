@@ -55,13 +55,17 @@ def gather(
     task: str | None = None,
     *,
     to_learn: Callable[[str, str], str | None] = lambda model, task: None,
+    compared: bool = False,
 ) -> Subject:
     """The results of `model` (a name, a folder or a fingerprint), and of what was made from it.
 
     `task` leaves out what belongs to other tasks. Of results that differ in the version of their
     study alone, the newest counts. `to_learn` gives the hint for a task that no model has learnt.
+    `compared`: a model that has no results, and that others were compared with, will do.
     """
     listed = _newest(store.list())
+    if compared and (known := _only_compared(listed, model)) is not None:
+        return known
     meant, named = _meant(store, listed, model)
     same_name = [p for p in listed if _name(p) in meant]
     prints = named or _current(same_name)
@@ -81,6 +85,16 @@ def gather(
         tasks=tuple(t.title for t in kept),
         left_out=_left_out(same_name, prints),
     )
+
+
+def _only_compared(listed: Provenances, asked: str) -> Subject | None:
+    """A model that is known only as one that others were compared with."""
+    own = {name for p in listed for name in (_name(p), str(_origin(p).get("name") or ""))}
+    others = [o for p in listed for o in p.others.values() if o.get("name")]
+    named = [o for o in others if asked in (o["name"], short_name(str(o["name"])))]
+    if not named or {asked, *(str(o["name"]) for o in named)} & (own | set(map(short_name, own))):
+        return None
+    return Subject(short_name(str(named[0]["name"])), dict(named[0]), ())
 
 
 def _name(provenance: Provenance) -> str:

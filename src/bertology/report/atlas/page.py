@@ -16,6 +16,7 @@ from bertology.report.atlas.compare import Side, compare_data, compare_piece, sh
 from bertology.report.atlas.first_lines import in_short
 from bertology.report.atlas.gathering import Subject
 from bertology.report.atlas.grid import MeasureRecord, head_measures
+from bertology.report.atlas.layer_pairs import layer_pairs, layer_pairs_piece
 from bertology.report.atlas.maps import example_maps, mean_maps
 from bertology.report.atlas.naming import counted, in_words, portable_name, short_name
 from bertology.report.atlas.profiles import profiles_piece
@@ -29,7 +30,7 @@ __all__ = ["atlas_page"]
 
 _SCRIPTS = (
     "start.js", "colours.js", "grid.js", "maps.js", "panel.js", "downloads.js", "picture.js",
-    "claims.js", "compare.js", "planes.js", "run.js",
+    "claims.js", "compare.js", "pairs.js", "planes.js", "run.js",
 )  # fmt: skip
 _STYLES = ("atlas.css", "points.css")
 _STOPS = 33  # of a colour map; the page mixes between them
@@ -67,10 +68,11 @@ def atlas_page(
     }
     beside, title = Html(""), subject.name
     if compared is not None:
-        pairs = shared_measures(*compared)
-        beside = compare_piece(*compared, pairs)
+        pairs, layers = shared_measures(*compared), layer_pairs(*compared)
+        of_layers = layer_pairs_piece(*compared) if layers else Html("")
+        beside = compare_piece(*compared, pairs, of_layers)
         names = [side.name for side in compared]
-        data |= {"pairs": compare_data(pairs), "sides": names}
+        data |= {"pairs": compare_data(pairs), "layerPairs": layers, "sides": names}
         title = " and ".join(names)
     judged = judged_on(entries)
     pieces = [

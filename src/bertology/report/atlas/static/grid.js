@@ -1,12 +1,12 @@
 // The grid of heads: a table for mouse and arrow keys, coloured by the measure that was chosen.
 
-function buildGrid(host, { layers, heads, label, seen, opened }) {
+function buildGrid(host, { layers, heads, label, seen, opened, rows, columns, corner = "layer", axis = "head" }) {
   const cells = [];
-  const top = make("tr", {}, make("th", { scope: "col", class: "corner" }, "layer"));
-  for (let head = 0; head < heads; head += 1) top.append(make("th", { scope: "col" }, String(head)));
+  const top = make("tr", {}, make("th", { scope: "col", class: "corner" }, corner));
+  for (let head = 0; head < heads; head += 1) top.append(make("th", { scope: "col" }, columns?.[head] ?? String(head)));
   const body = make("tbody", {});
   for (let layer = 0; layer < layers; layer += 1) {
-    const row = make("tr", { role: "row" }, make("th", { scope: "row" }, String(layer)));
+    const row = make("tr", { role: "row" }, make("th", { scope: "row" }, rows?.[layer] ?? String(layer)));
     for (let head = 0; head < heads; head += 1) {
       const cell = make("td", { role: "gridcell", tabindex: cells.length ? "-1" : "0" });
       cells.push(cell);
@@ -17,7 +17,7 @@ function buildGrid(host, { layers, heads, label, seen, opened }) {
   const table = make("table", { class: "heads", role: "grid", "aria-label": label },
     make("thead", {}, top), body);
   table.style.setProperty("--heads", heads);
-  host.replaceChildren(make("div", { class: "axis", "aria-hidden": "true" }, "head"), table);
+  host.replaceChildren(make("div", { class: "axis", "aria-hidden": "true" }, axis), table);
 
   const placeOf = (cell) => cells.indexOf(cell);
   const step = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] };
@@ -59,12 +59,13 @@ const named = (place, heads) => `Layer ${Math.floor(place / heads)}, head ${plac
 
 function paintGrid(grid, set, scale, heads) {
   const letters = set.kinds ? lettersOf(set.kinds) : null;
+  const nameOf = set.nameOf ?? ((place) => named(place, heads));
   grid.cells.forEach((cell, place) => {
     const value = set.values[place];
     const { value: words, rest } = told(set, place);
     const sure = set.sure?.[place] === 1;
     cell.className = [value === null ? "none" : "", sure ? "sure" : ""].join(" ").trim();
-    cell.setAttribute("aria-label", `${named(place, heads)}: ${words}${rest}${sure ? ", marked" : ""}`);
+    cell.setAttribute("aria-label", `${nameOf(place)}: ${words}${rest}${sure ? ", marked" : ""}`);
     cell.style.background = "";
     cell.replaceChildren();
     cell.removeAttribute("data-letters"); // shown by the style: the label says it in words

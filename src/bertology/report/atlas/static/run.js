@@ -143,6 +143,7 @@ function enlarged({ target }) {
 startHeads();
 startClaims();
 startCompare();
+startPairs();
 fillButtons();
 startPlanes();
 unfold();
