@@ -71,10 +71,12 @@ def served(app_at: Callable[[int], FastAPI]) -> Iterator[str]:
     thread.start()
     while not server.started:
         time.sleep(0.01)
-    yield address_of(claimed)
-    server.should_exit = True
-    thread.join()
-    claimed.close()
+    try:
+        yield address_of(claimed)
+    finally:  # or a test that fails would wait for ever
+        server.should_exit = True
+        thread.join()
+        claimed.close()
 
 
 def answer(client: httpx.Client, what: str, **body: Any) -> Any:

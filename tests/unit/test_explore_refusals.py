@@ -196,7 +196,7 @@ def test_too_much_is_refused_however_it_comes(client: TestClient) -> None:
     big = json.dumps({"view": view_of("x" * EXPLORE_MAX_BODY)}).encode()
     done = client.post("/api/maps", content=big, headers=JSON)
     assert done.status_code == 413
-    assert "65,536 bytes" in done.json()["error"]
+    assert "1,048,576 bytes" in done.json()["error"]
     pieces = (big[i : i + 1000] for i in range(0, len(big), 1000))  # chunked: no length is said
     assert client.post("/api/maps", content=pieces, headers=JSON).status_code == 413
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -21,6 +20,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bertology.errors import BertologyError
+from bertology.server.static_files import static_file
 from bertology.server.working import BusyError
 
 __all__ = ["MAX_BODY", "make_app"]
@@ -28,7 +28,6 @@ __all__ = ["MAX_BODY", "make_app"]
 MAX_BODY = 4096
 """The largest size of a request in bytes, unless an application sets another."""
 
-_STATIC = Path(__file__).parent / "static"
 _TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -85,7 +84,7 @@ def make_app(
 
 
 def _add_page(app: FastAPI, address: str, name: str) -> None:
-    path = _STATIC / name
+    path = static_file(name)
     content, kind = path.read_bytes(), _TYPES[path.suffix]
 
     async def page() -> Response:  # nothing to wait for, so it needs no thread

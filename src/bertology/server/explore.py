@@ -19,20 +19,23 @@ from bertology.errors import BertologyError
 from bertology.server import annotate
 from bertology.server.about_model import about_model
 from bertology.server.app import make_app
+from bertology.server.contexts import WordContexts, about_contexts
 from bertology.server.judging import Judging
 from bertology.server.map_answers import described, maps_at, pack, single
 from bertology.server.map_pictures import MapPictures, picture_of
 from bertology.server.mean_maps import MOST_MEANS, mean_maps
 from bertology.server.outliers import outliers_of
 from bertology.server.predictions import Predictions
-from bertology.server.python_code import python_code
+from bertology.server.python_code import contexts_code, python_code
 from bertology.server.reading import ModelReader
 from bertology.server.searching import Searching
 from bertology.server.shown import Shown
+from bertology.server.static_files import SHARED, STATIC
 from bertology.server.structural_trees import StructuralTrees
 from bertology.server.task_examples import TaskExamples, first_examples
 from bertology.server.trees import answer_tree
 from bertology.server.views import (
+    ContextsQuestion,
     JudgeQuestion,
     MapQuestion,
     MeanQuestion,
@@ -52,20 +55,20 @@ if TYPE_CHECKING:
 
 __all__ = ["EXPLORE_MAX_BODY", "EXPLORE_PAGES", "explore_app"]
 
-EXPLORE_MAX_BODY = 64 * 1024
-"""Enough for the longest text, escaped twice, with every head of a large model switched off."""
+EXPLORE_MAX_BODY = 2**20
+"""Enough for all texts that a word may be looked for in, in a script of three bytes a letter."""
 
-_STATIC = Path(__file__).parent / "static"
 _NOBODY_WAITS = 499  # the code of web servers for a request whose sender has gone
 EXPLORE_PAGES: Mapping[str, str] = {
     "/": "explore/index.html",
     "/static/look.css": "look.css",
     "/static/server.js": "server.js",
     "/static/icon.svg": "icon.svg",
+    **{f"/static/{name}": name for name in SHARED},
 } | {
     # Listed once, when this is imported: no address from outside ever becomes a path.
     f"/static/explore/{path.name}": f"explore/{path.name}"
-    for path in sorted((_STATIC / "explore").iterdir())
+    for path in sorted((STATIC / "explore").iterdir())
     if path.suffix in (".css", ".js")
 }
 
@@ -126,7 +129,7 @@ def _routes(
     tasks = {"tasks": examples.tasks()}
     structural = None if probe is None else probe.about
     about = about_model(reader) | tasks | {"annotate": labels, "live": True}
-    about["structural"] = structural
+    about |= {"structural": structural, "contexts": about_contexts()}
 
     @router.get("/model")
     async def show_model() -> JSONResponse:
@@ -201,6 +204,17 @@ def _add_long_work(
         gone = request.is_disconnected
         made = await mean_maps(reader, examples, question, is_abandoned=gone)
         return Response(status_code=_NOBODY_WAITS) if made is None else _binary(made)
+
+    contexts = WordContexts(reader)
+
+    @router.post("/contexts", dependencies=[Depends(Turnstile(MOST_MEANS, what="planes"))])
+    async def show_contexts(question: ContextsQuestion, request: Request) -> Response:
+        found = await contexts.of(question, is_abandoned=request.is_disconnected)
+        return Response(status_code=_NOBODY_WAITS) if found is None else JSONResponse(found)
+
+    @router.post("/contexts/python")
+    async def write_contexts(question: ContextsQuestion) -> JSONResponse:
+        return JSONResponse({"code": contexts_code(reader, question)})
 
     @router.post("/judged", dependencies=[Depends(Turnstile(MOST_MEANS, what="tasks"))])
     async def judge(question: JudgeQuestion) -> JSONResponse:

@@ -16,11 +16,13 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
+from bertology.server.static_files import SHARED, STATIC, static_file
+
 __all__ = ["one_file"]
 
-_STATIC = Path(__file__).parent / "static"
-_ENTRY = _STATIC / "explore" / "explore.js"
-_INSTEAD = {_STATIC / "server.js": _STATIC / "embedded.js"}
+_ENTRY = STATIC / "explore" / "explore.js"
+_INSTEAD = {STATIC / "server.js": STATIC / "embedded.js"}
+_INSTEAD |= {STATIC / name: static_file(name) for name in SHARED}
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "([^"]+)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async function|function|class|const) (\w+))", re.MULTILINE)
 _STYLE = re.compile(r'  <link rel="stylesheet" href="/static/([^"]+)">\n')
@@ -49,9 +51,9 @@ def _packed(told: Mapping[str, object], maps: Mapping[str, bytes]) -> bytes:
 @cache
 def _shell() -> tuple[str, str]:
     """The page without answers, and its script."""
-    page = (_STATIC / "explore" / "index.html").read_text(encoding="utf-8")
+    page = (STATIC / "explore" / "index.html").read_text(encoding="utf-8")
     names = _STYLE.findall(page)
-    style = "\n".join((_STATIC / name).read_text(encoding="utf-8") for name in names)
+    style = "\n".join(static_file(name).read_text(encoding="utf-8") for name in names)
     script = _script(_ENTRY)
     assert "</" + "script" not in script  # it would end here
     # Nothing but this script and this style is let in, and nothing is fetched.
@@ -63,7 +65,7 @@ def _shell() -> tuple[str, str]:
         f'  <meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         f"  <style>{style}</style>\n"
     )
-    icon = b64encode((_STATIC / _ICON.findall(page)[0]).read_bytes()).decode("ascii")
+    icon = b64encode((STATIC / _ICON.findall(page)[0]).read_bytes()).decode("ascii")
     page = _ICON.sub(f'<link rel="icon" href="data:image/svg+xml;base64,{icon}">', page)
     page = _SCRIPT.sub("", _STYLE.sub("", page))
     page = page.replace("</head>", f"{head}</head>").replace("<body>", '<body class="copy">')

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from bertology.server.contexts import BUNDLED
 from bertology.server.reading import MEANS_OVER, ModelReader
 from bertology.server.sentences import Sentence
 from bertology.server.shown import Changes
-from bertology.server.views import View
+from bertology.server.views import ContextsQuestion, View
 
-__all__ = ["python_code"]
+__all__ = ["contexts_code", "python_code"]
 
 
 def python_code(reader: ModelReader, view: View, layer: int | None, head: int | None) -> str:
@@ -102,3 +103,32 @@ def _answers(reader: ModelReader, sentence: Sentence) -> list[str]:
             f"labels = {list(reader.labels)}",
         ]
     return lines
+
+
+def contexts_code(reader: ModelReader, question: ContextsQuestion) -> str:
+    """Lines that give `plane`, the place of each occurrence of a word."""
+    word = question.word.strip()
+    if question.contexts:
+        name, forms = "concordance", [form.strip() for form in word.split(",")]
+        lines = [
+            f"texts = {[context.text for context in question.contexts]!r}",
+            f"senses = {[context.sense or '' for context in question.contexts]!r}",
+            f"lines = concordance(texts, {forms!r}, senses)",
+        ]
+    else:
+        name = "sense_concordance"
+        lines = [f'lines = sense_concordance(bt.load_corpus("{BUNDLED}"), {word!r})']
+    read = f"concordance_states(encoder, lines, pooling={question.pooling!r})"
+    place = f"plane_of(states[{question.layer + 1}][there], {question.method!r})"
+    before = [
+        "import bertology as bt",
+        f"from bertology.annotated.concordance import {name}, concordance_states",
+        "from bertology.annotated.sense_planes import plane_of",
+        "",
+        *_model(reader),
+    ]
+    after = [
+        f"states, there = {read}  # (layers + 1, lines, dimensions), the embeddings first",
+        f"plane = {place}  # (lines, 2)",
+    ]
+    return "\n".join([*before, *lines, *after]) + "\n"

@@ -13,6 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from bertology.server.shown import Changes, Shown
 
 __all__ = [
+    "Context",
+    "ContextsQuestion",
     "JudgeQuestion",
     "MapQuestion",
     "MeanQuestion",
@@ -151,3 +153,24 @@ class PythonQuestion(_Strict):
     view: View
     layer: Number | None = None
     head: Number | None = None
+
+
+class Context(_Strict):
+    """A text in which a word is looked for, and the sense it has there."""
+
+    text: str
+    sense: Annotated[str, Field(max_length=100)] | None = None
+
+
+class ContextsQuestion(_Strict):
+    """Where the occurrences of a word lie in a plane; without texts, those that are bundled.
+
+    Layer -1 is what enters layer 0. `word` may be several forms, with commas.
+    """
+
+    word: Name
+    contexts: list[Context] = Field(default=[], max_length=100_000)
+    layer: int = Field(ge=-1, le=65_535)
+    pooling: Literal["mean", "first", "last"] = "mean"
+    method: Literal["pca", "t-sne", "umap"] = "pca"
+    clusters: int = Field(default=3, ge=2, le=10)

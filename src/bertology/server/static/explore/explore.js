@@ -5,6 +5,7 @@ import { AVERAGED, describeModel, endsOf } from "./about.js";
 import { Address } from "./address.js";
 import { Asking, whenFree } from "./asking.js";
 import { onSchemeChange } from "./colour.js";
+import { Contexts } from "./contexts.js";
 import { at, isSame, nameOf } from "./elements.js";
 import { Enlarged } from "./enlarged.js";
 import { Exports } from "./export.js";
@@ -332,7 +333,8 @@ async function showStep(number, { view, page }) {
   const wanted = { ...tourView(), ...view };
   wanted.off = { ...tourView().off, ...off };
   const { layer = null, head = null } = page.chosen ?? state.page.chosen ?? {};
-  const kept = { present: state.page.present, tour: number, chosen: { layer, head } };
+  const { present: isPresented, contexts: planes } = state.page;
+  const kept = { present: isPresented, contexts: planes, tour: number, chosen: { layer, head } };
   const isOther = !isSame(wanted.text, state.view.text) || !isSame(wanted.pair, state.view.pair);
   state.page = { ...newState().page, ...page, ...kept };
   ranks = null;
@@ -371,6 +373,16 @@ const switches = new Switches({
   clear: () => switchTo({ ...newState().view.off, how: state.view.off.how }),
   how: (how) => changeView({ off: { ...state.view.off, how } }, isAnythingOff(state.view.off) ? AFTER_SWITCH : []),
   outliers: () => asking.ask(askOutliers),
+});
+const contexts = new Contexts({
+  changed: (kept) => {
+    state.page.contexts = kept;
+    address.keepSoon();
+  },
+  look: (words) => {
+    changeText({ text: words, pair: null });
+    at("text").focus();
+  },
 });
 new Exports({ current: () => ({ maps: shownMaps(), model, ...state }), link: () => address.link, say, complain });
 
@@ -416,6 +428,7 @@ async function openLink() {
     const { tour: step, example } = state.page;
     drawControls();
     source.restore(example);
+    contexts.restore(state.page.contexts);
     await asking.askInTurn(AFTER_TEXT);
     if (step !== null && step < Tour.length) await tour.resume(step);
     else tour.end({ focus: false });
@@ -447,6 +460,7 @@ try {
   source.prepare(model);
   switches.prepare(model);
   search.prepare(model);
+  contexts.prepare(model);
   grid.gone = new Set((model.gone ?? []).map(([layer, head]) => `${layer} ${head}`));
   listen();
   await openLink();

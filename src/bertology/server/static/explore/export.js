@@ -16,7 +16,7 @@ function download(blob, name) {
 const fileName = (words) =>
   words.join(" ").toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "");
 
-async function save(picture, kind, words) {
+export async function save(picture, kind, words) {
   const blob =
     kind === "svg" ? new Blob([toSvg(picture)], { type: "image/svg+xml" }) : await toPng(picture);
   download(blob, `${fileName(words)}.${kind}`);
@@ -31,6 +31,13 @@ async function copyText(text) {
   } catch {
     return false;
   }
+}
+
+// Lines of Python, to copy.
+export function showCode(code) {
+  at("code").textContent = code;
+  at("code-copied").textContent = "";
+  at("code-dialog").showModal();
 }
 
 export class Exports {
@@ -84,9 +91,7 @@ export class Exports {
     const single = layer !== null && head !== null;
     const place = single ? { layer, head } : { layer: null, head: null }; // a mean: all maps
     const { code } = await post("/api/python", { view, ...place });
-    at("code").textContent = code;
-    at("code-copied").textContent = "";
-    at("code-dialog").showModal();
+    showCode(code);
     return "";
   }
 }

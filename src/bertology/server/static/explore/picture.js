@@ -112,6 +112,9 @@ const SVG = {
     `<text x="${s.x}" y="${s.y}" font-size="${s.size}" fill="${s.fill}" text-anchor="${s.anchor ?? "start"}"` +
     `${s.bold ? ' font-weight="bold"' : ""}` +
     `${s.turn ? ` transform="rotate(${s.turn} ${s.x} ${s.y})"` : ""}>${escaped(s.value)}</text>`,
+  path: (s) =>
+    `<path d="${s.d}" fill="${s.fill}" stroke="#ffffff" stroke-width="0.15" ` +
+    `transform="translate(${s.x.toFixed(1)} ${s.y.toFixed(1)}) scale(${s.scale})"/>`,
   image: (s) =>
     `<image x="${s.x}" y="${s.y}" width="${s.side}" height="${s.side}" ` +
     `image-rendering="pixelated" href="${s.image.toDataURL()}"/>`,
@@ -148,6 +151,16 @@ const DRAW = {
     context.translate(s.x, s.y);
     context.rotate(((s.turn ?? 0) * Math.PI) / 180);
     context.fillText(s.value, 0, 0);
+  },
+  path(context, s) {
+    const outline = new Path2D(s.d);
+    context.translate(s.x, s.y);
+    context.scale(s.scale, s.scale);
+    context.fillStyle = s.fill;
+    context.strokeStyle = "#ffffff";
+    context.lineWidth = 0.15;
+    context.fill(outline);
+    context.stroke(outline);
   },
   image(context, s) {
     context.imageSmoothingEnabled = false;

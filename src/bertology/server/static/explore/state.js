@@ -10,7 +10,11 @@ export const LOOKS = ["matrix", "lines", "tree"];
 export const TREES = ["undirected", "to-head", "to-dependent", "structural"];
 export const SCALES = ["own", "common"];
 export const JUDGED = ["all", "right", "wrong"];
+export const POOLINGS = ["mean", "first", "last"];
+export const PLANES = ["pca", "t-sne", "umap"];
 export const DIRECTIONS = ["from", "to"];
+
+const LONGEST_LINKED = 12_000; // characters of texts in which a word is looked for
 
 // Where a tour is, whether it is presented, and which example of a corpus is shown.
 const NO_LESSON = { tour: null, present: false, example: null };
@@ -24,13 +28,17 @@ export function newState() {
       level: "pieces",
       off: { heads: [], layers: [], dimensions: [], how: "uniform" },
     },
-    page: { chosen: null, look: "matrix", tree: TREES[0], scale: "own", filter: null, search: null, mean: null, ...NO_LESSON },
+    page: { chosen: null, look: "matrix", tree: TREES[0], scale: "own", filter: null, search: null, mean: null, contexts: null, ...NO_LESSON },
   };
 }
 
 export function writeLink({ view, page }) {
-  return `#${encodeURIComponent(JSON.stringify({ ...view, page }))}`;
+  const contexts = isLinked(page.contexts) ? page.contexts : null;
+  return `#${encodeURIComponent(JSON.stringify({ ...view, page: { ...page, contexts } }))}`;
 }
+
+// Hundreds of texts are too much for an address.
+export const isLinked = (contexts) => (contexts?.texts.length ?? 0) <= LONGEST_LINKED;
 
 // A link may come from anywhere: invalid parts are left out; null if nothing can be used.
 export function readLink(hash) {
@@ -57,7 +65,7 @@ function readOff({ heads, layers, dimensions, how }) {
   return { heads: pairs, layers: wholes(layers), dimensions: wholes(dimensions), how: chosen };
 }
 
-function readPage({ chosen, look, tree, scale, filter, search, mean, tour, present, example }) {
+function readPage({ chosen, look, tree, scale, filter, search, mean, contexts, tour, present, example }) {
   const number = (value) => (WHOLE(value) && value >= 0 ? value : null);
   const isObject = (value) => typeof value === "object" && value !== null;
   return {
@@ -71,9 +79,22 @@ function readPage({ chosen, look, tree, scale, filter, search, mean, tour, prese
         : null,
     search: isObject(search) ? readSearch(search) : null,
     mean: typeof mean === "string" ? mean : null,
+    contexts: isObject(contexts) ? readContexts(contexts) : null,
     tour: number(tour),
     present: present === true,
     example: isObject(example) ? readExample(example) : null,
+  };
+}
+
+function readContexts({ word, texts, layer, pooling, method, clusters }) {
+  if (typeof word !== "string" || !word.trim()) return null;
+  return {
+    word,
+    texts: typeof texts === "string" ? texts : "",
+    layer: WHOLE(layer) ? layer : -1,
+    pooling: oneOf(pooling, POOLINGS),
+    method: oneOf(method, PLANES),
+    clusters: WHOLE(clusters) ? clusters : 3,
   };
 }
 
