@@ -15,6 +15,8 @@ from bertology.cli.main import app
 from bertology.results.known_claims import load_claims
 from bertology.results.result import Result
 from bertology.run.session import Session
+from bertology.studies.cloze import malformed_input
+from bertology.studies.probing.numeracy import Numeracy
 from bertology.train.baselines import networks
 from bertology.train.probes import battery
 from printed import Done, run
@@ -110,6 +112,8 @@ def test_a_survey_is_a_page_without_any_data(
         learn(*given, steps=4, **more)
 
     monkeypatch.setattr(battery, "descended", learn_little)
+    monkeypatch.setattr(Numeracy, "copies", 1)
+    monkeypatch.setattr(malformed_input, "_LEARNT", 40)
     to = tmp_path / "out"
     little = ("--limit", 12, "--train-limit", 16, "--seeds", 1, "--epochs", 1)
     code, said = call(paper, "--model", model, "--to", to, *little)

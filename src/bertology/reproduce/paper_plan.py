@@ -65,6 +65,7 @@ __all__ = [
     "Use",
     "at_most_half_of_the_heads",
     "enough_to_prune",
+    "enough_to_teach",
     "narrow_models_only",
 ]
 
@@ -84,13 +85,24 @@ def enough_to_prune(value: int | None, shape: Shape) -> int | None:
     return value if value is None else max(value, 200)
 
 
+def enough_to_teach(value: int | None, shape: Shape) -> int | None:
+    """At least 100 examples to learn from: some are held out, and studies refuse fewer."""
+    return value if value is None else max(value, 100)
+
+
 def at_most_half_of_the_heads(value: Sequence[int], shape: Shape) -> tuple[int, ...]:
     """Those numbers of heads that are at most half of the model's."""
     return tuple(n for n in value if 2 * n <= shape.layers * shape.heads)
 
 
 _FITS: Mapping[str, Callable[[Any, Shape], object]] = {
-    fit.__name__: fit for fit in (narrow_models_only, at_most_half_of_the_heads, enough_to_prune)
+    fit.__name__: fit
+    for fit in (
+        narrow_models_only,
+        at_most_half_of_the_heads,
+        enough_to_prune,
+        enough_to_teach,
+    )
 }
 
 

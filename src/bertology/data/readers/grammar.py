@@ -22,9 +22,12 @@ def read(source: str | Path, request: Request | None = None) -> Corpus:
     return _made(request.name, json.dumps(options, sort_keys=True, default=repr))
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=32)
 def _made(name: str, options: str) -> Corpus:
-    """A study that trains asks for the same corpus with each of its parts."""
+    """A study that trains asks for the same corpus with each of its parts, a page with each study.
+
+    All corpora of the grammar together take some 150 MB; making one takes a second.
+    """
     # Imported here: the lexicon need not be built to read a CSV file.
     made: Corpus = import_module("bertology.data.grammar").corpus(name, **json.loads(options))
     return made
