@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
+from scipy.optimize import brentq
 
 from bertology.errors import DataError, ParameterError
 from bertology.metrics import METRICS, Metric
@@ -128,6 +130,23 @@ def test_bounds_of_a_proportion_spend_the_budget(ones: int, budget: float) -> No
             other = np.array([1 - bound, bound])
             kl = sum(s * np.log(s / o) for s, o in zip(share, other, strict=True) if s)
             assert 50 * kl == pytest.approx(budget, rel=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_bounds_are_those_of_a_plain_search(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x, budget = rng.beta(0.3, 2, size=(4, 25)), np.exp(rng.uniform(-2, 3, size=4))
+    found = bounded_mean_bounds(x, None, low=0, high=1, budget=budget)[1]
+    for row, nats, bound in zip(x, budget / 25, found, strict=True):
+
+        def over(gap: float, row: Any = row, nats: float = nats) -> float:
+            below = 1 + np.exp(gap) - row
+            return float(np.log(below).mean() + np.log((1 / below).mean()) - nats)
+
+        if over(-27.0) < 0:  # mass where nothing was seen
+            continue
+        tilt = 1 / (1 + np.exp(brentq(over, -27.0, 18.0, xtol=1e-14)) - row)
+        assert bound == pytest.approx((tilt * row).sum() / tilt.sum(), abs=1e-11)
 
 
 def test_bounds_of_a_large_sample_are_the_normal_ones() -> None:

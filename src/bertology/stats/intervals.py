@@ -35,7 +35,8 @@ Floats = NDArray[np.float64]
 
 ONE_SIDE = 1e-12
 """A bound this far from a value says on which side of it a number lies, and no more."""
-_HALVINGS = 34  # bisection steps; the last one moves a bound by less than 1e-8 of the range
+_STEPS = 60  # at most; nearly always five are enough
+_CLOSE = 1e-8  # a step of Newton's that is shorter leaves an error like its square
 _DRAWN = 1 << 18  # examples of several resamples that are ranked together
 _HELD = 1 << 16  # values looked at together: what is made of them stays in the cache
 
@@ -287,21 +288,37 @@ def _unit_upper(x: Floats, share: Floats, budget: Floats) -> Floats:
     v would have to fall below 1, the rest of its mass sits at 1 instead.
     """
 
-    def distance(log_gap: Floats) -> Floats:
-        below = 1 + np.exp(log_gap)[:, None] - x
-        nats: Floats = (share * np.log(below)).sum(1) + np.log((share / below).sum(1))
-        return nats
+    def distance(log_gap: Floats) -> tuple[Floats, Floats]:
+        """Nats, and how they change with `log_gap`."""
+        gap = np.exp(log_gap)
+        below = 1 + gap[:, None] - x
+        parts = share / below
+        whole = parts.sum(1)
+        nats: Floats = (share * np.log(below)).sum(1) + np.log(whole)
+        return nats, gap * (whole - (parts / below).sum(1) / whole)
 
-    least = np.full(x.shape[0], np.log(1e-12))
-    at_least = distance(least)
-    near, far = least.copy(), np.full(x.shape[0], np.log(1e8))
-    for _ in range(_HALVINGS):
-        middle = (near + far) / 2
-        too_far = distance(middle) < budget
-        near, far = np.where(too_far, near, middle), np.where(too_far, middle, far)
-    tilt = share / (1 + np.exp(far)[:, None] - x)
+    near, far = (np.full(x.shape[0], np.log(gap)) for gap in (1e-12, 1e8))
+    at_least, _ = distance(near)
+    beyond = at_least < budget  # v would have to be less than 1
+    spread = (share * (x - (share * x).sum(1)[:, None]) ** 2).sum(1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # Where all of a normal distribution's budget goes; nan, if both are 0, is put right below.
+        found = np.clip(np.log(spread / (2 * budget)) / 2, near, far)
+        found = np.where(beyond | np.isnan(found), near, found)
+        for _ in range(_STEPS):
+            nats, slope = distance(found)
+            too_far = nats < budget
+            near, far = np.where(too_far, near, found), np.where(too_far, found, far)
+            # The logarithm of the nats is nearly a line, so that few steps of Newton's suffice.
+            step = found - nats * np.log(nats / budget) / slope
+            step = np.where((step > near) & (step < far), step, (near + far) / 2)
+            moved = np.where(beyond, 0.0, np.abs(step - found))
+            found = np.where(beyond, found, step)
+            if moved.max(initial=0.0) < _CLOSE:
+                break
+    tilt = share / (1 + np.exp(found)[:, None] - x)
     tilted = (tilt * x).sum(1) / np.maximum(tilt.sum(1), 1e-300)
-    kept = np.where(at_least < budget, np.exp(np.minimum(at_least - budget, 0)), 1.0)
+    kept = np.where(beyond, np.exp(np.minimum(at_least - budget, 0)), 1.0)
     bound: Floats = np.clip(kept * tilted + 1 - kept, 0.0, 1.0)
     return bound
 
@@ -323,9 +340,18 @@ def _evidence(values: Floats, counts: Floats | None, reach: Floats) -> Floats:
     signs = np.sign((weights * values).sum(axis=1))
     x = values * (signs / np.where(reach > 0, reach, 1.0))[:, None]
     near, far = np.zeros(x.shape[0]), np.full(x.shape[0], 1 - 1e-12)
-    for _ in range(_HALVINGS):
-        middle = (near + far) / 2
-        rising = (weights * x / (1 + middle[:, None] * x)).sum(axis=1) > 0
-        near, far = np.where(rising, middle, near), np.where(rising, far, middle)
-    evidence: Floats = (weights * np.log1p(near[:, None] * x)).sum(axis=1)
+    at_end = (weights * x / (1 + far[:, None] * x)).sum(axis=1) >= 0  # it rises all the way
+    found = np.where(at_end, far, near)
+    for _ in range(_STEPS):
+        parts = x / (1 + found[:, None] * x)
+        slope, bend = (weights * parts).sum(axis=1), (weights * parts * parts).sum(axis=1)
+        rising = slope > 0
+        near, far = np.where(rising, found, near), np.where(rising, far, found)
+        step = found + slope / np.where(bend > 0, bend, 1.0)
+        step = np.where((step > near) & (step < far), step, (near + far) / 2)
+        moved = np.where(at_end, 0.0, np.abs(step - found))
+        found = np.where(at_end, found, step)
+        if moved.max(initial=0.0) < _CLOSE:
+            break
+    evidence: Floats = (weights * np.log1p(found[:, None] * x)).sum(axis=1)
     return np.maximum(evidence, 0.0)
