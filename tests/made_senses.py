@@ -12,9 +12,10 @@ import transformers as hf
 import planted_links
 import tiny
 from bertology.annotated import states as module
-from bertology.data.corpus import Corpus, Example, Field
+from bertology.data.corpus import Corpus, Example, Field, Task
 from bertology.model.encoder import Encoder
 from bertology.studies.geometry.word_senses import WordSenses, WordSensesResult
+from bertology.studies.geometry.words_in_context import WordsInContext, WordsInContextResult
 from made_states import MadeStates
 
 LEMMAS = tuple(f"word{i}" for i in range(12))
@@ -83,3 +84,49 @@ def simulated(
 
     patch.setattr(module, "word_states", made)
     return ask(encoder(), texts, seed=seed, **how)
+
+
+def pairs(size: int = 160, *, seed: int = 0) -> Corpus:
+    """Two texts with one word, which means the same in half of them."""
+    rng = np.random.default_rng(seed)
+    examples = []
+    for i in range(size):
+        lemma, same = LEMMAS[i % len(LEMMAS)], int(rng.integers(2))
+        texts = []
+        for side in range(2):
+            words = [str(w) for w in rng.choice(AROUND, 4)]
+            words[1 + side] = lemma
+            texts.append(" ".join([*words, str(2 * i + side)]))
+        about = {"targets": [[1, 2], [2, 3]], "group": f"{lemma}-{i // 24}"}
+        examples.append(Example(str(i), *texts, label=same, annotations=about))
+    fields = {Field.TEXT, Field.TEXT_B, Field.TARGETS, Field.LABEL, Field.GROUP}
+    task = Task("same", "classification", ("false", "true"), pair=True)
+    return Corpus("made pairs", examples, frozenset(fields), task)
+
+
+def ask_pairs(reader: Any, texts: Corpus, **how: Any) -> WordsInContextResult:
+    found = planted_links.ask(WordsInContext(**{"resamples": 200, **how}), reader, texts)
+    assert isinstance(found, WordsInContextResult)
+    return found
+
+
+def simulated_pairs(
+    patch: pytest.MonkeyPatch, texts: Corpus, *, apart: float, seed: int = 0
+) -> WordsInContextResult:
+    """Noise, but that after layer 1 words that mean the same have `apart` in common."""
+    rng = np.random.default_rng(seed + 7)
+
+    def made(reader: Any, given: Corpus, **_: Any) -> MadeStates:
+        sizes = [len(example.get("offsets")) for example in given]
+        values = rng.normal(size=(LAYERS + 1, sum(sizes), WIDTH))
+        if "shuffled" not in reader.name:
+            starts = np.cumsum([0, *sizes])
+            for at, example in enumerate(texts):
+                for side, (first, _) in enumerate(example.get("targets")):
+                    if side == 0 or not example.label:
+                        middle = rng.normal(size=WIDTH)
+                    values[PLANTED + 1, starts[2 * at + side] + first] += apart * middle
+        return MadeStates(values, sizes)
+
+    patch.setattr(module, "word_states", made)
+    return ask_pairs(encoder(), texts, seed=seed)

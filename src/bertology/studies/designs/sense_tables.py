@@ -116,7 +116,7 @@ class Senses:
         if self.clustered:
             for at, name in enumerate(CLUSTERS):
                 own = _array(self.model, "clusters")[at]
-                means = self.study.means(own.T, within=(-1.0, 1.0), reach=1.0, families=families)
+                means = self.study.means(own.T, within=(-1.0, 1.0), families=families)
                 columns |= with_bounds(name, means, p=False)
                 columns[f"{name}_dealt"] = _array(self.model, "dealt")[at].mean(axis=0)
                 beyond = np.mean([copy[at].mean(axis=0) for copy in self.of_copies], axis=0)
@@ -162,7 +162,7 @@ class Senses:
             evidence, _ = self.evidence()
             for at, name in enumerate(CLUSTERS):
                 layer, best = picked(self.excess[at][:, 1:])
-                value = self.study.means(best[None], within=(-2.0, 2.0), reach=1.0)
+                value = self.study.means(best[None], within=(-2.0, 2.0))
                 gain = evidence[_GAINS[name]]
                 assert gain is not None
                 rows.append(
@@ -197,7 +197,7 @@ class Senses:
         for at, name in enumerate(CLUSTERS):
             _, best = picked(self.excess[at][:, 1:])
             spread = np.where(kinds[None] == groups[:, None], best[None], np.nan)
-            means = self.study.means(spread, within=(-2.0, 2.0), reach=1.0, families=len(CLUSTERS))
+            means = self.study.means(spread, within=(-2.0, 2.0), families=len(CLUSTERS))
             rows |= with_bounds(name, means, p=False)
         return labelled_table({"senses": groups}, rows)
 
