@@ -46,6 +46,7 @@ import nulls.probes
 import nulls.prompts
 import nulls.pruning
 import nulls.repairs
+import nulls.senses
 import nulls.sentences
 import nulls.similarity
 import nulls.simulated
@@ -86,6 +87,7 @@ NULLS = (
     *nulls.prompts.NULLS,
     *nulls.pruning.NULLS,
     *nulls.repairs.NULLS,
+    *nulls.senses.NULLS,
     *nulls.sentences.NULLS,
     *nulls.similarity.NULLS,
     *nulls.simulated.NULLS,
