@@ -124,6 +124,7 @@ def test_surveys_run_on_what_comes_along_and_on_treebanks_where_there_are(name: 
         "grammar-licensing", "grammar-order", "grammar-sentences",
     }  # fmt: skip
     own |= {"grammar-number-values", "grammar-objects", "grammar-paraphrase"}
+    own |= {"grammar-senses", "grammar-sense-pairs"}
     pairs = own if name == "primer" else set()
     assert read == {"grammar", "grammar-entailment"} | pairs
     few = plan(paper=name, examples=20)
