@@ -1,11 +1,12 @@
-"""The two pre-training studies at a larger scale: many runs on one device, then the verdicts.
+"""The three pre-training studies at a larger scale: many runs on one device, then the verdicts.
 
 Usage: python benchmarks/pretraining_studies.py run --shards FOLDER --tokenizer FOLDER
-       --data FOLDER --to parts.jsonl [--study objectives|sweep] [--workers 12]
+       --data FOLDER --to parts.jsonl [--study objectives|sweep|positions] [--workers 12]
        python benchmarks/pretraining_studies.py show parts.jsonl --store FOLDER
 `run` measures parts of the studies on prepared shards, with every twentieth pair of BLiMP and with
-STS-B; one line of JSON per part, and what is there is not done again. `show` concludes: results in
-a store, tables and verdicts as Markdown.
+STS-B (`positions`: with neither, but with sentences of the English Web Treebank); one line of JSON
+per part, and what is there is not done again. `show` concludes: results in a store, tables and
+verdicts as Markdown.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from typing import Any
 
 from bertology.studies.study import Context
 from bertology.studies.training.architecture_sweep import ArchitectureSweep
+from bertology.studies.training.nsp_positions import NspPositions
 from bertology.studies.training.pretraining_objectives import PretrainingObjectives
 
 SETTINGS: dict[str, Any] = {
@@ -73,8 +75,31 @@ class Sweep(_OnShards, ArchitectureSweep):
     """As the study is, on shards."""
 
 
+@dataclass(frozen=True)
+class Positions(_OnShards, NspPositions):
+    """As the study is, on shards; sentences of other text are moved."""
+
+    def load_pairs(self) -> None:
+        return None
+
+    def moved_text(self, corpus: Any) -> Any:
+        return _moved()
+
+
+@cache
+def _moved() -> Any:
+    from bertology.data.loading import load_corpus
+
+    return load_corpus("ud-ewt")
+
+
 def studies() -> dict[str, Any]:
-    return {"objectives": Objectives(**SETTINGS), "sweep": Sweep(**SETTINGS)}
+    plain = {"pairs": "none", "finetune": "none"}
+    return {
+        "objectives": Objectives(**SETTINGS),
+        "sweep": Sweep(**SETTINGS),
+        "positions": Positions(**{**SETTINGS, **plain}),
+    }
 
 
 def main() -> None:
@@ -197,15 +222,17 @@ def conclude(given: argparse.Namespace) -> None:
     store = Store(given.store)
     for name, study in studies().items():
         found = {p["part"]: xr.Dataset.from_dict(p["dataset"]) for p in lines if p["study"] == name}
-        wanted = [p for p in study.parts(None, None) if p in found]
+        wanted = _whole_seeds(study, found)
         if not wanted:
             continue
-        official = type(study).__mro__[2]  # the study that users run
-        title = official.__name__
-        named = {"PretrainingObjectives": "pretraining-objectives"}
+        named = {
+            "objectives": "pretraining-objectives",
+            "sweep": "architecture-sweep",
+            "positions": "nsp-positions",
+        }
         tokens = study.updates * study.update_tokens
         provenance = Provenance(
-            study=named.get(title, "architecture-sweep"),
+            study=named[name],
             study_version=study.version,
             parameters=study.parameters,
             model={"name": "bertology-mini", "fingerprint": "its vocabulary"},
@@ -218,6 +245,14 @@ def conclude(given: argparse.Namespace) -> None:
         store.save(result)
         print(f"\n### {provenance.study}: {len(wanted)} runs\n\n{result.headline()}\n")
         _show(result)
+
+
+def _whole_seeds(study: Any, found: Any) -> list[str]:
+    """Parts of the seeds that all variants were done with: only these can be paired."""
+    parts = study.parts(None, None)
+    seeds = {part.rpartition("-")[2] for part in parts}
+    whole = {s for s in seeds if all(p in found for p in parts if p.endswith(f"-seed-{s}"))}
+    return [part for part in parts if part.rpartition("-")[2] in whole]
 
 
 def _show(result: Any) -> None:

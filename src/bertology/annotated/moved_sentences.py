@@ -106,20 +106,18 @@ def has_segments(encoder: Encoder) -> bool:
 # What is drawn -----------------------------------------------------------------------------------
 
 
-def _texts(corpus: Corpus) -> list[tuple[str, list[Span]]]:
-    """All texts in their order, those of a pair one after the other, with their words."""
-    found = []
-    for example in corpus:
-        found += list(zip(example.texts, known_words(example), strict=True))
-    return found
+def _texts(corpus: Corpus) -> list[tuple[Example, int]]:
+    """All texts in their order, those of a pair one after the other."""
+    return [(example, k) for example in corpus for k in range(len(example.texts))]
 
 
-def _fitting(encoder: Encoder, some: Sequence[tuple[str, list[Span]]]) -> list[Sentence | None]:
+def _fitting(encoder: Encoder, some: Sequence[tuple[Example, int]]) -> list[Sentence | None]:
     """As sentences; None where two of this length may not fit, or where there are few words."""
+    texts = [(example.texts[k], known_words(example)[k]) for example, k in some]
     limit = None if encoder.max_length is None else (encoder.max_length - 4) // 2
-    tokenized = encoder.tokenize([text for text, _ in some])
+    tokenized = encoder.tokenize([text for text, _ in texts])
     found: list[Sentence | None] = []
-    for number, (text, spans) in enumerate(some):
+    for number, (text, spans) in enumerate(texts):
         encoding = (tokenized.encodings or ())[number]
         pieces = sum(sequence is not None for sequence in encoding.sequence_ids)
         fits = number not in tokenized.cut and (limit is None or pieces <= limit)
@@ -137,15 +135,15 @@ def _fitting(encoder: Encoder, some: Sequence[tuple[str, list[Span]]]) -> list[S
 def drawn_sentences(encoder: Encoder, corpus: Corpus, count: int, *, seed: int) -> list[Sentence]:
     """So many different sentences, drawn at random; fewer if there are no more."""
     require_offsets(encoder)
-    texts = list(dict(_texts(corpus)).items())
+    texts = _texts(corpus)
     order = np.random.default_rng([seed, 0]).permutation(len(texts))
-    found: list[Sentence] = []
+    found: dict[str, Sentence] = {}
     for start in range(0, len(order), _CHUNK):
         some = _fitting(encoder, [texts[i] for i in order[start : start + _CHUNK]])
-        found += [s for s in some if s is not None]
+        found |= {s.text: s for s in some if s is not None and s.text not in found}
         if len(found) >= count:
             break
-    return found[:count]
+    return list(found.values())[:count]
 
 
 def adjacent_pairs(encoder: Encoder, corpus: Corpus, count: int, *, seed: int) -> list[Pair]:

@@ -186,7 +186,7 @@ class NspPositions(PretrainingTrials):
         # The same sentences and neighbours for all models.
         tokenizer = encoder.tokenizer
         trained = Reader(trial.model, tokenizer, head="pretraining", name="trial")
-        pool = moved.drawn_sentences(trained, corpus, 3 * self.sentences, seed=0)
+        pool = moved.drawn_sentences(trained, self.moved_text(corpus), 3 * self.sentences, seed=0)
         words = moved.moved_words(
             trained, pool[: self.sentences], pool, words=self.words, seed=0, batch_tokens=16384
         )
@@ -205,6 +205,10 @@ class NspPositions(PretrainingTrials):
             )
             found["sentence_accuracy"] = judged["sentence_accuracy"]
         return {**found, "position_by_layer": ("depth", by_layer)}
+
+    def moved_text(self, corpus: Corpus) -> Corpus:
+        """The text whose sentences are moved."""
+        return corpus
 
     # The conclusion ----------------------------------------------------------------------------
 
@@ -225,6 +229,12 @@ class NspPositions(PretrainingTrials):
             needs=needs,
             tables={"layers": self._layers(measured)},
         )
+
+    def runs(self, measured: Mapping[str, xr.Dataset]) -> Runs:
+        """All runs; shares end where they must."""
+        runs = super().runs(measured)
+        shares = dict.fromkeys(("sentence_accuracy", "position_told"), (0.0, 1.0))
+        return replace(runs, limits={**runs.limits, **shares})
 
     def _layers(self, measured: Mapping[str, xr.Dataset]) -> pd.DataFrame:
         import pandas as pd
