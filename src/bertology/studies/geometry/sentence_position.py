@@ -175,7 +175,7 @@ class SentencePosition(Resampled):
         tables = {"layers": self._layers(seen)}
         if "parity" in seen:
             tables |= {"parities": self._parity_layers(seen), "kinds": _kinds(seen)}
-        evidence, reasons = self._evidence(seen, drawn="drawn_from" in provenance.corpus)
+        evidence, reasons = self._evidence(seen, drawn="drawn_from" in (provenance.corpus or {}))
         return self.result(
             provenance,
             tables,
@@ -191,7 +191,7 @@ class SentencePosition(Resampled):
 
     def _layers(self, seen: xr.Dataset) -> pd.DataFrame:
         spread = seen["spread"].to_numpy()
-        columns: dict[str, object] = {}
+        columns: dict[str, Any] = {}
         for name in (n for n in _SHARES if n in seen):
             rows = relative(seen[name].to_numpy(), spread)
             columns |= with_bounds(name, self.means(rows), p=False)
@@ -209,7 +209,7 @@ class SentencePosition(Resampled):
         angles = seen["angles"].to_numpy()
         columns["with_last"] = angles[:, -1]
         columns["with_input"] = angles[0]
-        return labelled_table({"layer": range(-1, len(spread) - 1)}, columns)  # type: ignore[arg-type]
+        return labelled_table({"layer": range(-1, len(spread) - 1)}, columns)
 
     def _plain_means(self, name: str, rows: Floats) -> PartialMeans:
         if name == "told":
@@ -218,7 +218,7 @@ class SentencePosition(Resampled):
 
     def _parity_layers(self, seen: xr.Dataset) -> pd.DataFrame:
         found = [self._parity(seen, layer) for layer in range(seen.sizes["depth"])]
-        columns: dict[str, object] = {
+        columns: dict[str, Any] = {
             "parity": [e.value for e in found],
             "parity_low": [e.low for e in found],
             "parity_high": [e.high for e in found],
@@ -228,7 +228,7 @@ class SentencePosition(Resampled):
             rows = seen[name].to_numpy()
             if np.isfinite(rows).sum(1).min() > 1:
                 columns |= with_bounds(name, self.means(rows, within=(-1.0, 1.0)), p=False)
-        return labelled_table({"layer": range(-1, len(found) - 1)}, columns)  # type: ignore[arg-type]
+        return labelled_table({"layer": range(-1, len(found) - 1)}, columns)
 
     def _parity(self, seen: xr.Dataset, layer: int) -> Estimate:
         """By the jackknife over groups of pairs; on which side of 0 it lies is tested by draws."""
