@@ -92,6 +92,7 @@ _HOMES = {
     "ask": "bertology.run.asking",
     "cloze": "bertology.model.masked_lm.scoring",
     "compare_pairs": "bertology.model.masked_lm.scoring",
+    "distil_static": "bertology.run.distilling",
     "export": "bertology.report.export",
     "export_model": "bertology.run.exporting",
     "finetune": "bertology.run.finetuning",

@@ -7,21 +7,26 @@ by line, and only the vectors of the words that are asked for are kept.
 from __future__ import annotations
 
 import gzip
+import os
 import re
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import file_digest
 from pathlib import Path
 from typing import IO, cast
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.errors import DataError
+from bertology.drafts import locked, remove_abandoned
+from bertology.errors import DataError, StoreError
 from bertology.plain_files import local_path
 
-__all__ = ["WordVectors", "fingerprint_of", "read_word_vectors", "split_words"]
+__all__ = [
+    "WordVectors", "fingerprint_of", "read_word_vectors", "split_words", "write_word_vectors",
+]  # fmt: skip
 
 _WIDEST = 10_000  # numbers of one vector
 _LONGEST_WORD = 10_000  # bytes; the longest that known files hold has about a thousand
@@ -185,6 +190,30 @@ def _more(file: IO[bytes], held: bytes, path: Path, number: int) -> bytes:
     if not block:
         raise DataError(f"{path} ends in the middle: record {number} is not whole.")
     return held + block
+
+
+def write_word_vectors(place: Path, words: Sequence[str], vectors: NDArray[np.floating]) -> None:
+    """Words and their vectors (N, D) in word2vec's text format: numbers of both first, then lines.
+
+    The file is there when it is whole, or not at all.
+    """
+    width = vectors.shape[1]
+    row = " ".join(["%.8g"] * width)
+    remove_abandoned(place.parent, f".{place.name}.????????")
+    draft = place.with_name(f".{place.name}.{uuid4().hex[:8]}")
+    try:
+        with draft.open("wb") as file, locked(draft):
+            file.write(f"{len(words)} {width}\n".encode())
+            for word, vector in zip(words, vectors, strict=True):
+                file.write(f"{word} {row % tuple(vector)}\n".encode(errors="replace"))
+        os.replace(draft, place)
+    except OSError as problem:
+        raise StoreError(
+            f"Vectors cannot be written to {place}: {problem.strerror or problem}.",
+            hint="Choose another file with --to, or make room.",
+        ) from None
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def fingerprint_of(name: str | Path) -> str:
