@@ -1,4 +1,4 @@
-"""Nulls of vector repairs: random models, and scores that belong to other pairs."""
+"""Nulls of repairs and static vectors: random models, and scores that belong to other pairs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 import bertology as bt
 import planted_links
 from bertology.data.corpus import Corpus, Example, Field
+from bertology.studies.geometry.static_embeddings import StaticEmbeddings
 from bertology.studies.geometry.vector_repairs import VectorRepairs
 from nulls import HOLDS, Null, judged
 from nulls.models import encoder, mini, random_model, texts
@@ -68,10 +69,36 @@ def other_scores_of_words(seed: int) -> Mapping[str, str]:
     return judged("vector-repairs", planted_links.ask(VectorRepairs(resamples=200), mini(), given))
 
 
+@cache
+def _words(name: str) -> Corpus:
+    return bt.load_corpus(name)
+
+
+def random_statics(seed: int) -> Mapping[str, str]:
+    """A random model's contexts tell no more of words than those of its shuffled weights."""
+    name = ("grammar-word-pairs", "grammar-analogies")[seed % 2]
+    study = StaticEmbeddings(resamples=200, contexts_examples=150, examples=300, seed=seed)
+    reader = encoder(random_model(seed))
+    return judged("static-embeddings", planted_links.ask(study, reader, _words(name)))
+
+
+def other_scores_of_statics(seed: int) -> Mapping[str, str]:
+    """The bundled model, asked for scores that were dealt out anew among pairs of words."""
+    given = _dealt(_words("grammar-word-pairs").take(400, seed=seed), seed)
+    study = StaticEmbeddings(resamples=200, contexts_examples=150, seed=seed)
+    return judged("static-embeddings", planted_links.ask(study, mini(), given))
+
+
 _FALSE = dict.fromkeys(("repairs-raise-agreement", "standardising-raises-agreement"), HOLDS)
+
+_STATIC = dict.fromkeys(
+    ("contexts-make-better-static-vectors", "lower-layers-make-better-static-vectors"), HOLDS
+)
 
 NULLS = (
     Null("random model (repairs)", random_repairs, _FALSE),
     Null("scores of other pairs (repairs)", other_scores, _FALSE),
     Null("scores of words of chance (repairs)", other_scores_of_words, _FALSE),
+    Null("random model (static vectors)", random_statics, _STATIC),
+    Null("scores of other pairs (static vectors)", other_scores_of_statics, _STATIC),
 )

@@ -48,7 +48,12 @@ def test_without_options_all_is_made_on_the_spot() -> None:
 
 def test_the_steps_of_a_task_are_those_of_the_paper() -> None:
     """In order, with what they need; numbers that were published must not move."""
-    steps = plan(tasks=("grammar-paraphrase",)).steps
+    steps = plan(
+        tasks=(
+            "grammar-paraphrase",
+            "grammar-word-pairs",
+        )
+    ).steps
     task = [step for step in steps if step.data.name == "grammar-paraphrase"]
     assert [step.key.partition("@")[0] for step in task] == [
         "finetune", "fine-tuning-starts", "map-types", "attention-change", "token-classes",

@@ -22,7 +22,7 @@ from scipy.special import ndtr, stdtrit
 from bertology.errors import DataError
 from bertology.stats.intervals import Estimate
 
-__all__ = ["Agreement", "PairLinks", "rank_agreement"]
+__all__ = ["Agreement", "PairLinks", "rank_agreement", "together"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -46,6 +46,13 @@ class Agreement:
     def mean(self) -> Agreement:
         """The mean of all rows, as one row."""
         return Agreement(self.value.mean(keepdims=True), self.influence.mean(axis=0, keepdims=True))
+
+
+def together(some: Sequence[Agreement]) -> Agreement:
+    """All rows of several."""
+    return Agreement(
+        np.concatenate([one.value for one in some]), np.concatenate([one.influence for one in some])
+    )
 
 
 def rank_agreement(scores: ArrayLike, judged: ArrayLike) -> Agreement:

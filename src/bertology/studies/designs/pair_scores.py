@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +12,20 @@ from scipy.special import stdtrit
 from bertology.stats import Estimate
 from bertology.stats.rank_agreement import Agreement, PairLinks, rank_agreement
 
-__all__ = ["Against", "Score", "best_of", "halves", "least_of", "of_ranks", "of_shares"]
+__all__ = [
+    "Against",
+    "Score",
+    "best_of",
+    "dealt_texts",
+    "halves",
+    "least_of",
+    "of_ranks",
+    "of_shares",
+]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
 Score = Callable[[Floats, Bools], Agreement]
 """Rows of scores (V, N) on some of the pairs."""
 
@@ -46,27 +55,40 @@ def halves(links: PairLinks) -> Bools:
 
     Where nearly all pairs hang together by their texts, those with the same first text do.
     """
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
     n, count = len(links.first), int(max(links.first.max(), links.second.max())) + 1
-    edges = coo_array((np.ones(n), (links.first, links.second)), shape=(count, count))
-    _, component = connected_components(edges, directed=False)
+    component = _components(np.stack([links.first, links.second], axis=1), count)
     for groups in (component[links.first], links.first):
-        found = _dealt(groups)
+        found = _dealt(groups, 2) == 1
         if 4 * min(found.sum(), n - found.sum()) >= n:
             return found
     return np.arange(n) % 2 == 1
 
 
-def _dealt(groups: NDArray[Any]) -> Bools:
-    """Whole groups, the largest first, each to the half that has fewer."""
+def dealt_texts(pairs: Ints, texts: int, folds: int, *, seed: int) -> Ints:
+    """A fold (texts,) for each text: both of a pair in one, where few texts hang together."""
+    component = _components(pairs, texts)
+    if np.bincount(component).max() <= max(2, texts // folds):
+        return _dealt(component, folds)
+    return np.random.default_rng(seed).permutation(texts) % folds
+
+
+def _components(pairs: Ints, texts: int) -> Ints:
+    """Which texts hang together by pairs, directly or through others."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    edges = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(texts, texts))
+    return np.asarray(connected_components(edges, directed=False)[1], np.int64)
+
+
+def _dealt(groups: Ints, parts: int) -> Ints:
+    """Whole groups, the largest first, each to the part that has fewest: the part of each."""
     names, of, sizes = np.unique(groups, return_inverse=True, return_counts=True)
-    second, held = np.zeros(len(names), bool), [0, 0]
+    part, held = np.zeros(len(names), np.int64), np.zeros(parts, np.int64)
     for at in np.argsort(-sizes, kind="stable"):
-        second[at] = held[1] < held[0]
-        held[int(second[at])] += int(sizes[at])
-    return second[of]
+        part[at] = held.argmin()
+        held[part[at]] += sizes[at]
+    return part[of]
 
 
 def best_of(rows: Floats, score: Score, second: Bools) -> tuple[int, Agreement]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.stats import Estimate
-from bertology.stats.rank_agreement import Agreement, PairLinks
+from bertology.stats.rank_agreement import Agreement, PairLinks, together
 from bertology.studies.designs.pair_scores import (
     Against,
     best_of,
@@ -139,17 +139,17 @@ class Distilled:
                 names.append(base)
                 layers.append(np.nan)
                 rows.append(self.told(answers[at][None]))
-            together = _together(rows)
-            low, high = self._bounds(together)
+            every = together(rows)
+            low, high = self._bounds(every)
             table = rows[len(self.methods)]
-            gains = _together([one - table for one in rows])
+            gains = together([one - table for one in rows])
             less, more, _ = self.links.bounds(gains, correlation=False, **self.options)
             frame = pd.DataFrame(
                 {
                     "score": score,
                     "vectors": names,
                     "best_layer": layers,
-                    "value": together.value,
+                    "value": every.value,
                     "value_low": low,
                     "value_high": high,
                     "gain": gains.value,
@@ -197,9 +197,3 @@ class Distilled:
         if self.judged is None:
             return np.clip(low, 0, 1), np.clip(high, 0, 1)
         return low, high
-
-
-def _together(some: Sequence[Agreement]) -> Agreement:
-    return Agreement(
-        np.concatenate([one.value for one in some]), np.concatenate([one.influence for one in some])
-    )

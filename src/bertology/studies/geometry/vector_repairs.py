@@ -13,18 +13,17 @@ from bertology.errors import CapabilityError, DataError, ParameterError, Unknown
 from bertology.parameters import parameter
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
-from bertology.stats.rank_agreement import Agreement, PairLinks
+from bertology.stats.rank_agreement import PairLinks
 from bertology.stats.vector_repairs import REPAIRS, learn
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.other_data import other_corpus
-from bertology.studies.designs.pair_scores import Against, best_of, halves, least_of, of_ranks
+from bertology.studies.designs.pair_scores import dealt_texts
 from bertology.studies.designs.probes import INPUT
 from bertology.studies.designs.repair_results import VectorRepairsResult
-from bertology.studies.designs.tables import labelled_table
+from bertology.studies.designs.repair_scores import RepairScores
 from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
-    import pandas as pd
     import xarray as xr
 
     from bertology.annotated.pair_vectors import ScoredPairs
@@ -51,13 +50,13 @@ class VectorRepairs(Resampled):
     Vectors are taken as they are, and after each repair: less their mean; less their largest
     principal components (All-but-the-top); standardised by dimension; without the dimensions that
     contribute most to the mean cosine; whitened, with a covariance that is shrunk where texts are
-    few. What a repair needs is learnt on other texts than it is scored on: pairs are dealt into
-    `folds`, and the texts of a fold are left out; or it is learnt from another corpus. The score is
-    Spearman's correlation of cosines with judgements. Gains over no repair are paired; bounds of a
-    table hold for all of its rows together; pairs that share a text or a word are not taken as
-    independent. The best layer and repair are picked on one half of the pairs and scored on the
-    other. The same model with its weights in random order, six times, is a baseline: what its
-    repaired vectors tell too is no knowledge.
+    few. What a repair needs is learnt on other texts than it is scored on: texts are dealt into
+    `folds`, and those in the folds of a pair are left out; or it is learnt from another corpus. The
+    score is Spearman's correlation of cosines with judgements. Gains over no repair are paired;
+    bounds of a table hold for all of its rows together; pairs that share a text or a word are not
+    taken as independent. The best layer and repair are picked on one half of the pairs and scored
+    on the other. The same model with its weights in random order, six times, is a baseline: what
+    its repaired vectors tell too is no knowledge.
 
     Source: Mu and Viswanath (2018) on static vectors; Timkey and van Schijndel (2021) on contextual
     ones. Limits: a mean over tokens is a plain way to read a sentence off a model; models that were
@@ -81,7 +80,7 @@ class VectorRepairs(Resampled):
         "The vector of a whole text: the mean over its pieces, or the state of its first token.",
         choices=("mean", "first"),
     )
-    folds: int = parameter(5, "Parts that pairs are dealt into, to learn repairs.", minimum=2)
+    folds: int = parameter(5, "Parts that texts are dealt into, to learn repairs.", minimum=3)
     learn_from: str = parameter(
         "", "Learn repairs from the texts of this corpus instead: name, path or hub id."
     )
@@ -252,17 +251,14 @@ class VectorRepairs(Resampled):
             if others.shape[1] < _FEWEST:
                 raise DataError(f"{others.shape[1]} texts are too few to learn repairs from.")
             return [(np.arange(len(pairs)), np.arange(0))]
-        order = np.random.default_rng(self.seed).permutation(len(pairs))
-        found = []
-        for number in range(self.folds):
-            fold = np.sort(order[number :: self.folds])
-            free = there.copy()
-            free[np.unique(pairs[fold])] = False
-            rows = np.flatnonzero(free)
-            if len(fold) and len(rows) < _FEWEST:
+        groups, found = dealt_texts(pairs, texts, self.folds, seed=self.seed), []
+        for both in sorted({tuple(sorted(groups[pair].tolist())) for pair in pairs}):
+            fold = np.flatnonzero((np.sort(groups[pairs], axis=1) == both).all(axis=1))
+            rows = np.flatnonzero(there & ~np.isin(groups, both))
+            if len(rows) < _FEWEST:
                 raise DataError(
-                    f"Pairs share so many texts that only {len(rows)} of {texts} are in no pair of "
-                    f"a fold; repairs need {_FEWEST} to learn from.",
+                    f"Only {len(rows)} of {texts} texts are in another fold than those of a pair; "
+                    f"repairs need {_FEWEST} to learn from.",
                     hint="Give more --folds, or other texts to learn from (--learn-from).",
                 )
             found.append((fold, rows))
@@ -295,7 +291,7 @@ class VectorRepairs(Resampled):
         judged = model["judged"].to_numpy()
         names = [str(n) for n in model["repair"].to_numpy()]
         layers = [int(n) for n in model["layer"].to_numpy()]
-        found = _Found(
+        found = RepairScores(
             model["cosine"].to_numpy().astype(np.float64),
             [
                 part["cosine"].to_numpy().astype(np.float64)
@@ -324,99 +320,6 @@ class VectorRepairs(Resampled):
                 **{str(name): value for name, value in model.attrs.items()},
             },
         )
-
-
-class _Found:
-    """Cosines (repairs, layers, pairs) of the model and of its shuffled copies, as agreements."""
-
-    def __init__(
-        self, own: Floats, copies: Sequence[Floats], judged: Floats, links: PairLinks
-    ) -> None:
-        self.own, self.copies, self.links = own, copies, links
-        self.score, self.second = of_ranks(judged), halves(links)
-        every = np.ones(len(judged), bool)
-        self.told = [self.score(rows, every) for rows in own]  # by repair, rows are layers
-        self.told_by_copies = [[self.score(rows, every) for rows in copy] for copy in copies]
-
-    def best_gain(self, level: float) -> Estimate:
-        """The best repair and layer, less the best layer without repair, or shuffled weights."""
-        best = self._best(self.own[1:, 1:])[1]
-        plain = self._best(self.own[:1, 1:])[1]
-        chance = [self._best(copy[:, 1:])[1] for copy in self.copies]
-        gains = [Against(best - plain), Against.copies(best, chance)]
-        return least_of(gains, self.links, level=level)
-
-    def mean_gain(self, repair: int, level: float) -> Estimate:
-        """One repair in the mean over layers, less no repair, or shuffled weights, repaired too."""
-        own, plain = (self.told[at][1:].mean() for at in (repair, 0))
-        chance = [copy[repair][1:].mean() for copy in self.told_by_copies]
-        gains = [Against(own - plain), Against.copies(own, chance)]
-        return least_of(gains, self.links, level=level)
-
-    def _best(self, cosines: Floats) -> tuple[int, Agreement]:
-        rows = cosines.reshape(-1, cosines.shape[-1])
-        return best_of(rows, self.score, self.second)
-
-    def by_layer(
-        self, names: Sequence[str], layers: Sequence[int], options: Mapping[str, Any]
-    ) -> pd.DataFrame:
-        """One row for each repair and layer."""
-        told = _together(self.told)
-        gains = _together([one - self.told[0] for one in self.told[1:]])
-        blank = np.full(len(layers), np.nan)
-        low, high, _ = self.links.bounds(told, correlation=True, **options)
-        less, more, _ = self.links.bounds(gains, correlation=False, **options)
-        return labelled_table(
-            {"repair": names, "layer": layers},
-            {
-                "agreement": told.value,
-                "agreement_low": low,
-                "agreement_high": high,
-                "gain": np.concatenate([blank, gains.value]),
-                "gain_low": np.concatenate([blank, less]),
-                "gain_high": np.concatenate([blank, more]),
-                "shuffled": np.mean(
-                    [[one.value for one in copy] for copy in self.told_by_copies], axis=0
-                ),
-                "mean_cosine": self.own.mean(axis=2),
-            },
-        )
-
-    def by_repair(
-        self, names: Sequence[str], layers: Sequence[int], options: Mapping[str, Any]
-    ) -> pd.DataFrame:
-        """Means over layers, and the best layer of each repair, cross-fitted."""
-        each = [self._best(rows[None, 1:]) for rows in self.own]
-        chance = [[self._best(rows[None, 1:])[1].value for rows in c] for c in self.copies]
-        means = _together([one[1:].mean() for one in self.told])
-        best = _together([one for _, one in each])
-        columns: dict[str, Any] = {"title": [REPAIRS[name] for name in names]}
-        columns |= self._columns("mean", means, options)
-        columns["best_layer"] = [layers[1 + at] for at, _ in each]
-        columns |= self._columns("best", best, options)
-        columns["shuffled"] = np.mean(chance, axis=0)
-        return labelled_table({"repair": names}, columns)
-
-    def _columns(
-        self, name: str, rows: Agreement, options: Mapping[str, Any]
-    ) -> dict[str, NDArray[np.float64]]:
-        """Agreements and gains over the first row, each with its bounds."""
-        low, high, _ = self.links.bounds(rows, correlation=True, **options)
-        gains = rows[1:] - Agreement(rows.value[:1], rows.influence[:1])
-        less, more, _ = self.links.bounds(gains, correlation=False, **options)
-        sides = {"": gains.value, "_low": less, "_high": more}
-        return {
-            name: rows.value,
-            f"{name}_low": low,
-            f"{name}_high": high,
-            **{f"{name}_gain{end}": np.append(np.nan, side) for end, side in sides.items()},
-        }
-
-
-def _together(some: Sequence[Agreement]) -> Agreement:
-    return Agreement(
-        np.concatenate([one.value for one in some]), np.concatenate([one.influence for one in some])
-    )
 
 
 def _cosines(one: Floats, other: Floats) -> Floats:
