@@ -109,8 +109,6 @@ def distil_static(
         >>> bt.distil_static("bertology-mini", "grammar", "vectors.txt")  # doctest: +SKIP
     """
     hush()
-    from bertology.annotated.word_contexts import count_words
-
     place = Path(to)
     if place.is_dir() or not place.name:
         raise StoreError(f"{place} is a folder.", hint="Name a file, such as vectors.txt.")
@@ -128,28 +126,44 @@ def distil_static(
         1 + (iterations if method == "component" else 0),
     )  # fmt: skip
     texts = _texts(corpus, split=split, limit=limit, **reading)
-    counts, read = count_words(texts(), lower=lower)
-    words = sorted((w for w, n in counts.items() if n >= min_count), key=lambda w: (-counts[w], w))
+    return _distilled(
+        encoder, texts, place, files, settings, batch_tokens or _tokens(encoder),
+        choose_progress(progress),
+    )  # fmt: skip
+
+
+def _distilled(
+    encoder: Encoder,
+    texts: Callable[[], Iterator[Example]],
+    place: Path,
+    files: Mapping[int, Path],
+    settings: _Settings,
+    batch_tokens: int,
+    bar: Progress,
+) -> StaticVectors:
+    """Count words, go through the texts, write."""
+    from bertology.annotated.word_contexts import count_words
+    from bertology.data.static_vectors import write_word_vectors
+
+    counts, read = count_words(texts(), lower=settings.lower)
+    often = (word for word, count in counts.items() if count >= settings.min_count)
+    words = sorted(often, key=lambda word: (-counts[word], word))
     if not words:
         raise DataError(
-            f"No word of {read:,} texts occurs {min_count} times.",
+            f"No word of {read:,} texts occurs {settings.min_count} times.",
             hint="Give more text, or a smaller --min-count.",
         )
     identity = [encoder.fingerprint, settings.__dict__, read, [(w, counts[w]) for w in words]]
-    work = _Work(
-        encoder, settings, words, read, texts, batch_tokens or _tokens(encoder),
-        _Kept(place, hashlib.sha256(json.dumps(identity).encode()).hexdigest()),
-    )  # fmt: skip
-    sums, lost = work.done(choose_progress(progress))
+    key = hashlib.sha256(json.dumps(identity).encode()).hexdigest()
+    work = _Work(encoder, settings, words, read, texts, batch_tokens, _Kept(place, key))
+    sums, lost = work.done(bar)
     seen = (sums.counts > 0).cpu().numpy()
     kept = [word for word, there in zip(words, seen, strict=True) if there]
     if not kept:
         raise DataError("No word has a piece of its own in the model's tokens.")
-    from bertology.data.static_vectors import write_word_vectors
-
     place.parent.mkdir(parents=True, exist_ok=True)
-    for layer, vectors in zip(chosen, sums.vectors(method), strict=True):
-        write_word_vectors(files[layer], kept, vectors[seen])
+    for file, vectors in zip(files.values(), sums.vectors(settings.method), strict=True):
+        write_word_vectors(file, kept, vectors[seen])
     work.kept.remove()
     return StaticVectors(
         files, len(kept), encoder.shape.hidden, int(sums.counts.sum()), read,
