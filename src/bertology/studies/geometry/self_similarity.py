@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.reducers.word_sums import Repeats
 
-__all__ = ["SelfSimilarity", "SelfSimilarityResult"]
+__all__ = ["SelfSimilarity", "SelfSimilarityResult", "repeats_of", "words_of_texts"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -171,7 +171,7 @@ class SelfSimilarity(TextBlocks):
         from bertology.annotated.repeated_words import occurrences
         from bertology.model.reducers.word_sums import RepeatSums
 
-        texts, blocks, chosen = corpus.texts, self.blocks(corpus), self._chosen(encoder, corpus)
+        texts, blocks, chosen = corpus.texts, self.blocks(corpus), self.chosen(encoder, corpus)
         sums = RepeatSums(
             encoder.shape.layers,
             len(chosen.names),
@@ -185,7 +185,7 @@ class SelfSimilarity(TextBlocks):
             for read in word_batches_of(encoder, texts, block, tokens=context.batch_tokens):
                 at = occurrences(read.words, read.texts, chosen, seed=self.seed)
                 counted += np.bincount(at.chosen, minlength=len(counted))
-                repeats = _repeats(read, at, encoder.device)
+                repeats = repeats_of(read, at, encoder.device)
                 number += int((repeats.sizes > 1).sum())
                 sums.start(read.pooled(encoder), repeats)
                 encoder.run(read.batch, reduce=dict.fromkeys(SITES, sums))
@@ -238,7 +238,7 @@ class SelfSimilarity(TextBlocks):
         }
         return data
 
-    def _chosen(self, encoder: Encoder, corpus: Corpus) -> RepeatedWords:
+    def chosen(self, encoder: Encoder, corpus: Corpus) -> RepeatedWords:
         """The words, found by reading all texts once without the model."""
         from bertology.annotated.repeated_words import repeated_words
 
@@ -363,7 +363,8 @@ def words_of_texts(encoder: Encoder, texts: Any) -> Iterator[tuple[TokenWords, I
         yield token_words(cut), np.arange(start, start + len(some))
 
 
-def _repeats(read: WordsOfBatch, at: Occurrences, device: torch.device) -> Repeats:
+def repeats_of(read: WordsOfBatch, at: Occurrences, device: torch.device) -> Repeats:
+    """What the sums must know of a batch, on the device."""
     import torch
 
     from bertology.model.reducers.word_sums import Repeats

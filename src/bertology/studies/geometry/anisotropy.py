@@ -1,0 +1,291 @@
+"""Anisotropy: do states lie in a narrow cone, and is it more than a few dimensions?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertology.data.words.token_words import mixed
+from bertology.parameters import parameter
+from bertology.results.result import Provenance, Result
+from bertology.stats import Estimate
+from bertology.stats.blocks_left_out import left_out_arms
+from bertology.studies.designs.anisotropy_results import AnisotropyResult
+from bertology.studies.designs.direction_geometry import (
+    REMOVED,
+    REPAIRS,
+    LayerSums,
+    SampledWords,
+    geometry,
+)
+from bertology.studies.designs.tables import labelled_table
+from bertology.studies.designs.text_blocks import (
+    AS_SHUFFLED,
+    INPUT,
+    MODEL,
+    SITES,
+    TextBlocks,
+    WordsOfBatch,
+    change,
+    word_batches_of,
+)
+from bertology.studies.study import Context
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+    from bertology.data.corpus import Corpus
+    from bertology.model.encoder import Encoder
+    from bertology.model.reducers.word_sums import DirectionSums
+
+__all__ = ["Anisotropy", "AnisotropyResult"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+CONE = 0.1
+"""The mean cosine from which states are said to lie in a cone; the claims have the same border."""
+_NO_CONE = f"not judged: the mean cosine is not surely above {CONE:g}, so there is no cone"
+_LETTERS = 6  # of a word, with the space after it: a guess of how many words there are
+_TOP = 5  # dimensions that the table names
+
+
+@dataclass(frozen=True)
+class Anisotropy(TextBlocks):
+    """Do states lie in a narrow cone, and is it more than a few dimensions?
+
+    Method: in one pass, sums over all words (as the tokenizer cuts texts, the mean of a word's
+    pieces) of unit vectors, of states and of their outer products. They give for each layer the
+    mean cosine of all pairs of words of different texts, and what each dimension adds to it; the
+    covariance, and so the shares of principal components, the participation ratio and IsoScore. A
+    sample of words gives what must be normalised again: the mean cosine without the 1, 3 or 5
+    dimensions that add most to it, and after repairs (centring; taking off the first principal
+    components too, one for each 100 dimensions; standardising; whitening), and Mu and Viswanath's
+    partition function over the eigenvectors of the second moments, both ways: the smallest over the
+    largest, and the spread over the mean. Dimensions and repairs are found on one half of the texts
+    and measured on the other. Growth is that of a straight line from the first layer to the last.
+    The same cosines are measured on copies with shuffled weights: a model that learnt nothing may
+    have a cone, and where the model is not surely other than these, claims on it are not judged.
+    Intervals are over texts (one of ten blocks left out at a time).
+
+    Source: Ethayarajh (2019); Mu and Viswanath (2018); Rudman et al. (2022) on IsoScore; Timkey and
+    van Schijndel (2021) on dominating dimensions. Limits: frequent words have more weight, as in
+    texts. The partition function changes with the unit of states; so it is also given for a mean
+    squared length of 1. Shares of components and the partition function have no interval.
+    """
+
+    result_type: ClassVar[type[Result]] = AnisotropyResult
+
+    sampled: int = parameter(
+        4000, "Words for cosines after a change, drawn at random.", minimum=200, maximum=100_000
+    )
+
+    def one_pass(
+        self, encoder: Encoder, corpus: Corpus, context: Context, *, whole: bool
+    ) -> xr.Dataset:
+        """Sums by block, then the geometry of each layer."""
+        import torch
+        import xarray as xr
+
+        from bertology.model.reducers.word_sums import DirectionSums
+
+        texts, layers = corpus.texts, encoder.shape.layers
+        sums = DirectionSums(layers, encoder.shape.hidden, encoder.device, moments=whole)
+        sample = _Sample(self.sampled if whole else 0, _letters(texts), self.seed)
+        taken, counts, pairs, tokens = [], [], [], 0
+        for number, block in enumerate(self.blocks(corpus)):
+            sizes = []
+            for read in word_batches_of(encoder, texts, block, tokens=context.batch_tokens):
+                of_text = torch.as_tensor(read.words.texts, device=encoder.device)
+                kept = sample.next(read, number)
+                keep = torch.as_tensor(kept, device=encoder.device) if whole else None
+                sums.start(read.pooled(encoder), of_text, len(read.texts), keep)
+                encoder.run(read.batch, reduce=dict.fromkeys(SITES, sums))
+                sample.trim(sums)
+                sizes.append(np.bincount(read.words.texts).astype(np.float64))
+                tokens += int(read.words.lengths.sum())
+                context.advance(len(read.batch))
+            every = np.concatenate([*sizes, np.zeros(1)])
+            taken.append(sums.taken())
+            counts.append(every.sum())
+            pairs.append((every**2).sum())
+        of_layers = [
+            LayerSums(
+                counts=np.array(counts),
+                pairs=np.array(pairs),
+                **{
+                    name: torch.stack([one[name][layer] for one in taken]).double().numpy()
+                    for name in taken[0]
+                },
+            )
+            for layer in range(layers + 1)
+        ]
+        cosines = np.stack([one.cosines() for one in of_layers], axis=1)
+        data = xr.Dataset(
+            {"cosine": (("left", "layer"), cosines)},
+            coords={"layer": [INPUT, *range(layers)]},
+            attrs={"texts": len(texts), "words": int(sum(counts)), "tokens": tokens},
+        )
+        if not whole:
+            return data
+        found = [
+            geometry(one, SampledWords(*sample.of_layer(sums, at)))
+            for at, one in enumerate(of_layers)
+        ]
+        for name, dims in _DIMS.items():
+            data[name] = ((*dims, "layer"), np.stack([one[name] for one in found], axis=-1))
+        data.attrs["sampled"] = len(sample.texts)
+        return data
+
+    def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
+        """Cosines, measures of isotropy, dominating dimensions and repairs by layer."""
+        import xarray as xr
+
+        model, n = measured[MODEL], int(measured[MODEL].attrs["texts"])
+        cosines = model["cosine"].to_numpy()
+        copies = [one["cosine"].to_numpy()[0] for part, one in measured.items() if part != MODEL]
+        mean = self.over_texts(cosines[:, 1:].mean(axis=1), n)
+        growth = self.over_texts(change(cosines[:, 1:]), n)
+        beyond = self.beyond_copies(mean, [float(one[1:].mean()) for one in copies])
+        grown = self.beyond_copies(growth, [float(change(one[1:])) for one in copies])
+        without = {
+            count: self.over_texts(model["without"].to_numpy()[at][:, 1:].mean(axis=1), n)
+            for at, count in enumerate(REMOVED)
+        }
+        centred = model["repaired"].to_numpy()[REPAIRS.index("centred")]
+        cone = mean if beyond.excludes(0) else None
+        evidence: dict[str, Estimate | None] = {
+            "narrow_cone": cone,
+            "cone_growth": growth if grown.excludes(0) else None,
+            "cone_without_dominating": without[3] if cone and cone.low > CONE else None,
+            "mean_cosine": mean,
+            "cosine_beyond_shuffled": beyond,
+            "cosine_growth": growth,
+            "growth_beyond_shuffled": grown,
+            **{f"cosine_without_{count}": found for count, found in without.items()},
+            "cosine_centred": self.over_texts(centred[:, 1:].mean(axis=1), n),
+            "mean_isoscore": self.over_texts(model["isoscore"].to_numpy()[:, 1:].mean(axis=1), n),
+        }
+        contributions = model["contributions"].to_numpy().T  # (layer, dimension)
+        return self.result(
+            provenance,
+            {
+                "layers": self._layers(model, np.mean(copies, axis=0)),
+                "dimensions": _dimensions(model, contributions),
+                "repairs": self._repairs(model),
+            },
+            evidence=evidence,
+            reasons={"": AS_SHUFFLED, "cone_without_dominating": _NO_CONE},
+            facts={
+                "examples": n,
+                "width": contributions.shape[1],
+                **{name: int(model.attrs[name]) for name in ("words", "tokens", "sampled")},
+            },
+            arrays=xr.Dataset({"contributions": (("layer", "dimension"), contributions)}),
+        )
+
+    def _layers(self, model: xr.Dataset, shuffled: Floats) -> pd.DataFrame:
+        layers = model["layer"].to_numpy()
+        columns: dict[str, Any] = self._bounded("cosine", model["cosine"].to_numpy())
+        for at, count in enumerate(REMOVED):
+            columns |= self._bounded(f"without_{count}", model["without"].to_numpy()[at])
+        columns["shuffled"] = shuffled
+        for name in ("isoscore", "participation"):
+            columns |= self._bounded(name, model[name].to_numpy())
+        for at, name in enumerate(("first", "three", "ten")):
+            columns[f"{name}_share"] = model["shares"].to_numpy()[at]
+        for name in ("partition", "partition_spread"):
+            columns[name], columns[f"{name}_scaled"] = model[name].to_numpy()
+        return labelled_table({"layer": layers}, columns)
+
+    def _repairs(self, model: xr.Dataset) -> pd.DataFrame:
+        """Bounds hold for all layers of one repair."""
+        layers, repaired = model["layer"].to_numpy(), model["repaired"].to_numpy()
+        each = [self._bounded("cosine", values) for values in repaired]
+        columns: dict[str, Any] = {name: [one[name] for one in each] for name in each[0]}
+        scores = model["repaired_scores"].to_numpy()  # (repair, score, layer)
+        for at, name in enumerate(("isoscore", "participation", "first_share")):
+            columns[name] = scores[:, at]
+        return labelled_table({"repair": REPAIRS, "layer": layers}, columns)
+
+    def _bounded(self, name: str, values: Floats) -> dict[str, Floats]:
+        """Of (1 + blocks, layers)."""
+        arm = left_out_arms(values[1:], level=self.level, families=values.shape[1])
+        return {name: values[0], f"{name}_low": values[0] - arm, f"{name}_high": values[0] + arm}
+
+
+_DIMS: dict[str, tuple[str, ...]] = {
+    "isoscore": ("left",),
+    "participation": ("left",),
+    "shares": ("count",),
+    "contributions": ("dimension",),
+    "partition": ("unit",),
+    "partition_spread": ("unit",),
+    "without": ("removed", "left"),
+    "repaired": ("repair", "left"),
+    "repaired_scores": ("repair", "score"),
+}
+
+
+def _letters(texts: Sequence[Any]) -> int:
+    return sum(len(text) if isinstance(text, str) else sum(map(len, text)) for text in texts)
+
+
+def _dimensions(model: xr.Dataset, contributions: Floats) -> pd.DataFrame:
+    """Those that add most to the mean cosine of each layer."""
+    order = np.argsort(-contributions, axis=1, kind="stable")[:, :_TOP]
+    largest = np.take_along_axis(contributions, order, axis=1)
+    whole = model["cosine"].to_numpy()[0][:, None]
+    return labelled_table(
+        {"layer": model["layer"].to_numpy(), "rank": range(1, order.shape[1] + 1)},
+        {"dimension": order, "contribution": largest, "share": largest / whole},
+    )
+
+
+class _Sample:
+    """Words drawn at random from a stream whose length is not known: those with smallest keys."""
+
+    def __init__(self, most: int, letters: int, seed: int) -> None:
+        self._most, self._seed = most, seed
+        # Twice as many as are wanted, by a guess; too many are thinned out on the way.
+        share = min(1.0, 2 * most * _LETTERS / max(letters, 1))
+        self._border = np.uint64(min(int(share * 2.0**64), 2**64 - 1))
+        self._keys, self.texts = np.zeros(0, np.uint64), np.zeros(0, np.int64)
+        self._blocks = np.zeros(0, np.int64)
+
+    def next(self, read: WordsOfBatch, block: int) -> Ints:
+        """Which words of a batch are kept."""
+        words = read.words
+        place = np.arange(len(words)) - np.searchsorted(words.texts, words.texts)
+        texts = read.texts[words.texts]
+        keys = mixed(texts, place, self._seed)
+        kept = np.flatnonzero(keys <= self._border) if self._most else np.zeros(0, np.int64)
+        self._keys = np.concatenate([self._keys, keys[kept]])
+        self.texts = np.concatenate([self.texts, texts[kept]])
+        self._blocks = np.concatenate([self._blocks, np.full(len(kept), block)])
+        return kept
+
+    def trim(self, sums: DirectionSums, *, last: bool = False) -> None:
+        """Let go of those with the largest keys, if there are far too many, or at the end."""
+        if len(self._keys) <= (self._most if last else 4 * self._most):
+            return
+        import torch
+
+        order = np.sort(np.argsort(self._keys, kind="stable")[: self._most])
+        for rows in sums.kept:
+            held = torch.cat(rows)
+            rows[:] = [held[torch.as_tensor(order, device=held.device)]]
+        self._keys, self.texts = self._keys[order], self.texts[order]
+        self._blocks, self._border = self._blocks[order], self._keys.max()
+
+    def of_layer(self, sums: DirectionSums, number: int) -> tuple[Floats, Ints, Ints]:
+        """States, texts and blocks of what was drawn."""
+        import torch
+
+        self.trim(sums, last=True)
+        states = torch.cat(sums.kept[number]).double().cpu().numpy()
+        return states, self.texts, self._blocks
