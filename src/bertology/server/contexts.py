@@ -136,10 +136,11 @@ class WordContexts:
         }
 
     async def _kept(self, key: tuple[object, ...], make: Callable[[], Floats]) -> Floats:
-        found = self._made.get(key)
-        if not isinstance(found, np.ndarray):
-            found = await run_in_threadpool(make)
-            self._made.keep(key, found, found.nbytes)
+        kept = self._made.get(key)
+        if isinstance(kept, np.ndarray):
+            return kept
+        found: Floats = await run_in_threadpool(make)
+        self._made.keep(key, found, found.nbytes)
         return found
 
     def _asked(self, question: ContextsQuestion) -> Asked:
