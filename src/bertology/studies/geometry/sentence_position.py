@@ -231,14 +231,12 @@ class SentencePosition(Resampled):
         return labelled_table({"layer": range(-1, len(found) - 1)}, columns)
 
     def _parity(self, seen: xr.Dataset, layer: int) -> Estimate:
-        """By the jackknife over groups of pairs; on which side of 0 it lies is tested by draws."""
-        whole = float(seen["parity"][layer])
+        """By the jackknife over groups of pairs."""
+        whole, pairs = float(seen["parity"][layer]), seen.sizes["pair"]
         left_out = seen["parity_left_out"][layer].to_numpy()
         groups = len(left_out)
-        values = groups * whole - (groups - 1) * left_out
-        if groups < 2 or not np.isfinite(values).all():
-            return Estimate(whole, np.nan, np.nan, groups, self.level, "groups of pairs")
-        return repeated(values, self.level).counting("groups of pairs")
+        found = repeated(groups * whole - (groups - 1) * left_out, self.level)
+        return replace(found, n=pairs, unit="pairs of texts", freedom=max(groups - 1, 1))
 
     def _evidence(
         self, seen: xr.Dataset, *, drawn: bool
