@@ -77,15 +77,15 @@ def _words(name: str) -> Corpus:
 def random_statics(seed: int) -> Mapping[str, str]:
     """A random model's contexts tell no more of words than those of its shuffled weights."""
     name = ("grammar-word-pairs", "grammar-analogies")[seed % 2]
-    study = StaticEmbeddings(resamples=200, contexts_examples=150, examples=300, seed=seed)
+    study = StaticEmbeddings(resamples=200, contexts_examples=400, seed=seed)
     reader = encoder(random_model(seed))
     return judged("static-embeddings", planted_links.ask(study, reader, _words(name)))
 
 
 def other_scores_of_statics(seed: int) -> Mapping[str, str]:
     """The bundled model, asked for scores that were dealt out anew among pairs of words."""
-    given = _dealt(_words("grammar-word-pairs").take(400, seed=seed), seed)
-    study = StaticEmbeddings(resamples=200, contexts_examples=150, seed=seed)
+    given = _dealt(_words("grammar-word-pairs"), seed)
+    study = StaticEmbeddings(resamples=200, contexts_examples=400, seed=seed)
     return judged("static-embeddings", planted_links.ask(study, mini(), given))
 
 

@@ -136,8 +136,9 @@ class ContextSums:
 
 def _unit(x: Tensor) -> Tensor:
     """Rows of length 1; zeros stay."""
-    length = x.norm(dim=-1, keepdim=True)
-    return x / length.where(length > 0, length.new_ones(()))
+    length: Tensor = x.norm(dim=-1, keepdim=True)
+    found: Tensor = x / length.where(length > 0, length.new_ones(()))
+    return found
 
 
 def add_contexts(

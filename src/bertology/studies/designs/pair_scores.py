@@ -58,10 +58,11 @@ def halves(links: PairLinks) -> Bools:
     n, count = len(links.first), int(max(links.first.max(), links.second.max())) + 1
     component = _components(np.stack([links.first, links.second], axis=1), count)
     for groups in (component[links.first], links.first):
-        found = _dealt(groups, 2) == 1
+        found: Bools = _dealt(groups, 2) == 1
         if 4 * min(found.sum(), n - found.sum()) >= n:
             return found
-    return np.arange(n) % 2 == 1
+    odd: Bools = np.arange(n) % 2 == 1
+    return odd
 
 
 def dealt_texts(pairs: Ints, texts: int, folds: int, *, seed: int) -> Ints:

@@ -54,7 +54,8 @@ class WordQuestions:
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         units = vectors / np.where(lengths > 0, lengths, 1.0)
         if self.judged is not None:
-            return (units[self.items[:, 0]] * units[self.items[:, 1]]).sum(axis=1)[None]
+            cosines: Floats = (units[self.items[:, 0]] * units[self.items[:, 1]]).sum(axis=1)
+            return cosines[None]
         found = [
             _analogies(units, there, self.items[at : at + _SOME])
             for at in range(0, len(self.items), _SOME)

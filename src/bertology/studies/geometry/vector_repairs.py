@@ -185,7 +185,7 @@ class VectorRepairs(Resampled):
             ]
             others, known = compared_vectors(encoder, texts, first=first, **reading)
             others = others[:, known]
-        kept = there[given.pairs].all(axis=1)
+        kept: NDArray[np.bool_] = np.all(there[given.pairs], axis=1)
         pairs = given.pairs[kept]
         if len(pairs) < _FEWEST:
             raise DataError(
