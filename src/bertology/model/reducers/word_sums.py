@@ -44,7 +44,8 @@ class Pooled:
 
 
 def _units(states: Tensor) -> Tensor:
-    return states / torch.linalg.vector_norm(states, dim=1, keepdim=True).clamp_min(1e-30)
+    lengths: Tensor = torch.linalg.vector_norm(states, dim=1, keepdim=True)
+    return states / lengths.clamp_min(1e-30)
 
 
 class DirectionSums:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,7 +99,8 @@ class SampledWords:
         np.add.at(sums[0], of_text, by_text)
         np.add.at(sums[1], of_text, by_text**2)
         of = LayerSums(
-            *sums,
+            sums[0],
+            sums[1],
             np.bincount(of_text, sizes, minlength=size),
             np.bincount(of_text, sizes**2, minlength=size),
         )
@@ -153,8 +155,13 @@ def _without(sums: LayerSums, sample: SampledWords, halves: Sequence[Sequence[in
         gone = np.ones((2, sample.states.shape[1]))
         for half in range(2):
             gone[half, order[half][:count]] = 0
-        found.append(sample.cosines(lambda states, half, gone=gone: states * gone[half], halves))
+        found.append(sample.cosines(partial(_scaled, scale=gone), halves))
     return np.array(found)
+
+
+def _scaled(states: Floats, half: Ints, *, scale: Floats) -> Floats:
+    found: Floats = states * scale[half]
+    return found
 
 
 def _repaired(
