@@ -147,7 +147,7 @@ class LayerSimilarity(NoiseControlled):
         found["noise"] = (
             ("copy", "product", "depth"),
             self._noise(encoder, other, block, words, (theirs, ours), part, corpus, context)
-            if moved < 1 and other is not None
+            if 0 < moved < 1 and other is not None
             else np.zeros((0, 5, 0)),
         )
         found["components"] = ("block", np.array([components]))
