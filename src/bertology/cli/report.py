@@ -173,10 +173,10 @@ def _compared(
             found = replace(found, name="/".join(Path(other).parts[-2:]))
         return two_models(subject, found)
     before = f"{whole.name} fine-tuned on {task}" if task else whole.name
-    model = None if task else whole.model
+    described = None if task else whole.model
     first = tuple(e for e in subject.entries if is_task(e.task, task or ""))
     second = tuple(e for e in whole.entries if is_task(e.task, other))
-    return Side(before, first, model=model), Side(f"{whole.name} fine-tuned on {other}", second)
+    return Side(before, first, model=described), Side(f"{whole.name} fine-tuned on {other}", second)
 
 
 def _other(store: Store, other: str, model: str) -> Subject:

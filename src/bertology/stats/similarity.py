@@ -233,7 +233,7 @@ def _u_centred(gram: Floats) -> Floats:
     n = gram.shape[-1]
     away = gram * (1 - np.eye(n))
     rows = away.sum(-1)
-    found = (
+    found: Floats = (
         away
         - (rows[:, :, None] + rows[:, None, :]) / (n - 2)
         + (rows.sum(-1) / ((n - 1) * (n - 2)))[:, None, None]

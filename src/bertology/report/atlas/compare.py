@@ -88,7 +88,7 @@ class Side:
         The same weights have a fingerprint for each head; so the name decides where no result of
         this side is of the same head.
         """
-        known = [e.result.provenance.model for e in self.entries]
+        known: list[Mapping[str, Any]] = [e.result.provenance.model for e in self.entries]
         known += [] if self.model is None else [self.model]
         if other.get("fingerprint") in {m.get("fingerprint") for m in known}:
             return True

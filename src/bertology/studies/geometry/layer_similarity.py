@@ -150,7 +150,7 @@ class LayerSimilarity(NoiseControlled):
             if 0 < moved < 1 and other is not None
             else np.zeros((0, 5, 0)),
         )
-        found["components"] = ("block", np.array([components]))
+        found["components"] = ("block",), np.array([components], np.float64)
         return xr.Dataset(found, attrs={"weight_change": moved, "group": self._group(corpus)})
 
     def _group(self, corpus: Corpus) -> int:
