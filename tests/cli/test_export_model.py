@@ -124,9 +124,12 @@ def test_a_file_that_differs_is_not_kept(
 ) -> None:
     from bertology.train import exporting
 
-    true = exporting.open_file
-    monkeypatch.setattr(exporting, "open_file", lambda p: lambda inputs: true(p)(inputs) + 0.5)
     encoder = bt.load(str(small), head="classification", device="cpu")
+    # What is tested is the comparison: no file need be made for it.
+    monkeypatch.setattr(exporting, "export_file", lambda e, i, path, **_: path.write_bytes(b""))
+    monkeypatch.setattr(
+        exporting, "open_file", lambda path: lambda i: encoder.model(**i).logits.detach() + 0.5
+    )
     with pytest.raises(JobError, match=r"differs by 0\.5"):
         export_to(tmp_path / "x", encoder, planted.corpus(8, seed=1))
     assert not (tmp_path / "x").exists()

@@ -9,6 +9,7 @@ import pytest
 import transformers as hf
 
 import bertology as bt
+from bertology.train import speed
 from printed import Done, printed, run, run_all
 
 PAGE = "docs/how-to/shrink.md"
@@ -18,6 +19,9 @@ QUICKER = {
     "--epochs 1": "--epochs 2 --limit 1500 --validation-limit 100",
     "--rate 1.5e-4": "--rate 3e-3",
     "--recover-limit 2000": "--recover-limit 200",
+    "--keep 0.9 --limit 800 --validation-limit 400": "--keep 0.9 --limit 99 --validation-limit 99",
+    "--epochs 2 --validation-limit 400 --to by-movement": "--epochs 1 --recover-limit 200 "
+    "--validation-limit 100 --to by-movement",
     "--limit 800": "--limit 400",
 }
 
@@ -43,7 +47,9 @@ def check(done: list[Done], layers: int) -> None:
     assert "AutoModelForSequenceClassification" in Path("fewer-layers/README.md").read_text()
 
 
-def test_the_commands_of_the_page(tiny: Path) -> None:
+def test_the_commands_of_the_page(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(speed, "_ROUNDS", 1)  # how quick they are is not looked at
+    monkeypatch.setattr(speed, "_TIMES", 1)
     done = run_all(PAGE, QUICKER)
     check(done, layers=3)
     assert json.loads(Path("small/bertology.json").read_text())["base"]["name"] == "tiny"

@@ -27,6 +27,7 @@ from bertology.studies.study import Context
 from bertology.train.probes.folded_ridge import cross_fitted, standardised
 from result_conformance import ResultConformance, claims_of
 
+pytestmark = pytest.mark.usefixtures("few_steps")
 EACH = "primer-world.properties-and-affordances-are-guessed"
 LESS = "primer-world.affordances-and-properties-are-related-less"
 NOTHING = dict.fromkeys(made.RELATIONS, 0.0)

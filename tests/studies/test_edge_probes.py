@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -16,19 +15,13 @@ from bertology.data.corpus import Corpus, Example, Field
 from bertology.errors import CapabilityError, DataError, ParameterError, UnknownNameError
 from bertology.results.result import Result
 from bertology.studies.probing.edge_probes import EdgeProbes, EdgeProbesResult
-from bertology.train.probes import battery
 from made_states import MadeStates
 from result_conformance import ResultConformance, check_answer, claims_of
 
 KINDS, PLANTED = ["NOUN", "VERB", "ADJ"], 2
 
 
-@pytest.fixture(autouse=True, scope="module")
-def few_steps() -> Iterator[None]:
-    """What is planted here is plain, and probes find it soon."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(battery, "_STEPS", (20, 80))
-        yield
+pytestmark = pytest.mark.usefixtures("few_steps")
 
 
 def corpus(size: int = 60, *, seed: int = 0) -> Corpus:

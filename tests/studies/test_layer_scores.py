@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from bertology.annotated import states as module
 from bertology.data.corpus import Corpus, Example, Field
 from bertology.results.result import Result
 from bertology.studies.probing.layer_scores import LayerScores, LayerScoresResult
-from bertology.train.probes import battery
 from made_states import MadeStates
 from result_conformance import ResultConformance, claims_of
 
@@ -24,12 +23,7 @@ HOW: dict[str, Any] = {"resamples": 200, "halves": 3, "tasks": ("pos", "relation
 NOISE: dict[str, Any] = {}  # what shuffled weights tell with seed 0, the same whatever is planted
 
 
-@pytest.fixture(autouse=True, scope="module")
-def few_steps() -> Iterator[None]:
-    """What is planted here is plain, and probes find it soon."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(battery, "_STEPS", (20, 80))
-        yield
+pytestmark = pytest.mark.usefixtures("few_steps")
 
 
 def corpus(size: int = 150, *, seed: int = 0) -> Corpus:

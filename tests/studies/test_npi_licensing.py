@@ -28,6 +28,8 @@ from bertology.studies.designs.paradigms import Paradigms, whole_paradigms
 from bertology.train.probes.held_out import PENALTY, held_out_leanings
 from result_conformance import ResultConformance
 
+pytestmark = pytest.mark.usefixtures("few_steps")
+
 
 def ask(encoder: Encoder, corpus: Corpus, **options: Any) -> Result:
     found: Result = planted_links.ask(NpiLicensing(resamples=100, **options), encoder, corpus)

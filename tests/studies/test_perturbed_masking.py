@@ -74,12 +74,13 @@ def test_trees_of_random_models_are_not_surely_better(seed: int) -> None:
     assert not (result.table("layers")["gain_low"] > 0).any()
 
 
-def pair_by_pair(encoder: Encoder, one: PieceWords, measure: str) -> NDArray[np.float64]:
-    """(C, n, n) by one pass for each pair and one for each word, nothing shared."""
+def pair_by_pair(encoder: Encoder, one: PieceWords) -> dict[str, NDArray[np.float64]]:
+    """(C, n, n) of each measure, by one pass for each pair and one for each word."""
     words = [one.alignment.pieces_of(w) for w in range(len(one.alignment))]
-    layers = encoder.shape.layers
+    n, layers = len(words), encoder.shape.layers
 
-    def seen(*masked: int) -> NDArray[np.float64]:
+    def seen(*masked: int) -> tuple[NDArray[np.float64], float]:
+        """The states of the first masked word after all layers, and how likely it is."""
         ids = torch.tensor([list(one.encoding.ids)])
         for word in masked:
             ids[0, list(words[word])] = encoder.tokenizer.mask_token_id
@@ -87,33 +88,32 @@ def pair_by_pair(encoder: Encoder, one: PieceWords, measure: str) -> NDArray[np.
         inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
         with torch.no_grad():
             out = encoder.model(**inputs, output_hidden_states=True)
-        if measure == "distance":
-            return np.array([out.hidden_states[k + 1][0, at].numpy() for k in range(layers)])
-        odds = out.logits[0, at].softmax(-1)
-        return np.array([[odds[one.encoding.ids[at]].item()]])
+        states = np.array([out.hidden_states[k + 1][0, at].numpy() for k in range(layers)])
+        return states, out.logits[0, at].softmax(-1)[one.encoding.ids[at]].item()
 
-    n = len(words)
-    found = np.zeros((layers if measure == "distance" else 1, n, n))
+    found = {"distance": np.zeros((layers, n, n)), "probability": np.zeros((1, n, n))}
     for i in range(n):
+        alone, likely = seen(i)
         for j in range(n):
             if i != j:
-                change = seen(i) - seen(i, j)
-                by_norm = np.linalg.norm(change, axis=1)
-                found[:, i, j] = by_norm if measure == "distance" else change[:, 0]
+                both, less = seen(i, j)
+                found["distance"][:, i, j] = np.linalg.norm(alone - both, axis=1)
+                found["probability"][0, i, j] = likely - less
     return found
 
 
-@pytest.mark.parametrize("measure", ["distance", "probability"])
-def test_a_plain_loop_over_pairs_gives_the_same(measure: str) -> None:
+def test_a_plain_loop_over_pairs_gives_the_same() -> None:
     encoder = bt.load(device="cpu", head="mlm")
     texts = bt.Corpus.of_texts(["Keys rattle unremarkably.", "Few zookeepers tiptoe past it."])
     for read in word_batches(encoder, texts):
         asked = [(one, range(len(one.alignment))) for one in read.examples]
-        found = word_impacts(encoder, asked, measure=measure, tokens_per_batch=64)
-        for ours, one in zip(found, read.examples, strict=True):
-            n = len(one.alignment)
-            assert any(len(one.alignment.pieces_of(w)) > 1 for w in range(n))
-            assert np.allclose(ours[:, :n, :n], pair_by_pair(encoder, one, measure), atol=2e-4)
+        plain = [pair_by_pair(encoder, one) for one in read.examples]
+        for measure in ("distance", "probability"):
+            found = word_impacts(encoder, asked, measure=measure, tokens_per_batch=64)
+            for ours, theirs, one in zip(found, plain, read.examples, strict=True):
+                n = len(one.alignment)
+                assert any(len(one.alignment.pieces_of(w)) > 1 for w in range(n))
+                assert np.allclose(ours[:, :n, :n], theirs[measure], atol=2e-4)
 
 
 def test_the_published_scaling_is_that_of_the_authors_code() -> None:

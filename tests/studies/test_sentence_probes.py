@@ -29,6 +29,7 @@ from bertology.studies.probing.sentence_probes import SentenceProbes, SentencePr
 from made_states import MadeStates
 from result_conformance import ResultConformance, claims_of
 
+pytestmark = pytest.mark.usefixtures("few_steps")
 CLAIM = "primer-layers.surface-then-syntax-then-semantics"
 TASKS = ("length", "depth", "bigram-shift", "tense", "odd-word")
 ORDER = {"surface": 0, "syntax": 1, "semantics": 2}

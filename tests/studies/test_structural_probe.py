@@ -20,6 +20,7 @@ from made_states import MadeStates
 from result_conformance import ResultConformance, claims_of
 
 PLANTED, WIDTH = 1, 16
+pytestmark = pytest.mark.usefixtures("few_steps")
 FOUND = "primer-syntax.trees-by-a-linear-map"
 MIDDLE = "primer-layers.trees-are-best-in-the-middle"
 DEPTHS = "primer-layers.depths-are-best-in-the-middle"

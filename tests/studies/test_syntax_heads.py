@@ -167,7 +167,7 @@ def test_no_head_follows_trees_that_are_shuffled(seed: int) -> None:
 
 
 def test_plain_transformers_give_the_same_hits() -> None:
-    """200 sentences of the grammar, whose words have several pieces, one by one."""
+    """80 sentences of the grammar, whose words have several pieces, one by one."""
     tokenizer = bt.load(device="cpu").tokenizer
     config = hf.BertConfig(
         vocab_size=len(tokenizer), hidden_size=24, num_hidden_layers=2, num_attention_heads=3,
@@ -175,7 +175,7 @@ def test_plain_transformers_give_the_same_hits() -> None:
     )  # fmt: skip
     torch.manual_seed(1)
     encoder = Encoder(hf.BertModel(config, add_pooling_layer=False).eval(), tokenizer, name="any")
-    corpus = bt.load_corpus("grammar", limit=200)
+    corpus = bt.load_corpus("grammar", limit=80)
     reference.check(look(encoder, corpus), encoder, corpus)
 
 

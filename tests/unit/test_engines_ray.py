@@ -89,7 +89,9 @@ def test_a_part_that_fails_on_ray_says_why(world: ToyWorld, cluster: Any, tmp_pa
     encoder = bt.load(world.model)
     encoder.spec = {"name": str(missing)}  # the workers will not find it
     with pytest.raises(bt.BertologyError, match=r"config\.json"):
-        bt.run("toy-lengths", encoder, task=world.corpus, store=str(tmp_path), engine="ray")
+        bt.run(
+            "toy-lengths", encoder, task=world.corpus, store=str(tmp_path), engine="ray", workers=1
+        )
 
 
 def test_more_than_there_is_is_refused(cluster: Any, world: ToyWorld) -> None:
