@@ -12,9 +12,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-import tempfile
 import time
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -93,10 +91,7 @@ def page(address: str, count: int) -> Times:
 
     texts = sentences(TOKENS, count + 3, seed=1)
     found: Times = {"maps": [], "predictions": []}
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Browser(Path(folder), width=1280, height=900) as browser,
-    ):
+    with Browser(width=1280, height=900) as browser:
         browser.open(address)
         browser.wait_for("performance.getEntriesByName('maps-drawn').length > 0")
         for at, text in enumerate(texts):

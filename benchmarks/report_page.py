@@ -38,7 +38,7 @@ def main() -> None:
             sys.exit(done.output)
         print(f"{page.stat().st_size / 1e6:.1f} MB")
         print("round  first paint  interactive  loaded (ms)")
-        with Browser(Path(folder) / "profile", width=1280) as browser:
+        with Browser(width=1280) as browser:
             for number in range(ROUNDS):
                 browser.open("about:blank")
                 browser.open(page.as_uri())

@@ -156,14 +156,13 @@ def main() -> None:
     if asked.report is not None and not asked.report.is_file():
         parser.error(f"there is no report {asked.report}")
     asked.to.mkdir(parents=True, exist_ok=True)
-    folder = tempfile.TemporaryDirectory()
-    with folder as profile, Browser(Path(profile), width=WIDTH, height=1000) as browser:
+    with tempfile.TemporaryDirectory() as folder, Browser(width=WIDTH, height=1000) as browser:
         browser.prefer("light")
         encoder = Encoder.load(MODEL, head=saved_head(MODEL))
         with explorer(encoder) as address:
             show_explorer(browser, address, asked.to / "explorer.webp")
             show_lesson(browser, address, asked.to / "lesson.webp")
-        show_view(browser, encoder, Path(profile), asked.to / "view-page.webp")
+        show_view(browser, encoder, Path(folder), asked.to / "view-page.webp")
         if asked.report is not None:
             show_report(browser, asked.report, asked.to / "report.webp")
         if browser.complaints:

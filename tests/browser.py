@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import base64
 import json
 import os
 import shutil
 import subprocess
+import tempfile
 import time
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +29,10 @@ def find_browser() -> str:
     return found
 
 
-class Browser:
-    """One tab. Commands are those of the Chrome DevTools Protocol."""
+class _Chromium:
+    """The program, started once for all tests of a process: every page has a context of its own."""
 
-    def __init__(self, profile: Path, *, width: int = 1000, height: int = 900) -> None:
+    def __init__(self) -> None:
         to_browser, from_browser = os.pipe(), os.pipe()
 
         def become_three_and_four() -> None:
@@ -38,11 +41,12 @@ class Browser:
             for fixed, end in zip((3, 4), ends, strict=True):
                 os.dup2(end, fixed)
 
+        self._profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         options = [
-            "--headless=new", "--remote-debugging-pipe", f"--user-data-dir={profile}",
+            "--headless=new", "--remote-debugging-pipe", f"--user-data-dir={self._profile.name}",
             "--no-first-run", "--disable-gpu", "--disable-dev-shm-usage",
             "--disable-background-networking", "--disable-component-update", "--hide-scrollbars",
-            f"--window-size={width},{height}",
+            "--window-size=1280,900",
         ]  # fmt: skip
         if os.geteuid() == 0:
             options.append("--no-sandbox")  # Chromium refuses to start as root otherwise
@@ -56,39 +60,17 @@ class Browser:
         os.close(to_browser[0])
         os.close(from_browser[1])
         self._out, self._in = os.fdopen(to_browser[1], "wb"), os.fdopen(from_browser[0], "rb")
-        self._count, self._session, self._waiting = 0, None, b""
-        self.complaints: list[str] = []
-        self._attach()
-        self.resize(width, height)
+        self._count, self._waiting = 0, b""
+        self.pages: dict[str, Browser] = {}
+        """By session: who hears what happens there."""
+        atexit.register(self._close)
 
-    def __enter__(self) -> Browser:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        try:
-            self.call("Browser.close", page=False)
-        except (OSError, EOFError):
-            self._process.kill()
-        self._out.close()
-        self._process.wait(_PATIENCE)
-        self._in.close()
-
-    def _attach(self) -> None:
-        targets = self.call("Target.getTargets", page=False)["targetInfos"]
-        page = next(t for t in targets if t["type"] == "page")
-        attached = self.call(
-            "Target.attachToTarget", page=False, targetId=page["targetId"], flatten=True
-        )
-        self._session = attached["sessionId"]
-        for domain in ("Page", "Runtime", "Log"):
-            self.call(f"{domain}.enable")
-
-    def call(self, method: str, *, page: bool = True, **parameters: Any) -> Any:
+    def call(self, method: str, session: str | None = None, **parameters: Any) -> Any:
         """Do one thing and give what the browser answers."""
         self._count += 1
         asked: dict[str, Any] = {"id": self._count, "method": method, "params": parameters}
-        if page:
-            asked["sessionId"] = self._session
+        if session is not None:
+            asked["sessionId"] = session
         self._out.write(json.dumps(asked).encode() + b"\0")
         self._out.flush()
         while True:
@@ -96,7 +78,8 @@ class Browser:
             if message.get("id") == self._count:
                 assert "error" not in message, message["error"]
                 return message["result"]
-            self._hear(message)
+            if message.get("sessionId") in self.pages:
+                self.pages[message["sessionId"]].hear(message)
 
     def _next(self) -> Any:
         while b"\0" not in self._waiting:
@@ -107,7 +90,52 @@ class Browser:
         line, _, self._waiting = self._waiting.partition(b"\0")
         return json.loads(line)
 
-    def _hear(self, message: Any) -> None:
+    def _close(self) -> None:
+        try:
+            self.call("Browser.close")
+        except (OSError, EOFError):
+            self._process.kill()
+        self._out.close()
+        self._process.wait(_PATIENCE)
+        self._in.close()
+        self._profile.cleanup()
+
+
+_started = cache(_Chromium)
+
+
+class Browser:
+    """One tab that shares nothing with others: neither what is stored nor what is preferred.
+
+    Commands are those of the Chrome DevTools Protocol.
+    """
+
+    def __init__(self, *, width: int = 1000, height: int = 900) -> None:
+        self._chromium = _started()
+        call = self._chromium.call
+        self._context = call("Target.createBrowserContext")["browserContextId"]
+        page = call("Target.createTarget", url="about:blank", browserContextId=self._context)
+        attached = call("Target.attachToTarget", targetId=page["targetId"], flatten=True)
+        self._session: str = attached["sessionId"]
+        self.complaints: list[str] = []
+        self._chromium.pages[self._session] = self
+        for domain in ("Page", "Runtime", "Log"):
+            self.call(f"{domain}.enable")
+        self.call("Emulation.setFocusEmulationEnabled", enabled=True)
+        self.resize(width, height)
+
+    def __enter__(self) -> Browser:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        del self._chromium.pages[self._session]
+        self._chromium.call("Target.disposeBrowserContext", browserContextId=self._context)
+
+    def call(self, method: str, **parameters: Any) -> Any:
+        """Do one thing on the page and give what the browser answers."""
+        return self._chromium.call(method, self._session, **parameters)
+
+    def hear(self, message: Any) -> None:
         """Errors on the page, also what its security policy blocked, and what it logs as errors."""
         if message.get("method") == "Runtime.exceptionThrown":
             self.complaints.append(str(message["params"]["exceptionDetails"]))
@@ -179,8 +207,11 @@ class Browser:
 
     def download_to(self, folder: Path) -> None:
         """Keep what the page saves there."""
-        self.call(
-            "Browser.setDownloadBehavior", page=False, behavior="allow", downloadPath=str(folder)
+        self._chromium.call(
+            "Browser.setDownloadBehavior",
+            behavior="allow",
+            downloadPath=str(folder),
+            browserContextId=self._context,
         )
 
     def point(self, x: float, y: float) -> None:

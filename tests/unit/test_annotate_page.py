@@ -60,7 +60,7 @@ def keep(browser: Browser, name: str) -> None:
 
 
 def test_maps_are_labelled_by_keyboard(address: str, labels: Path, tmp_path: Path) -> None:
-    with Browser(tmp_path / "profile") as browser:
+    with Browser() as browser:
         browser.open(address)
         ready(browser, "0 of 4 labelled")
         browser.press("1")
@@ -106,7 +106,7 @@ def test_maps_are_labelled_by_keyboard(address: str, labels: Path, tmp_path: Pat
 
 
 def test_it_fits_a_telephone_in_light_and_dark(address: str, tmp_path: Path) -> None:
-    with Browser(tmp_path / "profile", width=390, height=844) as browser:
+    with Browser(width=390, height=844) as browser:
         papers = set()
         for scheme in ("light", "dark"):
             browser.prefer(scheme)

@@ -120,7 +120,7 @@ def test_the_grid_in_a_browser(store: Store, tmp_path: Path) -> None:
     subject, other = gather(store, "toy"), gather(store, "other")
     path = tmp_path / "page.html"
     path.write_text(atlas_page(subject, about, two_models(subject, other)), encoding="utf-8")
-    with Browser(tmp_path / "profile") as browser:
+    with Browser() as browser:
         browser.open(path.as_uri())
         browser.wait_for("document.querySelectorAll('#pairs-grid td').length === 12")
         cells = "document.querySelectorAll('#pairs-grid td')"

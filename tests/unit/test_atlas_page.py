@@ -76,7 +76,7 @@ def keep(browser: Browser, name: str) -> None:
 
 
 def test_heads_are_read_by_mouse_and_by_keyboard(address: str, tmp_path: Path) -> None:
-    with Browser(tmp_path / "profile", width=1280) as browser:
+    with Browser(width=1280) as browser:
         browser.open(address)
         browser.wait_for(READY)
         # The legend and its unit are there before anybody asks.
@@ -130,7 +130,7 @@ def test_heads_are_read_by_mouse_and_by_keyboard(address: str, tmp_path: Path) -
 
 
 def test_claims_are_narrowed_and_lead_to_their_evidence(address: str, tmp_path: Path) -> None:
-    with Browser(tmp_path / "profile") as browser:
+    with Browser() as browser:
         browser.open(address)
         browser.wait_for(READY)
         count = "#claims-count"
@@ -165,10 +165,8 @@ def test_claims_are_narrowed_and_lead_to_their_evidence(address: str, tmp_path: 
 def test_figures_and_tables_are_saved_without_a_server(address: str, tmp_path: Path) -> None:
     folder = tmp_path / "saved"
     folder.mkdir()
-    with Browser(tmp_path / "profile") as browser:
-        browser.call(
-            "Browser.setDownloadBehavior", page=False, behavior="allow", downloadPath=str(folder)
-        )
+    with Browser() as browser:
+        browser.download_to(folder)
         browser.open(address)
         browser.wait_for(READY)
         for where in ("#legend", "#studies figure", ".numbers", ".profile"):
@@ -214,7 +212,7 @@ def test_units_are_not_mixed_and_a_broken_address_asks_for_nothing(
     subject = gather(toy_store, "toy")
     both = Side("a", subject.entries), Side("b", subject.entries)
     path.write_text(atlas_page(subject, about, both), encoding="utf-8")
-    with Browser(tmp_path / "profile") as browser:
+    with Browser() as browser:
         for broken in ("#head=%zz", "#%zz"):
             browser.open("about:blank")
             browser.open(path.as_uri() + broken)
@@ -235,7 +233,7 @@ def test_a_head_like_all_others_does_not_stand_out(toy_store: Store, tmp_path: P
     toy_store.save(same)
     path = tmp_path / "page.html"
     path.write_text(atlas_page(gather(toy_store, "toy"), about), encoding="utf-8")
-    with Browser(tmp_path / "profile") as browser:
+    with Browser() as browser:
         browser.open(f"{path.as_uri()}#head=0.0")
         browser.wait_for(f"{READY} && document.querySelector('#panel .strip')")
         rows = browser.evaluate(
@@ -255,7 +253,7 @@ def test_a_head_like_all_others_does_not_stand_out(toy_store: Store, tmp_path: P
 
 
 def test_a_tap_shows_a_figure_in_full_size(address: str, tmp_path: Path) -> None:
-    with Browser(tmp_path / "profile", width=390, height=844) as browser:
+    with Browser(width=390, height=844) as browser:
         browser.open(address)
         browser.wait_for(READY)
         picture = "document.querySelector('.paper img')"
@@ -272,7 +270,7 @@ def test_a_tap_shows_a_figure_in_full_size(address: str, tmp_path: Path) -> None
 
 
 def test_it_fits_a_telephone_in_light_and_dark_and_prints(address: str, tmp_path: Path) -> None:
-    with Browser(tmp_path / "profile", width=390, height=844) as browser:
+    with Browser(width=390, height=844) as browser:
         papers = set()
         for scheme in ("light", "dark"):
             browser.prefer(scheme)
@@ -291,7 +289,7 @@ def test_it_fits_a_telephone_in_light_and_dark_and_prints(address: str, tmp_path
 def test_it_is_accessible(address: str, tmp_path: Path) -> None:
     if not AXE.is_file():
         pytest.skip("needs axe-core: npm ci --prefix tests")
-    with Browser(tmp_path / "profile", width=1280) as browser:
+    with Browser(width=1280) as browser:
         for scheme in ("light", "dark"):
             browser.prefer(scheme)
             browser.open("about:blank")

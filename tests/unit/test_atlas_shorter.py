@@ -103,7 +103,7 @@ def test_a_link_lands_exactly_where_it_leads(toy_store: Store, tmp_path: Path) -
     find_browser()
     path = tmp_path / "page.html"
     path.write_text(atlas_page(gather(toy_store, "toy"), about), encoding="utf-8")
-    with Browser(tmp_path / "profile", width=1000, height=500) as browser:
+    with Browser(width=1000, height=500) as browser:
         browser.open(path.as_uri())
         browser.wait_for("document.querySelectorAll('#grid td').length === 6")
         last = browser.evaluate("[...document.querySelectorAll('details.entry')].at(-2).id")
@@ -121,7 +121,7 @@ def test_a_heads_panel_names_the_tokens_of_its_map(toy_store: Store, tmp_path: P
     find_browser()
     path = tmp_path / "page.html"
     path.write_text(atlas_page(gather(toy_store, "toy"), about), encoding="utf-8")
-    with Browser(tmp_path / "profile", width=1280) as browser:
+    with Browser(width=1280) as browser:
         pictures = []
         for scheme in ("light", "dark"):
             browser.prefer(scheme)

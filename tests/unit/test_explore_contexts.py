@@ -152,7 +152,7 @@ def test_the_page_shows_a_reader_s_word(tmp_path: Path, monkeypatch: pytest.Monk
 
     with (
         served(lambda port: explore_app(encoder_of(), port=port)) as address,
-        Browser(tmp_path / "profile", width=1280) as browser,
+        Browser(width=1280) as browser,
     ):
         browser.open(address)
         idle(browser)

@@ -43,7 +43,7 @@ def address() -> Iterator[str]:
 
 @pytest.fixture
 def browser(tmp_path: Path) -> Iterator[Browser]:
-    with Browser(tmp_path / "profile", width=1280, height=900) as made:
+    with Browser(width=1280, height=900) as made:
         yield made
 
 

@@ -142,7 +142,7 @@ def test_the_page_shows_it_by_layer(tmp_path: Path) -> None:
     def app(port: int) -> Any:
         return explore_app(made, port=port, own=[corpus()], probe=probe)
 
-    with served(app) as address, Browser(tmp_path / "p", width=1280, height=900) as browser:
+    with served(app) as address, Browser(width=1280, height=900) as browser:
         browser.open(address)
         shown(browser)
         note = "document.getElementById('tree-note').textContent"
@@ -158,7 +158,7 @@ def test_the_page_says_how_to_get_one(tmp_path: Path) -> None:
     find_browser()
     with (
         served(lambda port: explore_app(encoder(), port=port)) as address,
-        Browser(tmp_path / "p", width=1280, height=900) as browser,
+        Browser(width=1280, height=900) as browser,
     ):
         browser.open(address)
         shown(browser)

@@ -98,7 +98,7 @@ def show_tree(browser: Browser) -> None:
 def test_a_tree_fits_and_keeps_nobody_out(
     address: str, tmp_path: Path, width: int, scheme: str
 ) -> None:
-    with Browser(tmp_path / "profile", width=width, height=900) as browser:
+    with Browser(width=width, height=900) as browser:
         browser.prefer(scheme)
         browser.open(address)
         idle(browser, "document.querySelector('#predictions td, #matrix canvas')")
@@ -121,7 +121,7 @@ def test_a_tree_fits_and_keeps_nobody_out(
 
 
 def test_a_tree_by_keyboard_and_in_a_link(address: str, tmp_path: Path) -> None:
-    with Browser(tmp_path / "profile", width=1280, height=900) as browser:
+    with Browser(width=1280, height=900) as browser:
         browser.open(address)
         idle(browser, "document.querySelector('#matrix canvas')")
         browser.evaluate("document.querySelector('input[name=look]:checked').focus()")

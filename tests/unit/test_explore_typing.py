@@ -32,7 +32,7 @@ def address() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with Browser(tmp_path_factory.mktemp("profile"), width=1280, height=900) as made:
+    with Browser(width=1280, height=900) as made:
         yield made
 
 

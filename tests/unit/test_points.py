@@ -138,7 +138,7 @@ def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_two_thousand_points_are_read_by_keyboard_and_mouse(address: str, tmp_path: Path) -> None:
-    with Browser(tmp_path / "profile", width=1280) as browser:
+    with Browser(width=1280) as browser:
         browser.open(address)
         browser.wait_for(f"{CANVAS}.height > 100")
         label = browser.evaluate(f"{CANVAS}.ariaLabel")

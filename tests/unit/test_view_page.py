@@ -112,7 +112,7 @@ def test_no_extra_is_needed() -> None:
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     find_browser()
-    with Browser(tmp_path_factory.mktemp("profile"), width=1280, height=800) as made:
+    with Browser(width=1280, height=800) as made:
         yield made
 
 
