@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.covariance import ledoit_wolf
@@ -9,13 +11,17 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
 from bertology.errors import UnknownNameError
-from bertology.stats.vector_repairs import REPAIRS, dominating, learn, shrunk_covariance
+from bertology.stats.vector_repairs import REPAIRS, Learnt, dominating, shrinkage
 
 
 @pytest.fixture
 def vectors() -> np.ndarray:
     rng = np.random.default_rng(0)
     return rng.normal(size=(4000, 12)) @ rng.normal(size=(12, 12)) + rng.normal(size=12)
+
+
+def learn(name: str, vectors: np.ndarray, **how: int) -> Any:
+    return Learnt(vectors, **how).repair(name)
 
 
 def cosines(x: np.ndarray) -> np.ndarray:
@@ -67,8 +73,16 @@ def test_others_do_the_same(vectors: np.ndarray) -> None:
     expected = StandardScaler().fit(learnt).transform(scored)
     assert learn("standardised", learnt)(scored) == pytest.approx(expected, abs=1e-9)
     for size in (8, 300):
-        expected = ledoit_wolf(vectors[:size])[0]
-        assert shrunk_covariance(vectors[:size]) == pytest.approx(expected, abs=1e-9)
+        some = vectors[:size]
+        covariance, expected = ledoit_wolf(some)
+        share, sphere = shrinkage(some)
+        assert share == pytest.approx(expected, abs=1e-9)
+        plain = np.cov(some.T, bias=True)
+        shrunk = (1 - share) * plain + share * sphere * np.eye(12)
+        assert shrunk == pytest.approx(covariance, abs=1e-9)
+        white = learn("whitened", some)(some)
+        inverse = (some - some.mean(0)) @ np.linalg.inv(covariance) @ (some - some.mean(0)).T
+        assert white @ white.T == pytest.approx(inverse, rel=1e-6, abs=1e-6)
 
 
 def test_dimensions_without_a_spread_are_no_trouble(vectors: np.ndarray) -> None:

@@ -14,7 +14,7 @@ from bertology.parameters import parameter
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
 from bertology.stats.rank_agreement import PairLinks
-from bertology.stats.vector_repairs import REPAIRS, learn
+from bertology.stats.vector_repairs import REPAIRS, Learnt
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.other_data import other_corpus
 from bertology.studies.designs.pair_scores import dealt_texts
@@ -275,13 +275,9 @@ class VectorRepairs(Resampled):
         """Cosines (repairs, pairs) of one fold."""
         width = vectors.shape[1]
         one, other = (vectors[pairs[fold, side]].astype(np.float64) for side in (0, 1))
+        learnt = Learnt(known, components=self._components(width), dimensions=self.dimensions)
         for at, name in enumerate(self.chosen()):
-            repair = learn(
-                name,
-                known,
-                components=self._components(width),
-                dimensions=self.dimensions,
-            )
+            repair = learnt.repair(name)
             into[at, fold] = _cosines(repair(one), repair(other))
 
     def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
