@@ -78,6 +78,7 @@ def test_gaussian_states_and_dealt_senses_bear_out_nothing(
 ) -> None:
     result = made.simulated(monkeypatch, made.corpus(120, seed=seed), apart=0.0, seed=seed)
     assert "holds" not in claims_of(result).values()
+    assert "surely tell senses" in result.reasons()["beyond_context"]
     texts = made.corpus(120, seed=seed)
     rng = np.random.default_rng(seed)
     kept = rng.permutation(len(texts) // len(made.LEMMAS))  # senses of each lemma, dealt anew

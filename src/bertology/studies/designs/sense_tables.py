@@ -24,7 +24,9 @@ __all__ = ["CLUSTERS", "Senses"]
 Floats = NDArray[np.float64]
 CLUSTERS = ("ari", "v_measure", "silhouette")
 _FEWEST_LEMMAS = 10  # for clusters to be judged
+_NOT_TOLD = "not judged: neighbours do not surely tell senses beyond all that must be beaten"
 _MOST_SENSES = 5  # more are told together
+_FEWEST_BOUNDED = 5  # fewer lemmas say nothing of others
 _KEPT = 500  # lemmas in a table
 _GAINS = {"ari": "cluster_gain", "v_measure": "v_measure_gain", "silhouette": "silhouette_gain"}
 
@@ -71,12 +73,16 @@ class Senses:
         """What claims are judged on."""
         level = self.study.level
         around = _array(self.model, "context_by_unit")[_array(self.model, "all_by_unit") > 0]
+        gain = self.told.gain(level=level)
         found: dict[str, Estimate | None] = {
-            "sense_gain": self.told.gain(level=level),
+            "sense_gain": gain,
             "lemma_mean_gain": self._told("lemma", "lemmas").gain(level=level),
-            "beyond_context": self.told.beyond(around, level=level),
         }
         reasons: dict[str, str] = {}
+        if gain.low > 0:
+            found["beyond_context"] = self.told.beyond(around, level=level)
+        else:  # two ways of guessing differ, too, and occurrences that are neighbours err together
+            reasons["beyond_context"] = _NOT_TOLD
         for at, name in enumerate(CLUSTERS):
             if self.clustered:
                 found[_GAINS[name]] = over_lemmas(
@@ -198,7 +204,11 @@ class Senses:
             _, best = picked(self.excess[at][:, 1:])
             spread = np.where(kinds[None] == groups[:, None], best[None], np.nan)
             means = self.study.means(spread, within=(-2.0, 2.0), families=len(CLUSTERS))
-            rows |= with_bounds(name, means, p=False)
+            bounds = with_bounds(name, means, p=False)
+            few = np.array(rows["lemmas"]) < _FEWEST_BOUNDED
+            for end in ("_low", "_high"):
+                bounds[f"{name}{end}"] = np.where(few, np.nan, bounds[f"{name}{end}"])
+            rows |= bounds
         return labelled_table({"senses": groups}, rows)
 
     def _lemmas(self) -> pd.DataFrame:
