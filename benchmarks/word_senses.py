@@ -14,13 +14,14 @@ KNeighborsClassifier (brute force, cosine), over layers and folds:
   occurrences or more and on every 50th of the others; the rest is taken to be alike.
 
 Both get 10 neighbours once, for all three answers. Times are seconds of the processor, so that
-other work on the machine does not count; on a GPU, seconds of the clock for ours.
+other work on the machine does not count; with a GPU, seconds of the clock for all.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -46,9 +47,10 @@ def made(occurrences: int, seed: int = 0) -> Occurrences:
     )
 
 
-def own_time(states: NDArray[np.float16], of: Occurrences, device: str) -> float:
+def own_time(
+    states: NDArray[np.float16], of: Occurrences, device: str, clock: Callable[[], float]
+) -> float:
     """Seconds for all layers."""
-    clock = time.process_time if device == "cpu" else time.perf_counter
     started = clock()
     sense_votes(states, of, KS, device=device)
     return clock() - started
@@ -61,17 +63,19 @@ def answers(
     near.fit(known, senses).predict(asked)
 
 
-def plain_time(states: NDArray[np.float32], of: Occurrences, asked: int) -> float:
+def plain_time(
+    states: NDArray[np.float32], of: Occurrences, asked: int, clock: Callable[[], float]
+) -> float:
     """Seconds for all occurrences of one layer, from so many of them."""
     known = np.flatnonzero(of.folds != 0)
     some = np.flatnonzero(of.folds == 0)[:asked]
     keys, senses = states[known], of.senses[known]
-    started = time.process_time()
+    started = clock()
     answers(keys, senses, states[some])
-    return (time.process_time() - started) * len(of) / len(some)
+    return (clock() - started) * len(of) / len(some)
 
 
-def kinder_time(states: NDArray[np.float32], of: Occurrences) -> float:
+def kinder_time(states: NDArray[np.float32], of: Occurrences, clock: Callable[[], float]) -> float:
     """Seconds for all lemmas of one layer, from large ones and some of the others."""
     order = np.argsort(of.lemmas, kind="stable")
     groups = np.split(order, np.flatnonzero(np.diff(of.lemmas[order])) + 1)
@@ -79,13 +83,13 @@ def kinder_time(states: NDArray[np.float32], of: Occurrences) -> float:
     small = [rows for rows in groups if len(rows) < LARGE]
     found = 0.0
     for some, weight in ((small[::EVERY], EVERY), ([r for r in groups if len(r) >= LARGE], 1)):
-        started = time.process_time()
+        started = clock()
         for rows in some:
             for fold in range(FOLDS):
                 asked, known = rows[of.folds[rows] == fold], rows[of.folds[rows] != fold]
                 if len(asked) and len(known):
                     answers(states[known], of.senses[known], states[asked])
-        found += weight * (time.process_time() - started)
+        found += weight * (clock() - started)
     return found
 
 
@@ -104,9 +108,11 @@ def main() -> None:
     if given.device != "cpu":  # the first product starts the device
         sense_votes(states[:, :100], made(100), KS, device=given.device)
         torch.cuda.synchronize()
-    ours = own_time(states, of, given.device)
+    clock = time.process_time if given.device == "cpu" else time.perf_counter
+    ours = own_time(states, of, given.device, clock)
     plain, kinder = (
-        given.layers * t for t in (plain_time(one, of, given.asked), kinder_time(one, of))
+        given.layers * t
+        for t in (plain_time(one, of, given.asked, clock), kinder_time(one, of, clock))
     )
     print(describe())
     print(
