@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from bertology.report import drawings
+from bertology.report.figures import Band, band_curve
 from bertology.results.answers import NOTHING_SURE, percent
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, Tracked
 from bertology.results.result import Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["SentencePositionResult"]
 
@@ -166,14 +171,13 @@ class SentencePositionResult(Result):
                 "position, places and segments are beyond what another neighbour does.",
                 labels=[_SHIFTS[n][1] for n in shifts],
             ),
-            drawings.profile(
+            Drawing(
                 "directions",
-                [by_name[f"shift-with-{n}"] for n in ("input", "last")],
-                self.about,
-                title="Are words moved in the same direction in all layers?",
-                reading="Cosines of the mean shift of a layer with that of the input and of the "
-                "last layer, each learnt on another half of the sentences.",
-                labels=["with the input", "with the last layer"],
+                self._directions,
+                "Are words moved in the same direction in all layers? Cosines of the mean shift of "
+                "a layer with that of the input and of the last layer, each learnt on another half "
+                "of the sentences. 1: the same direction; they have no intervals.",
+                ("shift-with-input", "shift-with-last"),
             ),
         ]
         found += [
@@ -182,3 +186,15 @@ class SentencePositionResult(Result):
             if name in by_name
         ]
         return found
+
+    def _directions(self) -> Figure:
+        names = {"with the input": "shift-with-input", "with the last layer": "shift-with-last"}
+        values = {label: self.measure(name).values for label, name in names.items()}
+        return band_curve(
+            [Band(label, v, v, v) for label, v in values.items()],
+            None,
+            title=f"Are words moved in the same direction in all layers?\n{self.about}",
+            label="cosine of mean shifts",
+            xlabel="layer",
+            note="Layers are numbered from 0.",
+        )
