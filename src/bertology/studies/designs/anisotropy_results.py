@@ -116,16 +116,16 @@ class AnisotropyResult(Result):
 
     def _repairs(self) -> Drawing:
         table = self.tables["repairs"]
-        table = table[table["layer"] >= 0]
+        table = table[(table["layer"] >= 0) & (table["repair"] != "centred")]
         shown = [
             Measure.of_column(
                 rows,
-                "cosine",
+                "isoscore",
                 name=f"repair-{at}",
                 title=str(repair),
-                unit="cosine",
-                bounds=("cosine_low", "cosine_high"),
-                reading="0: random words are not alike.",
+                unit="%",
+                scale=100.0,
+                reading="High: all directions vary alike.",
             )
             for at, (repair, rows) in enumerate(table.groupby("repair", sort=False))
         ]
@@ -133,8 +133,10 @@ class AnisotropyResult(Result):
             "repairs",
             shown,
             self.about,
-            title="Mean cosine of random words after repairs",
-            reading="Each repair is found on one half of the texts and used on the other.",
+            title="IsoScore after repairs",
+            reading="Each repair is found on one half of the texts and used on the other. IsoScore "
+            "is of variances, which centring leaves as they are; what each repair does to the mean "
+            "cosine is in the table of repairs.",
         )
 
 

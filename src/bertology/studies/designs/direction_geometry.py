@@ -101,8 +101,8 @@ class SampledWords:
         of = LayerSums(
             sums[0],
             sums[1],
-            np.bincount(of_text, sizes, minlength=size),
-            np.bincount(of_text, sizes**2, minlength=size),
+            np.bincount(of_text, sizes, minlength=size).astype(np.float64),
+            np.bincount(of_text, sizes**2, minlength=size).astype(np.float64),
         )
         whole = [float(of.contributions(one).sum()) for one in halves]
         found = [float(np.mean(whole))]

@@ -76,12 +76,12 @@ class WordsOfBatch:
 
 
 def word_batches_of(
-    encoder: Encoder, texts: Sequence[Text], chosen: Sequence[int], *, tokens: int
+    encoder: Encoder, texts: Sequence[Text], chosen: Sequence[int] | Ints, *, tokens: int
 ) -> Iterator[WordsOfBatch]:
     """Some of the texts in batches of similar length, a window at a time."""
     ends = sentence_ends(encoder)
     for start in range(0, len(chosen), _WINDOW):
-        some = list(chosen[start : start + _WINDOW])
+        some = [int(i) for i in chosen[start : start + _WINDOW]]
         for batch in encoder.batches([texts[i] for i in some], tokens_per_batch=tokens):
             words = token_words(batch.encodings or (), ends)
             if len(words):
