@@ -253,8 +253,8 @@ def repeated_words(
         at.setdefault(pair, []).append((second, word))
     read = [pairs[i] for i in at]
     states = _states(encoder, read, list(at.values()), batch_tokens=batch_tokens)
-    pair, second, _, kind = (np.array(column, np.int64) for column in zip(*taken, strict=True))
-    return RepeatedWords(states, tuple(named), kind, second.astype(bool), pair)
+    columns = np.array(taken, np.int64).T
+    return RepeatedWords(states, tuple(named), columns[3], columns[1].astype(bool), columns[0])
 
 
 def _places_of_kinds(

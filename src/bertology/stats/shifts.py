@@ -21,7 +21,7 @@ _SHRUNK = 0.1  # of a covariance, towards one that is the same in all directions
 
 def crossed(shifts: Floats) -> Floats:
     """(words,) of shifts (2 neighbours, words, width): the squared shift that both share."""
-    return np.einsum("wd,wd->w", shifts[0], shifts[1])
+    return np.asarray(np.einsum("wd,wd->w", shifts[0], shifts[1]))
 
 
 def common_part(shifts: Floats, along: Floats) -> Floats:
