@@ -69,7 +69,7 @@ class WordsInContext(Resampled):
         "", "The split to learn from; if not given, other folds of the same pairs."
     )
     train_examples: int | None = parameter(
-        None, "Learn from so many pairs of that split, drawn at random.", minimum=_FEWEST
+        None, "Learn from so many pairs of that split, drawn at random.", minimum=2
     )
     folds: int = parameter(5, "Folds of the pairs that are learnt from.", minimum=3)
     pooling: str = parameter(
