@@ -79,7 +79,7 @@ def span_states(states: States, rows: Sequence[Ints]) -> NDArray[np.float16]:
         if whole is None:
             whole = np.zeros((read.shape[0], len(rows), read.shape[2]), np.float16)
         whole[:, inside] = read[:, firsts[inside] - start]
-        for at in (at for at in inside if len(rows[at]) > 1):  # a text is never in two blocks
+        for at in (int(at) for at in inside if len(rows[int(at)]) > 1):  # of one block: one text
             whole[:, at] = read[:, rows[at] - start].astype(np.float32).mean(axis=1)
     assert whole is not None  # there is a span at least
     return whole

@@ -18,7 +18,7 @@ __all__ = ["target_texts"]
 
 def target_texts(corpus: Corpus) -> tuple[Corpus, Sequence[Span]]:
     """Twice as many examples, first and second texts in turn, and the target's words in each."""
-    examples, spans = [], list[tuple[int, int, int]]()
+    examples, spans = list[Example](), list[tuple[int, int, int]]()
     for example in corpus:
         words = known_words(example)
         for text, own, (first, last) in zip(

@@ -38,7 +38,7 @@ class WordsInContextResult(Result):
     def answer(self) -> str:
         """How many answers the better way gives right, and what it gains over all baselines."""
         table = self.tables["scores"]
-        row = table.loc[table["gain_low"].idxmax()]
+        row = table.iloc[int(table["gain_low"].to_numpy().argmax())]
         value, gain = (of_row(row, (c, f"{c}_low", f"{c}_high")) for c in ("value", "gain"))
         opening = "Yes" if gain.low > 0 else NOTHING_SURE
         return (

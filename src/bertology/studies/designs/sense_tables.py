@@ -67,7 +67,7 @@ class Senses:
     @property
     def clustered(self) -> bool:
         """Whether there are lemmas enough to judge clusters."""
-        return self.excess.shape[1] >= _FEWEST_LEMMAS
+        return int(self.excess.shape[1]) >= _FEWEST_LEMMAS
 
     def evidence(self) -> tuple[dict[str, Estimate | None], dict[str, str]]:
         """What claims are judged on."""
@@ -169,8 +169,8 @@ class Senses:
             for at, name in enumerate(CLUSTERS):
                 layer, best = picked(self.excess[at][:, 1:])
                 value = self.study.means(best[None], within=(-2.0, 2.0))
-                gain = evidence[_GAINS[name]]
-                assert gain is not None
+                beyond = evidence[_GAINS[name]]
+                assert beyond is not None
                 rows.append(
                     {
                         "score": name,
@@ -183,7 +183,7 @@ class Senses:
                         "shuffled": np.mean(
                             [picked(copy[at][:, 1:])[1].mean() for copy in self.of_copies]
                         ),
-                        **_bounded("gain", gain),
+                        **_bounded("gain", beyond),
                     }
                 )
         return pd.DataFrame(rows)

@@ -119,7 +119,9 @@ def _similar(states: Tensor, asked: Tensor, there: Tensor) -> Tensor:
 
 def _unit(states: Tensor, places: Tensor) -> Tensor:
     picked = states[:, places.clamp_min(0).reshape(-1)].float()
-    return picked / picked.norm(dim=-1, keepdim=True).clamp_min(1e-12)
+    lengths: Tensor = picked.norm(dim=-1, keepdim=True).clamp_min(1e-12)
+    found: Tensor = picked / lengths
+    return found
 
 
 def _groups(of: Occurrences, *, layers: int, room: int) -> Iterator[list[_Lemma]]:
