@@ -51,7 +51,12 @@ def test_without_a_wish_all_claims_about_a_given_model_are_taken() -> None:
     assert not any(c.study == "pretraining-objectives" for c in chosen.claims)
     pruned = {"magnitude-pruning", "importance-pruning", "subnetworks", "subnetwork-overlap"}
     pruned |= {"super-survivors"}
-    trained = {"pretraining-objectives", "architecture-sweep", "fragments"} | pruned
+    trained = {
+        "pretraining-objectives",
+        "nsp-positions",
+        "architecture-sweep",
+        "fragments",
+    } | pruned
     assert {c.study for c, _ in chosen.left_out} == trained
     assert all("models of its own" in why for _, why in chosen.left_out)
     assert any(c.study == "head-profile" for c in chosen.claims)
