@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import bertology as bt
 import tiny
 from bertology.data.corpus import Corpus
 from bertology.data.loading import load_corpus
-from bertology.errors import ParameterError
+from bertology.errors import DataError, ParameterError
 from bertology.model.encoder import Encoder
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
@@ -85,10 +86,16 @@ def text() -> Corpus:
     return load_corpus("grammar", split="train", limit=200)
 
 
+def _with_vocabulary(size: int) -> Any:
+    model = tiny.model("bert")
+    model.resize_token_embeddings(size)
+    return model
+
+
 def test_a_tiny_study_runs_to_its_end(text: Corpus, tmp_path: Path) -> None:
     lines = [str(t) for t in text.texts]
     pieces = wordpieces(lambda: lines, vocab_size=300, max_length=48)
-    encoder = Encoder(tiny.model("bert"), pieces, name="vocabulary")
+    encoder = Encoder(_with_vocabulary(300), pieces, name="vocabulary")
     found = bt.run(
         "nsp-positions", encoder, corpus=text, store=str(tmp_path), progress=False, layers=1,
         heads=2, hidden=16, updates=6, update_tokens=192, length=48, seeds=1, sentences=10,
@@ -106,3 +113,33 @@ def test_refuses_before_any_work() -> None:
         NspPositions(objectives=("no-nsp",))
     with pytest.raises(ParameterError, match="multiple of heads"):
         NspPositions(heads=3)
+
+
+def test_refuses_text_without_sentences_to_move_before_training(text: Corpus) -> None:
+    encoder = Encoder(tiny.model("bert"), tiny.tokenizer(["sun"]), name="vocabulary")
+    long = Corpus.of_texts([f"sun {t}" for t in text.texts][:40])
+    with pytest.raises(DataError, match="fit twice into 8 tokens"):
+        NspPositions(length=8).check(encoder, long)
+    NspPositions(length=64).check(encoder, long)
+
+
+def test_sentences_differ_from_seed_to_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else intervals over seeds would tell nothing of other sentences."""
+    drawn: list[int] = []
+
+    def stop(*_: Any, seed: int, **__: Any) -> Any:
+        drawn.append(seed)
+        raise InterruptedError
+
+    monkeypatch.setattr("bertology.annotated.moved_sentences.drawn_sentences", stop)
+    study = NspPositions()
+    model = tiny.model("bert")
+    encoder = Encoder(model, tiny.tokenizer(["sun"]), name="vocabulary")
+    for seed in (0, 3):
+        recipe = study.recipe("mlm-nsp", seed, vocab_size=32)
+        with pytest.raises(InterruptedError):
+            study.more(
+                encoder, Corpus.of_texts(["a"]), SimpleNamespace(model=model),  # type: ignore[arg-type]
+                variant="mlm-nsp", recipe=recipe,
+            )  # fmt: skip
+    assert len(set(drawn)) == 2

@@ -19,6 +19,7 @@ from bertology.errors import CapabilityError, DataError
 from bertology.model.encoder import Encoder
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
+from bertology.stats.contrasts import ratio_of_means
 from bertology.stats.shifts import parity_ratios
 from bertology.studies.designs.position_scores import moved_scores, parity_scores
 from bertology.studies.geometry.sentence_position import (
@@ -86,7 +87,7 @@ def test_states_are_those_of_the_model() -> None:
     assert words.states.shape == (2, 2, 2, 3, 4, 16)
     rng = np.random.default_rng([0, 2])
     chosen = [sorted(rng.permutation(s.words)[:2].tolist()) for s in pool[:2]]
-    beside = [moved._two_others(pool, s, rng) for s in pool[:2]]
+    beside = moved._beside(pool[:2], pool, rng)
     for place, segment, k, i in np.ndindex(2, 2, 2, 2):
         own, other = made.tokenizer(pool[i].text), made.tokenizer(beside[i][k].text)
         one, two = own["input_ids"][1:], other["input_ids"][1:]
@@ -101,6 +102,48 @@ def test_states_are_those_of_the_model() -> None:
         expected = torch.stack([s[0, at] for s in states]).numpy()
         found = words.states[place, segment, k][:, words.sentence == i]
         np.testing.assert_allclose(found, expected, atol=2e-6)
+
+
+def test_neighbours_are_as_long_as_each_other_and_no_two_are_shared() -> None:
+    rng = np.random.default_rng(0)
+    pool = [moved.Sentence(str(i), (), (), int(n)) for i, n in enumerate(rng.integers(4, 30, 90))]
+    for many in (30, 60, 90):
+        beside = moved._beside(pool[:many], pool, np.random.default_rng(many))
+        assert all(s not in two for s, two in zip(pool, beside, strict=False))
+        assert len({frozenset(x.text for x in two) for two in beside}) == many
+        assert np.mean([abs(a.pieces - b.pieces) for a, b in beside]) < 1
+    used = [s.text for two in moved._beside(pool[:30], pool, rng) for s in two]
+    assert len(set(used)) == 60
+    assert not set(used) & {s.text for s in pool[:30]}
+    assert len(moved._beside(pool[:8], pool[:8], rng)) == 8
+    assert (moved.pool_size(8), moved.pool_size(300)) == (408, 900)
+
+
+def test_neighbours_that_are_shared_do_not_make_a_shift_sure() -> None:
+    """Neighbours alone move words, all in their own way, in a corpus that is hardly enough."""
+    held = 0
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        pool = [
+            moved.Sentence(str(i), (), (), int(n)) for i, n in enumerate(rng.integers(4, 9, 20))
+        ]
+        moves = rng.normal(size=(20, 4))
+        beside = moved._beside(pool, pool, rng)
+        products = np.array([moves[int(a.text)] @ moves[int(b.text)] for a, b in beside])
+        found = ratio_of_means(products, np.ones(20))
+        assert found is not None
+        held += found.low > 0
+    assert held <= 18  # of 300, at most 2.5 % of which are expected; with couples used twice 28
+
+
+def test_places_are_not_taken_for_what_a_neighbour_does() -> None:
+    """At the input nothing but the places and segments of its tokens can move a word."""
+    texts = [f"{a} {b} {c}" for a in WORDS for b in WORDS[:3] for c in WORDS[:2]]
+    found = run(model(places=1.0, segments=1.0), corpus=Corpus.of_texts(texts), pairs=0)
+    at = found.table("layers").set_index("layer").loc[-1]
+    assert at["neighbour"] == pytest.approx(0, abs=1e-9)
+    assert at["place"] > 0.1
+    assert (found.table("layers")["neighbour_low"] >= 0).all()
 
 
 def test_a_planted_shift_is_measured_exactly() -> None:
@@ -257,6 +300,43 @@ def test_a_kind_with_one_word_in_a_group_does_not_count() -> None:
     distances = np.ones((3, 3)) - np.eye(3)
     one = np.array([[1.0, 0, 0]])
     assert np.isnan(parity_ratios([distances], [one], [1 - one])[0])
+
+
+def test_texts_that_a_corpus_repeats_are_one_text() -> None:
+    texts = [str(t) for t in corpus(40).texts]
+    made = encoder(model())
+    once = moved.adjacent_pairs(made, Corpus.of_texts(texts), 500, seed=0)
+    often = moved.adjacent_pairs(made, Corpus.of_texts(texts * 20), 500, seed=0)
+    read = [s.text for pair in often for s in pair]
+    assert len(once) >= 14
+    assert len(read) == len(set(read)) <= 40
+    with pytest.raises(DataError, match="that are not the same"):
+        run(model(), corpus=Corpus.of_texts(texts[:3] * 20))
+
+
+def test_bounds_of_odd_and_even_sentences_hold_for_all_layers() -> None:
+    found = concluded(
+        np.random.default_rng(0).normal(size=(2, 2, 2, 3, 40, 10)),
+        parities=repeated(1.0, 0, depths=3),
+    )
+    row, alone = found.table("parities").iloc[-1], found.evidence()["parity_excess"]
+    assert row["parity"] == pytest.approx(alone.value)
+    assert row["parity_low"] < alone.low < alone.high < row["parity_high"]
+    words = found.table("kinds")  # what is told of all words is what is told of each
+    within = (words["within_first"] + words["within_second"]) / 2
+    assert alone.value == pytest.approx(words["excess"].sum() / within.sum())
+
+
+def test_a_tokenizer_may_number_segments_that_a_model_does_not_have() -> None:
+    torch.manual_seed(0)
+    config = hf.RobertaConfig(
+        vocab_size=5 + len(WORDS), hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=16, max_position_embeddings=36, type_vocab_size=1, pad_token_id=0,
+    )  # fmt: skip
+    found = run(hf.RobertaForMaskedLM(config).eval(), pairs=0)
+    assert "segment" not in found.table("layers")
+    assert "in two readings" in found.headline()
+    assert "in four readings" in shifted().headline()
 
 
 def test_families_without_segments_leave_that_factor_out() -> None:

@@ -2,7 +2,8 @@
 
 An encoder does not see an order as such: it sees places (position ids) and segments (type ids). So
 four readings of the same tokens tell the two apart: early or late places, segment 0 or 1. All are
-made with each of two neighbour sentences.
+made with each of two neighbour sentences, which are as long as each other: with a longer one before
+it a sentence would stand at other places, and what those do would be taken for the neighbour's.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from bertology.annotated.words import require_offsets, word_batches
 from bertology.data.corpus import Example
 from bertology.data.words.alignment import Span, align
 from bertology.data.words.piece_words import known_words
+from bertology.errors import DataError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
 __all__ = [
+    "FEWEST",
     "MovedWords",
     "RepeatedWords",
     "Sentence",
@@ -35,10 +38,14 @@ __all__ = [
     "drawn_sentences",
     "has_segments",
     "moved_words",
+    "pool_size",
     "repeated_words",
 ]
 
+FEWEST = 8
+"""Sentences that are needed at the least."""
 NEIGHBOURS = 2
+_OTHERS = 400  # neighbours at the least, so that two of the same length are among them
 _CHUNK = 512  # texts that are looked at together
 _FEWEST_WORDS = 3
 _RUN = 5  # texts in a row that two pairs are taken from, beginning with the first or the second
@@ -56,6 +63,8 @@ class Sentence:
     spans: tuple[Span, ...]
     words: tuple[int, ...]
     """Those that have a letter, and a piece of their own."""
+    pieces: int
+    """Of the whole text, without special tokens."""
 
     def kind(self, word: int) -> str:
         """The word itself, in lower case."""
@@ -111,10 +120,13 @@ def _texts(corpus: Corpus) -> list[tuple[Example, int]]:
     return [(example, k) for example in corpus for k in range(len(example.texts))]
 
 
-def _fitting(encoder: Encoder, some: Sequence[tuple[Example, int]]) -> list[Sentence | None]:
+def _fitting(
+    encoder: Encoder, some: Sequence[tuple[Example, int]], length: int | None = None
+) -> list[Sentence | None]:
     """As sentences; None where two of this length may not fit, or where there are few words."""
     texts = [(example.texts[k], known_words(example)[k]) for example, k in some]
-    limit = None if encoder.max_length is None else (encoder.max_length - 4) // 2
+    read = min((n for n in (length, encoder.max_length) if n is not None), default=None)
+    limit = None if read is None else (read - 4) // 2
     tokenized = encoder.tokenize([text for text, _ in texts])
     found: list[Sentence | None] = []
     for number, (text, spans) in enumerate(texts):
@@ -128,26 +140,44 @@ def _fitting(encoder: Encoder, some: Sequence[tuple[Example, int]]) -> list[Sent
             if any(c.isalpha() for c in text[start:end]) and alignment.pieces_of(i)
         )
         ok = fits and len(words) >= _FEWEST_WORDS
-        found.append(Sentence(text, tuple(spans), words) if ok else None)
+        found.append(Sentence(text, tuple(spans), words, pieces) if ok else None)
     return found
 
 
-def drawn_sentences(encoder: Encoder, corpus: Corpus, count: int, *, seed: int) -> list[Sentence]:
-    """So many different sentences, drawn at random; fewer if there are no more."""
+def pool_size(moved: int) -> int:
+    """Sentences to draw where so many are moved: these, and their neighbours."""
+    return moved + max(NEIGHBOURS * moved, _OTHERS)
+
+
+def drawn_sentences(
+    encoder: Encoder, corpus: Corpus, count: int, *, seed: int, length: int | None = None
+) -> list[Sentence]:
+    """So many different sentences, drawn at random; fewer if there are no more.
+
+    Two of them fit into `length` tokens, or into what the model reads. Refused are too few.
+    """
     require_offsets(encoder)
     texts = _texts(corpus)
     order = np.random.default_rng([seed, 0]).permutation(len(texts))
     found: dict[str, Sentence] = {}
     for start in range(0, len(order), _CHUNK):
-        some = _fitting(encoder, [texts[i] for i in order[start : start + _CHUNK]])
+        some = _fitting(encoder, [texts[i] for i in order[start : start + _CHUNK]], length)
         found |= {s.text: s for s in some if s is not None and s.text not in found}
         if len(found) >= count:
             break
+    if len(found) < FEWEST:
+        reads = f"{length} tokens" if length else f"what {encoder.name!r} reads"
+        raise DataError(
+            f"Sentences are moved beside others: {FEWEST} or more are needed that are not the "
+            f"same, have three words with letters, and fit twice into {reads}. {corpus.name!r} "
+            f"has {len(found)}.",
+            hint="Give more text, sentence by sentence.",
+        )
     return list(found.values())[:count]
 
 
 def adjacent_pairs(encoder: Encoder, corpus: Corpus, count: int, *, seed: int) -> list[Pair]:
-    """Texts that follow each other, read as pairs, none of them twice.
+    """Texts that follow each other, read as pairs, none twice, also where the corpus repeats texts.
 
     Whether a run of five begins with its first or its second text is drawn, so that what is said
     earlier in a document is not more often a first sentence.
@@ -159,12 +189,15 @@ def adjacent_pairs(encoder: Encoder, corpus: Corpus, count: int, *, seed: int) -
     firsts = np.sort(np.concatenate([starts + phases, starts + phases + 2]))
     firsts = rng.permutation(firsts)
     found: list[Pair] = []
+    taken: set[str] = set()
     for at in range(0, len(firsts), _CHUNK):
         some = firsts[at : at + _CHUNK]
         one, other = (_fitting(encoder, [texts[i + k] for i in some]) for k in (0, 1))
-        found += [
-            (a, b) for a, b in zip(one, other, strict=True) if a is not None and b is not None
-        ]
+        for a, b in zip(one, other, strict=True):
+            if a is None or b is None or a.text == b.text or {a.text, b.text} & taken:
+                continue
+            taken |= {a.text, b.text}
+            found.append((a, b))
         if len(found) >= count:
             break
     return found[:count]
@@ -186,7 +219,7 @@ def moved_words(
     """States of at most `words` words of each sentence, beside two neighbours that are drawn."""
     rng = np.random.default_rng([seed, 2])
     chosen = [sorted(rng.permutation(s.words)[:words].tolist()) for s in sentences]
-    beside = [_two_others(neighbours, s, rng) for s in sentences]
+    beside = _beside(sentences, neighbours, rng)
     segments = (False, True) if has_segments(encoder) else (False,)
     shape = (2, len(segments), NEIGHBOURS, encoder.shape.layers + 1, sum(map(len, chosen)))
     states = np.zeros((*shape, encoder.shape.hidden), np.float32)
@@ -207,14 +240,34 @@ def moved_words(
     return MovedWords(states, owner, kinds)
 
 
-def _two_others(
-    neighbours: Sequence[Sentence], sentence: Sentence, rng: np.random.Generator
-) -> tuple[Sentence, Sentence]:
-    """Two different sentences, neither of which is the given one."""
-    while True:
-        one, other = (neighbours[i] for i in rng.choice(len(neighbours), 2, replace=False))
-        if sentence.text not in (one.text, other.text):
-            return one, other
+def _beside(
+    sentences: Sequence[Sentence], neighbours: Sequence[Sentence], rng: np.random.Generator
+) -> list[Pair]:
+    """For each sentence two others that are as long as each other, or as nearly as there are.
+
+    So that sentences can be taken for independent, no two of them have the same two neighbours.
+    Where there are enough others, none is beside two sentences, nor moved itself.
+    """
+    moved = {s.text for s in sentences}
+    others = [n for n in neighbours if n.text not in moved]
+    some = others if len(others) >= NEIGHBOURS * len(sentences) else neighbours
+    order = sorted(rng.permutation(len(some)).tolist(), key=lambda i: some[i].pieces)
+    by_length = [some[i] for i in order]
+    more, waiting, found = _couples(by_length), list[Pair](), list[Pair]()
+    for sentence in sentences:
+        while all(sentence in couple for couple in waiting):
+            batch = next(more)
+            waiting += [batch[i] for i in rng.permutation(len(batch))]
+        at = next(i for i, couple in enumerate(waiting) if sentence not in couple)
+        found.append(waiting.pop(at))
+    return found
+
+
+def _couples(by_length: Sequence[Sentence]) -> Iterator[list[Pair]]:
+    """All couples, none twice: those next to each other first, and of these each sentence once."""
+    for apart in range(1, len(by_length)):
+        couples = list(zip(by_length, by_length[apart:], strict=False))
+        yield from [couples[::2], couples[1::2]] if apart == 1 else [couples]
 
 
 def repeated_words(

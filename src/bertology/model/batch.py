@@ -121,6 +121,16 @@ class Tokenized:
     encodings: list[Encoding] | None  # as in Batch
     tokenizer: Tokenizer
 
+    def with_segments(self, known: int | None) -> Tokenized:
+        """For a model that knows so many segments: one that knows a single one reads all in it.
+
+        Some tokenizers number segments for models that were trained without them.
+        """
+        types = self.rows.get("token_type_ids")
+        if known != 1 or types is None:
+            return self
+        return replace(self, rows={**self.rows, "token_type_ids": [[0] * len(t) for t in types]})
+
     @property
     def lengths(self) -> list[int]:
         return [len(ids) for ids in self.rows["input_ids"]]

@@ -337,7 +337,7 @@ class Encoder:
             name=self.name,
         )
         check_pieces(self.name, found.largest, self.model)
-        return found
+        return found.with_segments(getattr(self.config, "type_vocab_size", None))
 
     # Running -------------------------------------------------------------------------------------
 

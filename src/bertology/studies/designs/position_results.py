@@ -51,12 +51,12 @@ class SentencePositionResult(Result):
     of two neighbours in the same place; `told`, how often a direction that was learnt on other
     sentences tells the first from the second place of two words of one kind; `common`, the share of
     the squared shift along the mean shift of other sentences; `with_input` and `with_last`, cosines
-    of the mean shift with that of the input and of the last layer. Bounds hold for all layers.
+    of the mean shift with that of the input and of the last layer.
     Table `parities`: how much farther words of one kind are across first and second sentences than
     within them, as a share of the latter (`parity`), with the share of draws that come as far from
     0 (`parity_p`), and silhouettes of words among sentences of the same and of the other place.
     Table `kinds`: the same for single words, in squared distances of the last layer. Array
-    `angles`: cosines of mean shifts of all layers.
+    `angles`: cosines of mean shifts of all layers. Bounds in tables hold for all layers together.
     """
 
     @property
@@ -78,9 +78,11 @@ class SentencePositionResult(Result):
     def headline(self) -> str:
         """What it rests on."""
         facts = self.facts
+        readings = "four" if "segment" in self.tables["layers"] else "two"
         return (
-            f"{facts['words']} words of {facts['sentences']} sentences in four readings, with two "
-            f"neighbours each; {facts['pairs']} pairs of adjacent texts"
+            f"{facts['words']} words of {facts['sentences']} sentences in {readings} "
+            f"readings, with two neighbours each; {facts['pairs']} pairs of texts that follow each "
+            "other"
         )
 
     def over_training(self) -> Sequence[Tracked]:
@@ -96,7 +98,7 @@ class SentencePositionResult(Result):
         ]
 
     def measures(self) -> Sequence[Measure]:
-        """Shifts, what tells first from second, and how words of odd and even sentences differ."""
+        """Shifts, what tells first from second, and how words of both kinds of sentences differ."""
         table = self.tables["layers"]
         layers = table[table["layer"] >= 0]
         found = [
@@ -147,18 +149,18 @@ class SentencePositionResult(Result):
                     table[table["layer"] >= 0],
                     "parity",
                     name="parity-excess",
-                    title="How much farther words are across odd and even sentences than within",
-                    unit="% of the distance within",
+                    title="How much farther words are across first and second sentences",
+                    unit="% of the squared distance within",
                     bounds=("parity_low", "parity_high"),
                     scale=100.0,
                     middle=0.0,
-                    reading="0: a word keeps as close to itself over both as within each.",
+                    reading="0: a word is as near to itself across both as within each.",
                 )
             )
         return found
 
     def drawings(self) -> Sequence[Drawing]:
-        """Shifts by layer, directions, and odd and even sentences."""
+        """Shifts by layer, directions, and words in first and second sentences."""
         by_name = {m.name: m for m in self.measures()}
         shifts = [n for n in _SHIFTS if f"{n}-shift" in by_name]
         found = [

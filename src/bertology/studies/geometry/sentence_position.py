@@ -51,18 +51,18 @@ class SentencePosition(Resampled):
     """Does a word's state depend on whether its sentence comes first or second?
 
     Method: sentences are read as first and as second of a pair, beside two other sentences of the
-    corpus. What a neighbour does is kept apart: the shift of a word counts as far as it is the
-    same with both neighbours, which is by how much states move farther when place and neighbour
-    change than when the neighbour alone does. It is squared and given as a share of the spread of
-    all words' states. Where the family has segments, they are exchanged at the same places, so
-    that what places (position ids) do and what segments (type ids) do are told apart: four
-    readings of the same words. The shift is looked at for one common direction (learnt on one half
-    of the sentences, measured on the other), for the angles between directions of layers, and for
-    a linear discriminant (learnt on the other half) that tells first from second place of two
-    words of the same kind. Then texts that follow each other are read as pairs, as in BERT's
-    training: how much farther are words of one kind across first and second sentences than within
-    them (squared distances, silhouettes), beside draws that exchange first and second in random
-    pairs. Intervals are over sentences, or over groups of pairs.
+    corpus, which are as long as each other. What a neighbour does is kept apart: the shift of a
+    word counts as far as it is the same with both neighbours, which is by how much states move
+    farther when place and neighbour change than when the neighbour alone does. It is squared and
+    given as a share of the spread of all words' states. Where the family has segments, they are
+    exchanged at the same places, so that what places (position ids) do and what segments (type ids)
+    do are told apart: four readings of the same words. The shift is looked at for one common
+    direction (learnt on one half of the sentences, measured on the other), for the angles between
+    directions of layers, and for a linear discriminant (learnt on the other half) that tells first
+    from second place of two words of the same kind. Then texts that follow each other are read as
+    pairs, as in BERT's training: how much farther are words of one kind across first and second
+    sentences than within them (squared distances, silhouettes), beside draws that exchange first
+    and second in random pairs. Intervals are over sentences, or over groups of pairs.
 
     Source: Mickus et al. (2019), What do you mean, BERT?, as A Primer in BERTology (section 3)
     tells it. Limits: claims are judged on the last layer, and only for a model that knows more of
@@ -71,7 +71,7 @@ class SentencePosition(Resampled):
     are not looked at. Texts that fill more than half of what a model reads are left out.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     needs: ClassVar[Needs] = Needs(
         capabilities=frozenset({"residual"}), fields=frozenset({"text"}), head="saved"
     )
@@ -126,13 +126,8 @@ class SentencePosition(Resampled):
         """Numbers by layer and sentence, and of words in odd and even sentences."""
         from bertology.annotated import moved_sentences as moved
 
-        pool = moved.drawn_sentences(encoder, corpus, 3 * self.examples, seed=self.seed)
-        if len(pool) < _FEWEST:
-            raise DataError(
-                f"{len(pool)} texts of {corpus.name!r} have three words or more and fit twice "
-                f"into what {encoder.name!r} reads; {_FEWEST} are needed.",
-                hint="Give more text, sentence by sentence.",
-            )
+        count = moved.pool_size(self.examples)
+        pool = moved.drawn_sentences(encoder, corpus, count, seed=self.seed)
         sentences = pool[: self.examples]
         words = moved.moved_words(
             encoder, sentences, pool, words=self.words, seed=self.seed,
@@ -194,11 +189,13 @@ class SentencePosition(Resampled):
         columns: dict[str, Any] = {}
         for name in (n for n in _SHARES if n in seen):
             rows = relative(seen[name].to_numpy(), spread)
-            columns |= with_bounds(name, self.means(rows), p=False)
+            # A squared change cannot be below 0; products of two shifts can.
+            least = 0.0 if name == "neighbour" else -np.inf
+            columns |= with_bounds(name, self.means(rows, within=(least, np.inf)), p=False)
         lengths = np.sqrt(spread.mean(1, keepdims=True))
         for name in _OTHERS:
             rows = seen[name].to_numpy() / np.maximum(lengths, 1e-300)
-            columns |= with_bounds(name, self.means(rows), p=False)
+            columns |= with_bounds(name, self.means(rows, within=(0.0, np.inf)), p=False)
         for name in _PLAIN:
             rows = seen[name].to_numpy()
             if np.isfinite(rows).sum(1).min() > 1:
@@ -217,7 +214,9 @@ class SentencePosition(Resampled):
         return self.means(rows, within=(0.0, 2.0))
 
     def _parity_layers(self, seen: xr.Dataset) -> pd.DataFrame:
-        found = [self._parity(seen, layer) for layer in range(seen.sizes["depth"])]
+        depths = seen.sizes["depth"]
+        everywhere = 1 - (1 - self.level) / depths
+        found = [self._parity(seen, layer, everywhere) for layer in range(depths)]
         columns: dict[str, Any] = {
             "parity": [e.value for e in found],
             "parity_low": [e.low for e in found],
@@ -230,13 +229,21 @@ class SentencePosition(Resampled):
                 columns |= with_bounds(name, self.means(rows, within=(-1.0, 1.0)), p=False)
         return labelled_table({"layer": range(-1, len(found) - 1)}, columns)
 
-    def _parity(self, seen: xr.Dataset, layer: int) -> Estimate:
-        """By the jackknife over groups of pairs."""
+    def _parity(self, seen: xr.Dataset, layer: int, level: float) -> Estimate:
+        """What was measured, with an error by the jackknife over groups of pairs.
+
+        Not the jackknife's own mean, which corrects a bias that this difference of means does not
+        have, and adds noise: without a group, words with few occurrences are missing.
+        """
         whole, pairs = float(seen["parity"][layer]), seen.sizes["pair"]
         left_out = seen["parity_left_out"][layer].to_numpy()
         groups = len(left_out)
-        found = repeated(groups * whole - (groups - 1) * left_out, self.level)
-        return replace(found, n=pairs, unit="pairs of texts", freedom=max(groups - 1, 1))
+        found = repeated(groups * whole - (groups - 1) * left_out, level)
+        half = (found.high - found.low) / 2
+        return Estimate(
+            whole, whole - half, whole + half, pairs, level, "pairs of texts",
+            freedom=max(groups - 1, 1),
+        )  # fmt: skip
 
     def _evidence(
         self, seen: xr.Dataset, *, drawn: bool
@@ -253,6 +260,9 @@ class SentencePosition(Resampled):
             return None if found is None else found.counting("sentences")
 
         found = {f"{n}_shift": share(n) for n in _SHARES if n in last}
+        neighbour = found["neighbour_shift"]
+        if neighbour is not None:  # a squared change, which cannot be below 0
+            found["neighbour_shift"] = replace(neighbour, low=max(neighbour.low, 0.0))
         reasons: dict[str, str] = {}
         if "segment" in last:
             apart = last["segment"] - last["place"]
@@ -284,7 +294,7 @@ class SentencePosition(Resampled):
 
     def _tested_parity(self, seen: xr.Dataset) -> Estimate:
         """Of the last layer; nothing is sure that draws of first and second do as well."""
-        found, p = self._parity(seen, -1), float(seen["parity_p"][-1])
+        found, p = self._parity(seen, -1, self.level), float(seen["parity_p"][-1])
         if p < 1 - self.level or np.isnan(found.low):
             return found
         return replace(found, low=min(found.low, 0.0), high=max(found.high, 0.0))

@@ -138,7 +138,7 @@ class NspPositions(PretrainingTrials):
     Examples in a row make documents; sentences that do not follow each other teach no NSP.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     result_type: ClassVar[type[Result]] = NspPositionsResult
     column: ClassVar[str] = "objective"
     reference: ClassVar[str] = NSP
@@ -162,6 +162,15 @@ class NspPositions(PretrainingTrials):
             must = f"be a multiple of heads ({self.heads})"
             raise ParameterError("hidden", "NspPositions", must, self.hidden)
 
+    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+        """Also sentences that can be moved, which would else be missed after training."""
+        from bertology.annotated import moved_sentences as moved
+
+        super().check(encoder, corpus)
+        if corpus is not None:
+            text = self.moved_text(corpus)
+            moved.drawn_sentences(encoder, text, moved.FEWEST, seed=0, length=self.length)
+
     @property
     def variants(self) -> Sequence[str]:
         """The objectives."""
@@ -183,12 +192,19 @@ class NspPositions(PretrainingTrials):
         from bertology.model.encoder import Encoder as Reader
         from bertology.train.pretrain.evaluate import evaluate_mlm
 
-        # The same sentences and neighbours for all models.
+        # The same sentences and neighbours for all models of a seed, so that differences are
+        # paired, and others for each seed, so that intervals tell of other sentences, too.
         tokenizer = encoder.tokenizer
         trained = Reader(trial.model, tokenizer, head="pretraining", name="trial")
-        pool = moved.drawn_sentences(trained, self.moved_text(corpus), 3 * self.sentences, seed=0)
+        text, count = self.moved_text(corpus), moved.pool_size(self.sentences)
+        pool = moved.drawn_sentences(trained, text, count, seed=recipe.seed)
         words = moved.moved_words(
-            trained, pool[: self.sentences], pool, words=self.words, seed=0, batch_tokens=16384
+            trained,
+            pool[: self.sentences],
+            pool,
+            words=self.words,
+            seed=recipe.seed,
+            batch_tokens=16384,
         )
         scores = moved_scores(words)
         spread = scores["spread"].mean(1)
