@@ -19,6 +19,7 @@ from nulls import HOLDS, Null, judged
 from nulls.models import encoder, mini, random_model
 
 _TEXTS = 320
+_PAIRED = 160  # each has two texts, and a probe for each layer
 _OPTIONS = {"resamples": 200, "pictured": 0, "k": (1, 5)}
 _SENSES = dict.fromkeys(
     ("senses-are-told-by-neighbours", "senses-form-clusters", "more-than-the-words-around"), HOLDS
@@ -78,7 +79,7 @@ def dealt(seed: int) -> Mapping[str, str]:
 
 def random_pairs(seed: int) -> Mapping[str, str]:
     """A random model: words around the same sense are alike in these sentences."""
-    return _in_context(encoder(random_model(seed)), _pairs().take(_TEXTS, seed=seed), seed)
+    return _in_context(encoder(random_model(seed)), _pairs().take(_PAIRED, seed=seed), seed)
 
 
 def gaussian_pairs(seed: int) -> Mapping[str, str]:
@@ -91,7 +92,7 @@ def gaussian_pairs(seed: int) -> Mapping[str, str]:
 
 def dealt_pairs(seed: int) -> Mapping[str, str]:
     """The bundled model, asked for answers that were dealt out anew."""
-    texts = _pairs().take(_TEXTS, seed=seed)
+    texts = _pairs().take(_PAIRED, seed=seed)
     order = np.random.default_rng(seed).permutation(len(texts))
     labels = [texts[int(at)].label for at in order]
     examples = [replace(e, label=label) for e, label in zip(texts, labels, strict=True)]

@@ -20,7 +20,8 @@ from bertology.annotated.states import word_states
 from bertology.data.corpus import Corpus
 from bertology.errors import DataError, ParameterError, UnknownNameError
 from bertology.results.result import Result
-from bertology.studies.designs.sense_data import SenseData, static_answers
+from bertology.stats import mean_interval
+from bertology.studies.designs.sense_data import SenseData, clustered_lemmas, static_answers
 from bertology.studies.geometry.word_senses import WordSenses
 from result_conformance import ResultConformance, claims_of
 
@@ -179,8 +180,78 @@ def test_documents_stay_together_but_groups_of_one_word_are_no_documents() -> No
     found, unit = held_out_units(lemmas, sense_occurrences(texts))
     assert unit == "texts"
     assert len(set(found.tolist())) == 120
-    same = replace(texts, examples=[texts[0], *texts[0:5]])
+    louder = replace(texts[0], text=f"{texts[0].text.upper()} !")
+    same = replace(texts, examples=[louder, *texts[0:5]])
     assert held_out_units(same, sense_occurrences(same))[0].tolist() == [0, 0, 1, 2, 3, 4]
+
+
+def data_of(texts: Corpus, *, asked: int | None = None) -> SenseData:
+    occurrences = sense_occurrences(texts)
+    there = np.ones(len(occurrences), bool)
+    asks = len(texts) if asked is None else asked
+    return SenseData.of(texts, occurrences, there, asked=asks, folds=5, seed=0)
+
+
+def test_a_text_that_is_in_two_documents_is_not_its_own_neighbour() -> None:
+    texts = made.corpus(120)
+    again = [replace(e, id=f"again-{e.id}", text=e.text.upper()) for e in texts[:24]]
+    twice = replace(texts, examples=[*texts, *again])
+    twice = grouped(twice, [f"d{i // 12}" for i in range(144)])
+    data = data_of(twice)
+    assert data.unit == "documents"
+    assert data.repeated == 24
+    assert data.places.tolist() == list(range(120))
+    split = data_of(twice, asked=60)  # what is asked about stays, what would teach it goes
+    assert split.places.tolist() == list(range(120))
+    assert split.asked.sum() == 60
+    plain = data_of(replace(texts, examples=[*texts, *again]))
+    assert (plain.unit, plain.repeated) == ("texts", 0)
+    assert (plain.folds[120:] == plain.folds[:24]).all()
+
+
+def test_clusters_have_one_occurrence_of_a_word_from_each_text() -> None:
+    texts = made.corpus(240)
+    again = [replace(e, id=f"again-{e.id}") for e in texts]
+    own, double = (
+        clustered_lemmas(data_of(of), fewest=5, most=50, points=400, seed=0)
+        for of in (texts, replace(texts, examples=[*texts, *again]))
+    )
+    assert len(own) >= 10
+    assert [(lemma, rows.tolist()) for lemma, rows in own] == [
+        (lemma, rows.tolist()) for lemma, rows in double
+    ]
+
+
+def test_intervals_over_lemmas_are_about_as_wide_as_students(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    result = made.simulated(monkeypatch, made.corpus(480), apart=0.7)
+    lemmas = result.table("lemmas")
+    row = result.table("layers").set_index("layer").loc[made.PLANTED]
+    for name, column in (("lemma_mean", "accuracy"), ("ari", "ari")):
+        student = mean_interval(lemmas[column].to_numpy())
+        assert row[name] == pytest.approx(student.value)
+        width = row[f"{name}_high"] - row[f"{name}_low"]
+        assert width == pytest.approx(student.high - student.low, rel=0.15)
+    gain = result.evidence()["cluster_gain"]
+    spread = float(lemmas["ari"].std())
+    assert gain.value > 0.1
+    assert gain.high - gain.low < 4.4 * 1.6 * spread / np.sqrt(12)  # copies differ, too
+
+
+def test_with_a_handful_of_lemmas_there_is_no_interval_over_lemmas() -> None:
+    texts = made.corpus(480)
+    few = [e for i, e in enumerate(texts) if i % 12 < 4]
+    result = made.ask(made.encoder(), replace(texts, examples=few), pictured=0)
+    assert result.table("layers")[["lemma_mean_low", "lemma_mean_high"]].isna().all(axis=None)
+    assert "5 are needed" in result.reasons()["lemma_mean_gain"]
+    assert "sense_gain" in result.evidence()
+    assert "ari" not in result.table("layers")
+    some = [e for i, e in enumerate(texts) if i % 12 < 6]  # shown, but too few for a verdict
+    result = made.ask(made.encoder(), replace(texts, examples=some), pictured=0)
+    assert result.table("layers")["ari_low"].notna().all()
+    assert "10 are needed" in result.reasons()["cluster_gain"]
+    assert [tracked.measure for tracked in result.over_training()] == ["sense_gain"]
 
 
 def test_words_can_be_named_and_what_cannot_be_is_refused() -> None:

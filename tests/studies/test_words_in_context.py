@@ -12,8 +12,9 @@ import made_senses as made
 from bertology.annotated.target_pairs import target_texts
 from bertology.data.loading import load_corpus
 from bertology.errors import CapabilityError, DataError
+from bertology.results.answers import points
 from bertology.results.result import Result
-from bertology.studies.geometry.words_in_context import WordsInContext
+from bertology.studies.geometry.words_in_context import WordsInContext, _Pairs
 from bertology.train.probes.same_sense import cosines, probe_answers, threshold_answers
 from result_conformance import ResultConformance, claims_of
 
@@ -94,6 +95,53 @@ def test_each_text_is_read_alone_and_another_split_may_teach() -> None:
     assert study.ingredients(corpus) != replace(study, train_examples=50).ingredients(corpus)
     part = study.measure(made.encoder(), corpus, "model", made.planted_links.Context())
     assert int(part["counts"].sum()) == asked
+
+
+def test_a_word_is_never_learnt_from_nor_one_that_shares_a_text_with_it() -> None:
+    corpus = made.pairs(240)
+    examples = list(corpus)
+    examples[5] = replace(examples[5], text=examples[40].text.upper())  # of two words
+    words = [e.annotations["group"] for e in examples]
+    for asked in (240, 100):
+        pairs = _Pairs.of(replace(corpus, examples=examples), np.arange(240), asked, 5, seed=0)
+        assert pairs.units[5] == pairs.units[40]
+        assert len(set(pairs.units.tolist())) == len(set(words)) - 1
+        answered = []
+        for ask, teach in pairs.parts():
+            assert not {words[at] for at in ask} & {words[at] for at in teach}
+            assert not set(pairs.units[ask]) & set(pairs.units[teach])
+            assert len(teach) > 0
+            assert asked == 240 or (teach >= asked).all()
+            answered += ask.tolist()
+        assert sorted(answered) == list(range(asked))
+        assert (pairs.taught == (np.arange(240) >= (asked if asked < 240 else 0))).all()
+
+
+def test_few_words_have_no_interval_or_cannot_be_learnt_from() -> None:
+    corpus = made.pairs(240)
+    few = [e for i, e in enumerate(corpus) if i % 12 < 4]
+    named = [
+        replace(e, annotations={**e.annotations, "group": e.annotations["group"].split("-")[0]})
+        for e in few
+    ]
+    result = made.ask_pairs(made.encoder(), replace(corpus, examples=named))
+    assert result.evidence() == {}
+    assert "5 are needed" in result.reasons()["cosine_gain"]
+    assert result.table("layers")["cosine_low"].isna().all()
+    assert result.answer.startswith("Nothing is sure")
+    two = [e for e in named if e.annotations["group"] in ("word0", "word1")]
+    with pytest.raises(DataError, match="of 2 words"):
+        made.ask_pairs(made.encoder(), replace(corpus, examples=two))
+
+
+def test_the_answer_allows_for_two_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The better way is picked after looking: its bounds are wider than those of one way."""
+    result = made.simulated_pairs(monkeypatch, made.pairs(240), apart=3.0)
+    scores = result.table("scores")
+    row = scores.iloc[int(scores["gain_low"].to_numpy().argmax())]
+    wider = result.evidence()[f"{row['kind']}_gain"].at_level(0.975)
+    assert wider.low < row["gain_low"]
+    assert points(wider, ".0f") in result.answer
 
 
 def test_what_cannot_be_asked_is_refused() -> None:

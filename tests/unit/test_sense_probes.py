@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 import torch
@@ -27,7 +29,10 @@ def made(n: int = 260, layers: int = 3, *, seed: int = 0) -> tuple[np.ndarray, O
 
 
 def expected(states: np.ndarray, of: Occurrences, k: int) -> np.ndarray:
-    """What scikit-learn says, lemma by lemma and fold by fold."""
+    """By scikit-learn's neighbours, lemma by lemma and fold by fold.
+
+    A counter names what it met first, so the nearest, among senses that are named equally often.
+    """
     found = np.full(states.shape[:2], -1)
     for layer, of_layer in enumerate(states):
         for lemma in np.unique(of.lemmas):
@@ -38,7 +43,9 @@ def expected(states: np.ndarray, of: Occurrences, k: int) -> np.ndarray:
                     continue
                 near = KNeighborsClassifier(min(k, known.sum()), metric="cosine")
                 near.fit(of_layer[known], of.senses[known])
-                found[layer, asked] = near.predict(of_layer[asked])
+                nearest = near.kneighbors(of_layer[asked], return_distance=False)
+                said = of.senses[known][nearest].tolist()
+                found[layer, asked] = [Counter(row).most_common(1)[0][0] for row in said]
     return found
 
 
@@ -60,6 +67,27 @@ def test_one_part_may_teach_and_another_be_asked() -> None:
     np.testing.assert_array_equal(votes[0], votes[1])
     np.testing.assert_array_equal(votes[2], expected(states, split, 1000))
     assert (votes[:, :, ~test] == -1).all()
+
+
+def test_equally_many_votes_go_to_the_nearest_whatever_senses_are_called() -> None:
+    states = np.array([[[1.0, 0], [1, 0.1], [1, 0.5], [1, 0.6], [1, 0.2]]], np.float32)
+    folds = np.array([0, 1, 1, 1, 1])
+    for senses in ([0, 1, 0, 0, 1], [1, 0, 1, 1, 0]):
+        of = Occurrences(
+            np.zeros(5, np.int64), np.array(senses), folds, folds == 0, np.ones(5, bool)
+        )
+        assert sense_votes(states, of, (1, 2, 4))[:, 0, 0].tolist() == [senses[1]] * 3
+
+
+def test_what_is_equally_near_does_not_go_by_the_order_of_the_file() -> None:
+    """As of the input: all occurrences of a word at one place have the same state."""
+    n = 2000
+    senses = np.repeat([0, 1], n // 2)  # sorted by sense, as files may be
+    lemmas, test = np.arange(n) % 100, np.arange(n) % 3 == 0
+    of = Occurrences(lemmas, senses, (~test).astype(np.int64), test, ~test)
+    votes = sense_votes(np.ones((1, n, 4), np.float32), of, (1,))[0, 0, test]
+    said = [votes[lemmas[test] == lemma].mean() for lemma in range(100)]
+    assert 0.35 < np.mean(said) < 0.65
 
 
 def clustered(n: int = 40) -> tuple[torch.Tensor, np.ndarray]:

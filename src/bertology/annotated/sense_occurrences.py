@@ -14,6 +14,7 @@ from bertology.annotated.sense_planes import Shown, shortened
 from bertology.annotated.sentence_vectors import word_fillers
 from bertology.annotated.states import States
 from bertology.data.words.piece_words import known_words
+from bertology.data.words.text_keys import example_key
 
 if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
@@ -24,6 +25,7 @@ __all__ = [
     "StaticViews",
     "found_spans",
     "held_out_units",
+    "read_before",
     "sense_occurrences",
     "shown_text",
     "span_states",
@@ -31,6 +33,7 @@ __all__ = [
 ]
 
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 Span = tuple[int, int, int]
 """An example, and the first and the last + 1 of some of its words, counted through its texts."""
 _FEWEST_GROUPS = 10  # with fewer documents than that, texts are held out one by one
@@ -122,7 +125,7 @@ def held_out_units(corpus: Corpus, occurrences: Sequence[Occurrence]) -> tuple[I
     """What is held out together, by number for each example, and what it is called.
 
     Documents, where groups are such: ten or more, and some lemma in several of them. Otherwise
-    texts; those that read the same are one.
+    texts; those that read the same, whatever their case and punctuation, are one.
     """
     groups = [example.annotations.get("group") for example in corpus]
     of_lemma: dict[str, set[object]] = {}
@@ -130,10 +133,24 @@ def held_out_units(corpus: Corpus, occurrences: Sequence[Occurrence]) -> tuple[I
         of_lemma.setdefault(one.lemma, set()).add(groups[one.span[0]])
     several = sum(len(found) > 1 for found in of_lemma.values())
     documents = None not in groups and len(set(groups)) >= _FEWEST_GROUPS and several > 0
-    keys = [str(group) for group in groups] if documents else [str(e.given) for e in corpus]
+    keys = [str(group) for group in groups] if documents else [example_key(e) for e in corpus]
     numbers: dict[str, int] = {}
     found = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
     return found, "documents" if documents else "texts"
+
+
+def read_before(corpus: Corpus, occurrences: Sequence[Occurrence], units: Ints) -> Bools:
+    """Of each example whether its text reads as an earlier one that is held out apart from it.
+
+    Such a text would be its own neighbour ("He shook his head." in two documents). Only texts with
+    annotated words count.
+    """
+    found = np.zeros(len(corpus), bool)
+    first: dict[str, int] = {}
+    for number in sorted({one.span[0] for one in occurrences}):
+        unit = int(units[number])
+        found[number] = first.setdefault(example_key(corpus[number]), unit) != unit
+    return found
 
 
 def shown_text(corpus: Corpus, span: Span) -> Shown:

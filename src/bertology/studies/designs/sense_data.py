@@ -41,6 +41,8 @@ class SenseData:
     folds: Ints
     asked: Bools
     known: Bools
+    repeated: int
+    """Occurrences that are left out: their text was read before, in another document."""
 
     @classmethod
     def of(
@@ -55,10 +57,15 @@ class SenseData:
     ) -> SenseData:
         """Of those that have a state; the first so many examples are `asked` about.
 
-        If these are all, each fold is answered by the others; if not, by the other examples.
+        If these are all, each fold is answered by the others; if not, by the other examples. A text
+        that reads as an earlier one in another document is left out.
         """
-        from bertology.annotated.sense_occurrences import held_out_units
+        from bertology.annotated.sense_occurrences import held_out_units, read_before
 
+        of_example, unit = held_out_units(corpus, occurrences)
+        again = read_before(corpus, occurrences, of_example)
+        repeated = there & again[np.array([one.span[0] for one in occurrences], np.int64)]
+        there = there & ~repeated
         own: dict[str, set[str]] = {}
         for one, here in zip(occurrences, there, strict=True):
             if here:
@@ -66,7 +73,6 @@ class SenseData:
         lemmas = sorted(lemma for lemma, senses in own.items() if len(senses) > 1)
         senses = [sorted(own[lemma]) for lemma in lemmas]
         number = {lemma: at for at, lemma in enumerate(lemmas)}
-        of_example, unit = held_out_units(corpus, occurrences)
         kept = [i for i, one in enumerate(occurrences) if there[i] and one.lemma in number]
         some = [occurrences[i] for i in kept]
         examples = np.array([one.span[0] for one in some], np.int64)
@@ -84,7 +90,7 @@ class SenseData:
             parts, known = order[units] % folds, np.ones(len(some), bool)
         found = cls(
             np.array(kept, np.int64), lemmas, senses, lemma_of, sense_of, units, unit, parts, ask,
-            known,
+            known, int(repeated.sum()),
         )  # fmt: skip
         if (count := int(found.answered.sum())) < _FEWEST:
             raise DataError(
@@ -163,10 +169,13 @@ def clustered_lemmas(
 ) -> list[tuple[int, Ints]]:
     """Lemmas with two senses or more of `fewest` occurrences each, and these occurrences.
 
-    The most frequent lemmas; of their occurrences at most so many, drawn at random.
+    Of each document or text only the first occurrence of a lemma counts: others of the same text
+    lie near it, and mostly have its sense, whatever the states tell of senses. The most frequent
+    lemmas; of their occurrences at most so many, drawn at random.
     """
     found = []
-    for lemma, rows in enumerate(data.by_lemma()):
+    for lemma, every in enumerate(data.by_lemma()):
+        rows = every[np.sort(np.unique(data.units[every], return_index=True)[1])]
         counts = np.bincount(data.sense_of[rows], minlength=len(data.senses[lemma]))
         kept = rows[counts[data.sense_of[rows]] >= fewest]
         if (counts >= fewest).sum() >= 2:

@@ -69,13 +69,15 @@ class WordSensesResult(Result):
     ambiguous lemmas whose nearest neighbours have their sense (`accuracy`) and its mean over lemmas
     (`lemma_mean`), with the number of neighbours that is best; agreement of k-means clusters with
     senses (`ari`, `v_measure`) and the silhouette of senses, means over lemmas, each beside the
-    mean when senses are dealt out anew (`_dealt`) and that of shuffled weights. `scores`: the best
-    layer, picked on one half and scored on the other, beside what it must beat (clusters: beyond
-    dealt senses); `reachable` is the share of answers that neighbours can give at all, `context`
-    that of a bag of the words around. `neighbours`: by number of neighbours. `senses`: clusters by
-    number of senses (5 stands for more, too). `lemmas`: single lemmas at the best layer.
-    `occurrences`: points of some words' occurrences in planes, by method and layer, with the text
-    around and the place (`start`, `end`) of the word in it.
+    mean when senses are dealt out anew (`_dealt`) and that of shuffled weights. Bounds of
+    `accuracy` hold for all layers together; those over lemmas hold for each row alone, and fewer
+    than five lemmas have none. `scores`: the best layer, picked on one half and scored on the
+    other, beside what it must beat (clusters: beyond dealt senses); `reachable` is the share of
+    answers that neighbours can give at all, `context` that of a bag of the words around.
+    `neighbours`: by number of neighbours. `senses`: clusters by number of senses (5 stands for
+    more, too). `lemmas`: single lemmas at the best layer. `occurrences`: points of some words'
+    occurrences in planes, by method and layer, with the text around and the place (`start`, `end`)
+    of the word in it.
     """
 
     strongest: ClassVar[Mapping[str, str]] = {"layers": "accuracy", "scores": "gain"}
@@ -133,7 +135,7 @@ class WordSensesResult(Result):
                 gain=True,
             )
         ]
-        if "ari" in self.tables["layers"]:
+        if "cluster_gain" in self.evidence():
             found.append(
                 Tracked(
                     "cluster_gain",
@@ -154,8 +156,8 @@ class WordSensesResult(Result):
                 "Occurrences of ambiguous words whose nearest neighbours have their sense, by "
                 "layer, in per cent; beside it the same with shuffled weights (mean of copies), "
                 "the most frequent sense, static embeddings, and neighbours by the words around, "
-                f"as a bag. Bands are intervals over {unit}. Where the first line is above the "
-                "others, layers tell senses.",
+                f"as a bag. Bands are intervals over {unit} for all layers together. Where the "
+                "first line is above the others, layers tell senses.",
                 ("accuracy",),
             )
         ]
@@ -167,7 +169,7 @@ class WordSensesResult(Result):
                     "Agreement of k-means clusters with senses (adjusted Rand index) by layer, "
                     "mean over lemmas; beside it the input of the first layer and shuffled "
                     "weights. 1: clusters are the senses; 0: chance. Bands are intervals over "
-                    "lemmas.",
+                    "lemmas, for each layer alone.",
                     ("ari",),
                 ),
                 Drawing(
@@ -175,8 +177,8 @@ class WordSensesResult(Result):
                     self._by_senses,
                     "How well clusters fit the senses, by how many senses a lemma has, at the best "
                     "layer: adjusted Rand index, V-measure and silhouette, each beyond its mean "
-                    "when senses are dealt out anew, times 100. Intervals are over lemmas and hold "
-                    "for all rows of a panel together. 0: chance.",
+                    "when senses are dealt out anew, times 100. Intervals are over lemmas, for "
+                    "each row alone; fewer than five lemmas have none. 0: chance.",
                 ),
             ]
         found.append(

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertology.stats import Estimate
-from bertology.studies.designs.probe_scores import (
-    among_copies,
-    best_layer,
-    least_gain,
-    least_mean,
-)
+from bertology.stats.skewed_means import least_skewed_mean, skewed_means
+from bertology.studies.designs.probe_scores import among_copies, best_layer, least_gain
+from bertology.studies.designs.shares import per_item
 
-__all__ = ["Told", "least_of", "over_lemmas", "picked"]
+__all__ = ["Told", "least_of", "over_lemmas", "picked", "word_means"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _BOTH = 2  # the baselines, and the copies: upper bounds must hold for both
+_OF_WORDS = ("lemmas", "words")  # few, and unlike each other: see `stats.skewed_means`
+_BETWEEN = (-1.0, 1.0)  # where a difference of two shares lies
 
 
 @dataclass(frozen=True)
@@ -65,31 +64,37 @@ class Told:
         copies = self.of_copies()
 
         def both(at: float) -> list[Estimate]:
-            first = least_gain(over, self.counts, level=at)
-            second = least_gain([own - np.mean(copies, axis=0)], self.counts, level=at)
+            first = self._least(over, at)
+            second = self._least([own - np.mean(copies, axis=0)], at)
             shares = [float(of.sum()) / self.counts.sum() for of in copies]
             return [first, among_copies(second, shares)]
 
         return least_of(both, level=level, unit=self.unit)
 
+    def _least(self, gains: Sequence[Floats], level: float) -> Estimate:
+        """The smallest of some gains (units,) in hits."""
+        if self.unit not in _OF_WORDS:
+            return least_gain(gains, self.counts, level=level)
+        rows = [per_item(gain[None], self.counts)[0] for gain in gains]
+        return least_skewed_mean(rows, level, within=_BETWEEN, unit=self.unit)
+
     def beyond(self, other: Ints, *, level: float) -> Estimate:
         """What the best layer has beyond one baseline (units, candidates)."""
         gain = self.best()[2] - best_layer(_flat(other), self.counts)[1]
-        return replace(least_gain([gain], self.counts, level=level), unit=self.unit)
+        return replace(self._least([gain], level), unit=self.unit)
 
 
-def least_of(both: object, *, level: float, unit: str) -> Estimate:
+def least_of(both: Callable[[float], list[Estimate]], *, level: float, unit: str) -> Estimate:
     """The least of what `both(level)` gives: every one must be above zero for it to be.
 
     So the lower bound needs no correction (an intersection–union test); the upper bound does.
     """
-    assert callable(both)
     lows, highs = both(level), both(1 - (1 - level) / _BOTH)
     smallest = min(lows, key=lambda e: float(e.value))
     return Estimate(
         smallest.value,
-        min(e.low for e in lows),
-        max(min(e.high for e in highs), smallest.value),
+        float(np.min([e.low for e in lows])),  # NaN where there is no interval
+        float(np.maximum(np.min([e.high for e in highs]), smallest.value)),
         smallest.n,
         level,
         unit,
@@ -101,17 +106,30 @@ def picked(scores: Floats) -> tuple[int, Floats]:
     return best_layer(scores, np.ones(len(scores), np.int64))
 
 
-def over_lemmas(own: Floats, copies: Sequence[Floats], *, level: float) -> Estimate:
+def word_means(
+    rows: Floats, *, level: float, within: tuple[float, float] = (0.0, 1.0)
+) -> tuple[Floats, Floats, Floats]:
+    """Means of rows (V, words) with both bounds, each for its row alone; NaN of under five."""
+    return skewed_means(rows.T, level, within=within)
+
+
+def over_lemmas(
+    own: Floats, copies: Sequence[Floats], *, level: float, within: tuple[float, float]
+) -> Estimate:
     """What the best layer's clusters have beyond chance, the input and copies: least of three.
 
-    `own` and `copies` are scores beyond dealt senses (lemmas, layers), the input first.
+    `own` and `copies` are scores beyond dealt senses (lemmas, layers), the input first; `within` is
+    where they lie.
     """
+    wide = (within[0] - within[1], within[1] - within[0])
     _, best = picked(own[:, 1:])
     of_copies = [picked(copy[:, 1:])[1] for copy in copies]
 
     def both(at: float) -> list[Estimate]:
-        first = least_mean([best, best - own[:, 0]], level=at)
-        second = least_mean([best - np.mean(of_copies, axis=0)], level=at)
+        rows = [best, best - own[:, 0]]
+        first = least_skewed_mean(rows, at, within=wide, unit="lemmas")
+        against = [best - np.mean(of_copies, axis=0)]
+        second = least_skewed_mean(against, at, within=wide, unit="lemmas")
         return [first, among_copies(second, [float(of.mean()) for of in of_copies])]
 
     return least_of(both, level=level, unit="lemmas")

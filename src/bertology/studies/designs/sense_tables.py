@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.stats import Estimate
-from bertology.studies.designs.sense_scores import Told, over_lemmas, picked
+from bertology.stats.skewed_means import FEWEST
+from bertology.studies.designs.sense_scores import Told, over_lemmas, picked, word_means
 from bertology.studies.designs.shares import per_item
 from bertology.studies.designs.tables import labelled_table, with_bounds
 
@@ -22,11 +23,16 @@ if TYPE_CHECKING:
 __all__ = ["CLUSTERS", "Senses"]
 
 Floats = NDArray[np.float64]
-CLUSTERS = ("ari", "v_measure", "silhouette")
+Range = tuple[float, float]
+CLUSTERS: dict[str, tuple[Range, Range]] = {
+    "ari": ((-0.5, 1.0), (-0.5, 1.0)),
+    "v_measure": ((0.0, 1.0), (-1.0, 1.0)),
+    "silhouette": ((-1.0, 1.0), (-2.0, 2.0)),
+}
+"""Where each score lies by itself, and beyond that of dealt senses."""
 _FEWEST_LEMMAS = 10  # for clusters to be judged
 _NOT_TOLD = "not judged: neighbours do not surely tell senses beyond all that must be beaten"
 _MOST_SENSES = 5  # more are told together
-_FEWEST_BOUNDED = 5  # fewer lemmas say nothing of others
 _KEPT = 500  # lemmas in a table
 _GAINS = {"ari": "cluster_gain", "v_measure": "v_measure_gain", "silhouette": "silhouette_gain"}
 
@@ -66,8 +72,8 @@ class Senses:
 
     @property
     def clustered(self) -> bool:
-        """Whether there are lemmas enough to judge clusters."""
-        return int(self.excess.shape[1]) >= _FEWEST_LEMMAS
+        """Whether there are lemmas enough for intervals around what their clusters are."""
+        return int(self.excess.shape[1]) >= FEWEST
 
     def evidence(self) -> tuple[dict[str, Estimate | None], dict[str, str]]:
         """What claims are judged on."""
@@ -76,24 +82,41 @@ class Senses:
         gain = self.told.gain(level=level)
         found: dict[str, Estimate | None] = {
             "sense_gain": gain,
-            "lemma_mean_gain": self._told("lemma", "lemmas").gain(level=level),
         }
         reasons: dict[str, str] = {}
+        by_lemma = self._told("lemma", "lemmas")
+        if len(by_lemma.counts) >= FEWEST:
+            found["lemma_mean_gain"] = by_lemma.gain(level=level)
+        else:
+            reasons["lemma_mean_gain"] = (
+                f"no interval over lemmas: {len(by_lemma.counts)} were asked about, and {FEWEST} "
+                "are needed"
+            )
         if gain.low > 0:
             found["beyond_context"] = self.told.beyond(around, level=level)
         else:  # two ways of guessing differ, too, and occurrences that are neighbours err together
             reasons["beyond_context"] = _NOT_TOLD
-        for at, name in enumerate(CLUSTERS):
-            if self.clustered:
-                found[_GAINS[name]] = over_lemmas(
-                    self.excess[at], [copy[at] for copy in self.of_copies], level=level
-                )
+        for name in CLUSTERS:
+            if self.excess.shape[1] >= _FEWEST_LEMMAS:
+                found[_GAINS[name]] = self._cluster_gain(name)
             else:
                 reasons[_GAINS[name]] = (
                     f"not judged: {self.excess.shape[1]} lemmas have two senses with "
-                    f"{self.study.per_sense} occurrences or more; {_FEWEST_LEMMAS} are needed"
+                    f"{self.study.per_sense} occurrences or more, each in {self.told.unit} of its "
+                    f"own; {_FEWEST_LEMMAS} are needed"
                 )
         return found, reasons
+
+    def _cluster_gain(self, name: str) -> Estimate:
+        at = list(CLUSTERS).index(name)
+        copies = [copy[at] for copy in self.of_copies]
+        within = CLUSTERS[name][1]
+        return over_lemmas(self.excess[at], copies, level=self.study.level, within=within)
+
+    def _means(self, name: str, rows: Floats, within: Range = (0.0, 1.0)) -> dict[str, Any]:
+        """Columns of means of rows (V, lemmas), whose bounds hold for each row alone."""
+        sides = word_means(rows, level=self.study.level, within=within)
+        return dict(zip((name, f"{name}_low", f"{name}_high"), sides, strict=True))
 
     def tables(self) -> dict[str, pd.DataFrame]:
         """All tables; that of layers first."""
@@ -110,20 +133,17 @@ class Senses:
     def _layers(self) -> pd.DataFrame:
         """Of the number of neighbours that is best on all."""
         _, k, _ = self.told.best()
-        families = 2 + (len(CLUSTERS) if self.clustered else 0)
-        by_lemma = self._told("lemma", "lemmas")
-        columns: dict[str, Any] = {}
-        for name, told in (("accuracy", self.told), ("lemma_mean", by_lemma)):
-            rows = per_item(told.hits[:, k].T.astype(np.float64), told.counts)
-            means = self.study.means(rows, within=(0.0, 1.0), reach=1.0, families=families)
-            columns |= with_bounds(name, means, p=False)
+        rows = per_item(self.told.hits[:, k].T.astype(np.float64), self.told.counts)
+        means = self.study.means(rows, within=(0.0, 1.0), reach=1.0)
+        columns: dict[str, Any] = dict(with_bounds("accuracy", means, p=False))
+        columns |= self._means(
+            "lemma_mean", self._told("lemma", "lemmas").hits[:, k].T.astype(np.float64)
+        )
         shares = [copy[:, k].sum(axis=0) / self.told.counts.sum() for copy in self.told.copies]
         columns["shuffled_accuracy"] = np.mean(shares, axis=0)
         if self.clustered:
-            for at, name in enumerate(CLUSTERS):
-                own = _array(self.model, "clusters")[at]
-                means = self.study.means(own.T, within=(-1.0, 1.0), families=families)
-                columns |= with_bounds(name, means, p=False)
+            for at, (name, (within, _)) in enumerate(CLUSTERS.items()):
+                columns |= self._means(name, _array(self.model, "clusters")[at].T, within)
                 columns[f"{name}_dealt"] = _array(self.model, "dealt")[at].mean(axis=0)
                 beyond = np.mean([copy[at].mean(axis=0) for copy in self.of_copies], axis=0)
                 columns[f"{name}_shuffled"] = beyond + columns[f"{name}_dealt"]
@@ -138,7 +158,11 @@ class Senses:
         for name, by in (("accuracy", "unit"), ("lemma_mean", "lemma")):
             told = self.told if by == "unit" else self._told("lemma", "lemmas")
             layer, k, own = told.best()
-            value = self.study.means(per_item(own, told.counts)[None], within=(0.0, 1.0), reach=1.0)
+            row = per_item(own, told.counts)[None]
+            bounds: dict[str, Any] = self._means("value", row)
+            if by == "unit":
+                means = self.study.means(row, within=(0.0, 1.0), reach=1.0)
+                bounds = dict(with_bounds("value", means, p=False))
             there = _array(self.model, f"all_by_{by}") > 0
             bag = _array(self.model, f"{around}{by}")[there]
             bag = bag if by == "unit" else bag / _array(self.model, "all_by_lemma")[there, None]
@@ -149,12 +173,10 @@ class Senses:
             rows.append(
                 {
                     "score": name,
-                    "n": int(value.n[0]),
+                    "n": row.shape[1],
                     "layer": layer,
                     "k": self.study.k[k],
-                    "value": value.value[0],
-                    "value_low": value.simultaneous_low[0],
-                    "value_high": value.simultaneous_high[0],
+                    **{side: float(of[0]) for side, of in bounds.items()},
                     "frequent": told.plain[0].sum() / total,
                     "static": told.plain[1].sum() / total,
                     "input": told.hits[:, :, 0].sum(axis=0).max() / total,
@@ -165,25 +187,20 @@ class Senses:
                 }
             )
         if self.clustered:
-            evidence, _ = self.evidence()
-            for at, name in enumerate(CLUSTERS):
+            for at, (name, (_, within)) in enumerate(CLUSTERS.items()):
                 layer, best = picked(self.excess[at][:, 1:])
-                value = self.study.means(best[None], within=(-2.0, 2.0))
-                beyond = evidence[_GAINS[name]]
-                assert beyond is not None
+                bounds = self._means("value", best[None], within)
                 rows.append(
                     {
                         "score": name,
                         "n": len(best),
                         "layer": layer,
-                        "value": value.value[0],
-                        "value_low": value.simultaneous_low[0],
-                        "value_high": value.simultaneous_high[0],
+                        **{side: float(of[0]) for side, of in bounds.items()},
                         "input": self.excess[at][:, 0].mean(),
                         "shuffled": np.mean(
                             [picked(copy[at][:, 1:])[1].mean() for copy in self.of_copies]
                         ),
-                        **_bounded("gain", beyond),
+                        **_bounded("gain", self._cluster_gain(name)),
                     }
                 )
         return pd.DataFrame(rows)
@@ -200,15 +217,10 @@ class Senses:
         kinds = np.minimum(_array(self.model, "word_kinds").astype(np.int64), _MOST_SENSES)
         groups = np.unique(kinds)
         rows: dict[str, Any] = {"lemmas": [int((kinds == of).sum()) for of in groups]}
-        for at, name in enumerate(CLUSTERS):
+        for at, (name, (_, within)) in enumerate(CLUSTERS.items()):
             _, best = picked(self.excess[at][:, 1:])
-            spread = np.where(kinds[None] == groups[:, None], best[None], np.nan)
-            means = self.study.means(spread, within=(-2.0, 2.0), families=len(CLUSTERS))
-            bounds = with_bounds(name, means, p=False)
-            few = np.array(rows["lemmas"]) < _FEWEST_BOUNDED
-            for end in ("_low", "_high"):
-                bounds[f"{name}{end}"] = np.where(few, np.nan, bounds[f"{name}{end}"])
-            rows |= bounds
+            own = [self._means(name, best[None, kinds == of], within) for of in groups]
+            rows |= {side: np.concatenate([found[side] for found in own]) for side in own[0]}
         return labelled_table({"senses": groups}, rows)
 
     def _lemmas(self) -> pd.DataFrame:

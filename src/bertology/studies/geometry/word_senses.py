@@ -45,16 +45,19 @@ class WordSenses(Resampled):
     neighbours are picked on one half and scored on the other. They must beat the lemma's most
     frequent sense, static embeddings (what words that are spelt alike mean most often), the input
     of the first layer, and copies of the model with shuffled weights. Clusters: k-means with as
-    many clusters as senses, by lemma; adjusted Rand index and V-measure with the senses, and the
-    silhouette of the senses, each beyond its mean when the senses are dealt out anew.
+    many clusters as senses, by lemma, of one occurrence in each text or document; adjusted Rand
+    index and V-measure with the senses, and the silhouette of the senses, each beyond its mean when
+    the senses are dealt out anew. Intervals are over texts or documents; those of clusters and of
+    means over lemmas are over lemmas (Student's, corrected for skewness; of five or more).
 
     Source: Wiedemann et al. (2019). Limits: senses that only one text has cannot be told by
     neighbours and count as wrong; clusters are looked for among senses with five occurrences or
     more. The embeddings of the words around tell much of the sense by themselves (`context`, a bag
-    of words), so that what is beyond them is given apart. Words that were cut off are left out.
+    of words), so that what is beyond them is given apart. Texts that read the same never teach each
+    other. Words that were cut off are left out.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "senses"}))
     result_type: ClassVar[type[Result]] = WordSensesResult
     fewest: ClassVar[int] = 10
@@ -202,6 +205,7 @@ class WordSenses(Resampled):
             attrs={
                 "unit": data.unit,
                 "missing": int((~there).sum()),
+                "repeated": data.repeated,
                 "occurrences": int(data.answered.sum()),
                 "asked": int(data.asked.sum()),
             },

@@ -9,20 +9,23 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.data.words.text_keys import text_key
 from bertology.errors import CapabilityError, DataError
 from bertology.parameters import parameter
 from bertology.results.result import Provenance, Result
+from bertology.stats import Estimate
+from bertology.stats.skewed_means import FEWEST
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.context_results import KINDS, WordsInContextResult
-from bertology.studies.designs.sense_scores import Told
+from bertology.studies.designs.sense_scores import Told, word_means
 from bertology.studies.designs.shares import per_item
-from bertology.studies.designs.tables import labelled_table, with_bounds
+from bertology.studies.designs.tables import labelled_table
 from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from bertology.data.corpus import Corpus
+    from bertology.data.corpus import Corpus, Example
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
 
@@ -30,6 +33,7 @@ __all__ = ["WordsInContext", "WordsInContextResult"]
 
 MODEL, SHUFFLED = "model", "shuffled"
 _FEWEST = 20  # pairs that are answered
+_FEWEST_TAUGHT = 3  # words: of one that is asked, one that teaches, one that chooses the penalty
 
 
 @dataclass(frozen=True)
@@ -39,18 +43,19 @@ class WordsInContext(Resampled):
     Method: each text is read alone. After each layer the two states of the word are compared: by
     their cosine, with the threshold that gives most right answers on other pairs; and by a linear
     probe (ridge regression) of the difference and product of their numbers, learnt on other pairs.
-    Other pairs are another split (`train-split`), or the other folds; pairs of one word stay in one
-    fold. The best layer is picked on one half of the words and scored on the other. It must beat
-    the most frequent answer, static embeddings (which know whether the word is spelt alike), the
-    input of the first layer, and copies of the model with shuffled weights. Intervals are over
-    words.
+    Other pairs are those of other folds, of the same pairs or of another split (`train-split`);
+    pairs of one word, and of words with a text in common, stay in one fold. The best layer is
+    picked on one half of the words and scored on the other. It must beat the most frequent answer,
+    static embeddings (which know whether the word is spelt alike), the input of the first layer,
+    and copies of the model with shuffled weights. Intervals are over words (Student's, corrected
+    for skewness; of five words or more).
 
     Source: Wiedemann et al. (2019) on senses; pairs as in Pilehvar and Camacho-Collados (2019).
     Limits: a threshold for all words cannot know that some words' states are nearer than others'.
     Pairs whose word was cut off are left out.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     needs: ClassVar[Needs] = Needs(
         fields=frozenset({"text", "text_b", "targets", "label"}), task=True
     )
@@ -66,12 +71,12 @@ class WordsInContext(Resampled):
         at_least_option="limit",
     )
     train_split: str = parameter(
-        "", "The split to learn from; if not given, other folds of the same pairs."
+        "", "The split to learn from, of other words; if not given, other folds of the same pairs."
     )
     train_examples: int | None = parameter(
         None, "Learn from so many pairs of that split, drawn at random.", minimum=2
     )
-    folds: int = parameter(5, "Folds of the pairs that are learnt from.", minimum=3)
+    folds: int = parameter(5, "Folds of the words.", minimum=3)
     pooling: str = parameter(
         "mean",
         "The state of a word: that of its first piece, its last, or the mean.",
@@ -114,8 +119,8 @@ class WordsInContext(Resampled):
         asked = self.shown(corpus)
         if not self.train_split:
             return asked, len(asked)
-        own = {text for example in asked for text in example.texts}
-        rest = [e for e in self.taught(corpus) if not own.intersection(e.texts)]
+        own = {text_key(text) for example in asked for text in example.texts}
+        rest = [e for e in self.taught(corpus) if not own.intersection(map(text_key, e.texts))]
         return replace(asked, examples=[*asked, *rest], origin={}), len(asked)
 
     def texts_read(self, corpus: Corpus) -> Sequence[str | tuple[str, str]]:
@@ -161,12 +166,11 @@ class WordsInContext(Resampled):
         states = span_states(words, kept)
         first, second = states[:, 0::2], states[:, 1::2]
         near = cosines(first, second)
-        taught = ~pairs.asked if asked < len(whole) else np.ones(len(near[0]), bool)
         right = np.stack(
             [
                 threshold_answers(near, pairs.same, pairs.parts()),
                 probe_answers(
-                    first, second, pairs.same, pairs.folds, taught, device=encoder.device
+                    first, second, pairs.same, pairs.folds, pairs.taught, device=encoder.device
                 ),
             ]
         )
@@ -198,7 +202,8 @@ class WordsInContext(Resampled):
         layers = [-1, *range(model.sizes["layer"] - 1)]
         columns: dict[str, Any] = {}
         rows = []
-        evidence = {}
+        evidence: dict[str, Estimate | None] = {}
+        reasons: dict[str, str] = {}
         for at, name in enumerate(KINDS):
 
             def hits(part: xr.Dataset, at: int = at) -> NDArray[np.int64]:
@@ -209,28 +214,27 @@ class WordsInContext(Resampled):
             told = Told(
                 own, counts[there], plain, [own[:, :, 0]], [hits(c) for c in copies], "words"
             )
-            means = self.means(
-                per_item(own[:, 0].T.astype(np.float64), told.counts),
-                within=(0.0, 1.0),
-                reach=1.0,
-                families=len(KINDS),
-            )
-            columns |= with_bounds(name, means, p=False)
+            values = per_item(own[:, 0].T.astype(np.float64), told.counts)
+            columns |= self._means(name, values)
             shares = [copy[:, 0].sum(axis=0) / told.counts.sum() for copy in told.copies]
             columns[f"{name}_shuffled"] = np.mean(shares, axis=0)
             gain = told.gain(level=self.level)
-            evidence[f"{name}_gain"] = gain
+            if len(told.counts) >= FEWEST:
+                evidence[f"{name}_gain"] = gain
+            else:
+                reasons[f"{name}_gain"] = (
+                    f"no interval over words: the pairs are of {len(told.counts)}, and {FEWEST} "
+                    "are needed"
+                )
             layer, _, best = told.best()
-            value = self.means(per_item(best, told.counts)[None], within=(0.0, 1.0), reach=1.0)
+            value = self._means("value", per_item(best, told.counts)[None])
             total = told.counts.sum()
             rows.append(
                 {
                     "kind": name,
-                    "n": int(value.n[0]),
+                    "n": len(told.counts),
                     "layer": layer,
-                    "value": value.value[0],
-                    "value_low": value.simultaneous_low[0],
-                    "value_high": value.simultaneous_high[0],
+                    **{side: float(of[0]) for side, of in value.items()},
                     "frequent": plain[0].sum() / total,
                     "static": plain[1].sum() / total,
                     "input": own[:, 0, 0].sum() / total,
@@ -246,11 +250,17 @@ class WordsInContext(Resampled):
             provenance,
             {"layers": labelled_table({"layer": layers}, columns), "scores": pd.DataFrame(rows)},
             evidence=evidence,
+            reasons=reasons,
             facts={
                 "examples": int(counts.sum()),
                 **{str(name): value for name, value in model.attrs.items()},
             },
         )
+
+    def _means(self, name: str, rows: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+        """Columns of shares of rows (V, words), whose bounds hold for each row alone."""
+        sides = word_means(rows, level=self.level)
+        return dict(zip((name, f"{name}_low", f"{name}_high"), sides, strict=True))
 
 
 @dataclass(frozen=True)
@@ -262,16 +272,15 @@ class _Pairs:
     units: NDArray[np.int64]
     folds: NDArray[np.int64]
     asked: NDArray[np.bool_]
+    taught: NDArray[np.bool_]
 
     @classmethod
     def of(
         cls, corpus: Corpus, places: NDArray[np.int64], asked: int, folds: int, seed: int
     ) -> _Pairs:
-        """In folds by word; where others teach, those that are asked are in the first fold."""
-        numbers: dict[str, int] = {}
+        """In folds by word, of all pairs: also where others teach, these are of other words."""
         some = [corpus[int(at)] for at in places]
-        names = [str(e.annotations.get("group") or " ".join(e.texts)) for e in some]
-        units = np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)
+        units = _units(some)
         asks = places < asked
         if asks.sum() < _FEWEST:
             raise DataError(
@@ -279,19 +288,30 @@ class _Pairs:
                 "needed.",
                 hint="Give more pairs with --limit.",
             )
-        order = np.random.default_rng(seed).permutation(len(numbers))
-        parts = order[units] % folds
-        if asked < len(corpus):
-            parts = np.where(asks, 0, parts)  # a fold of their own would have none to learn from
+        teach = ~asks if asked < len(corpus) else np.ones(len(places), bool)
+        teachers = np.unique(units[teach])
+        if len(teachers) < _FEWEST_TAUGHT:
+            raise DataError(
+                f"The pairs to learn from are of {len(teachers)} words (those with a text in "
+                f"common are one); {_FEWEST_TAUGHT} are needed.",
+                hint="Give more pairs with --limit or --train-examples.",
+            )
+        mixed = np.random.default_rng(seed).permutation(int(units.max()) + 1)
+        mixed = mixed[np.argsort(~np.isin(mixed, teachers), kind="stable")]  # some in every fold
+        parts = np.empty_like(mixed)
+        parts[mixed] = np.arange(len(mixed)) % min(folds, len(teachers))
         same = np.array([bool(e.get("label")) for e in some], bool)
-        return cls(places, same, units, parts, asks)
+        return cls(places, same, units, parts[units], asks, teach)
 
     def parts(self) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """What is asked and what teaches, fold by fold."""
-        if not self.asked.all():
-            return [(np.flatnonzero(self.asked), np.flatnonzero(~self.asked))]
-        folds = np.unique(self.folds).tolist()
-        return [(np.flatnonzero(self.folds == f), np.flatnonzero(self.folds != f)) for f in folds]
+        found = []
+        for fold in np.unique(self.folds[self.asked]).tolist():
+            inside = self.folds == fold
+            found.append(
+                (np.flatnonzero(inside & self.asked), np.flatnonzero(~inside & self.taught))
+            )
+        return found
 
     def summed(self, right: NDArray[np.bool_]) -> NDArray[np.int64]:
         """(units, …): right answers (…, N) to what is asked, by word."""
@@ -299,6 +319,27 @@ class _Pairs:
         found = np.zeros((int(self.units.max()) + 1, *counted.shape[1:]), np.int64)
         np.add.at(found, self.units, counted)
         return found
+
+
+def _units(pairs: Sequence[Example]) -> NDArray[np.int64]:
+    """The number of each pair's word; words that have a text in common are one."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    words, texts = dict[str, int](), dict[str, int]()
+    links = []
+    for pair in pairs:
+        keys = [text_key(text) for text in pair.texts]
+        name = str(pair.annotations.get("group") or " ".join(keys))
+        word = words.setdefault(name, len(words))
+        links += [(word, texts.setdefault(key, len(texts))) for key in keys]
+    ends = np.array(links, np.int64).reshape(-1, 2)
+    size = len(words) + len(texts)
+    sides = (ends[:, 0], len(words) + ends[:, 1])
+    joined = connected_components(
+        coo_array((np.ones(len(ends)), sides), shape=(size, size)), directed=False
+    )[1]
+    return np.asarray(joined[ends[::2, 0]], np.int64)
 
 
 def _means(near: NDArray[np.float64], same: NDArray[np.bool_]) -> NDArray[np.float64]:

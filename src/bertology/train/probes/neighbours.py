@@ -58,9 +58,10 @@ def sense_votes(
 ) -> NDArray[np.int16]:
     """(ks, layers, N): the sense that most of the k nearest have, of states (layers, N, width).
 
-    Of senses that are named equally often it is the first, as scikit-learn has it; -1 where no
-    occurrence of the lemma is known, or nothing was asked. Where there are fewer than k
-    neighbours, all of them vote.
+    Of senses that are named equally often it is that of the nearest neighbour among them: their
+    order in the alphabet would mean something where senses are numbered by frequency. -1 where no
+    occurrence of the lemma is known, or nothing was asked. Where there are fewer than k neighbours,
+    all of them vote.
     """
     place = torch.device(device)
     found = np.full((len(ks), len(states), len(of)), -1, np.int16)
@@ -98,11 +99,13 @@ def _votes(
     counted = torch.isfinite(values).to(torch.int32)
     classes = int(named.max()) + 1
     tally = torch.zeros((*said.shape[:-1], classes), dtype=torch.int32, device=near.device)
-    first = classes - 1 - torch.arange(classes, device=near.device, dtype=torch.int32)
+    rank = torch.arange(most, device=near.device, dtype=torch.int32)
+    first = torch.full_like(tally, most)  # the rank of the nearest neighbour of each sense
+    first.scatter_reduce_(-1, said, torch.where(counted > 0, rank, most), "amin")
     found, done = {}, 0
     for k in sorted({min(k, most) for k in ks}):
         tally.scatter_add_(-1, said[..., done:k], counted[..., done:k])
-        found[k], done = (tally * classes + first).argmax(dim=-1), k
+        found[k], done = (tally * (most + 1) - first).argmax(dim=-1), k
     stacked = torch.stack([found[min(k, most)] for k in ks])
     none = counted[..., 0] == 0
     return stacked.masked_fill(none[None], -1)
@@ -125,8 +128,13 @@ def _unit(states: Tensor, places: Tensor) -> Tensor:
 
 
 def _groups(of: Occurrences, *, layers: int, room: int) -> Iterator[list[_Lemma]]:
-    """Lemmas of similar size together, as many as there is room for; large ones in pieces."""
-    order = np.argsort(of.lemmas, kind="stable")
+    """Lemmas of similar size together, as many as there is room for; large ones in pieces.
+
+    In a random order: of neighbours that are equally near (the input knows words and places only)
+    some are taken, and files may be sorted by sense.
+    """
+    mixed = np.random.default_rng(0).permutation(len(of))
+    order = mixed[np.argsort(of.lemmas[mixed], kind="stable")]
     _, starts = np.unique(of.lemmas[order], return_index=True)
     lemmas = []
     for places in np.split(order, starts[1:]):
