@@ -105,7 +105,7 @@ def pairs(size: int = 160, *, seed: int = 0) -> Corpus:
 
 
 def ask_pairs(reader: Any, texts: Corpus, **how: Any) -> WordsInContextResult:
-    found = planted_links.ask(WordsInContext(**{"resamples": 200, **how}), reader, texts)
+    found = planted_links.ask(WordsInContext(**how), reader, texts)
     assert isinstance(found, WordsInContextResult)
     return found
 

@@ -43,7 +43,7 @@ def _senses(reader: object, texts: Corpus, seed: int) -> Mapping[str, str]:
 
 
 def _in_context(reader: object, texts: Corpus, seed: int) -> Mapping[str, str]:
-    study = WordsInContext(resamples=200, seed=seed)
+    study = WordsInContext(seed=seed)
     return judged("words-in-context", planted_links.ask(study, reader, texts))  # type: ignore[arg-type]
 
 

@@ -15,7 +15,7 @@ from bertology.parameters import parameter
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
 from bertology.stats.skewed_means import FEWEST
-from bertology.studies.designs.blocks import Resampled
+from bertology.studies.designs.blocks import Sampled
 from bertology.studies.designs.context_results import KINDS, WordsInContextResult
 from bertology.studies.designs.sense_scores import Told, word_means
 from bertology.studies.designs.shares import per_item
@@ -37,7 +37,7 @@ _FEWEST_TAUGHT = 3  # words: of one that is asked, one that teaches, one that ch
 
 
 @dataclass(frozen=True)
-class WordsInContext(Resampled):
+class WordsInContext(Sampled):
     """Does the contextual embedding of a word tell whether it means the same in two texts?
 
     Method: each text is read alone. After each layer the two states of the word are compared: by
