@@ -23,14 +23,14 @@ import torch
 from machine import describe, wait
 
 import bertology as bt
-from bertology.annotated.repeated_words import occurrences
+from bertology.annotated.recurring_words import occurrences
 from bertology.data.corpus import Corpus
 from bertology.data.words.token_words import token_words
 from bertology.model.batch import Batch
 from bertology.model.encoder import Encoder
-from bertology.model.reducers.word_sums import DirectionSums, RepeatSums
+from bertology.model.reducers.word_sums import DirectionSums, RecurringSums
 from bertology.studies.designs.text_blocks import SITES, WordsOfBatch, sentence_ends
-from bertology.studies.geometry.self_similarity import SelfSimilarity, repeats_of
+from bertology.studies.geometry.self_similarity import SelfSimilarity, recurring_places
 
 
 def repeated(corpus: Corpus, encoder: Encoder, tokens: int) -> Corpus:
@@ -97,12 +97,12 @@ def main() -> None:
             encoder.run(batch)
 
     def alike() -> None:
-        sums = RepeatSums(
+        sums = RecurringSums(
             layers, len(chosen.names), width, encoder.device, slots=chosen.stored.size
         )
         for read in read_of(encoder, batches):
             at = occurrences(read.words, read.texts, chosen, seed=0)
-            sums.start(read.pooled(encoder), repeats_of(read, at, encoder.device))
+            sums.start(read.pooled(encoder), recurring_places(read, at, encoder.device))
             encoder.run(read.batch, reduce=dict.fromkeys(SITES, sums))
         sums.taken()
 

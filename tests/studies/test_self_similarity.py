@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import made_geometry as made
-from bertology.annotated.repeated_words import occurrences, repeated_words
+from bertology.annotated.recurring_words import occurrences, recurring_words
 from bertology.data.words.token_words import token_words
 from bertology.errors import CapabilityError, DataError
 from bertology.model.encoder import Encoder
@@ -103,7 +103,7 @@ def test_a_model_gives_what_its_states_give_pair_by_pair() -> None:
     shape = made.MadeEncoder(made.noise)
     encoder, texts = Encoder(shape.model, shape.tokenizer, name="random"), made.corpus(60)
     part = SelfSimilarity(words=20).one_pass(encoder, texts, Context(), whole=True)
-    words = repeated_words(
+    words = recurring_words(
         encoder, words_of_texts(encoder, texts.texts), contexts=5, most=20, seed=0
     )
     states: dict[int, list[np.ndarray]] = {}
@@ -142,7 +142,7 @@ def test_words_are_those_of_the_tokenizer_and_one_of_each_text() -> None:
     assert words.texts.tolist() == [0, 0, 0, 1, 1, 2, 2, 2]
     assert words.kinds[0] == words.kinds[1] != words.kinds[2]
     assert words.sentences.tolist() == [0, 1, 2, 3, 4, 5, 5, 5]  # `ba` ends sentences here
-    found = repeated_words(encoder, words_of_texts(encoder, texts), contexts=3, most=10, seed=0)
+    found = recurring_words(encoder, words_of_texts(encoder, texts), contexts=3, most=10, seed=0)
     assert found.names == ["ba"]
     assert found.texts.tolist() == [3]
     assert sorted(found.stored[0]) == [0, 1, 2]

@@ -13,7 +13,7 @@ import transformers as hf
 import bertology as bt
 import tiny
 from bertology.annotated import moved_sentences as moved
-from bertology.annotated.moved_sentences import MovedWords, RepeatedWords
+from bertology.annotated.moved_sentences import MovedWords, ParityWords
 from bertology.data.corpus import Corpus
 from bertology.errors import CapabilityError, DataError
 from bertology.model.encoder import Encoder
@@ -215,7 +215,7 @@ def test_without_places_and_segments_nothing_moves() -> None:
 
 
 def concluded(
-    states: Any, *, known: float = 1.0, seed: int = 0, parities: RepeatedWords | None = None
+    states: Any, *, known: float = 1.0, seed: int = 0, parities: ParityWords | None = None
 ) -> Result:
     """What is concluded of made states (place, segment, neighbour, depth, word, width)."""
     study = SentencePosition(resamples=200, pairs=0)
@@ -244,9 +244,9 @@ def test_claims_are_judged_of_models_that_have_learnt() -> None:
     states[:, 1] += 0.6
     found = judged(states)
     assert (found[CLAIM], found[SEGMENTS]) == ("holds", "holds")
-    assert judged(states, parities=repeated(1.0, 0, depths=3))[PARITY] == "holds"
-    assert judged(states, parities=repeated(0.0, 0, depths=3))[PARITY] != "holds"
-    unlearnt = judged(states, known=-0.5, parities=repeated(1.0, 0, depths=3))
+    assert judged(states, parities=parity_words(1.0, 0, depths=3))[PARITY] == "holds"
+    assert judged(states, parities=parity_words(0.0, 0, depths=3))[PARITY] != "holds"
+    unlearnt = judged(states, known=-0.5, parities=parity_words(1.0, 0, depths=3))
     assert set(unlearnt.values()) == {"not-applicable"}
 
 
@@ -257,7 +257,7 @@ def test_a_random_model_is_not_judged() -> None:
     assert "learnt nothing" in found.reasons()["trained_position_shift"]
 
 
-def repeated(shift: float, seed: int, kinds: int = 8, depths: int = 1) -> RepeatedWords:
+def parity_words(shift: float, seed: int, kinds: int = 8, depths: int = 1) -> ParityWords:
     """Words of pairs with something in common, and a shift of second sentences."""
     rng = np.random.default_rng(seed)
     kind = np.repeat(np.arange(kinds), 12)
@@ -267,15 +267,15 @@ def repeated(shift: float, seed: int, kinds: int = 8, depths: int = 1) -> Repeat
     x = x + rng.normal(size=(len(kind), 10)) + shift * second[:, None]
     names = tuple(f"w{i}" for i in range(kinds))
     states = np.repeat(x[None].astype(np.float32), depths, axis=0)
-    return RepeatedWords(states, names, kind, second, pair)
+    return ParityWords(states, names, kind, second, pair)
 
 
 def test_words_of_odd_and_even_sentences_are_compared() -> None:
-    words = repeated(1.0, 0)
+    words = parity_words(1.0, 0)
     found = parity_scores(words, draws=199, seed=0)
     assert found["parity_p"][0] == pytest.approx(1 / 200)
     # 10 dimensions × 1² of shift, against twice a variance of 2 in each.
-    some = [parity_scores(repeated(1.0, s), draws=1, seed=s)["parity"][0] for s in range(20)]
+    some = [parity_scores(parity_words(1.0, s), draws=1, seed=s)["parity"][0] for s in range(20)]
     assert np.mean(some) == pytest.approx(10 / 40, abs=0.05)
     assert np.nanmean(found["same_silhouette"]) > np.nanmean(found["other_silhouette"])
     x, kind = words.states[0].astype(np.float64), words.kind
@@ -292,7 +292,7 @@ def test_words_of_odd_and_even_sentences_are_compared() -> None:
 
 
 def test_without_a_shift_parities_are_rarely_sure() -> None:
-    p = [parity_scores(repeated(0.0, s), draws=99, seed=s)["parity_p"][0] for s in range(12)]
+    p = [parity_scores(parity_words(0.0, s), draws=99, seed=s)["parity_p"][0] for s in range(12)]
     assert sum(x < 0.05 for x in p) <= 2
 
 

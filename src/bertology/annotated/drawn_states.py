@@ -15,11 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.annotated.words import word_batches, words_of
+from bertology.data.words.piece_words import FindWords, known_words
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from bertology.data.corpus import Corpus
+    from bertology.data.corpus import Corpus, Example
+    from bertology.model.batch import Batch
     from bertology.model.encoder import Encoder
 
 __all__ = ["drawn_words", "states_of_words"]
@@ -51,15 +53,18 @@ def drawn_words(
 
 def states_of_words(
     encoder: Encoder,
-    corpus: Corpus,
+    corpus: Sequence[Example],
     words: Words,
     *,
     batch_tokens: int = 4096,
     advance: Callable[[int], None] = lambda examples: None,
+    find: FindWords = known_words,
+    changed: Callable[[Batch], Batch] = lambda batch: batch,
 ) -> NDArray[np.float32]:
     """(layers + 1, words, width): means over the pieces of each word; 0 is what enters layer 0.
 
-    Words are in the order of the examples.
+    Words are in the order of the examples; `find` says which words these have, and `changed` what
+    the model reads in place of a batch.
     """
     from bertology.model.reducers.unit_states import UnitStates
 
@@ -69,7 +74,7 @@ def states_of_words(
     def take(number: int, states: Tensor, *, at: NDArray[np.int64]) -> None:
         found[number, at] = states.float().cpu().numpy()
 
-    for read in word_batches(encoder, corpus, tokens_per_batch=batch_tokens):
+    for read in word_batches(encoder, corpus, tokens_per_batch=batch_tokens, words=find):
         rows = read.batch.indices
         groups = [
             [one.alignment.pieces_of(word) for word in words[i]]
@@ -77,7 +82,8 @@ def states_of_words(
         ]
         at = np.concatenate([np.arange(ends[i], ends[i + 1]) for i in rows])
         if at.size:
-            reducer = UnitStates(read.batch, groups, partial(take, at=at))
-            encoder.run(read.batch, reduce={"embeddings": reducer, "layer.*.residual": reducer})
+            batch = changed(read.batch)
+            reducer = UnitStates(batch, groups, partial(take, at=at))
+            encoder.run(batch, reduce={"embeddings": reducer, "layer.*.residual": reducer})
         advance(len(read.batch))
     return found

@@ -16,15 +16,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.annotated.words import require_offsets, word_batches
+from bertology.annotated.drawn_states import states_of_words
+from bertology.annotated.words import require_offsets
 from bertology.data.corpus import Example
 from bertology.data.words.alignment import Span, align
 from bertology.data.words.piece_words import known_words
 from bertology.errors import DataError
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from bertology.data.corpus import Corpus
     from bertology.model.batch import Batch
     from bertology.model.encoder import Encoder
@@ -32,14 +31,14 @@ if TYPE_CHECKING:
 __all__ = [
     "FEWEST",
     "MovedWords",
-    "RepeatedWords",
+    "ParityWords",
     "Sentence",
     "adjacent_pairs",
     "drawn_sentences",
     "has_segments",
     "moved_words",
+    "parity_words",
     "pool_size",
-    "repeated_words",
 ]
 
 FEWEST = 8
@@ -91,7 +90,7 @@ class MovedWords:
 
 
 @dataclass(frozen=True)
-class RepeatedWords:
+class ParityWords:
     """States of words that occur in first and in second sentences of adjacent pairs."""
 
     states: Floats
@@ -270,7 +269,7 @@ def _couples(by_length: Sequence[Sentence]) -> Iterator[list[Pair]]:
         yield from [couples[::2], couples[1::2]] if apart == 1 else [couples]
 
 
-def repeated_words(
+def parity_words(
     encoder: Encoder,
     pairs: Sequence[Pair],
     *,
@@ -278,7 +277,7 @@ def repeated_words(
     each: int,
     seed: int,
     batch_tokens: int = 4096,
-) -> RepeatedWords | None:
+) -> ParityWords | None:
     """States of `kinds` words that first and second sentences have, at most `each` times in each.
 
     None where no word occurs in three first and three second sentences.
@@ -307,7 +306,7 @@ def repeated_words(
     read = [pairs[i] for i in at]
     states = _states(encoder, read, list(at.values()), batch_tokens=batch_tokens)
     columns = np.array(taken, np.int64).T
-    return RepeatedWords(states, tuple(named), columns[3], columns[1].astype(bool), columns[0])
+    return ParityWords(states, tuple(named), columns[3], columns[1].astype(bool), columns[0])
 
 
 def _places_of_kinds(
@@ -340,30 +339,23 @@ def _states(
     batch_tokens: int = 4096,
 ) -> Floats:
     """(layers + 1, words, width) of the wanted words (text of the pair, word) of each pair."""
-    from bertology.model.reducers.unit_states import UnitStates
-
     examples = [Example(str(i), a.text, b.text) for i, (a, b) in enumerate(pairs)]
     spans: Mapping[str, list[list[Span]]] = {
         str(i): [list(a.spans), list(b.spans)] for i, (a, b) in enumerate(pairs)
     }
-    ends = np.cumsum([0, *(len(some) for some in wanted)])
-    found = np.zeros((encoder.shape.layers + 1, int(ends[-1]), encoder.shape.hidden), np.float32)
-
-    def take(number: int, states: Tensor, *, rows: Ints) -> None:
-        found[number, rows] = states.float().cpu().numpy()
-
-    for read in word_batches(
-        encoder, examples, tokens_per_batch=batch_tokens, words=lambda e: spans[e.id]
-    ):
-        groups, rows = [], []
-        for i, one in zip(read.batch.indices, read.examples, strict=True):
-            before = (0, len(pairs[i][0].spans))
-            groups.append([one.alignment.pieces_of(before[t] + word) for t, word in wanted[i]])
-            rows.append(np.arange(ends[i], ends[i + 1]))
-        batch = _exchanged(read.batch, encoder) if exchanged else read.batch
-        reducer = UnitStates(batch, groups, partial(take, rows=np.concatenate(rows)))
-        encoder.run(batch, reduce={"embeddings": reducer, "layer.*.residual": reducer})
-    return found
+    # Words are numbered through both texts of a pair.
+    words = [
+        [word + (len(pair[0].spans) if text else 0) for text, word in some]
+        for pair, some in zip(pairs, wanted, strict=True)
+    ]
+    return states_of_words(
+        encoder,
+        examples,
+        words,
+        batch_tokens=batch_tokens,
+        find=lambda example: spans[example.id],
+        changed=partial(_exchanged, encoder=encoder) if exchanged else lambda batch: batch,
+    )
 
 
 def _exchanged(batch: Batch, encoder: Encoder) -> Batch:

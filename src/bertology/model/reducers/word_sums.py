@@ -15,7 +15,7 @@ from torch import Tensor
 from bertology.model.site_context import SiteContext
 from bertology.model.sites import Kind
 
-__all__ = ["DirectionSums", "Pooled", "RepeatSums", "Repeats", "number_of"]
+__all__ = ["DirectionSums", "Pooled", "RecurringPlaces", "RecurringSums", "number_of"]
 
 
 def number_of(at: SiteContext) -> int:
@@ -93,7 +93,7 @@ class DirectionSums:
 
 
 @dataclass(frozen=True)
-class Repeats:
+class RecurringPlaces:
     """Which words of a batch are occurrences of chosen ones, and the sentence of every word."""
 
     places: Tensor
@@ -111,7 +111,7 @@ class Repeats:
 
 
 @dataclass
-class RepeatSums:
+class RecurringSums:
     """Sums of unit vectors by chosen word; similarity of words to their sentence; stored states.
 
     `within` (L + 1,) adds up the mean cosine of each sentence of two words or more with its mean.
@@ -134,13 +134,13 @@ class RepeatSums:
         self._units = torch.zeros(size, device=self.device)
         self._within = torch.zeros(self.layers + 1, device=self.device)
 
-    def start(self, words: Pooled, repeats: Repeats) -> None:
+    def start(self, words: Pooled, places: RecurringPlaces) -> None:
         """The next batch."""
-        self._words, self._repeats = words, repeats
+        self._words, self._places = words, places
 
     def update(self, value: Tensor, at: SiteContext) -> None:
         """Add one layer: (B, T, width)."""
-        number, states, of = number_of(at), self._words.of(value), self._repeats
+        number, states, of = number_of(at), self._words.of(value), self._places
         units = _units(states)
         self._units[number].index_add_(0, of.chosen, units[of.places])
         if not self.slots:

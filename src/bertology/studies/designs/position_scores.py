@@ -17,7 +17,7 @@ from bertology.stats.shifts import (
 )
 
 if TYPE_CHECKING:
-    from bertology.annotated.moved_sentences import MovedWords, RepeatedWords
+    from bertology.annotated.moved_sentences import MovedWords, ParityWords
 
 __all__ = ["GROUPS", "moved_scores", "parity_scores", "relative"]
 
@@ -118,7 +118,7 @@ def _partners(moved: MovedWords, half: NDArray[np.int64]) -> NDArray[np.int64]:
     return found
 
 
-def parity_scores(words: RepeatedWords, *, draws: int, seed: int) -> dict[str, Floats]:
+def parity_scores(words: ParityWords, *, draws: int, seed: int) -> dict[str, Floats]:
     """How words of the same kind differ between first and second sentences, by layer.
 
     parity: across over within, less 1; parity_left_out: the same without a group of pairs
@@ -160,7 +160,7 @@ def parity_scores(words: RepeatedWords, *, draws: int, seed: int) -> dict[str, F
 
 
 def _masks(
-    words: RepeatedWords,
+    words: ParityWords,
     number: NDArray[np.int64],
     members: list[NDArray[np.int64]],
     flips: NDArray[np.bool_],
@@ -185,7 +185,7 @@ def _squared_distances(x: Floats) -> Floats:
     return np.asarray(found)
 
 
-def _silhouettes(lengths: Floats, words: RepeatedWords, *, same: bool) -> Floats:
+def _silhouettes(lengths: Floats, words: ParityWords, *, same: bool) -> Floats:
     """(words,) silhouettes of kinds, where all others are in sentences of the same place, or not.
 
     NaN where a word's kind has no other word there.

@@ -44,12 +44,12 @@ if TYPE_CHECKING:
     import torch
     import xarray as xr
 
-    from bertology.annotated.repeated_words import Occurrences, RepeatedWords
+    from bertology.annotated.recurring_words import Occurrences, RecurringWords
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
-    from bertology.model.reducers.word_sums import Repeats
+    from bertology.model.reducers.word_sums import RecurringPlaces
 
-__all__ = ["SelfSimilarity", "SelfSimilarityResult", "repeats_of", "words_of_texts"]
+__all__ = ["SelfSimilarity", "SelfSimilarityResult", "recurring_places", "words_of_texts"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -168,11 +168,11 @@ class SelfSimilarity(TextBlocks):
         import torch
         import xarray as xr
 
-        from bertology.annotated.repeated_words import occurrences
-        from bertology.model.reducers.word_sums import RepeatSums
+        from bertology.annotated.recurring_words import occurrences
+        from bertology.model.reducers.word_sums import RecurringSums
 
         texts, blocks, chosen = corpus.texts, self.blocks(corpus), self.chosen(encoder, corpus)
-        sums = RepeatSums(
+        sums = RecurringSums(
             encoder.shape.layers,
             len(chosen.names),
             encoder.shape.hidden,
@@ -185,9 +185,9 @@ class SelfSimilarity(TextBlocks):
             for read in word_batches_of(encoder, texts, block, tokens=context.batch_tokens):
                 at = occurrences(read.words, read.texts, chosen, seed=self.seed)
                 counted += np.bincount(at.chosen, minlength=len(counted))
-                repeats = repeats_of(read, at, encoder.device)
-                number += int((repeats.sizes > 1).sum())
-                sums.start(read.pooled(encoder), repeats)
+                places = recurring_places(read, at, encoder.device)
+                number += int((places.sizes > 1).sum())
+                sums.start(read.pooled(encoder), places)
                 encoder.run(read.batch, reduce=dict.fromkeys(SITES, sums))
                 context.advance(len(read.batch))
             of_words, of_sentences = sums.taken()
@@ -238,12 +238,12 @@ class SelfSimilarity(TextBlocks):
         }
         return data
 
-    def chosen(self, encoder: Encoder, corpus: Corpus) -> RepeatedWords:
+    def chosen(self, encoder: Encoder, corpus: Corpus) -> RecurringWords:
         """The words, found by reading all texts once without the model."""
-        from bertology.annotated.repeated_words import repeated_words
+        from bertology.annotated.recurring_words import recurring_words
 
         seen = words_of_texts(encoder, corpus.texts)
-        found = repeated_words(
+        found = recurring_words(
             encoder, seen, contexts=self.contexts, most=self.words, seed=self.seed
         )
         if len(found.names) < max(_FEWEST, self.contexts):
@@ -363,16 +363,16 @@ def words_of_texts(encoder: Encoder, texts: Any) -> Iterator[tuple[TokenWords, I
         yield token_words(cut), np.arange(start, start + len(some))
 
 
-def repeats_of(read: WordsOfBatch, at: Occurrences, device: torch.device) -> Repeats:
+def recurring_places(read: WordsOfBatch, at: Occurrences, device: torch.device) -> RecurringPlaces:
     """What the sums must know of a batch, on the device."""
     import torch
 
-    from bertology.model.reducers.word_sums import Repeats
+    from bertology.model.reducers.word_sums import RecurringPlaces
 
     stored, sentences = at.slots >= 0, read.words.sentences
     sizes = np.bincount(sentences)
     arrays = (at.places, at.chosen, sentences, sizes, at.places[stored], at.slots[stored])
-    return Repeats(*(torch.as_tensor(one, device=device) for one in arrays))
+    return RecurringPlaces(*(torch.as_tensor(one, device=device) for one in arrays))
 
 
 _LINES = {

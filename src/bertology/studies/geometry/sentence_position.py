@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-    from bertology.annotated.moved_sentences import MovedWords, RepeatedWords
+    from bertology.annotated.moved_sentences import MovedWords, ParityWords
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
@@ -152,7 +152,7 @@ class SentencePosition(Resampled):
         if corpus.drawn_from is not None or not self.pairs:
             return xr.Dataset()
         pairs = moved.adjacent_pairs(encoder, corpus, self.pairs, seed=self.seed)
-        words = pairs and moved.repeated_words(
+        words = pairs and moved.parity_words(
             encoder, pairs, kinds=self.kinds, each=self.each, seed=self.seed,
             batch_tokens=context.batch_tokens,
         )  # fmt: skip
@@ -325,7 +325,7 @@ def measured_words(words: MovedWords, known: Floats) -> xr.Dataset:
     return xr.Dataset(arrays, attrs={"words": len(words.sentence)})
 
 
-def measured_parities(words: RepeatedWords, *, draws: int, seed: int) -> xr.Dataset:
+def measured_parities(words: ParityWords, *, draws: int, seed: int) -> xr.Dataset:
     """How words of first and second sentences differ, by layer."""
     import xarray as xr
 

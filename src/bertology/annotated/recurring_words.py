@@ -14,13 +14,13 @@ from bertology.data.words.token_words import Keys, TokenWords, mixed
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
-__all__ = ["Occurrences", "RepeatedWords", "occurrences", "repeated_words"]
+__all__ = ["Occurrences", "RecurringWords", "occurrences", "recurring_words"]
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class RepeatedWords:
+class RecurringWords:
     """Chosen words, in the order of their `kinds`."""
 
     names: list[str]
@@ -51,14 +51,14 @@ class Occurrences:
     """Where its state is stored; -1 where it is not."""
 
 
-def repeated_words(
+def recurring_words(
     encoder: Encoder,
     seen: Iterable[tuple[TokenWords, Ints]],
     *,
     contexts: int,
     most: int,
     seed: int,
-) -> RepeatedWords:
+) -> RecurringWords:
     """Words with a letter in `contexts` texts or more; `most` of them, drawn at random.
 
     `seen` are the words of some texts and the numbers of these texts, a few at a time. What is held
@@ -84,7 +84,7 @@ def repeated_words(
     drawn = np.random.default_rng(seed).permutation(len(named))[:most]
     chosen = np.array(sorted(np.array(list(named), np.uint64)[drawn].tolist()), np.uint64)
     at = np.searchsorted(kept[0], chosen)[:, None] + np.arange(contexts)
-    return RepeatedWords(
+    return RecurringWords(
         [named[int(kind)] for kind in chosen],
         chosen,
         np.array([counts[int(kind)] for kind in chosen], np.int64),
@@ -95,7 +95,7 @@ def repeated_words(
     )
 
 
-def occurrences(words: TokenWords, numbers: Ints, of: RepeatedWords, *, seed: int) -> Occurrences:
+def occurrences(words: TokenWords, numbers: Ints, of: RecurringWords, *, seed: int) -> Occurrences:
     """Chosen words in a batch, each once in a text: at a place that is drawn at random."""
     at = np.searchsorted(of.kinds, words.kinds)
     known = of.kinds[np.minimum(at, len(of.kinds) - 1)] == words.kinds
