@@ -23,13 +23,14 @@ import torch
 from machine import describe, wait
 
 import bertology as bt
-from bertology.annotated.recurring_words import occurrences
+from bertology.annotated.recurring_words import frequent_kinds, number_among, occurrences
 from bertology.data.corpus import Corpus
 from bertology.data.words.token_words import token_words
 from bertology.model.batch import Batch
 from bertology.model.encoder import Encoder
 from bertology.model.reducers.word_sums import DirectionSums, RecurringSums
 from bertology.studies.designs.text_blocks import SITES, WordsOfBatch, sentence_ends
+from bertology.studies.geometry.anisotropy import same_words
 from bertology.studies.geometry.self_similarity import SelfSimilarity, recurring_places
 
 
@@ -107,10 +108,13 @@ def main() -> None:
         sums.taken()
 
     def cone() -> None:
-        sums = DirectionSums(layers, width, encoder.device, moments=True)
+        frequent = frequent_kinds(((r.words, r.texts) for r in read_of(encoder, batches)), 256)
+        sums = DirectionSums(layers, width, encoder.device, frequent=len(frequent), moments=True)
         for read in read_of(encoder, batches):
             texts = torch.as_tensor(read.words.texts, device=encoder.device)
-            sums.start(read.pooled(encoder), texts, len(read.texts))
+            kinds = number_among(frequent, read.words.kinds)
+            same, _ = same_words(read, kinds, encoder.device)
+            sums.start(read.pooled(encoder), texts, len(read.texts), same)
             encoder.run(read.batch, reduce=dict.fromkeys(SITES, sums))
         sums.taken()
 

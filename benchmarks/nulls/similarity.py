@@ -25,8 +25,8 @@ def noisy_states(seed: int) -> Mapping[str, str]:
 def noisy_trained(seed: int) -> Mapping[str, str]:
     """The same noise on the weights of a trained model."""
     noisy = encoder(with_noise(mini().model, (0.02, 0.05, 0.1, 0.2)[seed % 4], seed), "after")
-    study = LayerSimilarity(**_STUDY, seed=seed)
-    found = planted_links.ask(study, noisy, texts(seed), against=mini())
+    study = LayerSimilarity(**_STUDY, noise=10, seed=seed)  # twelve layers: fewer texts and copies
+    found = planted_links.ask(study, noisy, texts(seed, 40), against=mini())
     return judged("layer-similarity", found)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -10,12 +11,13 @@ import pytest
 import torch
 
 import made_geometry as made
+from bertology.annotated.recurring_words import frequent_kinds, number_among
 from bertology.model.encoder import Encoder
 from bertology.results.result import Result
 from bertology.stats.blocks_left_out import left_out_error, left_out_estimate
 from bertology.stats.isotropy import covariance, isoscore, participation, partition
 from bertology.studies.designs.direction_geometry import LayerSums, SampledWords, geometry
-from bertology.studies.designs.text_blocks import word_batches_of
+from bertology.studies.designs.text_blocks import word_batches_of, words_of_texts
 from bertology.studies.geometry.anisotropy import Anisotropy
 from bertology.studies.study import Context
 from result_conformance import ResultConformance, claims_of
@@ -112,21 +114,43 @@ def test_sums_are_what_pairs_give() -> None:
     shape = made.MadeEncoder(made.noise)
     encoder, texts = Encoder(shape.model, shape.tokenizer, name="random"), made.corpus(40)
     part = Anisotropy(sampled=200).one_pass(encoder, texts, Context(), whole=True)
-    states, of = [], []
+    states, of, kinds = [], [], []
     for read in word_batches_of(encoder, texts.texts, range(len(texts)), tokens=4096):
         trace = encoder.run(read.batch, record=["layer.1.residual"])
         flat = trace["layer.1.residual"].flatten(0, 1).double().numpy()
         states.append(flat[read.words.rows(read.batch.inputs["input_ids"].shape[1])])
         of.append(read.texts[read.words.texts])
-    x, text = np.concatenate(states), np.concatenate(of)
+        kinds.append(read.words.kinds)
+    x, text, kind = np.concatenate(states), np.concatenate(of), np.concatenate(kinds)
     units = x / np.linalg.norm(x, axis=1, keepdims=True)
-    apart = text[:, None] != text
+    apart = (text[:, None] != text) & (kind[:, None] != kind)
     assert float(part["cosine"][0, 2]) == pytest.approx((units @ units.T)[apart].mean(), abs=1e-6)
     by_dimension = [np.outer(u, u)[apart].mean() for u in units.T]
     assert part["contributions"].to_numpy()[:, 2] == pytest.approx(by_dimension, abs=1e-6)
     values = np.sort(np.linalg.eigvalsh(np.cov(x.T, bias=True)))[::-1]
     assert float(part["shares"][0, 2]) == pytest.approx(values[0] / values.sum(), rel=1e-4)
     assert float(part["isoscore"][0, 2]) == pytest.approx(plain_isoscore(x), abs=1e-5)
+
+
+def test_a_word_is_not_set_against_itself() -> None:
+    """Each word has a direction of its own: only pairs of one word are alike, and are left out."""
+    states = made.own_ways(dict.fromkeys(range(made.LAYERS + 1), 0.9))
+    found = made.ask(_STUDY, made.corpus(200), states, made.noise)
+    rows = found.table("layers")
+    assert rows["cosine"].abs().max() < 0.004  # 1 of 48 pairs of words is of one word
+    assert found.table("repairs").query("repair == 'as it is'")["cosine"].abs().max() < 0.01
+
+
+def test_frequent_words_are_found_over_all_texts() -> None:
+    encoder = made.MadeEncoder(made.noise)
+    texts = ["ba ba de", "ba fi", "de fi ba", "lo"]
+    seen = list(words_of_texts(encoder, texts))
+    ba, de = (seen[0][0].kinds[at] for at in (0, 2))
+    found = frequent_kinds(seen, 1)
+    assert found.tolist() == [ba]
+    assert number_among(found, np.array([de, ba])).tolist() == [-1, 0]
+    assert len(frequent_kinds(seen, 10)) == 4
+    assert number_among(found[:0], np.array([de])).tolist() == [-1]
 
 
 def plain_isoscore(points: np.ndarray) -> float:
@@ -176,10 +200,12 @@ def test_dimensions_are_chosen_on_the_other_half() -> None:
         (by_text**2).sum(1),
         np.full(10, 40.0),
         np.full(10, 160.0),
+        np.zeros((10, 1, 12)),
+        np.zeros((10, 1)),
         states.reshape(10, 40, 12).sum(1),
         np.einsum("bni,bnj->bij", *[states.reshape(10, 40, 12)] * 2),
     )
-    found = geometry(sums, SampledWords(states, texts, blocks))
+    found = geometry(sums, SampledWords(states, texts, blocks, np.full(400, -1)))
     alike = sums.contributions(range(0, 10, 2)).sum()
     assert alike > 0.4
     # The even blocks keep their cosine: the odd ones do not know of the dimension.
@@ -191,6 +217,38 @@ def test_dimensions_are_chosen_on_the_other_half() -> None:
     assert mean == pytest.approx(states.mean(0))
     assert cov == pytest.approx(np.cov(states.T, bias=True))
     assert covariance(states.sum(0), states.T @ states, 400) == pytest.approx(cov)
+
+
+def test_dimensions_are_found_anew_where_a_block_is_left_out() -> None:
+    """One block of the odd half decides which of two dimensions adds more there."""
+    rng = np.random.default_rng(0)
+    blocks, texts = np.repeat(np.arange(10), 40), np.repeat(np.arange(100), 4)
+    states = rng.normal(size=(400, 12))
+    states[:, 3] += 2.0
+    states[blocks % 2 == 1, 5] += np.where(blocks[blocks % 2 == 1] == 1, 6.0, 1.5)
+    sample = SampledWords(states, texts, blocks, np.full(400, -1))
+    found = geometry(replace(sample.sums(states, 10), **moments_of(states)), sample)["without"][0]
+    first = sample.of(blocks % 2 == 0)
+    kept = {gone: np.arange(12) != gone for gone in (3, 5)}
+    of = {
+        gone: first.sums(first.states * kept[gone], 10).contributions(range(0, 10, 2)).sum()
+        for gone in kept
+    }
+    assert of[5] > of[3] + 0.1
+    # With block 1 the odd half names dimension 5, without it 3; so the even half is measured anew.
+    fixed = sample.cosines(lambda x, half: np.where(half[:, None] == 0, x * kept[5], x * kept[3]),
+                           ([0, 2, 4, 6, 8], [1, 3, 5, 7, 9]))  # fmt: skip
+    assert found[0] == pytest.approx(fixed[0])
+    assert found[2] == pytest.approx(fixed[2] + (of[3] - of[5]) / 2)
+    assert found[1] == pytest.approx(fixed[1])
+
+
+def moments_of(states: np.ndarray) -> dict[str, np.ndarray]:
+    by_block = states.reshape(10, 40, -1)
+    return {
+        "states": by_block.sum(1),
+        "moments": np.einsum("bni,bnj->bij", by_block, by_block),
+    }
 
 
 def test_leaving_out_blocks_gives_the_error_of_a_mean() -> None:

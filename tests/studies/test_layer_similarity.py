@@ -17,10 +17,14 @@ from bertology.annotated.drawn_states import drawn_words, states_of_words
 from bertology.annotated.states import word_states
 from bertology.errors import DataError
 from bertology.model.encoder import Encoder
-from bertology.results.claims import Outcome
+from bertology.results.claims import Outcome, Relation, Rule
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
-from bertology.studies.geometry.layer_similarity import LayerSimilarity
+from bertology.results.settling import settling
+from bertology.stats import Estimate, mean_interval
+from bertology.stats.similarity import samples_of
+from bertology.studies.designs.noise import ExampleErrors, beyond_noise
+from bertology.studies.geometry.layer_similarity import LayerSimilarity, _Samples
 from bertology.studies.joins.training_steps import TrainingSteps
 from bertology.studies.study import Context
 from planted_changes import encoder, with_noise, with_other_queries
@@ -131,6 +135,90 @@ def test_noise_in_place_of_training_bears_out_no_claim() -> None:
         held += any(v.outcome is Outcome.HOLDS for v in result.verdicts())
     assert moved >= 2  # without the control it would have been borne out
     assert held == 0
+
+
+def made_draws(
+    seed: int, *, noise: float, texts: float, more: float = 0.0, n: int = 60, copies: int = 20
+) -> tuple[np.ndarray, np.ndarray, Estimate]:
+    """Draws of noise, what each text does to "trained less noise", and the change itself.
+
+    Draws differ by `noise`; texts differ by `texts`, in part alike in all copies. The trained model
+    is one more draw, larger by `more`.
+    """
+    rng = np.random.default_rng(seed)
+    moved = noise * rng.normal(size=copies + 1)
+    of_texts = texts * (4 * rng.normal(size=(n, 1)) + rng.normal(size=(n, copies + 1)))
+    values = 20 + moved + of_texts  # (texts, models)
+    values[:, 0] += more
+    apart = values[:, :1] - values[:, 1:]
+    change = mean_interval(values[:, 0]).counting("texts")
+    return apart.mean(0), apart - apart.mean(0), change
+
+
+def test_texts_are_told_from_noise_in_what_leaves_a_question_open() -> None:
+    draws, influence, _ = made_draws(0, noise=1.0, texts=4.0)
+    errors = ExampleErrors.of(influence, "texts")
+    # Of a difference of two models the part that they share is gone.
+    assert errors.apart == pytest.approx(4 / 60**0.5, rel=0.2)
+    assert errors.shared == pytest.approx(4 / 60**0.5 * (1 + 1 / 20) ** 0.5, rel=0.3)
+    assert draws.std(ddof=1) == pytest.approx((1 + errors.apart**2) ** 0.5, rel=0.4)
+    rule = Rule("moved", Relation.ABOVE, 0.0)
+    by_texts, by_noise = (
+        beyond_noise(change, draws, 0.0, ExampleErrors.of(influence, "texts"))
+        for draws, influence, change in (
+            made_draws(1, noise=0.05, texts=4.0, more=1.2),
+            made_draws(1, noise=2.0, texts=0.05, more=1.2),
+        )
+    )
+    assert rule.judge(by_texts) is rule.judge(by_noise) is Outcome.INCONCLUSIVE
+    needed = settling(rule, by_texts)
+    assert needed is not None
+    assert needed.needed is not None
+    assert 60 < needed.needed < 1000
+    assert by_texts.unit == "texts"
+    never = settling(rule, by_noise)
+    assert never is not None
+    assert never.needed is None
+    assert "neither more examples nor more copies" in by_noise.remedy
+
+
+def test_noise_as_one_more_draw_is_seldom_called_training() -> None:
+    """With the error of the change itself in its place the test is wider and finds less."""
+    found = {"error": 0, "power": 0, "before": 0}
+    for seed in range(300):
+        for name, more in (("error", 0.0), ("power", 3.0)):
+            draws, influence, change = made_draws(seed, noise=1.0, texts=2.0, more=more)
+            sharp = beyond_noise(change, draws, 0.0, ExampleErrors.of(influence, "texts"))
+            found[name] += sharp.low > 0 or (not more and sharp.high < 0)
+            if more:
+                found["before"] += beyond_noise(change, draws, 0.0).low > 0
+    assert found["error"] <= 0.05 * 300 + 3 * (0.05 * 0.95 * 300) ** 0.5
+    assert found["power"] > 1.1 * found["before"]
+
+
+def test_every_copy_reads_every_text_where_there_are_few() -> None:
+    study, corpus = LayerSimilarity(against="before"), planted.corpus(150)
+    (part,) = study.parts(encoder(tiny.model("bert")).shape, corpus)
+    assert [len(copy) for copy in study.read_by_copies(part, corpus)] == [128] * 20
+    (part,) = study.parts(encoder(tiny.model("bert")).shape, planted.corpus(40))
+    assert [len(copy) for copy in study.read_by_copies(part, planted.corpus(40))] == [40] * 20
+
+
+def test_the_half_that_picks_does_not_know_the_other() -> None:
+    """Products of samples of all texts are of two texts, so those of one half know the other."""
+    rng = np.random.default_rng(0)
+    texts = np.repeat(np.arange(20), 3)
+    x, y = rng.normal(size=(2, 2, 60, 8)).astype(np.float32)
+    taken = _Samples(texts, texts, samples_of(texts), (0, 0))
+    other = y.copy()
+    other[:, texts % 2 == 1] += rng.normal(size=(2, 30, 8))
+    one, two = (taken.by_halves(x, side) for side in (y, other))
+    first = one["first_half"][1] > 0
+    assert first.sum() == 10
+    assert np.allclose(one["half_products"][1][first], two["half_products"][1][first])
+    assert not np.allclose(one["half_products"][1][~first], two["half_products"][1][~first])
+    mixed, moved = (taken.products(x, side) for side in (y, other))
+    assert not np.allclose(mixed[first], moved[first])
 
 
 def test_strangers_are_compared_but_not_judged() -> None:

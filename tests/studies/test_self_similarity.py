@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -16,9 +17,10 @@ from bertology.data.words.token_words import token_words
 from bertology.errors import CapabilityError, DataError
 from bertology.model.encoder import Encoder
 from bertology.results.result import Result
-from bertology.studies.designs.text_blocks import BLOCKS, change, word_batches_of
+from bertology.stats import Estimate
+from bertology.studies.designs.text_blocks import BLOCKS, change, word_batches_of, words_of_texts
 from bertology.studies.designs.word_similarities import explained, shared_error, similarities
-from bertology.studies.geometry.self_similarity import SelfSimilarity, words_of_texts
+from bertology.studies.geometry.self_similarity import SelfSimilarity
 from bertology.studies.study import Context
 from result_conformance import ResultConformance, claims_of
 
@@ -58,13 +60,29 @@ def test_planted_similarities_are_measured() -> None:
 def test_a_word_that_gets_more_alike_makes_the_claim_fail() -> None:
     found = made.ask(_STUDY, made.corpus(), made.own_ways(made.falling(0.4, 0.8)), made.noise)
     assert claims_of(found)[LATER] == "fails"
+    assert "rises by 0.4" in found.answer
+    assert "falls by -" not in found.answer
+
+
+def test_the_input_is_the_first_row_and_not_in_the_fall_that_is_judged() -> None:
+    """Ethayarajh's layer 0: here as alike as nothing else, which the fall from it counts."""
+    states = made.own_ways({0: 0.95, **dict.fromkeys(range(1, made.LAYERS + 1), 0.5)})
+    found = made.ask(_STUDY, made.corpus(), states, made.own_ways(made.falling(0.8, 0.4)))
+    rows = found.table("layers")
+    assert rows["layer"].iloc[0] == -1
+    assert rows["self"].iloc[0] == pytest.approx(0.95, abs=0.02)
+    evidence = found.evidence()
+    assert evidence["self_similarity_fall"].value == pytest.approx(0, abs=0.03)
+    assert evidence["fall_from_input"].value > 0.3
+    assert claims_of(found)[LATER] != "holds"
+    assert "Counted from the input (layer 0 of Ethayarajh 2019) it falls by 0.3" in found.answer
 
 
 def test_what_shuffled_weights_show_as_well_is_not_judged() -> None:
     states = made.own_ways(made.falling(0.8, 0.4))
     found = made.ask(_STUDY, made.corpus(), states, states)
     assert claims_of(found)[LATER] == "not-applicable"
-    assert "shuffled" in found.reasons()[""]
+    assert "shuffled" in found.reasons()["context_growth"]
     assert found.answer.startswith("Nothing is sure")
 
 
@@ -96,6 +114,49 @@ def test_sums_are_what_pairs_give() -> None:
                             share = 1 / len(some) / len(others)
                             total, weight = total + share * (a @ b), weight + share
         assert found.random[at] == pytest.approx(total / weight, abs=1e-9)
+    assert found.on_random.mean() == pytest.approx(0, abs=1e-9)
+
+
+def test_words_count_in_what_random_words_give() -> None:
+    """Each word has a direction of its own beside a common one, some much of it, some nothing."""
+    rng = np.random.default_rng(0)
+    found, errors = [], []
+    for _ in range(200):
+        words, width, share = 40, 30, rng.random(40)[:, None]
+        axis = np.eye(width)[0]
+        own = rng.normal(size=(words, width)) / width**0.5
+        ways = share * axis + (1 - share) * own
+        ways /= np.linalg.norm(ways, axis=1, keepdims=True)
+        one = similarities(np.repeat(ways[None], 4, axis=0), np.ones((4, words), np.int64))
+        found.append(one.random[0])
+        errors.append(one.on_random.std(ddof=1) / words**0.5)
+    assert np.mean(errors) == pytest.approx(np.std(found), rel=0.2)
+
+
+def test_a_text_that_is_there_twice_is_read_once() -> None:
+    texts = made.corpus(60)
+    doubled = replace(texts, examples=[*texts.examples, *texts.examples[::-1]])
+    assert _STUDY.shown(doubled).texts == texts.texts
+    assert _STUDY.shown(texts) is texts
+
+
+def test_few_copies_are_valid_and_the_reason_tells_how_many_would_do() -> None:
+    """A model that is one more copy is judged in 5 of 100 draws, however many copies there are."""
+    rng = np.random.default_rng(0)
+    for copies in (3, 5, 10):
+        opened = [
+            not _STUDY.beyond_copies(Estimate(x[0], x[0], x[0], 100), x[1:].tolist())[1]
+            for x in rng.normal(size=(2000, copies + 1))
+        ]
+        assert 0.03 < np.mean(opened) < 0.07
+    own = Estimate(4.0, 3.9, 4.1, 100)
+    beyond, why = _STUDY.beyond_copies(own, [-1.0, 0.0, 1.0])
+    assert not beyond.excludes(3)
+    assert beyond.unit == "copies with shuffled weights"
+    assert "there are 3 copies; about 4 would tell" in why
+    assert _STUDY.beyond_copies(own, [-1.0, 0.0, 1.0, 0.0])[1] == ""
+    close = Estimate(0.5, 0.4, 0.6, 100)
+    assert "more of them would not tell" in _STUDY.beyond_copies(close, [-1.0, 0.0, 1.0])[1]
 
 
 def test_a_model_gives_what_its_states_give_pair_by_pair() -> None:

@@ -15,6 +15,7 @@ from bertology.stats.similarity import (
     cka_of_texts,
     held_out_cca,
     own_products,
+    paired_cka,
     paired_products,
     samples_of,
 )
@@ -50,9 +51,29 @@ def test_cka_is_the_full_formula() -> None:
         [plain_hsic(a, b) / np.sqrt(plain_hsic(a, a) * plain_hsic(b, b)) for b in y] for a in x
     ]
     assert np.allclose(of_texts(x, y).mean(0), expected, atol=1e-10)
-    pairs = [paired_products(a, b, samples_of(np.arange(50))) for a, b in ((x[:2], y), (x, x))]
-    assert pairs[0][1] == pytest.approx(50 * plain_hsic(x[1], y[1]))
-    assert pairs[1][2] == pytest.approx(50 * plain_hsic(x[2], x[2]))
+    texts = np.arange(50)
+    rows = paired_products(
+        (x[:2], y), ((0, 1), (0, 0), (1, 1)), texts, samples=samples_of(texts), size=50
+    )
+    assert rows.sum(0)[0, 1] == pytest.approx(50 * plain_hsic(x[1], y[1]))
+    assert rows.sum(0)[1, 1] == pytest.approx(50 * plain_hsic(x[1], x[1]))
+    value, influence = paired_cka(*np.moveaxis(rows, 1, 0))
+    assert np.allclose(value, np.diagonal(expected))
+    assert np.allclose(influence + value, np.diagonal(of_texts(x[:2], y), axis1=1, axis2=2))
+
+
+def test_groups_of_texts_lose_no_word() -> None:
+    """Two texts of a group that stand in one sample are both counted."""
+    rng = np.random.default_rng(2)
+    x, y = rng.standard_normal((2, 40, 6)), rng.standard_normal((2, 40, 6))
+    texts = np.arange(40)
+    samples = samples_of(texts)
+    alone, grouped = (
+        alikeness_of(x, y, of, samples=samples).products for of in (texts, texts // 4)
+    )
+    assert np.allclose(grouped, alone.reshape(10, 4, 2, 2).sum(1))
+    alone, grouped = (own_products(x, of, samples=samples)[0] for of in (texts, texts // 4))
+    assert np.allclose(grouped, alone.reshape(10, 4, 2).sum(1))
 
 
 def test_rv_is_that_of_the_literature() -> None:

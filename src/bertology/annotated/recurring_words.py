@@ -14,7 +14,14 @@ from bertology.data.words.token_words import Keys, TokenWords, mixed
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
-__all__ = ["Occurrences", "RecurringWords", "occurrences", "recurring_words"]
+__all__ = [
+    "Occurrences",
+    "RecurringWords",
+    "frequent_kinds",
+    "number_among",
+    "occurrences",
+    "recurring_words",
+]
 
 Ints = NDArray[np.int64]
 
@@ -97,9 +104,8 @@ def recurring_words(
 
 def occurrences(words: TokenWords, numbers: Ints, of: RecurringWords, *, seed: int) -> Occurrences:
     """Chosen words in a batch, each once in a text: at a place that is drawn at random."""
-    at = np.searchsorted(of.kinds, words.kinds)
-    known = of.kinds[np.minimum(at, len(of.kinds) - 1)] == words.kinds
-    places = np.flatnonzero(known)
+    at = number_among(of.kinds, words.kinds)
+    places = np.flatnonzero(at >= 0)
     texts = numbers[words.texts[places]]
     turn = np.arange(len(words)) - np.searchsorted(words.texts, words.texts)  # place in its text
     keys = mixed(texts, turn[places], seed)
@@ -109,6 +115,23 @@ def occurrences(words: TokenWords, numbers: Ints, of: RecurringWords, *, seed: i
     slot = of.stored[chosen] == texts[:, None]
     found = np.where(slot.any(axis=1), chosen * of.stored.shape[1] + slot.argmax(axis=1), -1)
     return Occurrences(places, chosen, texts, found)
+
+
+def frequent_kinds(seen: Iterable[tuple[TokenWords, Ints]], most: int) -> Keys:
+    """The kinds of the `most` frequent words, punctuation too, in the order of their numbers."""
+    kinds, counts = np.zeros(0, np.uint64), np.zeros(0, np.int64)
+    for words, _ in seen:
+        kinds, number = np.unique(np.concatenate([kinds, words.kinds]), return_inverse=True)
+        weights = np.concatenate([counts, np.ones(len(words), np.int64)])
+        counts = np.bincount(number, weights, minlength=len(kinds)).astype(np.int64)
+    return np.sort(kinds[np.argsort(-counts, kind="stable")[:most]])
+
+
+def number_among(known: Keys, kinds: Keys) -> Ints:
+    """The place of each kind among `known` ones, which are in order; -1 where it is not there."""
+    at = np.searchsorted(known, kinds)
+    there = known[np.minimum(at, len(known) - 1)] == kinds if len(known) else np.zeros(at.shape)
+    return np.where(there, at, -1)
 
 
 def _firsts(groups: NDArray[np.generic], others: Ints, keys: NDArray[np.generic]) -> Ints:

@@ -30,6 +30,7 @@ __all__ = [
     "cka_of_texts",
     "held_out_cca",
     "own_products",
+    "paired_cka",
     "paired_products",
     "samples_of",
 ]
@@ -78,7 +79,7 @@ def alikeness_of(
 ) -> Alikeness:
     """Products of all layers of `x` with all layers of `y`, (layers, words, width) each.
 
-    `texts` says the text of each word, from 0.
+    `texts` says the text of each word, from 0, or the group of texts that have one number.
     """
     shape, size = (len(x), len(y)), int(texts.max(initial=-1)) + 1
     products = np.zeros((size, *shape))
@@ -88,7 +89,7 @@ def alikeness_of(
         n = sample.size
         ours, theirs = _gram(x, sample), _gram(y, sample)
         a, b = _u_centred(ours), _u_centred(theirs)
-        products[texts[sample]] += _by_word(a, b) / (n - 3)
+        np.add.at(products, texts[sample], _by_word(a, b) / (n - 3))  # groups may be there twice
         order = rng.permutation(n)
         shuffled += _inner(a, b[:, order[:, None], order[None]]) / (n - 3)
         for kind, (one, two) in enumerate(_plain(ours, theirs)):
@@ -105,21 +106,31 @@ def own_products(
     for sample in samples:
         n, gram = sample.size, _gram(x, sample)
         a = _u_centred(gram)
-        products[texts[sample]] += np.einsum("lij,lij->il", a, a) / (n - 3)
+        np.add.at(products, texts[sample], np.einsum("lij,lij->il", a, a) / (n - 3))
         for kind, (one, _) in enumerate(_plain(gram, gram)):
             plain[kind] += np.einsum("lij,lij->l", one, one) / n
     return products, plain
 
 
 def paired_products(
-    x: NDArray[np.floating], y: NDArray[np.floating], samples: Sequence[Places]
+    sides: Sequence[NDArray[np.floating]],
+    pairs: Sequence[tuple[int, int]],
+    texts: Places,
+    *,
+    samples: Sequence[Places],
+    size: int,
 ) -> Floats:
-    """(layer,): products of layers of the same number in all samples."""
-    found = np.zeros(len(x))
+    """(text, pair, layer): products of layers of the same number of two of the `sides`.
+
+    `texts` says the text of each word, below `size`.
+    """
+    found = np.zeros((size, len(pairs), len(sides[0])))
     for sample in samples:
-        for at in range(len(x)):  # one layer at a time: noisy copies need no room for all
-            a, b = (_u_centred(_gram(side[at : at + 1], sample)) for side in (x, y))
-            found[at] += float((a * b).sum()) / (sample.size - 3)
+        for at in range(len(sides[0])):  # one layer at a time: they need no room for all
+            centred = [_u_centred(_gram(side[at : at + 1], sample))[0] for side in sides]
+            for number, (one, two) in enumerate(pairs):
+                rows = np.einsum("ij,ij->i", centred[one], centred[two]) / (sample.size - 3)
+                np.add.at(found[:, number, at], texts[sample], rows)
     return found
 
 
@@ -143,6 +154,16 @@ def cka_of_texts(xy: Floats, xx: Floats, yy: Floats) -> Floats:
         own = (xx / ours)[:, :, None] + (yy / theirs)[:, None, :]
     found: Floats = whole + 2 * len(xy) * (part - whole * own / 2)
     return found
+
+
+def paired_cka(xy: Floats, xx: Floats, yy: Floats) -> tuple[Floats, Floats]:
+    """CKA of products by text (text, …), and what each text does to it (text, …); as above."""
+    whole, ours, theirs = (rows.sum(0) for rows in (xy, xx, yy))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        length = np.sqrt(np.maximum(ours * theirs, 0))
+        found = whole / length
+        influence = 2 * len(xy) * (xy / length - found * (xx / ours + yy / theirs) / 2)
+    return found, influence
 
 
 def held_out_cca(

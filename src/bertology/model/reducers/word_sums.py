@@ -15,7 +15,7 @@ from torch import Tensor
 from bertology.model.site_context import SiteContext
 from bertology.model.sites import Kind
 
-__all__ = ["DirectionSums", "Pooled", "RecurringPlaces", "RecurringSums", "number_of"]
+__all__ = ["DirectionSums", "Pooled", "RecurringPlaces", "RecurringSums", "SameWords", "number_of"]
 
 
 def number_of(at: SiteContext) -> int:
@@ -48,37 +48,72 @@ def _units(states: Tensor) -> Tensor:
     return states / lengths.clamp_min(1e-30)
 
 
+@dataclass(frozen=True)
+class SameWords:
+    """Which words of a batch are frequent ones: pairs of these and of one text are told apart."""
+
+    places: Tensor
+    """Words of the batch that are frequent."""
+    kinds: Tensor
+    """Which frequent word each of them is."""
+    groups: Tensor
+    """Equal where word and text are the same, from 0."""
+    number: int
+    """How many groups there are."""
+
+
 class DirectionSums:
     """Sums of unit vectors and of their squares by text; of states, and their outer products.
 
-    Arrays begin with the layer: `units` and `squares` (of the sum of each text, added up) are
-    (L + 1, width), `states` too, `moments` is (L + 1, width, width). For sites `embeddings` and
-    `layer.*.residual`. Say `start` before each batch.
+    Arrays begin with the layer: `units` is (L + 1, width); `squares` too, of the sum of each text,
+    added up, less those of one frequent word in one text; `kinds` (L + 1, frequent, width) are sums
+    by frequent word; `states` is as `units`, and `moments` (L + 1, width, width). For sites
+    `embeddings` and `layer.*.residual`. Say `start` before each batch.
     """
 
-    def __init__(self, layers: int, width: int, device: torch.device, *, moments: bool) -> None:
+    def __init__(
+        self, layers: int, width: int, device: torch.device, *, frequent: int, moments: bool
+    ) -> None:
         self._shape, self._device, self._moments = (layers + 1, width), device, moments
+        self._frequent = frequent
         self.kept: list[list[Tensor]] = [[] for _ in range(layers + 1)]
         self._clear()
 
     def _clear(self) -> None:
         layers, width = self._shape
-        make = {"units": (layers, width), "squares": (layers, width)}
-        more = {"states": (layers, width), "moments": (layers, width, width)}
-        shapes: dict[str, tuple[int, ...]] = {**make, **(more if self._moments else {})}
+        shapes: dict[str, tuple[int, ...]] = {
+            "units": (layers, width),
+            "squares": (layers, width),
+            "kinds": (layers, self._frequent, width),
+        }
+        if self._moments:
+            shapes |= {"states": (layers, width), "moments": (layers, width, width)}
         self._sums = {name: torch.zeros(s, device=self._device) for name, s in shapes.items()}
 
-    def start(self, words: Pooled, texts: Tensor, rows: int, keep: Tensor | None = None) -> None:
+    def start(
+        self,
+        words: Pooled,
+        texts: Tensor,
+        rows: int,
+        same: SameWords,
+        keep: Tensor | None = None,
+    ) -> None:
         """The next batch: its words, the text of each, how many texts, and words to be kept."""
         self._words, self._texts, self._rows, self._keep = words, texts, rows, keep
+        self._same = same
 
     def update(self, value: Tensor, at: SiteContext) -> None:
         """Add one layer: (B, T, width)."""
         number, states = number_of(at), self._words.of(value)
+        units, same = _units(states), self._same
         by_text = torch.zeros(self._rows, states.shape[1], device=states.device)
-        by_text.index_add_(0, self._texts, _units(states))
+        by_text.index_add_(0, self._texts, units)
+        frequent = units[same.places]
+        both = torch.zeros(same.number, states.shape[1], device=states.device)
+        both.index_add_(0, same.groups, frequent)
         self._sums["units"][number] += by_text.sum(0)
-        self._sums["squares"][number] += by_text.square().sum(0)
+        self._sums["squares"][number] += by_text.square().sum(0) - both.square().sum(0)
+        self._sums["kinds"][number].index_add_(0, same.kinds, frequent)
         if self._moments:
             self._sums["states"][number] += states.sum(0)
             self._sums["moments"][number].addmm_(states.T, states)

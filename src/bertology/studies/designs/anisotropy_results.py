@@ -21,14 +21,14 @@ class AnisotropyResult(Result):
     """How evenly states fill their space after each layer, and what is left of a cone.
 
     Table `layers` (-1 is what enters the first one); bounds hold for all layers together: mean
-    cosine of words of different texts (`cosine`), that of copies with shuffled weights, their mean
-    (`shuffled`), and without the dimensions that add most to it (`without_1`, `without_3`,
-    `without_5`); `isoscore`; `participation`, the number of directions that have variance;
-    `first_share`, `three_share`, `ten_share` of the first principal components; `partition` and
-    `partition_spread` of Mu and Viswanath, and both for a mean squared length of 1 (`_scaled`).
-    Table `dimensions`: the five that add most to the mean cosine of each layer. Table `repairs`:
-    the same measures after centring, taking off top components, standardising and whitening. Array
-    `contributions` (layer, dimension).
+    cosine of different words of different texts (`cosine`), that of copies with shuffled weights,
+    their mean (`shuffled`), and without the dimensions that add most to it (`without_1`,
+    `without_3`, `without_5`); `isoscore`; `participation`, the number of directions that have
+    variance; `first_share`, `three_share`, `ten_share` of the first principal components;
+    `partition` and `partition_spread` of Mu and Viswanath, and both for a mean squared length of 1
+    (`_scaled`). Table `dimensions`: the five that add most to the mean cosine of each layer. Table
+    `repairs`: the same measures after centring, taking off top components, standardising and
+    whitening. Array `contributions` (layer, dimension).
     """
 
     @property
@@ -38,12 +38,17 @@ class AnisotropyResult(Result):
         whole, left, beyond = (
             found[n] for n in ("mean_cosine", "cosine_without_3", "cosine_beyond_shuffled")
         )
-        surely = "Surely" if beyond.excludes(0) else NOTHING_SURE
-        rest = "" if beyond.excludes(0) else ", not surely other than with shuffled weights"
+        sure, shuffled = beyond.excludes(0), whole.value - beyond.value
+        surely = "Surely" if sure else NOTHING_SURE
+        rest = (
+            f" (with shuffled weights {shuffled:.2f})"
+            if sure
+            else ", not surely other than with shuffled weights"
+        )
         return (
-            f"{surely}: words of different texts have a mean cosine of {plain(whole, '.2f')} over "
-            f"all layers{rest}; without three dimensions of {self.facts['width']}, "
-            f"{plain(left, '.2f')}."
+            f"{surely}: different words of different texts have a mean cosine of "
+            f"{plain(whole, '.2f')} over all layers{rest}; without three dimensions of "
+            f"{self.facts['width']}, {plain(left, '.2f')}."
         )
 
     def measures(self) -> Sequence[Measure]:

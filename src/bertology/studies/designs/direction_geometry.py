@@ -41,18 +41,23 @@ class LayerSums:
     counts: Floats
     """(blocks,) words."""
     pairs: Floats
-    """(blocks,) Σ n² over texts of n words."""
+    """(blocks,) Σ n² over texts of n words, less Σ m² over m times one frequent word in one."""
+    kinds: Floats
+    """(blocks, frequent, width) sums of unit vectors by frequent word."""
+    kind_counts: Floats
+    """(blocks, frequent)"""
     states: Floats | None = None
     moments: Floats | None = None
 
     def contributions(self, blocks: Sequence[int]) -> Floats:
-        """What each dimension adds to the mean cosine of words of different texts."""
+        """What each dimension adds to the mean cosine of different words of different texts."""
         of = list(blocks)
+        of_kinds, number = self.kinds[of].sum(axis=0), self.kind_counts[of].sum(axis=0)
         return cosine_by_dimension(
             self.units[of].sum(axis=0),
-            self.squares[of].sum(axis=0),
+            self.squares[of].sum(axis=0) + (of_kinds**2).sum(axis=0),
             float(self.counts[of].sum()),
-            float(self.pairs[of].sum()),
+            float(self.pairs[of].sum() + (number**2).sum()),
         )
 
     def cosines(self) -> Floats:
@@ -77,6 +82,46 @@ class SampledWords:
     states: Floats
     texts: Ints
     blocks: Ints
+    kinds: Ints
+    """Which frequent word each is; -1: none."""
+
+    def of(self, chosen: NDArray[np.bool_]) -> SampledWords:
+        """Some of them."""
+        return SampledWords(
+            self.states[chosen], self.texts[chosen], self.blocks[chosen], self.kinds[chosen]
+        )
+
+    def sums(self, states: Floats, size: int) -> LayerSums:
+        """Of these words with other states, in `size` blocks."""
+        units = states / np.maximum(np.linalg.norm(states, axis=1, keepdims=True), 1e-30)
+        frequent = self.kinds >= 0
+        kinds = int(self.kinds.max(initial=0)) + 1
+        by_text, counts, block = _grouped(self.texts, units, self.blocks)
+        both = _grouped(
+            self.texts[frequent] * kinds + self.kinds[frequent],
+            units[frequent],
+            self.blocks[frequent],
+        )
+        by_kind, kind_counts, place = _grouped(
+            self.blocks[frequent] * kinds + self.kinds[frequent],
+            units[frequent],
+            self.blocks[frequent] * kinds + self.kinds[frequent],
+        )
+        of_kinds = np.zeros((size * kinds, units.shape[1]))
+        of_kinds[place] = by_kind
+        numbers = np.zeros(size * kinds)
+        numbers[place] = kind_counts
+        sums, squares, pairs = (
+            _added(block, rows, size) for rows in (by_text, by_text**2, counts[:, None] ** 2)
+        )
+        return LayerSums(
+            sums,
+            squares - _added(both[2], both[0] ** 2, size),
+            np.bincount(self.blocks, minlength=size).astype(np.float64),
+            (pairs - _added(both[2], both[1][:, None] ** 2, size))[:, 0],
+            of_kinds.reshape(size, kinds, -1),
+            numbers.reshape(size, kinds),
+        )
 
     def cosines(
         self, transform: Callable[[Floats, Ints], Floats], halves: Sequence[Sequence[int]]
@@ -86,24 +131,8 @@ class SampledWords:
         First of all texts, then with each block left out of its half.
         """
         half = np.isin(self.blocks, list(halves[1])).astype(np.int64)
-        changed = transform(self.states, half)
-        units = changed / np.maximum(np.linalg.norm(changed, axis=1, keepdims=True), 1e-30)
-        texts, number = np.unique(self.texts, return_inverse=True)
-        by_text = np.zeros((len(texts), units.shape[1]))
-        np.add.at(by_text, number, units)
-        sizes = np.bincount(number).astype(np.float64)
-        of_text = np.zeros(len(texts), np.int64)
-        of_text[number] = self.blocks
-        size = 1 + max(max(one) for one in halves)
-        sums = [np.zeros((size, units.shape[1])) for _ in range(2)]
-        np.add.at(sums[0], of_text, by_text)
-        np.add.at(sums[1], of_text, by_text**2)
-        of = LayerSums(
-            sums[0],
-            sums[1],
-            np.bincount(of_text, sizes, minlength=size).astype(np.float64),
-            np.bincount(of_text, sizes**2, minlength=size).astype(np.float64),
-        )
+        size = sum(map(len, halves))
+        of = self.sums(transform(self.states, half), size)
         whole = [float(of.contributions(one).sum()) for one in halves]
         found = [float(np.mean(whole))]
         for left in range(size):
@@ -113,6 +142,23 @@ class SampledWords:
             ]
             found.append(float(np.mean(rest)))
         return np.array(found)
+
+
+def _grouped(groups: Ints, rows: Floats, blocks: Ints) -> tuple[Floats, Floats, Ints]:
+    """Sums of rows by group, how many there are, and the block of each group."""
+    order = np.argsort(groups, kind="stable")
+    starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
+    if not len(starts):
+        return np.zeros((0, rows.shape[1])), np.zeros(0), np.zeros(0, np.int64)
+    counts = np.diff(np.append(starts, len(order))).astype(np.float64)
+    return np.add.reduceat(rows[order], starts, axis=0), counts, blocks[order][starts]
+
+
+def _added(blocks: Ints, rows: Floats, size: int) -> Floats:
+    """(size, …): rows added up by block."""
+    found = np.zeros((size, rows.shape[1]))
+    np.add.at(found, blocks, rows)
+    return found
 
 
 def geometry(sums: LayerSums, sample: SampledWords) -> dict[str, Floats]:
@@ -147,16 +193,39 @@ def _partitions(sums: LayerSums, sample: SampledWords) -> dict[str, Floats]:
 
 
 def _without(sums: LayerSums, sample: SampledWords, halves: Sequence[Sequence[int]]) -> Floats:
-    """(removed, 1 + blocks): mean cosine without the dimensions that add most on the other half."""
+    """(removed, 1 + blocks): mean cosine without the dimensions that add most on the other half.
+
+    Where a block is left out, dimensions are found without it, too.
+    """
     # A word of the first half is measured without what the second half says, and the other way.
-    order = [np.argsort(-sums.contributions(half), kind="stable") for half in reversed(halves)]
+    order = [_largest(sums, half) for half in reversed(halves)]
+    size = sum(map(len, halves))
     found = []
     for count in REMOVED:
-        gone = np.ones((2, sample.states.shape[1]))
+        kept = np.ones((2, sample.states.shape[1]))
         for half in range(2):
-            gone[half, order[half][:count]] = 0
-        found.append(sample.cosines(partial(_scaled, scale=gone), halves))
+            kept[half, order[half][:count]] = 0
+        cosines = sample.cosines(partial(_scaled, scale=kept), halves)
+        for left in range(size):
+            finding = int(left in halves[1])
+            measured = 1 - finding
+            others = _largest(sums, [b for b in halves[finding] if b != left])[:count]
+            if set(others.tolist()) != set(order[measured][:count].tolist()):
+                some = sample.of(np.isin(sample.blocks, list(halves[measured])))
+                again = np.ones(sample.states.shape[1])
+                again[others] = 0
+                new, old = (
+                    some.sums(some.states * mask, size).contributions(halves[measured]).sum()
+                    for mask in (again, kept[measured])
+                )
+                cosines[1 + left] += float(new - old) / 2
+        found.append(cosines)
     return np.array(found)
+
+
+def _largest(sums: LayerSums, blocks: Sequence[int]) -> Ints:
+    """Dimensions, those that add most to the mean cosine first."""
+    return np.argsort(-sums.contributions(blocks), kind="stable")
 
 
 def _scaled(states: Floats, half: Ints, *, scale: Floats) -> Floats:

@@ -3,35 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertology.stats import Estimate
 from bertology.stats.partial_means import PartialMeans
-from bertology.studies.designs.noise import beyond_noise
+from bertology.studies.designs.noise import ExampleErrors, beyond_noise
 
-__all__ = ["LAST", "last_layers"]
+__all__ = ["LAST", "ProfileInfluences", "last_layers"]
 
 LAST = 2  # the layers that claims are about
+_STEP = 1e-6  # of a derivative, as a share of what an example does
 Floats = NDArray[np.float64]
+Contrasts = Callable[[Floats], Floats]
+
+
+@dataclass(frozen=True)
+class ProfileInfluences:
+    """What each example does to profiles of change: (examples, copies, layers) each."""
+
+    noise: Floats
+    matched: Floats
+    unit: str
 
 
 def last_layers(
-    change: Floats, noise: Floats, matched: Floats, means: Callable[[Floats], PartialMeans]
+    change: Floats,
+    noise: Floats,
+    matched: Floats,
+    means: Callable[[Floats], PartialMeans],
+    influences: ProfileInfluences | None = None,
 ) -> dict[str, Estimate | None]:
     """What the last two layers changed beyond the others, and beyond what noise does.
 
     `change` is (examples, layers); `noise` and, in the same examples, `matched` are (copies,
     layers). Against the largest other layer, the lower bound is the lowest of all comparisons'
     own, since all must be led (an intersection–union test); the upper one is corrected for
-    their number. `means` gives means of rows over examples, with their bounds.
+    their number. `means` gives means of rows over examples, with their bounds. With `influences`,
+    what examples do to "trained less noise" is told apart from what noise does.
     """
     if change.shape[1] <= LAST:
         return {}
-    # As large as the training's change over all layers: where it went is the question.
-    size, moved = (profile.mean(axis=1, keepdims=True) for profile in (matched, noise))
-    scaled = noise * (size / np.maximum(moved, 1e-30))
     found = dict[str, Estimate | None]()
     for name, contrasts in (
         ("last_two_over_mean", _over_mean),
@@ -40,9 +54,33 @@ def last_layers(
     ):
         over = means(contrasts(change)).smallest()  # of (comparisons, examples)
         if over is not None:
-            trained, noisy = (contrasts(p).min(axis=0) for p in (matched, scaled))
-            found[name] = beyond_noise(over, trained, noisy)
+            trained, noisy = _both(contrasts, matched, noise)
+            errors = None
+            if influences is not None:
+                over = over.counting(influences.unit)
+                errors = _errors(contrasts, matched, noise, influences)
+            found[name] = beyond_noise(over, trained, noisy, errors)
     return found
+
+
+def _both(contrasts: Contrasts, matched: Floats, noise: Floats) -> tuple[Floats, Floats]:
+    """(rows,) each: the smallest difference of the trained model, and of scaled noise."""
+    # As large as the training's change over all layers: where it went is the question.
+    size, moved = (profile.mean(axis=1, keepdims=True) for profile in (matched, noise))
+    scaled = noise * (size / np.maximum(moved, 1e-30))
+    return contrasts(matched).min(axis=0), contrasts(scaled).min(axis=0)
+
+
+def _errors(
+    contrasts: Contrasts, matched: Floats, noise: Floats, influences: ProfileInfluences
+) -> ExampleErrors:
+    """By a derivative along what each example does, so that all steps above are in it."""
+    trained, noisy = _both(contrasts, matched, noise)
+    found = []
+    for of_matched, of_noise in zip(influences.matched, influences.noise, strict=True):
+        moved = _both(contrasts, matched + _STEP * of_matched, noise + _STEP * of_noise)
+        found.append((moved[0] - moved[1] - trained + noisy) / _STEP)
+    return ExampleErrors.of(np.array(found), influences.unit)
 
 
 def _over_mean(change: Floats) -> Floats:

@@ -8,7 +8,9 @@ the spread of draws): noise in the place of training lies outside of it as rarel
 
 Copies differ more than examples do, and with few of them the interval is wide. So there are many,
 and each reads some of the examples only, drawn at random; it is compared with the trained model on
-the same ones.
+the same ones. How much of the spread of draws is due to examples can be told where the influence of
+each example on each draw is known (`ExampleErrors`): that part goes away with more examples, the
+rest is of noise itself.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from bertology.studies.designs.blocks import Resampled, start_of
 if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
 
-__all__ = ["NO_NOISE", "NoiseControlled", "beyond_noise"]
+__all__ = ["NO_NOISE", "ExampleErrors", "NoiseControlled", "beyond_noise"]
 
 NO_NOISE = "not judged: noise 0 leaves out the noisy copies that a change by training must beat"
 
@@ -38,6 +40,7 @@ _NOISE_VARIES = (
     "noise of this size varies as much by itself: neither more examples nor more copies would "
     "settle it, but another training may"
 )
+_MORE_COPIES = "more noisy copies (--noise), together with more {unit}, would settle it"
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ class NoiseControlled(Resampled):
     """Sets what training changed against what noise of the same size changes."""
 
     block_on_gpu: ClassVar[int | None] = 512  # noise is drawn anew for each block
+    fewest_by_copy: ClassVar[int] = 0  # examples that each copy reads if there are so many
 
     noise: int = parameter(
         20,
@@ -61,6 +65,7 @@ class NoiseControlled(Resampled):
         """
         n, first, last = len(self.shown(corpus)), start_of(part), int(part.split("-")[2])
         size = math.ceil(n * min(1.0, _PASSES / max(self.noise, 1)))
+        size = max(size, min(n, self.fewest_by_copy))
         found = []
         for copy in range(self.noise):
             chosen = np.random.default_rng((self.seed, copy)).permutation(n)[:size]
@@ -68,7 +73,29 @@ class NoiseControlled(Resampled):
         return found
 
 
-def beyond_noise(change: Estimate, trained: ArrayLike, noisy: ArrayLike) -> Estimate:
+@dataclass(frozen=True)
+class ExampleErrors:
+    """What other examples would do to draws of "trained less noise"."""
+
+    shared: float
+    """The standard error of the mean of draws: what examples do to all of them alike."""
+    apart: float
+    """How far examples alone spread draws: a standard deviation."""
+    n: int
+    unit: str
+
+    @classmethod
+    def of(cls, influence: NDArray[np.float64], unit: str) -> ExampleErrors:
+        """Of what each example does to each draw (examples, copies)."""
+        n = len(influence)
+        shared = float(influence.mean(axis=1).std(ddof=1)) / math.sqrt(n)
+        apart = math.sqrt(float(influence.var(axis=1, ddof=1).sum())) / n
+        return cls(shared, apart, n, unit)
+
+
+def beyond_noise(
+    change: Estimate, trained: ArrayLike, noisy: ArrayLike, errors: ExampleErrors | None = None
+) -> Estimate:
     """The change, or what is left of it beyond noise, whichever is less: one number.
 
     `change` is over all examples. `noisy` is the same number for each noisy copy, and `trained`
@@ -77,21 +104,23 @@ def beyond_noise(change: Estimate, trained: ArrayLike, noisy: ArrayLike) -> Esti
     smaller one of the two (an intersection–union test). The upper bound is the smaller one too, for
     the lesser of two numbers is below both; but then both must hold together, and each is taken at
     a stricter level. With fewer than two copies, or with copies that do not differ, there is no
-    interval.
+    interval. Without `errors`, the error of the change itself stands for that of what is beyond
+    noise, which is the larger one: trained and noisy models read the same examples.
     """
     draws = np.ravel(np.asarray(trained, np.float64) - np.asarray(noisy, np.float64))
     value = draws.mean() if draws.size else math.nan
     if draws.size < 2 or not np.isfinite(draws).all() or np.ptp(draws) <= 0:
         return Estimate(value, math.nan, math.nan, draws.size, change.level, _COPIES)
     beyond, together = (
-        _beyond(of, value, draws.std(ddof=1), draws.size)
+        _beyond(of, value, float(draws.std(ddof=1)), draws.size, errors)
         for of in (change, change.at_level((1 + change.level) / 2))
     )
     first, second = sorted((change, beyond), key=lambda e: e.low)
     least = min(first.value, second.value)
     # More of one kind leaves what the other kind, or the spread of noise, does to the bound.
-    end = min(second.low, first.value - first.lasting * (first.value - first.low))
+    other = _at_last(second) if second.unit == first.unit else second.low
     reach = least - first.low
+    end = min(other, _at_last(first))
     return Estimate(
         least,
         first.low,
@@ -100,19 +129,44 @@ def beyond_noise(change: Estimate, trained: ArrayLike, noisy: ArrayLike) -> Esti
         change.level,
         first.unit,
         lasting=min(max((least - end) / reach, 0.0), 1.0) if reach > 0 else 1.0,
-        remedy=_NOISE_VARIES,
+        remedy=beyond.remedy,
+        freedom=first.freedom,
     )
 
 
-def _beyond(change: Estimate, value: float, spread: float, copies: int) -> Estimate:
-    """`value` with the interval that predicts a further draw of noise, and the change's own error.
+def _at_last(found: Estimate) -> float:
+    """The lower bound that no number of its unit raises any further."""
+    return found.value - found.lasting * (found.value - found.low)
+
+
+def _beyond(
+    change: Estimate, value: float, spread: float, copies: int, errors: ExampleErrors | None
+) -> Estimate:
+    """`value` with the interval that predicts a further draw of noise, and the error of examples.
 
     However many copies there are, a draw differs from their mean by its own spread.
     """
-    own = max(change.high - change.value, change.value - change.low, 0.0)
     tail = (1 + change.level) / 2
-    half = math.hypot(stdtrit(copies - 1, tail) * spread * math.sqrt(1 + 1 / copies), own)
-    lasting = math.hypot(ndtri(tail) * spread, own) / half
+    student = float(stdtrit(copies - 1, tail)) * math.sqrt(1 + 1 / copies)
+    if errors is None:
+        own = max(change.high - change.value, change.value - change.low, 0.0)
+        half = math.hypot(student * spread, own)
+        lasting = math.hypot(ndtri(tail) * spread, own) / half
+        low, high = value - half, value + half
+        return Estimate(
+            value, low, high, copies, change.level, _COPIES, lasting=lasting, remedy=_NOISE_VARIES
+        )
+    half = math.hypot(student * spread, float(stdtrit(errors.n - 1, tail)) * errors.shared)
+    of_noise = math.sqrt(max(spread**2 - errors.apart**2, 0.0))
+    more = abs(value) > ndtri(tail) * of_noise
     return Estimate(
-        value, value - half, value + half, copies, change.level, _COPIES, lasting=lasting
+        value,
+        value - half,
+        value + half,
+        errors.n,
+        change.level,
+        errors.unit,
+        lasting=student * of_noise / half,
+        remedy=_MORE_COPIES.format(unit=errors.unit) if more else _NOISE_VARIES,
+        freedom=copies - 1,
     )

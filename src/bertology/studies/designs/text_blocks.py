@@ -3,7 +3,9 @@
 Intervals are over texts, by leaving out one block at a time. A model that learnt nothing has a
 geometry too, and it changes with layers: attention of any weights mixes words with their context.
 So the same is measured on copies of the model with the weights of each matrix in random order, and
-a claim is judged only where the model surely differs from them.
+a claim is judged only where the model surely differs from them: where it lies outside of the
+interval that predicts one more copy (Student's). That is valid with any number of copies, since a
+model of random weights is one more; few of them make the interval wide, and then nothing is judged.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from bertology.data.words.token_words import ENDS, TokenWords, token_words
 from bertology.errors import CapabilityError
@@ -27,7 +30,7 @@ from bertology.studies.study import Context, Needs
 if TYPE_CHECKING:
     import xarray as xr
 
-    from bertology.data.corpus import Corpus
+    from bertology.data.corpus import Corpus, Example
     from bertology.model.batch import Batch, Text
     from bertology.model.encoder import Encoder
     from bertology.model.reducers.word_sums import Pooled
@@ -42,6 +45,7 @@ __all__ = [
     "WordsOfBatch",
     "change",
     "word_batches_of",
+    "words_of_texts",
 ]
 
 Floats = NDArray[np.float64]
@@ -51,6 +55,8 @@ BLOCKS = 10  # of texts
 INPUT = -1  # as a layer: what enters the first one
 SITES = ("embeddings", "layer.*.residual")
 AS_SHUFFLED = "not judged: it is not surely other than with shuffled weights"
+_COPIES = "copies with shuffled weights"
+_MOST_COPIES = 50
 _WINDOW = 1024  # texts whose tokens are held at a time
 
 
@@ -88,6 +94,14 @@ def word_batches_of(
                 yield WordsOfBatch(batch, words, np.array(some)[list(batch.indices)])
 
 
+def words_of_texts(encoder: Encoder, texts: Sequence[Text]) -> Iterator[tuple[TokenWords, Ints]]:
+    """The words of all texts, a window at a time, and the number of each text."""
+    for start in range(0, len(texts), _WINDOW):
+        some = texts[start : start + _WINDOW]
+        cut = encoder.tokenize(list(some)).encodings or ()
+        yield token_words(cut), np.arange(start, start + len(some))
+
+
 def sentence_ends(encoder: Encoder) -> list[int]:
     """The pieces that end a sentence, in the ways tokenizers spell them."""
     known: dict[str, int] = encoder.tokenizer.get_vocab()
@@ -112,10 +126,11 @@ class TextBlocks(Sampled):
     fills_gpu: ClassVar[bool] = True
 
     copies: int = parameter(
-        5,
-        "Copies of the model with shuffled weights, from which it must differ to be judged.",
-        minimum=2,
-        maximum=50,
+        10,
+        "Copies of the model with shuffled weights, from which it must differ to be judged; few of "
+        "them leave more unjudged.",
+        minimum=3,
+        maximum=_MOST_COPIES,
     )
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
@@ -128,6 +143,15 @@ class TextBlocks(Sampled):
             raise CapabilityError(
                 f"{encoder.name!r} has one layer. What changes over layers needs two or more."
             )
+
+    def shown(self, corpus: Corpus) -> Corpus:
+        """As many as asked for, each text once: a word has no other context in the same text."""
+        once: dict[Text, Example] = {}
+        for example in corpus:
+            once.setdefault(example.given, example)
+        if len(once) == len(corpus):
+            return super().shown(corpus)
+        return super().shown(replace(corpus, examples=list(once.values())))
 
     def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
         """The model, and each copy."""
@@ -169,11 +193,16 @@ class TextBlocks(Sampled):
             block[dealt] = rng.permutation(BLOCKS)[: len(dealt)]
         return [np.flatnonzero(block == number) for number in range(BLOCKS)]
 
-    def beyond_copies(self, own: Estimate, copies: Sequence[float]) -> Estimate:
-        """What the model has more than copies do; its interval is over copies, too."""
-        middle = float(np.mean(copies))
+    def beyond_copies(self, own: Estimate, copies: Sequence[float]) -> tuple[Estimate, str]:
+        """What the model has more than copies do, with an interval over copies, too.
+
+        And why it is not judged: empty where the model is surely other than one more copy.
+        """
+        middle, own_arm = float(np.mean(copies)), max(own.high - own.value, own.value - own.low)
         moved = replace(own, value=own.value - middle, low=own.low - middle, high=own.high - middle)
-        return among_copies(moved, copies)
+        found = among_copies(moved, copies).counting(_COPIES)
+        found = replace(found, n=len(copies), freedom=None)
+        return found, "" if found.excludes(0) else _as_shuffled(found, copies, own_arm)
 
     def over_texts(
         self, values: Floats, n: int, *, others: float = 0.0, sign: float = 1.0
@@ -181,3 +210,15 @@ class TextBlocks(Sampled):
         """A statistic, whole and then without each block (1 + blocks,), with its interval."""
         found: Any = sign * values
         return left_out_estimate(float(found[0]), found[1:], n=n, level=self.level, others=others)
+
+
+def _as_shuffled(found: Estimate, copies: Sequence[float], own: float) -> str:
+    """Why a model that may be one more copy is not judged, and how many copies would tell."""
+    spread, tail = float(np.std(copies, ddof=1)), (1 + found.level) / 2
+    more = np.arange(len(copies) + 1, _MOST_COPIES + 1)
+    arms = np.hypot(own, stdtrit(more - 1, tail) * spread * np.sqrt(1 + 1 / more))
+    enough = more[arms < abs(found.value)]
+    told = f"{AS_SHUFFLED}, of which there are {len(copies)} copies"
+    if not len(enough):
+        return f"{told}; more of them would not tell"
+    return f"{told}; about {enough[0]} would tell (--copies), if it is as far from them as it seems"

@@ -21,6 +21,8 @@ class Similarities:
     """(1 + blocks, words): the mean cosine of all pairs of occurrences of a word."""
     random: Floats
     """(1 + blocks,): the mean cosine of occurrences of different words in different blocks."""
+    on_random: Floats
+    """(words,): what each word does to `random` of all texts; 0 on the mean."""
 
     @property
     def mean(self) -> Floats:
@@ -37,24 +39,29 @@ def similarities(units: Floats, counts: Ints) -> Similarities:
     blocks = len(units)
     whole, number = units.sum(axis=0), counts.sum(axis=0)
     by_word, random = [], []
+    on_random = np.zeros(units.shape[1])
     for left in (None, *range(blocks)):
         rest = whole if left is None else whole - units[left]
         n = number if left is None else number - counts[left]
         kept = [block for block in range(blocks) if block != left]
         squares = (rest**2).sum(axis=1)
         by_word.append((squares - n) / (n * (n - 1.0)))
-        random.append(_random(units[kept] / n[:, None], counts[kept] / n, squares / n**2))
-    return Similarities(np.array(by_word), np.array(random))
+        total, pairs = _random(units[kept] / n[:, None], counts[kept] / n)
+        random.append(float(total.sum() / pairs.sum()))
+        if left is None:
+            # A word stands on either side of a pair, so it moves the mean twice as far.
+            on_random = 2 * (total - random[0] * pairs) / pairs.mean()
+    return Similarities(np.array(by_word), np.array(random), on_random)
 
 
-def _random(means: Floats, shares: Floats, squares: Floats) -> float:
-    """Every word counts once: all pairs, less those of one word, less those of one block."""
-    by_block = means.sum(axis=1)
-    total = (by_block.sum(axis=0) ** 2).sum() - squares.sum() - (by_block**2).sum()
-    total += (means**2).sum()
-    words = shares.shape[1]
-    pairs = words**2 - words - (shares.sum(axis=1) ** 2).sum() + (shares**2).sum()
-    return float(total / pairs)
+def _random(means: Floats, shares: Floats) -> tuple[Floats, Floats]:
+    """(words,) sums of cosines with all others in other blocks, and weights; a word counts once."""
+    whole, by_block = means.sum(axis=0), means.sum(axis=1)
+    of_block = shares.sum(axis=1)
+    same = np.einsum("bwd,bwd->w", means, by_block[:, None] - means)
+    total = np.einsum("wd,wd->w", whole, whole.sum(axis=0) - whole) - same
+    pairs = len(whole) - 1 - (shares * (of_block[:, None] - shares)).sum(axis=0)
+    return total, pairs
 
 
 def explained(rows: Floats) -> Floats:

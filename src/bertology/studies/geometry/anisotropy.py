@@ -24,7 +24,6 @@ from bertology.studies.designs.direction_geometry import (
 )
 from bertology.studies.designs.tables import labelled_table
 from bertology.studies.designs.text_blocks import (
-    AS_SHUFFLED,
     INPUT,
     MODEL,
     SITES,
@@ -32,18 +31,20 @@ from bertology.studies.designs.text_blocks import (
     WordsOfBatch,
     change,
     word_batches_of,
+    words_of_texts,
 )
 from bertology.studies.study import Context
 
 if TYPE_CHECKING:
     import pandas as pd
+    import torch
     import xarray as xr
 
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
-    from bertology.model.reducers.word_sums import DirectionSums
+    from bertology.model.reducers.word_sums import DirectionSums, SameWords
 
-__all__ = ["Anisotropy", "AnisotropyResult"]
+__all__ = ["Anisotropy", "AnisotropyResult", "same_words"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -51,6 +52,7 @@ CONE = 0.1
 """The mean cosine from which states are said to lie in a cone; the claims have the same border."""
 _NO_CONE = f"not judged: the mean cosine is not surely above {CONE:g}, so there is no cone"
 _LETTERS = 6  # of a word, with the space after it: a guess of how many words there are
+_FREQUENT = 256  # words; pairs of a word with itself are left out, and rarer words hardly meet
 _TOP = 5  # dimensions that the table names
 
 
@@ -60,24 +62,30 @@ class Anisotropy(TextBlocks):
 
     Method: in one pass, sums over all words (as the tokenizer cuts texts, the mean of a word's
     pieces) of unit vectors, of states and of their outer products. They give for each layer the
-    mean cosine of all pairs of words of different texts, and what each dimension adds to it; the
-    covariance, and so the shares of principal components, the participation ratio and IsoScore. A
-    sample of words gives what must be normalised again: the mean cosine without the 1, 3 or 5
-    dimensions that add most to it, and after repairs (centring; taking off the first principal
-    components too, one for each 100 dimensions; standardising; whitening), and Mu and Viswanath's
-    partition function over the eigenvectors of the second moments, both ways: the smallest over the
-    largest, and the spread over the mean. Dimensions and repairs are found on one half of the texts
-    and measured on the other. Growth is that of a straight line from the first layer to the last.
+    mean cosine of all pairs of different words of different texts, and what each dimension adds to
+    it (a word is not set against itself; this is told of the 256 most frequent ones, punctuation
+    too, since rarer ones hardly meet themselves); the covariance, and so the shares of principal
+    components, the participation ratio and IsoScore. A sample of words gives what must be
+    normalised again: the mean cosine without the 1, 3 or 5 dimensions that add most to it, and
+    after repairs (centring; taking off the first principal components too, one for each 100
+    dimensions; standardising; whitening), and Mu and Viswanath's partition function over the
+    eigenvectors of the second moments, both ways: the smallest over the largest, and the spread
+    over the mean. Dimensions and repairs are found on one half of the texts and measured on the
+    other. Growth is that of the line that fits all layers best, from the output of the first to
+    that of the last; what enters the first one is in the tables (-1) only.
     The same cosines are measured on copies with shuffled weights: a model that learnt nothing may
-    have a cone, and where the model is not surely other than these, claims on it are not judged.
-    Intervals are over texts (one of ten blocks left out at a time).
+    have a cone, and where the model is not surely other than one more of these, claims on it are
+    not judged. Intervals are over texts (one of ten blocks left out at a time, with dimensions
+    found anew; repairs are taken as given). A text that is there twice is read once.
 
     Source: Ethayarajh (2019); Mu and Viswanath (2018); Rudman et al. (2022) on IsoScore; Timkey and
     van Schijndel (2021) on dominating dimensions. Limits: frequent words have more weight, as in
-    texts. The partition function changes with the unit of states; so it is also given for a mean
-    squared length of 1. Shares of components and the partition function have no interval.
+    texts (`random` of self-similarity has each word once). The partition function changes with the
+    unit of states; so it is also given for a mean squared length of 1. Shares of components and the
+    partition function have no interval.
     """
 
+    version: ClassVar[int] = 2
     result_type: ClassVar[type[Result]] = AnisotropyResult
 
     sampled: int = parameter(
@@ -91,32 +99,41 @@ class Anisotropy(TextBlocks):
         import torch
         import xarray as xr
 
+        from bertology.annotated.recurring_words import frequent_kinds, number_among
         from bertology.model.reducers.word_sums import DirectionSums
 
         texts, layers = corpus.texts, encoder.shape.layers
-        sums = DirectionSums(layers, encoder.shape.hidden, encoder.device, moments=whole)
+        frequent = frequent_kinds(words_of_texts(encoder, texts), _FREQUENT)
+        sums = DirectionSums(
+            layers, encoder.shape.hidden, encoder.device, frequent=len(frequent), moments=whole
+        )
         sample = _Sample(self.sampled if whole else 0, _letters(texts), self.seed)
-        taken, counts, pairs, tokens = [], [], [], 0
+        taken, counts, pairs, by_kind, tokens = [], [], [], [], 0
         for number, block in enumerate(self.blocks(corpus)):
-            sizes = []
+            count, squares, of_kinds = 0, 0.0, np.zeros(len(frequent))
             for read in word_batches_of(encoder, texts, block, tokens=context.batch_tokens):
                 of_text = torch.as_tensor(read.words.texts, device=encoder.device)
-                kept = sample.next(read, number)
+                kinds = number_among(frequent, read.words.kinds)
+                kept = sample.next(read, number, kinds)
                 keep = torch.as_tensor(kept, device=encoder.device) if whole else None
-                sums.start(read.pooled(encoder), of_text, len(read.texts), keep)
+                same, twice = same_words(read, kinds, encoder.device)
+                sums.start(read.pooled(encoder), of_text, len(read.texts), same, keep)
                 encoder.run(read.batch, reduce=dict.fromkeys(SITES, sums))
                 sample.trim(sums)
-                sizes.append(np.bincount(read.words.texts).astype(np.float64))
+                count += len(read.words)
+                squares += float((np.bincount(read.words.texts) ** 2).sum()) - twice
+                of_kinds += np.bincount(kinds[kinds >= 0], minlength=len(frequent))
                 tokens += int(read.words.lengths.sum())
                 context.advance(len(read.batch))
-            every = np.concatenate([*sizes, np.zeros(1)])
             taken.append(sums.taken())
-            counts.append(every.sum())
-            pairs.append((every**2).sum())
+            counts.append(count)
+            pairs.append(squares)
+            by_kind.append(of_kinds)
         of_layers = [
             LayerSums(
-                counts=np.array(counts),
+                counts=np.array(counts, np.float64),
                 pairs=np.array(pairs),
+                kind_counts=np.array(by_kind),
                 **{
                     name: torch.stack([one[name][layer] for one in taken]).double().numpy()
                     for name in taken[0]
@@ -150,17 +167,17 @@ class Anisotropy(TextBlocks):
         copies = [one["cosine"].to_numpy()[0] for part, one in measured.items() if part != MODEL]
         mean = self.over_texts(cosines[:, 1:].mean(axis=1), n)
         growth = self.over_texts(change(cosines[:, 1:]), n)
-        beyond = self.beyond_copies(mean, [float(one[1:].mean()) for one in copies])
-        grown = self.beyond_copies(growth, [float(change(one[1:])) for one in copies])
+        beyond, no_cone = self.beyond_copies(mean, [float(one[1:].mean()) for one in copies])
+        grown, no_growth = self.beyond_copies(growth, [float(change(one[1:])) for one in copies])
         without = {
             count: self.over_texts(model["without"].to_numpy()[at][:, 1:].mean(axis=1), n)
             for at, count in enumerate(REMOVED)
         }
         centred = model["repaired"].to_numpy()[REPAIRS.index("centred")]
-        cone = mean if beyond.excludes(0) else None
+        cone = None if no_cone else mean
         evidence: dict[str, Estimate | None] = {
             "narrow_cone": cone,
-            "cone_growth": growth if grown.excludes(0) else None,
+            "cone_growth": None if no_growth else growth,
             "cone_without_dominating": without[3] if cone and cone.low > CONE else None,
             "mean_cosine": mean,
             "cosine_beyond_shuffled": beyond,
@@ -179,7 +196,11 @@ class Anisotropy(TextBlocks):
                 "repairs": self._repairs(model),
             },
             evidence=evidence,
-            reasons={"": AS_SHUFFLED, "cone_without_dominating": _NO_CONE},
+            reasons={
+                "narrow_cone": no_cone,
+                "cone_growth": no_growth,
+                "cone_without_dominating": no_cone or _NO_CONE,
+            },
             facts={
                 "examples": n,
                 "width": contributions.shape[1],
@@ -231,6 +252,24 @@ _DIMS: dict[str, tuple[str, ...]] = {
 }
 
 
+def same_words(read: WordsOfBatch, kinds: Ints, device: torch.device) -> tuple[SameWords, float]:
+    """Frequent words of a batch; and the number of pairs, each way, of one of them in one text."""
+    import torch
+
+    from bertology.model.reducers.word_sums import SameWords
+
+    places = np.flatnonzero(kinds >= 0)
+    both = np.stack([read.words.texts[places], kinds[places]])
+    _, groups, sizes = np.unique(both, axis=1, return_inverse=True, return_counts=True)
+    found = SameWords(
+        torch.as_tensor(places, device=device),
+        torch.as_tensor(kinds[places], device=device),
+        torch.as_tensor(groups.ravel(), device=device),
+        len(sizes),
+    )
+    return found, float((sizes**2).sum())
+
+
 def _letters(texts: Sequence[Any]) -> int:
     return sum(len(text) if isinstance(text, str) else sum(map(len, text)) for text in texts)
 
@@ -255,9 +294,9 @@ class _Sample:
         share = min(1.0, 2 * most * _LETTERS / max(letters, 1))
         self._border = np.uint64(min(int(share * 2.0**64), 2**64 - 1))
         self._keys, self.texts = np.zeros(0, np.uint64), np.zeros(0, np.int64)
-        self._blocks = np.zeros(0, np.int64)
+        self._blocks, self._kinds = np.zeros(0, np.int64), np.zeros(0, np.int64)
 
-    def next(self, read: WordsOfBatch, block: int) -> Ints:
+    def next(self, read: WordsOfBatch, block: int, kinds: Ints) -> Ints:
         """Which words of a batch are kept."""
         words = read.words
         place = np.arange(len(words)) - np.searchsorted(words.texts, words.texts)
@@ -267,6 +306,7 @@ class _Sample:
         self._keys = np.concatenate([self._keys, keys[kept]])
         self.texts = np.concatenate([self.texts, texts[kept]])
         self._blocks = np.concatenate([self._blocks, np.full(len(kept), block)])
+        self._kinds = np.concatenate([self._kinds, kinds[kept]])
         return kept
 
     def trim(self, sums: DirectionSums, *, last: bool = False) -> None:
@@ -281,11 +321,12 @@ class _Sample:
             rows[:] = [held[torch.as_tensor(order, device=held.device)]]
         self._keys, self.texts = self._keys[order], self.texts[order]
         self._blocks, self._border = self._blocks[order], self._keys.max()
+        self._kinds = self._kinds[order]
 
-    def of_layer(self, sums: DirectionSums, number: int) -> tuple[Floats, Ints, Ints]:
-        """States, texts and blocks of what was drawn."""
+    def of_layer(self, sums: DirectionSums, number: int) -> tuple[Floats, Ints, Ints, Ints]:
+        """States, texts, blocks and frequent words of what was drawn."""
         import torch
 
         self.trim(sums, last=True)
         states = torch.cat(sums.kept[number]).double().cpu().numpy()
-        return states, self.texts, self._blocks
+        return states, self.texts, self._blocks, self._kinds

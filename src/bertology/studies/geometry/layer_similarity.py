@@ -20,10 +20,11 @@ from bertology.stats.similarity import (
     cka_of_texts,
     held_out_cca,
     own_products,
+    paired_cka,
     paired_products,
     samples_of,
 )
-from bertology.studies.designs.last_layers import last_layers
+from bertology.studies.designs.last_layers import ProfileInfluences, last_layers
 from bertology.studies.designs.noise import NO_NOISE, NoiseControlled
 from bertology.studies.designs.parts import Gathered, gather, start_of
 from bertology.studies.designs.similarity_results import LayerSimilarityResult
@@ -42,7 +43,9 @@ __all__ = ["LayerSimilarity", "LayerSimilarityResult"]
 Floats = NDArray[np.float64]
 States = NDArray[np.float32]
 Places = NDArray[np.int64]
+_COMPARED = ((0, 0), (1, 1), (0, 1), (2, 2), (0, 2))  # of before, a noisy copy, after
 _GROUPS = 2048  # at most so many texts, or groups of them, have numbers of their own
+_BY_HALVES = ("half_products", "half_rows", "half_columns", "first_half")
 _ALONE = "not judged: the layers were compared with each other and with no model before"
 _SAME = "not judged: this is the same model twice"
 _OTHERWISE = "not judged: the two models are built in different ways"
@@ -71,16 +74,20 @@ class LayerSimilarity(NoiseControlled):
     shuffled weights gives: neighbours in any network with residual connections are alike. Where a
     model was trained from the other, the change of a layer is 1 − CKA, and `noise` copies of the
     earlier one with weights moved at random as far as by training show what any change of that
-    size does. The layer of the other model that is nearest is picked on every second text and
-    measured on the rest.
+    size does. If training were noise, the trained model would be one more copy: the interval
+    predicts one more (Student's), and adds the error over texts of "trained less noise" in the same
+    texts. A copy reads 128 texts or more, where there are so many, since in fewer it is texts that
+    make copies differ. The layer of the other model that is nearest is picked on every second text
+    and measured on the rest, in samples that have no text of the other half.
 
     Source: Kornblith et al. (2019) on CKA, Nguyen et al. (2021) on sums over samples, Raghu et al.
     (2017) on SVCCA; on fine-tuning the Primer (2020), section 5.2. Limits: CKA and RV weigh
     directions by their variance, so a few dimensions with large values may decide them; intervals
-    are over texts, and another training may move other layers.
+    are over texts, and another training may move other layers. Shuffled weights are those of one
+    copy, and its own chance is in no interval.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     by_words: ClassVar[bool] = True
     needs: ClassVar[Needs] = Needs(capabilities=frozenset({"residual"}), fields=frozenset({"text"}))
     help_options: ClassVar[tuple[str, str]] = ("--against bertology-mini@2416", "")
@@ -88,6 +95,7 @@ class LayerSimilarity(NoiseControlled):
     block: ClassVar[int] = 256
     block_on_gpu: ClassVar[int | None] = None  # samples are drawn within blocks
     fewest: ClassVar[int] = 8
+    fewest_by_copy: ClassVar[int] = 128  # with fewer texts these, not noise, make draws differ
 
     against: str = parameter(
         "",
@@ -95,6 +103,14 @@ class LayerSimilarity(NoiseControlled):
         "MODEL was fine-tuned from where that is known, else layers of MODEL with each other.",
         model=True,
         before="if known",
+    )
+    noise: int = parameter(
+        20,
+        "Copies of the earlier model with weight noise as large as the change; 0: none. Up to 5 "
+        "read all texts, more of them a random part each: five times the texts in all, and 128 "
+        "texts each at least.",
+        minimum=0,
+        maximum=100,
     )
     words: int = parameter(8, "Draw so many words of each text at most.", minimum=1, maximum=100)
     components: int = parameter(
@@ -141,14 +157,15 @@ class LayerSimilarity(NoiseControlled):
         found |= taken.compared("untrained_", shuffled if other is None else ours, shuffled)
         if other is not None:
             found["within"] = ("text", "row", "row_too"), taken.products(ours, ours)
+            found |= taken.by_halves(ours, theirs)
         cca, components = held_out_cca(ours, theirs, taken.groups, components=self.components)
         found["cca"] = ("text", "row", "column"), cca.astype(np.float32)
         moved = _weight_change(other, encoder)
         found["noise"] = (
-            ("copy", "product", "depth"),
+            ("text", "copy", "product", "depth"),
             self._noise(encoder, other, block, words, (theirs, ours), part, corpus, context)
             if 0 < moved < 1 and other is not None
-            else np.zeros((0, 5, 0)),
+            else np.zeros((len(cca), 0, len(_COMPARED), 0)),
         )
         found["components"] = ("block",), np.array([components], np.float64)
         return xr.Dataset(found, attrs={"weight_change": moved, "group": self._group(corpus)})
@@ -168,7 +185,7 @@ class LayerSimilarity(NoiseControlled):
         corpus: Corpus,
         context: Context,
     ) -> Floats:
-        """(copy, product, layer): of noisy copies, and of the trained model, in the same texts.
+        """(text, copy, product, layer): of noisy copies, and of training, in the same texts.
 
         Products are those of before, noise, both; after, before and after.
         """
@@ -179,7 +196,9 @@ class LayerSimilarity(NoiseControlled):
 
         earlier, trained = states
         texts = np.repeat(np.arange(len(block)), list(map(len, words)))
-        found = np.zeros((self.noise, 5, len(earlier)))
+        groups = texts // self._group(corpus)
+        size = int(groups.max(initial=-1)) + 1
+        found = np.zeros((size, self.noise, len(_COMPARED), len(earlier)))
         copies = noisy_copies(before, encoder, draws=self.noise, seed=self.seed, even=True)
         read = self.read_by_copies(part, corpus)
         for at, noisy in enumerate(copies):
@@ -190,9 +209,10 @@ class LayerSimilarity(NoiseControlled):
             if not samples:
                 continue
             moved = states_of_words(noisy, some, chosen, batch_tokens=context.batch_tokens)
-            x, z = earlier[:, here], trained[:, here]
-            compared = ((x, x), (moved, moved), (x, moved), (z, z), (x, z))
-            found[at] = [paired_products(a, b, samples) for a, b in compared]
+            sides = (earlier[:, here], moved, trained[:, here])
+            found[:, at] = paired_products(
+                sides, _COMPARED, groups[here], samples=samples, size=size
+            )
         return found
 
     def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
@@ -200,10 +220,11 @@ class LayerSimilarity(NoiseControlled):
         by_text = [
             f"{of}{name}" for of in ("", "untrained_") for name in ("products", "rows", "columns")
         ]
-        sums = ["shuffled", "plain", "plain_rows", "plain_columns", "noise"]
+        sums = ["shuffled", "plain", "plain_rows", "plain_columns"]
         between = bool(self.against)
-        within = ["within"] if between else []
-        seen = gather(measured, concatenate=[*by_text, *within, "cca", "components"], add=sums)
+        more = ["within", *_BY_HALVES] if between else []
+        by_text += [*more, "cca", "components", "noise"]
+        seen = gather(measured, concatenate=by_text, add=sums)
         values = cka_of_texts(seen["products"], seen["rows"], seen["columns"])
         untrained = cka_of_texts(
             *(seen[f"untrained_{name}"] for name in ("products", "rows", "columns"))
@@ -222,10 +243,11 @@ class LayerSimilarity(NoiseControlled):
             plain = np.stack([untrained[:, i + 1, i] for i in range(own.shape[1] - 1)], 1)
             beyond = neighbours - plain
         evidence["beyond_shuffled_weights"] = self._mean(beyond.mean(1), unit)
-        noise, matched = _changes(seen["noise"])
+        noise, matched, influences = _changes(seen["noise"], unit)
         why = self._why_not(provenance, values, moved, between)
         if not why and len(noise):
-            evidence |= last_layers(1 - same, noise, matched, partial(self.means, within=(-1, 1)))
+            means = partial(self.means, within=(-1, 1))
+            evidence |= last_layers(1 - same, noise, matched, means, influences)
         tables = {"layers": self._layers(neighbours, same if between else None)}
         if between:
             tables["nearest"] = self._nearest(seen)
@@ -297,8 +319,10 @@ class LayerSimilarity(NoiseControlled):
 
     def _nearest(self, seen: Gathered) -> pd.DataFrame:
         """The most alike layer of the other model, picked on half of the texts; CKA in the rest."""
-        names = ("products", "rows", "columns")
-        picked, rest = (cka_of_texts(*(seen[name][half::2] for name in names)) for half in (0, 1))
+        first = seen["first_half"] > 0
+        picked, rest = (
+            cka_of_texts(*(seen[name][half] for name in _BY_HALVES[:3])) for half in (first, ~first)
+        )
         at = np.nanargmax(np.nan_to_num(picked.mean(0)), axis=1)
         chosen = np.stack([rest[:, row, column] for row, column in enumerate(at)], 1)
         return labelled_table(
@@ -319,6 +343,28 @@ class _Samples:
     def products(self, x: States, y: States) -> Floats:
         return alikeness_of(x, y, self.groups, samples=self.samples, seed=self.seed).products
 
+    def by_halves(self, x: States, y: States) -> dict[str, tuple[tuple[str, ...], Floats]]:
+        """Products in samples of even and of odd texts: what one half says, the other cannot know.
+
+        In samples of all texts each product is of two texts, which may be of different halves.
+        """
+        even = self.groups % 2 == 0
+        halves = [np.flatnonzero(even), np.flatnonzero(~even)]
+        samples = [
+            half[sample]
+            for half in halves
+            for sample in samples_of(self.texts[half], seed=(*self.seed, 1))
+        ]
+        size = int(self.groups.max(initial=-1)) + 1
+        products = alikeness_of(x, y, self.groups, samples=samples, seed=self.seed).products
+        rows, columns = (own_products(side, self.groups, samples=samples)[0] for side in (x, y))
+        return {
+            _BY_HALVES[0]: (("text", "row", "column"), products),
+            _BY_HALVES[1]: (("text", "row"), rows),
+            _BY_HALVES[2]: (("text", "column"), columns),
+            _BY_HALVES[3]: (("text",), (np.arange(size) % 2 == 0).astype(float)),
+        }
+
     def compared(self, of: str, x: States, y: States) -> dict[str, tuple[tuple[str, ...], Floats]]:
         """All that is kept of two models."""
         found = alikeness_of(x, y, self.groups, samples=self.samples, seed=self.seed)
@@ -338,13 +384,16 @@ class _Samples:
         return {f"{of}{name}": value for name, value in kept.items()}
 
 
-def _changes(noise: Floats) -> tuple[Floats, Floats]:
-    """(copy, layer): 1 − CKA of noisy copies with the model before, and of the trained one."""
-    if not noise.size:
-        return np.zeros((0, 0)), np.zeros((0, 0))
-    before, noisy, both, after, trained = np.moveaxis(noise, 1, 0)[:, :, 1:]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return 1 - both / np.sqrt(before * noisy), 1 - trained / np.sqrt(before * after)
+def _changes(noise: Floats, unit: str) -> tuple[Floats, Floats, ProfileInfluences]:
+    """(copy, layer): 1 − CKA of noisy copies with the model before, and of the trained one.
+
+    Also what each text does to both.
+    """
+    before, noisy, both, after, trained = np.moveaxis(noise, 2, 0)[..., 1:]
+    (alike, of_noise), (matched, of_matched) = (
+        paired_cka(products, before, own) for products, own in ((both, noisy), (trained, after))
+    )
+    return 1 - alike, 1 - matched, ProfileInfluences(-of_noise, -of_matched, unit)
 
 
 def _same_depth(values: Floats) -> Floats:

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from bertology.data.words.token_words import TokenWords, token_words
 from bertology.errors import DataError
 from bertology.parameters import parameter
-from bertology.results.answers import NOTHING_SURE, plain
-from bertology.results.drawing import Drawing
-from bertology.results.measures import Measure, Tracked
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
 from bertology.stats.blocks_left_out import left_out_arms
-from bertology.studies.designs.layer_lines import Line, line_measures, lines_drawn
+from bertology.studies.designs.self_similarity_results import SelfSimilarityResult
 from bertology.studies.designs.tables import labelled_table
 from bertology.studies.designs.text_blocks import (
-    AS_SHUFFLED,
     INPUT,
     MODEL,
     SITES,
@@ -30,6 +26,7 @@ from bertology.studies.designs.text_blocks import (
     WordsOfBatch,
     change,
     word_batches_of,
+    words_of_texts,
 )
 from bertology.studies.designs.word_similarities import (
     explained,
@@ -49,84 +46,12 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.reducers.word_sums import RecurringPlaces
 
-__all__ = ["SelfSimilarity", "SelfSimilarityResult", "recurring_places", "words_of_texts"]
+__all__ = ["SelfSimilarity", "SelfSimilarityResult", "recurring_places"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _SHOWN = 20  # words at each end of the table
 _FEWEST = 20  # words
-_WINDOW = 1024  # texts
-
-
-class SelfSimilarityResult(Result):
-    """How alike the occurrences of a word are after each layer, beyond any two words.
-
-    Table `layers` (-1 is what enters the first one), each with bounds for all layers together: mean
-    cosine of two occurrences of a word (`self`), of words of different texts (`random`), of a word
-    with the mean of its sentence (`sentence`), and the share of the first principal component of a
-    word's occurrences (`explained`) and of random words (`explained_random`); `self_adjusted`,
-    `sentence_adjusted` and `explained_adjusted` are what is more than in random words; `shuffled`
-    is `self_adjusted` of copies with shuffled weights, their mean. Table `words`: those whose
-    self-similarity falls most and least from the first layer to the last (`fall`), and in how many
-    texts they are.
-    """
-
-    @property
-    def answer(self) -> str:
-        """By how much self-similarity falls, and beside shuffled weights."""
-        found = self.evidence()
-        fall, beyond = found["self_similarity_fall"], found["fall_beyond_shuffled"]
-        if beyond.excludes(0):
-            surely = "Surely" if fall.excludes(0) else NOTHING_SURE
-            rest = f"with shuffled weights by {fall.value - beyond.value:.2f}"
-        else:
-            surely, rest = NOTHING_SURE, "not surely other than with shuffled weights"
-        return (
-            f"{surely}: from the first layer to the last, adjusted self-similarity falls by "
-            f"{plain(fall, '.2f')}, over {self.facts['words']:,} words; {rest}."
-        )
-
-    def measures(self) -> Sequence[Measure]:
-        """Three similarities by layer, adjusted, and what is taken off."""
-        table = self.tables["layers"]
-        return line_measures(table[table["layer"] >= 0], _LINES, of="similarity", unit="cosine")
-
-    def over_training(self) -> Sequence[Tracked]:
-        """The fall over layers."""
-        return [
-            Tracked(
-                "self_similarity_fall",
-                "fall of self-similarity over layers",
-                layers="similarity-self-adjusted",
-                unit="cosine",
-                gain=True,
-            )
-        ]
-
-    def drawings(self) -> Sequence[Drawing]:
-        """Lines over layers: what is adjusted, and what it was adjusted for."""
-        by_name = {measure.name: measure for measure in self.measures()}
-        adjusted = ("self-adjusted", "shuffled", "sentence-adjusted", "explained-adjusted")
-        raw = ("self", "random", "sentence", "explained", "explained-random")
-        return [
-            lines_drawn(
-                [by_name[f"similarity-{name}"] for name in adjusted],
-                _LINES,
-                self.about,
-                title="How much words depend on their context",
-                reading="Each less what random words give. Where the line of one word is low, its "
-                "states differ from text to text. Bands hold for all layers together.",
-            ),
-            lines_drawn(
-                [by_name[f"similarity-{name}"] for name in raw],
-                _LINES,
-                self.about,
-                name="raw",
-                title="Similarities before random words are taken off",
-                reading="Where random words are as alike as occurrences of one word, similarity is "
-                "not of the word.",
-            ),
-        ]
 
 
 @dataclass(frozen=True)
@@ -142,18 +67,23 @@ class SelfSimilarity(TextBlocks):
     falls with their number. Each is also adjusted: less the mean cosine of occurrences of different
     words in different texts, or less the share in matrices of as many random words. All pairs are
     in sums of unit vectors, so that one pass is enough and what is held does not grow with texts.
-    The fall is that of a straight line from the first layer to the last; what enters the first one
-    is left out, since it knows no context in any model. A model that learnt nothing also mixes
+    The fall is that of the straight line that fits all layers best, from the output of the first
+    layer to that of the last. Ethayarajh counts what enters the first layer as layer 0; it knows no
+    context in any model, so it is in the table (-1) and left out of the fall that is judged; the
+    fall from it is given, too. A model that learnt nothing also mixes
     words with their context, more with each layer: the same is measured on copies with shuffled
-    weights, and where the model is not surely other than these, the claim is not judged.
-    Intervals are over words (Student's t) and over texts (one of ten blocks of texts left out at a
+    weights, and where the model is not surely other than one more of these, the claim is not
+    judged. A text that is there twice is read once. Intervals are over words (Student's t; a word
+    counts in what random words give, too) and over texts (one of ten blocks of texts left out at a
     time), both added as squares.
 
-    Source: Ethayarajh (2019). Limits: words that one tokenizer writes in two ways (with a capital)
-    are two words. Parts of speech and senses are not told apart: a word with several senses is less
-    alike for that reason, too.
+    Source: Ethayarajh (2019). Limits: the mean of a sentence has each of its words in it, so words
+    of short sentences are more alike to theirs. Words that one tokenizer writes in two ways (with
+    a capital) are two words. Parts of speech and senses are not told apart: a word with several
+    senses is less alike for that reason, too.
     """
 
+    version: ClassVar[int] = 2
     result_type: ClassVar[type[Result]] = SelfSimilarityResult
 
     contexts: int = parameter(5, "A word must be in so many texts.", minimum=3, maximum=100)
@@ -226,6 +156,7 @@ class SelfSimilarity(TextBlocks):
         data["texts"] = (("every", "context"), chosen.stored)
         data["random_texts"] = (("matrix", "context"), chosen.stored.ravel()[matrices])
         data["by_word"] = (("word", "layer"), np.stack([one.by_word[0] for one in found], axis=1))
+        data["on_random"] = (("word", "layer"), np.stack([one.on_random for one in found], axis=1))
         data["in_texts"] = ("word", chosen.texts[kept])
         data = data.assign_coords(word=np.array(chosen.names)[kept])
         data.attrs = {
@@ -265,17 +196,26 @@ class SelfSimilarity(TextBlocks):
         ]
         by_word = model["by_word"].to_numpy()
         texts, words = int(model.attrs["texts"]), len(by_word)
+        on_random = model["on_random"].to_numpy()
+        own = by_word - on_random  # what each word does to what is adjusted
+        over = partial(_of_words, level=self.level)
         falls = -change(by_word[:, 1:])
-        fall = self.over_texts(-change(adjusted[:, 1:]), texts, others=_of_words(falls, self.level))
-        last = self.over_texts(adjusted[:, -1], texts, others=_of_words(by_word[:, -1], self.level))
+        fall, from_input = (
+            self.over_texts(-change(adjusted[:, at:]), texts, others=over(change(own[:, at:])))
+            for at in (1, 0)
+        )
+        last = self.over_texts(adjusted[:, -1], texts, others=over(own[:, -1]))
         inside = model["sentence"].to_numpy() - model["random"].to_numpy()
-        beyond = self.beyond_copies(fall, [float(-change(copy[1:])) for copy in copies])
+        beyond, why_not = self.beyond_copies(fall, [float(-change(copy[1:])) for copy in copies])
         evidence: dict[str, Estimate | None] = {
-            "context_growth": fall if beyond.excludes(0) else None,
+            "context_growth": None if why_not else fall,
             "self_similarity_fall": fall,
+            "fall_from_input": from_input,
             "fall_beyond_shuffled": beyond,
             "self_similarity_last": last,
-            "sentence_similarity_change": self.over_texts(change(inside[:, 1:]), texts),
+            "sentence_similarity_change": self.over_texts(
+                change(inside[:, 1:]), texts, others=over(change(on_random[:, 1:]))
+            ),
         }
         return self.result(
             provenance,
@@ -284,7 +224,7 @@ class SelfSimilarity(TextBlocks):
                 "words": _words(model, falls),
             },
             evidence=evidence,
-            reasons={"": AS_SHUFFLED},
+            reasons={"context_growth": why_not} if why_not else {},
             facts={"examples": texts, "words": words, **_counts(model)},
         )
 
@@ -294,14 +234,18 @@ class SelfSimilarity(TextBlocks):
             len(layers),
             {n: model[n].to_numpy() for n in ("self", "random", "sentence")},
         )
-        spread = _of_words(model["by_word"].to_numpy(), self.level, families)
+        by_word, on_random = model["by_word"].to_numpy(), model["on_random"].to_numpy()
+        spread, of_random, of_both = (
+            _of_words(values, self.level, families)
+            for values in (by_word, on_random, by_word - on_random)
+        )
         columns: dict[str, Any] = {}
         for name, values, others in (
             ("self", own["self"], spread),
-            ("random", own["random"], 0.0),
-            ("self_adjusted", own["self"] - own["random"], spread),
+            ("random", own["random"], of_random),
+            ("self_adjusted", own["self"] - own["random"], of_both),
             ("sentence", own["sentence"], 0.0),
-            ("sentence_adjusted", own["sentence"] - own["random"], 0.0),
+            ("sentence_adjusted", own["sentence"] - own["random"], of_random),
         ):
             arm = left_out_arms(values[1:], level=self.level, others=others, families=families)
             columns |= _bounded(name, values[0], arm)
@@ -355,14 +299,6 @@ def _words(model: xr.Dataset, falls: Floats) -> pd.DataFrame:
     )
 
 
-def words_of_texts(encoder: Encoder, texts: Any) -> Iterator[tuple[TokenWords, Ints]]:
-    """The words of all texts, a window at a time, and the number of each text."""
-    for start in range(0, len(texts), _WINDOW):
-        some = texts[start : start + _WINDOW]
-        cut = encoder.tokenize(list(some)).encodings or ()
-        yield token_words(cut), np.arange(start, start + len(some))
-
-
 def recurring_places(read: WordsOfBatch, at: Occurrences, device: torch.device) -> RecurringPlaces:
     """What the sums must know of a batch, on the device."""
     import torch
@@ -373,50 +309,3 @@ def recurring_places(read: WordsOfBatch, at: Occurrences, device: torch.device) 
     sizes = np.bincount(sentences)
     arrays = (at.places, at.chosen, sentences, sizes, at.places[stored], at.slots[stored])
     return RecurringPlaces(*(torch.as_tensor(one, device=device) for one in arrays))
-
-
-_LINES = {
-    "self_adjusted": Line(
-        "Self-similarity beyond random words",
-        "one word, adjusted",
-        "High: a word has much the same state in every text.",
-    ),
-    "shuffled": Line(
-        "Self-similarity beyond random words, with shuffled weights",
-        "one word, shuffled weights",
-        "What the same weights give without their order.",
-    ),
-    "sentence_adjusted": Line(
-        "Similarity of a word to its sentence, beyond random words",
-        "word and sentence, adjusted",
-        "High: the words of a sentence have states that are alike.",
-    ),
-    "explained_adjusted": Line(
-        "Share of the first component of a word's states, beyond random words",
-        "first component, adjusted",
-        "High: one vector could stand for a word in all texts.",
-    ),
-    "self": Line(
-        "Self-similarity", "one word", "High: a word has much the same state in every text."
-    ),
-    "random": Line(
-        "Similarity of random words",
-        "random words",
-        "High: any two words are alike, so that similarity says little.",
-    ),
-    "sentence": Line(
-        "Similarity of a word to its sentence",
-        "word and sentence",
-        "High: the words of a sentence have states that are alike.",
-    ),
-    "explained": Line(
-        "Share of the first component of a word's states",
-        "first component",
-        "High: one vector could stand for a word in all texts.",
-    ),
-    "explained_random": Line(
-        "Share of the first component of random words' states",
-        "first component, random words",
-        "High: one vector could stand for any words.",
-    ),
-}
