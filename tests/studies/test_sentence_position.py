@@ -317,7 +317,7 @@ def test_texts_that_a_corpus_repeats_are_one_text() -> None:
 def test_bounds_of_odd_and_even_sentences_hold_for_all_layers() -> None:
     found = concluded(
         np.random.default_rng(0).normal(size=(2, 2, 2, 3, 40, 10)),
-        parities=repeated(1.0, 0, depths=3),
+        parities=parity_words(1.0, 0, depths=3),
     )
     row, alone = found.table("parities").iloc[-1], found.evidence()["parity_excess"]
     assert row["parity"] == pytest.approx(alone.value)
