@@ -18,7 +18,11 @@ from bertology.errors import CapabilityError, DataError
 from bertology.model.encoder import Encoder
 from bertology.results.result import Result
 from bertology.studies.designs.static_scores import word_questions
-from bertology.studies.geometry.static_embeddings import StaticEmbeddings, StaticEmbeddingsResult
+from bertology.studies.geometry.static_embeddings import (
+    StaticEmbeddings,
+    StaticEmbeddingsResult,
+    _others,
+)
 from result_conformance import ResultConformance, claims_of
 
 BETTER = "primer-embeddings.contexts-make-better-static-vectors"
@@ -69,7 +73,10 @@ def simulated(
 
     monkeypatch.setattr(module, "add_contexts", add)
     texts = word_pairs(WORDS, units @ units.T + rng.normal(size=(len(WORDS),) * 2) / 20)
-    return ask(encoder(), texts, steps_of_component=0, **how)
+    reader = encoder()
+    reader.tokenizer.add_tokens(WORDS)  # what it cannot spell has no input embedding
+    reader.model.resize_token_embeddings(len(reader.tokenizer))
+    return ask(reader, texts, steps_of_component=0, **how)
 
 
 class TestResult(ResultConformance):
@@ -126,7 +133,15 @@ def test_planted_layers_are_found_and_beat_the_table(monkeypatch: pytest.MonkeyP
     assert (layers.loc[[2, 3], "value_low"] < 0).all()
     assert claims_of(result)[BETTER] == "holds"
     assert claims_of(result)[LOWER] == "holds"
-    assert "surely more than the input embeddings" in result.answer
+    told = result.table("comparisons").set_index("against")
+    gain = result.evidence()["distilled_gain"]
+    assert told["gain"].min() == gain.value
+    assert told["gain_low"].min() == gain.low > 0
+    assert "over input embeddings" in result.answer
+    assert "over shuffled weights at their best" in result.answer
+    assert "which the claim rests on, is surely above zero." in result.answer
+    row = result.table("vectors").set_index("vectors").loc["distilled, mean"]
+    assert row["over_input"] == pytest.approx(told.loc["input embeddings", "gain"])  # one method
     upper = simulated(monkeypatch, told=(3,))
     assert claims_of(upper)[LOWER] == "fails"
 
@@ -142,6 +157,7 @@ def test_files_of_vectors_stand_beside(monkeypatch: pytest.MonkeyPatch, tmp_path
     rng = np.random.default_rng(3)
     write_word_vectors(tmp_path / "noise.txt", WORDS[:-1], rng.normal(size=(len(WORDS) - 1, 5)))
     result = simulated(monkeypatch, told=(1,), vectors=(str(tmp_path / "noise.txt"),))
+    assert "; noise.txt: " in result.answer
     rows = result.table("vectors").set_index("vectors")
     assert rows.loc["noise.txt", "value_low"] < 0 < rows.loc["distilled, mean", "value_low"]
     assert result.evidence()["over_given"].low > 0
@@ -211,11 +227,44 @@ def test_analogies_are_those_of_the_formulas() -> None:
 def test_what_cannot_be_asked_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CapabilityError, match="neither pairs of single words"):
         StaticEmbeddings().check(encoder(), planted.corpus(30))
-    texts = word_pairs(WORDS, np.zeros((len(WORDS),) * 2))
+    texts = word_pairs(WORDS, np.random.default_rng(0).normal(size=(len(WORDS),) * 2))
     with pytest.raises(DataError, match="There is no file"):
         StaticEmbeddings(vectors=(str(tmp_path / "none.txt"),)).check(encoder(), texts)
     with pytest.raises(DataError, match="20 are needed"):
         ask(encoder(), texts, contexts=str(_text()))
+
+
+def test_analogies_that_hang_together_by_a_word_are_not_independent() -> None:
+    made = [
+        Example(str(i), "", annotations={"words": words.split(), "group": "g"})
+        for i, words in enumerate(
+            ["Athens Greece Paris France", "Greece Greek Rome Roman", "a b c d", "a b e f",
+             "g h i j", "k l m n", "o p q r", "s t u v", "w x y z"]
+        )
+    ]  # fmt: skip
+    texts = Corpus("made", made, frozenset({Field.TEXT, Field.WORDS, Field.GROUP}))
+    links = word_questions(texts).links
+    assert links.first[0] == links.first[1]  # Greece
+    assert links.first[2] == links.first[3]
+    assert links.first[2] != links.second[2]
+    chained = [Example(str(i), "", annotations={"words": list("abcd"), "group": "g"}
+                       | {"words": [f"w{i}", f"w{i + 1}", f"w{i + 1}", f"w{i + 2}"]})
+               for i in range(9)]  # fmt: skip
+    apart = word_questions(Corpus("chain", chained, texts.fields)).links
+    assert len(np.unique([apart.first, apart.second])) == 10
+
+
+def test_a_word_that_cannot_be_spelt_has_no_input_embedding() -> None:
+    made = [Example("0", "dog", "zzz", 1.0), Example("1", "ball", "cat", 2.0)]
+    found = word_questions(Corpus("made", made, PAIRS))
+    _, there = _others(encoder(), found, ())["input embeddings"]
+    assert there.tolist() == [True, False, True, True]
+
+
+def test_scores_that_are_all_the_same_are_refused() -> None:
+    texts = word_pairs(WORDS, np.zeros((len(WORDS),) * 2))
+    with pytest.raises(DataError, match="all but 0 have the score 0"):
+        StaticEmbeddings().check(encoder(), texts)
 
 
 def test_words_are_spelt_as_a_file_can_hold_them() -> None:

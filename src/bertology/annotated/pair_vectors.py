@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
 
-__all__ = ["Compared", "ScoredPairs", "compared_vectors", "scored_pairs"]
+__all__ = ["Compared", "ScoredPairs", "compared_vectors", "normal_text", "scored_pairs"]
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
@@ -50,11 +51,22 @@ class ScoredPairs:
     pairs: Ints  # (N, 2)
     judged: NDArray[np.float64]
 
+    @cached_property
+    def units(self) -> Ints:
+        """Which of the compared are one text or target word, whatever their case and spaces."""
+        numbers: dict[str, int] = {}
+        named = [normal_text(one.spelt) for one in self.compared]
+        return np.array([numbers.setdefault(name, len(numbers)) for name in named], np.int64)
+
     @property
     def links(self) -> PairLinks:
         """Which pairs share a text, or a target word."""
-        named = [one.spelt.lower() for one in self.compared]
-        return PairLinks.of([(named[a], named[b]) for a, b in self.pairs])
+        return PairLinks(*self.units[self.pairs].T)
+
+
+def normal_text(text: str) -> str:
+    """A text by which copies are told: without its case, and with single spaces."""
+    return " ".join(text.lower().split())
 
 
 def scored_pairs(corpus: Corpus) -> ScoredPairs:
@@ -82,11 +94,12 @@ def compared_vectors(
     batch_tokens: int = 4096,
     advance: Callable[[int], None] = lambda texts: None,
 ) -> tuple[Floats, NDArray[np.bool_]]:
-    """(layers + 1, things, width), and which have a vector: targets may be cut off.
+    """(layers + 1, things, width), and which have a vector: targets may be cut off, or unknown.
 
     It is the mean over the pieces, special tokens left out; with `first` a whole text has the state
     of its first token. Layer 0 is what enters the first one.
     """
+    from bertology.model.batch import unknown_id
     from bertology.model.reducers.unit_states import UnitStates
 
     examples = [Example(str(i), one.text) for i, one in enumerate(compared)]
@@ -96,10 +109,14 @@ def compared_vectors(
     batches = word_batches(
         encoder, examples, tokens_per_batch=batch_tokens, words=lambda one: [[spans[one.id]]]
     )
+    unknown = unknown_id(encoder.tokenizer)
     for read in batches:
+        ids = read.batch.inputs["input_ids"].flatten(0, -2).tolist()
         groups = [
-            _pieces(one, first=first and compared[i].span is None)
-            for i, one in zip(read.batch.indices, read.examples, strict=True)
+            ()  # all such would be the same
+            if _unknown(one, tokens, unknown)
+            else _pieces(one, first=first and compared[i].span is None)
+            for i, one, tokens in zip(read.batch.indices, read.examples, ids, strict=True)
         ]
         own = [i for i, pieces in zip(read.batch.indices, groups, strict=True) if pieces]
         there[own] = True
@@ -116,3 +133,8 @@ def compared_vectors(
 
 def _pieces(one: PieceWords, *, first: bool) -> tuple[int, ...]:
     return (0,) if first and len(one.places) else one.alignment.spelling(0)
+
+
+def _unknown(one: PieceWords, ids: Sequence[int], unknown: int | None) -> bool:
+    """Whether what is compared is spelt by unknown tokens alone."""
+    return all(ids[piece] == unknown for piece in one.alignment.spelling(0))

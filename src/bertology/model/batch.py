@@ -261,9 +261,7 @@ def count_pieces(tokenizer: Tokenizer, texts: Sequence[Text], limit: int | None)
     Of texts that are far longer than the limit, only the beginning is counted (`shortened`).
     """
     special = set(tokenizer.all_special_ids)
-    unknown = tokenizer.unk_token_id
-    if unknown is not None and unknown in _ends(tokenizer):
-        unknown = None  # GPT-2 has one token for the end of a text and for what is unknown
+    unknown = unknown_id(tokenizer)
     found = PieceCounts()
     if unknown is not None:
         found.unknown_token = tokenizer.convert_ids_to_tokens([unknown])[0]
@@ -281,6 +279,13 @@ def count_pieces(tokenizer: Tokenizer, texts: Sequence[Text], limit: int | None)
                 found.unknown += unknowns
                 found.pieces += unknowns + sum(i not in special for i in ids)
     return found
+
+
+def unknown_id(tokenizer: Tokenizer) -> int | None:
+    """The token of what a tokenizer cannot spell; None where it has none of its own."""
+    unknown: int | None = tokenizer.unk_token_id
+    # GPT-2 has one token for the end of a text and for what is unknown.
+    return None if unknown in _ends(tokenizer) else unknown
 
 
 def _ends(tokenizer: Tokenizer) -> set[int | None]:

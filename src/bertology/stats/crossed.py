@@ -24,7 +24,7 @@ from bertology.stats.intervals import Estimate, bounded_mean_bounds, check_level
 from bertology.stats.paired import influences, jackknife
 from bertology.stats.repeated import repeated
 
-__all__ = ["crossed_difference", "crossed_score"]
+__all__ = ["crossed_difference", "crossed_score", "joint_freedom"]
 
 MANY = 100  # examples; from here on the signed root of a likelihood is nearly Student's t
 
@@ -114,24 +114,26 @@ def _together(
     if not whole:
         return found
     remedy = "more seeds and more examples would narrow it"
-    found = replace(found, freedom=_freedom(seeds, examples, len(values), n, level))
+    freedom = joint_freedom((seeds, max(len(values) - 1, 1)), (examples, n - 1), level)
+    found = replace(found, freedom=freedom)
     if seeds > examples:
         return replace(found, n=len(values), unit="seeds", lasting=examples / whole, remedy=remedy)
     return replace(found, lasting=seeds / whole, remedy=remedy)
 
 
-def _freedom(seeds: float, examples: float, runs: int, n: int, level: float) -> float:
-    """Degrees of freedom of both arms together: those whose quantile makes the same interval.
+def joint_freedom(few: tuple[float, float], many: tuple[float, float], level: float) -> float:
+    """Degrees of freedom of two arms together: those whose quantile makes the same interval.
 
-    An interval that examples make wide still has an arm of a few seeds, which grows more than the
-    other where a question is judged at a higher level (Holm's, over tasks): with the freedom of
-    examples alone it would stay too narrow there.
+    Each is its length and its own freedom. An interval that examples make wide still has an arm of
+    a few seeds, which grows more than the other where a question is judged at a higher level
+    (Holm's, over tasks): with the freedom of examples alone it would stay too narrow there.
     """
     tail = (1 + level) / 2
-    few, many = float(stdtrit(max(runs - 1, 1), tail)), float(stdtrit(n - 1, tail))
-    errors = math.hypot(seeds / few, examples / many)
-    found = float(stdtridf(tail, math.hypot(seeds, examples) / errors)) if seeds else math.inf
-    return found if math.isfinite(found) and found < n - 1 else float(n - 1)
+    errors = math.hypot(*(arm / float(stdtrit(freedom, tail)) for arm, freedom in (few, many)))
+    if not few[0] or not errors:
+        return float(many[1])
+    found = float(stdtridf(tail, math.hypot(few[0], many[0]) / errors))
+    return found if math.isfinite(found) and found < many[1] else float(many[1])
 
 
 def _in_seeds(found: Estimate, seeds: int) -> Estimate:

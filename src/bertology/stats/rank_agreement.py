@@ -3,10 +3,10 @@
 Where a word or a text is in several pairs, these are not independent: what is odd about it is in
 all of them. The correlation is turned into a mean of influences, one for each pair (von Mises; with
 the part that ranks are of the sample too), and the variance of that mean counts the products of all
-pairs that share a text (the dyadic cluster-robust variance of Aronow, Samii and Assenova 2015).
-Where no text repeats, it is the usual one over pairs. Bounds for many rows together come from a
-Gaussian multiplier bootstrap that draws one number for each text that repeats, and else for each
-pair.
+pairs that share a text (the dyadic cluster-robust variance of Aronow, Samii and Assenova 2015; as
+in a jackknife, what a text does is set against the pairs without it). Where no text repeats, it is
+the usual one over pairs. Bounds for many rows together come from a Gaussian multiplier bootstrap
+that draws one number for each text that repeats, and else for each pair.
 """
 
 from __future__ import annotations
@@ -14,15 +14,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr, stdtrit
+from scipy.special import ndtr, stdtr, stdtrit
 
 from bertology.errors import DataError
 from bertology.stats.intervals import Estimate
 
-__all__ = ["Agreement", "PairLinks", "rank_agreement", "together"]
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+__all__ = ["Agreement", "PairLinks", "rank_agreement", "rank_values", "together"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -36,23 +40,41 @@ class Agreement:
 
     value: Floats
     influence: Floats
+    shares: bool = False
+    """Of right answers: where none was seen to change, some still may (the rule of three)."""
 
     def __sub__(self, other: Agreement) -> Agreement:
-        return Agreement(self.value - other.value, self.influence - other.influence)
+        return Agreement(
+            self.value - other.value, self.influence - other.influence, self.shares or other.shares
+        )
 
     def __getitem__(self, rows: Sequence[int] | Ints | slice) -> Agreement:
-        return Agreement(self.value[rows], self.influence[rows])
+        return Agreement(self.value[rows], self.influence[rows], self.shares)
 
     def mean(self) -> Agreement:
         """The mean of all rows, as one row."""
-        return Agreement(self.value.mean(keepdims=True), self.influence.mean(axis=0, keepdims=True))
+        value, influence = self.value.mean(keepdims=True), self.influence.mean(axis=0)[None]
+        return Agreement(value, influence, self.shares)
 
 
 def together(some: Sequence[Agreement]) -> Agreement:
     """All rows of several."""
     return Agreement(
-        np.concatenate([one.value for one in some]), np.concatenate([one.influence for one in some])
+        np.concatenate([one.value for one in some]),
+        np.concatenate([one.influence for one in some]),
+        any(one.shares for one in some),
     )
+
+
+def rank_values(scores: Floats, judged: Floats) -> Floats:
+    """Spearman's correlation of each row (V, N) with `judged` (N,), and no influences."""
+    from scipy.stats import rankdata
+
+    x, y = rankdata(scores, axis=1), rankdata(judged)
+    x, y = x - x.mean(axis=1, keepdims=True), y - y.mean()
+    scale = np.sqrt((x * x).sum(axis=1) * (y @ y))
+    found: Floats = (x @ y) / np.where(scale > 0, scale, np.inf)
+    return found
 
 
 def rank_agreement(scores: ArrayLike, judged: ArrayLike) -> Agreement:
@@ -113,72 +135,110 @@ class PairLinks:
         both = np.array(found, np.int64).reshape(-1, 2)
         return cls(both[:, 0], both[:, 1])
 
+    @cached_property
+    def _numbers(self) -> tuple[Ints, Ints, Ints, Ints]:
+        """Texts and unordered pairs, each counted from 0: first, second, pair; pairs of a text."""
+        names, both = np.unique(np.stack([self.first, self.second]), return_inverse=True)
+        first, second = both.reshape(2, -1)
+        ordered = np.sort(np.stack([first, second]), axis=0)
+        pair = np.unique(ordered[0] * len(names) + ordered[1], return_inverse=True)[1].reshape(-1)
+        alike = first == second
+        often = np.bincount(np.concatenate([first, second[~alike]]), minlength=len(names))
+        return first, second, pair, often
+
+    @cached_property
+    def units(self) -> float:
+        """How many independent things there are at most: pairs, or texts where these are fewer.
+
+        A text that is in most pairs makes them few (Carter, Schnepel and Steigerwald 2017).
+        """
+        _, _, pair, often = self._numbers
+        texts = float(often.sum() ** 2 / (often**2).sum())
+        return min(float(pair.max() + 1), max(texts, 1.0))
+
     @property
-    def units(self) -> int:
-        """How many independent things there are at most: pairs, or texts where these are fewer."""
-        return min(len(self.first), len(np.unique(np.concatenate([self.first, self.second]))))
+    def freedom(self) -> float:
+        """Degrees of freedom of Student's quantiles."""
+        return max(self.units - 1, 1.0)
 
     @cached_property
     def _shared(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Whether the first and the second text of each pair are in other pairs too."""
-        alike = self.first == self.second
-        each = np.concatenate([self.first, self.second[~alike]])
-        often = np.bincount(each, minlength=int(each.max()) + 1) > 1
-        return often[self.first], often[self.second] & ~alike
+        first, second, _, often = self._numbers
+        return often[first] > 1, (often[second] > 1) & (first != second)
 
     @property
     def shares_texts(self) -> bool:
         """Whether any text is in several pairs."""
         return bool(np.any(self._shared))
 
+    @cached_property
+    def _sums(self) -> tuple[csr_array, csr_array, csr_array]:
+        """Sums over the pairs of each text that repeats, of pairs of two such, of equal pairs."""
+        from scipy.sparse import csr_array
+
+        first, second, pair, often = self._numbers
+        n, columns = len(pair), np.arange(len(pair))
+        one, two = self._shared
+        rows = np.concatenate([first[one], second[two]])
+        at = np.concatenate([columns[one], columns[two]])
+        # What a text does to the mean is told by the mean without it.
+        left = n / np.maximum(n - often[rows], 1)
+        both, count = one & two, int(pair.max()) + 1
+        return (
+            csr_array((left, (rows, at)), shape=(len(often), n)),
+            csr_array((np.ones(both.sum()), (pair[both], columns[both])), shape=(count, n)),
+            csr_array((np.ones(n), (pair, columns)), shape=(count, n)),
+        )
+
     def error(self, influence: Floats) -> Floats:
         """The standard error (V,) of the mean of each row of influences (V, N)."""
         n = influence.shape[1]
-        first, second = self._shared
-        alone = (influence**2).sum(axis=1)
-        found = (influence[:, ~(first | second)] ** 2).sum(axis=1)
-        found = found - (influence[:, first & second] ** 2).sum(axis=1)
-        count = int(max(self.first.max(), self.second.max())) + 1
-        for row, values in enumerate(influence):
-            sums = np.bincount(self.first[first], values[first], minlength=count)
-            sums += np.bincount(self.second[second], values[second], minlength=count)
-            found[row] += (sums**2).sum()
-        if self.shares_texts and self.units > 2:
+        one, two = self._shared
+        texts, twice, pairs = ((sums @ influence.T) ** 2 for sums in self._sums)
+        alone = pairs.sum(axis=0)
+        found = (influence[:, ~(one | two)] ** 2).sum(axis=1)
+        found = found + texts.sum(axis=0) - twice.sum(axis=0)
+        if self.shares_texts:
             # Influences sum to zero, so sums over few texts scatter less than those over many.
-            found *= (self.units / (self.units - 2)) ** 2
+            found *= (self.units / max(self.units - 2, 1.0)) ** 2
         # Products of chance may make the sum smaller than if all pairs were independent.
         error: Floats = np.sqrt(np.maximum(found, alone) / (n * max(n - 1, 1)))
         return error
 
+    def _unseen(self, rows: Agreement, tail: float) -> float:
+        """An arm for changes of which none was seen: of N things, a share of -log(tail) / N."""
+        return -np.log(tail) / self.units if rows.shares else 0.0
+
     def critical(self, influence: Floats, level: float, *, resamples: int, seed: int) -> float:
         """How many standard errors bounds must reach to hold for all rows together."""
         n = influence.shape[1]
-        first, second = self._shared
-        count, rng = int(max(self.first.max(), self.second.max())) + 1, np.random.default_rng(seed)
+        one, two = self._shared
+        first, second, _, often = self._numbers
+        count, rng = len(often), np.random.default_rng(seed)
         largest, some = list[Floats](), max(1, _HELD // (n + count))
         for start in range(0, resamples, some):
             size = min(some, resamples - start)
             texts = rng.standard_normal((size, count))
-            drawn = texts[:, self.first] * first + texts[:, self.second] * second
-            drawn += rng.standard_normal((size, n)) * ~(first | second)
+            drawn = texts[:, first] * one + texts[:, second] * two
+            drawn += rng.standard_normal((size, n)) * ~(one | two)
             largest.append(drawn @ influence.T)
         sums = np.concatenate(largest)
         spread = sums.std(axis=0)
         moved = spread > 1e-12
         if not moved.any():
-            return float(stdtrit(max(self.units - 1, 1), (1 + level) / 2))
+            return float(stdtrit(self.freedom, (1 + level) / 2))
         normal = float(np.quantile(np.abs(sums[:, moved] / spread[moved]).max(axis=1), level))
         normal = max(normal, float(-stdtrit(1e9, (1 - level) / 2)))
-        return float(stdtrit(max(self.units - 1, 1), ndtr(normal)))
+        return float(stdtrit(self.freedom, ndtr(normal)))
 
     def estimate(self, row: Agreement, *, level: float, unit: str = "pairs") -> Estimate:
         """One row that was not picked, with Student's interval."""
-        half = stdtrit(max(self.units - 1, 1), (1 + level) / 2) * self.error(row.influence)[0]
+        half = stdtrit(self.freedom, (1 + level) / 2) * self.error(row.influence)[0]
+        half = float(np.hypot(half, self._unseen(row, (1 - level) / 2)))
         value = float(row.value[0])
         n = row.influence.shape[1]
-        return Estimate(
-            value, value - half, value + half, n, level, unit, freedom=max(self.units - 1, 1)
-        )
+        return Estimate(value, value - half, value + half, n, level, unit, freedom=self.freedom)
 
     def bounds(
         self, rows: Agreement, *, level: float, resamples: int, seed: int, correlation: bool
@@ -190,6 +250,7 @@ class PairLinks:
         critical = self.critical(rows.influence, level, resamples=resamples, seed=seed)
         half = critical * self.error(rows.influence)
         if not correlation:
+            half = np.hypot(half, self._unseen(rows, stdtr(self.freedom, -critical)))
             return rows.value - half, rows.value + half, critical
         inner = np.clip(rows.value, -1 + 1e-9, 1 - 1e-9)
         half, middle = half / (1 - inner**2), np.arctanh(inner)

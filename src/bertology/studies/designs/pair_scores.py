@@ -1,108 +1,104 @@
-"""What is scored over pairs that may share a text: halves, the best of many, the least of some."""
+"""What is scored over pairs that may share a text: a correlation or a share, and the least of some.
+
+What is picked on some pairs and scored on others is in `pair_turns`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from bertology.errors import DataError
 from bertology.stats import Estimate
-from bertology.stats.rank_agreement import Agreement, PairLinks, rank_agreement
+from bertology.stats.crossed import joint_freedom
+from bertology.stats.rank_agreement import Agreement, PairLinks, rank_agreement, rank_values
 
-__all__ = [
-    "Against",
-    "Score",
-    "best_of",
-    "dealt_texts",
-    "halves",
-    "least_of",
-    "of_ranks",
-    "of_shares",
-]
+__all__ = ["Against", "Ranks", "Score", "Shares", "check_judged", "least_of", "smaller_gain"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
-Score = Callable[[Floats, Bools], Agreement]
-"""Rows of scores (V, N) on some of the pairs."""
+_FEWEST = 5  # pairs, and pairs with another score than the most frequent one
 
 
-def of_ranks(judged: Floats) -> Score:
+class Score(Protocol):
+    """Rows of scores (V, N) on some of the pairs."""
+
+    def __call__(self, rows: Floats, among: Bools) -> Agreement:
+        """Values and influences."""
+        ...
+
+    def values(self, rows: Floats, among: Bools) -> Floats:
+        """Values (V,) alone, which takes less time."""
+        ...
+
+    def tells(self, among: Bools) -> bool:
+        """Whether these pairs can be scored at all."""
+        ...
+
+
+@dataclass(frozen=True)
+class Ranks:
     """Spearman's correlation with a judgement."""
 
-    def score(rows: Floats, among: Bools) -> Agreement:
-        return rank_agreement(rows[:, among], judged[among])
+    judged: Floats
 
-    return score
+    def __call__(self, rows: Floats, among: Bools) -> Agreement:
+        """Values and influences."""
+        return rank_agreement(rows[:, among], self.judged[among])
+
+    def values(self, rows: Floats, among: Bools) -> Floats:
+        """Values alone."""
+        return rank_values(rows[:, among], self.judged[among])
+
+    def tells(self, among: Bools) -> bool:
+        """There are some pairs, and not all have the same judgement."""
+        some = self.judged[among]
+        return len(some) >= _FEWEST and bool((some != some[0]).any())
 
 
-def of_shares() -> Score:
+@dataclass(frozen=True)
+class Shares:
     """The share of right answers, where rows are 1 or 0."""
 
-    def score(rows: Floats, among: Bools) -> Agreement:
+    def __call__(self, rows: Floats, among: Bools) -> Agreement:
+        """Values and influences."""
         some = rows[:, among]
         share = some.mean(axis=1)
-        return Agreement(share, some - share[:, None])
+        return Agreement(share, some - share[:, None], shares=True)
 
-    return score
+    def values(self, rows: Floats, among: Bools) -> Floats:
+        """Values alone."""
+        found: Floats = rows[:, among].mean(axis=1)
+        return found
+
+    def tells(self, among: Bools) -> bool:
+        """There are some questions."""
+        return int(among.sum()) >= _FEWEST
 
 
-def halves(links: PairLinks) -> Bools:
-    """Which pairs are in the second half: pairs that share a text are in one, if that can be.
+def check_judged(judged: Sequence[object] | Floats, name: str) -> None:
+    """Refuse judgements that are no numbers, or nearly all the same: then there is no order.
 
-    Where nearly all pairs hang together by their texts, those with the same first text do.
+    An interval around such a correlation would be as narrow as if everything were known.
     """
-    n, count = len(links.first), int(max(links.first.max(), links.second.max())) + 1
-    component = _components(np.stack([links.first, links.second], axis=1), count)
-    for groups in (component[links.first], links.first):
-        found: Bools = _dealt(groups, 2) == 1
-        if 4 * min(found.sum(), n - found.sum()) >= n:
-            return found
-    odd: Bools = np.arange(n) % 2 == 1
-    return odd
-
-
-def dealt_texts(pairs: Ints, texts: int, folds: int, *, seed: int) -> Ints:
-    """A fold (texts,) for each text: both of a pair in one, where few texts hang together."""
-    component = _components(pairs, texts)
-    if np.bincount(component).max() <= max(2, texts // folds):
-        return _dealt(component, folds)
-    return np.random.default_rng(seed).permutation(texts) % folds
-
-
-def _components(pairs: Ints, texts: int) -> Ints:
-    """Which texts hang together by pairs, directly or through others."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    edges = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(texts, texts))
-    return np.asarray(connected_components(edges, directed=False)[1], np.int64)
-
-
-def _dealt(groups: Ints, parts: int) -> Ints:
-    """Whole groups, the largest first, each to the part that has fewest: the part of each."""
-    names, of, sizes = np.unique(groups, return_inverse=True, return_counts=True)
-    part, held = np.zeros(len(names), np.int64), np.zeros(parts, np.int64)
-    for at in np.argsort(-sizes, kind="stable"):
-        part[at] = held.argmin()
-        held[part[at]] += sizes[at]
-    return part[of]
-
-
-def best_of(rows: Floats, score: Score, second: Bools) -> tuple[int, Agreement]:
-    """The best row on all pairs; as one row, what the best of each half scores on the other."""
-    n = rows.shape[1]
-    value, influence = 0.0, np.zeros((1, n))
-    for half in (second, ~second):
-        picked = int(score(rows, ~half).value.argmax())
-        own = score(rows[[picked]], half)
-        value += float(own.value[0]) * half.sum() / n
-        influence[:, half] = own.influence
-    everywhere = np.ones(n, bool)
-    return int(score(rows, everywhere).value.argmax()), Agreement(np.array([value]), influence)
+    if any(not isinstance(one, Real) or not np.isfinite(float(one)) for one in judged):
+        raise DataError(
+            f"Some pairs of {name!r} have no number as their label.",
+            hint="Another split may have scores (--split).",
+        )
+    values, counts = np.unique(np.asarray(judged, np.float64), return_counts=True)
+    if len(judged) - counts.max() < _FEWEST:
+        raise DataError(
+            f"Of {len(judged)} pairs of {name!r}, all but {len(judged) - counts.max()} have the "
+            f"score {values[counts.argmax()]:g}; {_FEWEST} with another are needed.",
+            hint="Give more pairs (--limit), or another split (--split).",
+        )
 
 
 @dataclass(frozen=True)
@@ -121,20 +117,23 @@ class Against:
         each other: pairs of texts cannot tell that, so this scatter is a part of the interval.
         """
         values = np.array([float(one.value[0]) for one in copies])
-        mean = Agreement(
-            values.mean(keepdims=True), np.mean([one.influence for one in copies], axis=0)
-        )
+        influence = np.mean([one.influence for one in copies], axis=0)
+        mean = Agreement(values.mean(keepdims=True), influence, own.shares)
         spread = float(values.std(ddof=1)) * (1 + 1 / len(values)) ** 0.5
         return cls(own - mean, spread, len(values) - 1)
 
     def estimate(self, links: PairLinks, level: float) -> Estimate:
         """With Student's interval over pairs, and over copies."""
         found = links.estimate(self.row, level=level)
-        more = stdtrit(self.freedom, (1 + level) / 2) * self.spread
-        half = float(np.hypot(found.high - found.value, more))
-        lasting = more / half if half > 0 else 0.0
+        over_pairs = found.high - found.value
+        more = float(stdtrit(self.freedom, (1 + level) / 2)) * self.spread
+        half = float(np.hypot(over_pairs, more))
         return replace(
-            found, low=found.value - half, high=found.value + half, lasting=float(lasting)
+            found,
+            low=found.value - half,
+            high=found.value + half,
+            lasting=more / half if half > 0 else 0.0,
+            freedom=joint_freedom((more, self.freedom), (over_pairs, links.freedom), level),
         )
 
 
@@ -147,5 +146,21 @@ def least_of(differences: Sequence[Against], links: PairLinks, *, level: float) 
     strict = [one.estimate(links, 1 - (1 - level) / len(differences)) for one in differences]
     value = min(one.value for one in each)
     low, high = min(one.low for one in each), min(one.high for one in strict)
-    lasting = min(each, key=lambda one: one.low).lasting
-    return replace(each[0], value=value, low=low, high=max(high, value), lasting=lasting)
+    return replace(
+        each[0],
+        value=value,
+        low=low,
+        high=max(high, value),
+        lasting=min(each, key=lambda one: one.low).lasting,
+        freedom=min(one.freedom or np.inf for one in each),  # at another level none is too narrow
+    )
+
+
+def smaller_gain(found: Estimate) -> str:
+    """The end of an answer that tells several gains, where a claim rests on one."""
+    side = "not surely other than zero"
+    if found.low > 0:
+        side = "surely above zero"
+    if found.high < 0:
+        side = "surely below zero"
+    return f"The smaller gain, which the claim rests on, is {side}"

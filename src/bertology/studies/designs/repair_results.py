@@ -11,7 +11,7 @@ from bertology.results.answers import of_row, points
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, Tracked
 from bertology.results.result import Result
-from bertology.stats.vector_repairs import REPAIRS
+from bertology.studies.designs.pair_scores import smaller_gain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,33 +32,33 @@ _LABELS = {
 class VectorRepairsResult(Result):
     """How cosines agree with human judgements, by repair and layer.
 
-    Table `repairs`: for each repair Spearman's correlation as a mean over layers (`mean`), that of
-    the best layer, picked on one half of the pairs and scored on the other (`best`; `best_layer` is
-    that of all pairs), the gains of both over no repair, and what shuffled weights give at their
-    best layer. Table `layers`: the same for each layer (-1 is what enters the first one), with the
-    mean cosine of all pairs. Bounds hold for all rows of a column together; pairs that share a text
-    are not taken as independent.
+    Table `comparisons`, which the answer and the claim `best_gain` speak of: the best repair and
+    layer (`best`), picked on other pairs than it is scored on, against the best layer as it is and
+    against shuffled weights at their best; the claim rests on the smaller gain. Table `repairs`:
+    for each repair Spearman's correlation in the mean over layers (`mean`, and over no repair at
+    the same layers), at its best layer (`best`, and over the best layer without a repair;
+    `best_layer` is that of all pairs), and what shuffled weights give. Table `layers`: the same
+    for each layer (-1 is what enters the first one), `over_none` at the same layer, with the mean
+    cosine of all pairs. Bounds in `repairs` and `layers` hold for all rows of a column together;
+    pairs that share a text are not taken as independent.
     """
 
     strongest: ClassVar[Mapping[str, str]] = {"repairs": "best", "layers": "agreement"}
 
     @property
     def answer(self) -> str:
-        """The best repair and layer beside the best layer without repair."""
-        table = self.tables["repairs"]
-        rest = table[table["repair"] != "none"].sort_values("best")
-        best, plain = rest.iloc[-1], table.iloc[0]
-        gain = of_row(best, ("best_gain", "best_gain_low", "best_gain_high"))
-        if gain.low > 0:
-            end = f"surely more than without a repair, by {points(gain)}"
-        elif gain.high < 0:
-            end = f"surely less than without a repair, by {points(gain)}"
-        else:
-            end = f"not surely other than without a repair, by {points(gain)}"
+        """The best repair and layer beside the best layer as it is, and shuffled weights."""
+        table = self.tables["comparisons"]
+        best = table.iloc[0]
+        gains = " and ".join(
+            f"{points(of_row(row, ('gain', 'gain_low', 'gain_high')))} over {row['against']} "
+            f"({100 * row['agreement']:.0f})"
+            for _, row in table.iterrows()
+        )
         return (
-            f"Cosines of the best layer agree with people by a correlation of "
-            f"{100 * plain['best']:.0f} (× 100) as they are, and of {100 * best['best']:.0f} when "
-            f"they are {_after(str(best['repair']))}: {end}."
+            f"Repaired vectors at their best ({_LABELS[str(best['repair'])]}, layer "
+            f"{best['layer']}) agree with people by a correlation of {100 * best['best']:.0f} "
+            f"(× 100): {gains}. {smaller_gain(self.evidence()['best_gain'])}."
         )
 
     def measures(self) -> Sequence[Measure]:
@@ -82,14 +82,15 @@ class VectorRepairsResult(Result):
                 found.append(
                     Measure.of_column(
                         rows,
-                        "gain",
+                        "over_none",
                         name=f"gain-{name}",
-                        title=f"What a repair adds to the agreement with people: {label}",
+                        title=f"What a repair adds at the same layer: {label}",
                         unit="points of correlation",
-                        bounds=("gain_low", "gain_high"),
+                        bounds=("over_none_low", "over_none_high"),
                         scale=100.0,
                         middle=0.0,
-                        reading="Above 0: repaired vectors agree better with people.",
+                        reading="Above 0: repaired vectors of the layer agree better with people "
+                        "than the same layer as it is.",
                     )
                 )
         return found
@@ -99,7 +100,7 @@ class VectorRepairsResult(Result):
         return [
             Tracked(
                 "best_gain",
-                "what the best repair adds to the agreement with people",
+                "the gain of repairs over the best layer as it is and shuffled weights",
                 layers="agreement-none",
                 scale=100.0,
                 unit="points",
@@ -124,8 +125,9 @@ class VectorRepairsResult(Result):
                 "gains",
                 [by_name[f"gain-{name}"] for name in names[1:]],
                 self.about,
-                title="What repairs add to the agreement with people",
-                reading="The correlation after a repair less that without, on the same pairs. "
+                title="What repairs add at the same layer",
+                reading="The correlation after a repair less that without, on the same layer and "
+                "pairs. "
                 "Repairs are learnt on other texts than they are scored on.",
                 labels=[_LABELS[name] for name in names[1:]],
             ),
@@ -133,10 +135,10 @@ class VectorRepairsResult(Result):
                 "repairs",
                 self._repairs,
                 "For each repair Spearman's correlation of cosines with human judgements, × 100: "
-                "the mean over layers, the best layer (picked on one half of the pairs, scored on "
-                "the other; grey bars: the same model with its weights in random order), and the "
-                "gain of the best layer over the best one without a repair. Intervals hold for all "
-                "repairs together.",
+                "the mean over layers; the best layer (picked on other pairs than it is scored on; "
+                "grey bars: the same model with its weights in random order, at its best layer); "
+                "and what this best layer is over the best layer without a repair. Intervals hold "
+                "for all repairs together.",
             ),
         ]
 
@@ -151,16 +153,13 @@ class VectorRepairsResult(Result):
                     best.values,
                     best.low,
                     best.high,
-                    bars=100 * rows["shuffled"].to_numpy(),
+                    bars=100 * rows["best_shuffled"].to_numpy(),
                 ),
-                Dots.of_columns("gain of the best layer", rows, "best_gain", level=0.0),
+                Dots.of_columns(
+                    "best layer over the best as it is", rows, "best_over_none", level=0.0
+                ),
             ],
             [_LABELS[name] for name in rows["repair"]],
             title=f"Agreement of cosines with people (Spearman × 100)\n{self.about}",
             note="Grey bars: weights in random order.",
         )
-
-
-def _after(repair: str) -> str:
-    """What vectors are, in the middle of a sentence."""
-    return f"taken {REPAIRS[repair]}" if repair != "whitened" else "whitened"

@@ -12,6 +12,7 @@ from bertology.results.answers import of_row, points
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, Tracked, dashed
 from bertology.results.result import Result
+from bertology.studies.designs.pair_scores import smaller_gain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,42 +26,40 @@ _METHODS = {"mean": "mean over contexts", "component": "first component"}
 class StaticEmbeddingsResult(Result):
     """How good vectors of words are that were distilled from a model, by layer and method.
 
-    Table `vectors`: for each score the best layer of each method (picked on one half of the
-    questions and scored on the other; `best_layer` is that of all), the model's table of input
-    embeddings, and the files that were given; `gain` is over the table. Table `layers`: the score
-    of each method and layer (-1 is what enters the first one), and that of means in shuffled
-    weights. Table `coverage`: the shares of words and of questions that each of them has; only
-    questions that all have are scored. Table `sections`, for analogies: right answers by section.
-    Scores are Spearman's correlation (pairs), or shares of right answers (analogies). Bounds hold
-    for all rows of a score together.
+    Table `comparisons`, which the answer and the claim `distilled_gain` speak of: the best layer
+    and method (`best`), picked on other questions than it is scored on, against the model's table
+    of input embeddings, files that were given, and shuffled weights at their best; the claim rests
+    on the smaller gain of the first and the last. Table `vectors`: for each score the best layer of
+    each method (`best_layer` is that of all questions), the input embeddings and the files, all
+    scored on the same questions, and what they are over the input embeddings. Table `layers`: the
+    score of each method and layer (-1 is what enters the first one), and that of shuffled weights.
+    Table `coverage`: the shares of words and of questions that each of them has; only questions
+    that all have are scored. Table `sections`, for analogies: right answers by section. Scores are
+    Spearman's correlation (pairs), or shares of right answers (analogies, of which the first score
+    is the claim's). Bounds in `vectors` and `layers` hold for all rows of a score together.
     """
 
     strongest: ClassVar[Mapping[str, str]] = {"vectors": "value", "layers": "value"}
 
     @property
     def answer(self) -> str:
-        """The best distilled vectors beside the table of the model."""
-        table = self.tables["vectors"]
-        own = table[table["score"] == table["score"].iloc[0]]
-        best = own[own["best_layer"].notna()].sort_values("value").iloc[-1]
-        base = own[own["best_layer"].isna()].iloc[0]
-        gain = of_row(best, ("gain", "gain_low", "gain_high"))
-        if gain.low > 0:
-            end = f"surely more than the input embeddings ({100 * base['value']:.0f})"
-        elif gain.high < 0:
-            end = f"surely less than the input embeddings ({100 * base['value']:.0f})"
-        else:
-            end = f"not surely other than the input embeddings ({100 * base['value']:.0f})"
+        """The best distilled vectors beside the table of the model, and shuffled weights."""
+        table = self.tables["comparisons"]
+        best, compared = table.iloc[0], table.iloc[[0, -1]]
+        gains = " and ".join(
+            f"{points(of_row(row, ('gain', 'gain_low', 'gain_high')))} over {row['against']} "
+            f"({100 * row['value']:.0f})"
+            for _, row in compared.iterrows()
+        )
+        told = "".join(
+            f"; {row['against']}: {100 * row['value']:.0f}" for _, row in table[1:-1].iterrows()
+        )
         what = "agree with people by" if self._similarity else "find of the fourth words"
         unit = "(correlation × 100)" if self._similarity else "%"
-        files = own[own["best_layer"].isna()].iloc[1:]
-        told = "".join(
-            f"; {row['vectors']}: {100 * row['value']:.0f}" for _, row in files.iterrows()
-        )
         return (
-            f"Static vectors distilled from layer {best['best_layer']:.0f} "
-            f"({best['vectors'][11:]}) {what} {100 * best['value']:.0f} {unit}, {end}, "
-            f"by {points(gain)}{told}."
+            f"Static vectors at their best ({_METHODS[str(best['method'])]}, layer "
+            f"{best['layer']}) {what} {100 * best['best']:.0f} {unit}: {gains}{told}. "
+            f"{smaller_gain(self.evidence()['distilled_gain'])}."
         )
 
     @property
@@ -129,8 +128,8 @@ class StaticEmbeddingsResult(Result):
                 Drawing(
                     f"vectors-{dashed(score)}",
                     partial(self._vectors, score),
-                    f"{score.capitalize()}: the best layer of each method (picked on one half of "
-                    "the questions and scored on the other; grey bars: weights in random order), "
+                    f"{score.capitalize()}: the best layer of each method (picked on other "
+                    "questions than it is scored on; grey bars: weights in random order), "
                     "the model's table of input embeddings, and files of vectors, in "
                     f"{self._unit}; and their gains over the table. Intervals hold for all rows "
                     "together.",
@@ -151,7 +150,9 @@ class StaticEmbeddingsResult(Result):
                     value.high,
                     bars=100 * rows["shuffled"].to_numpy(),
                 ),
-                Dots.of_columns("gain over input embeddings (points)", rows, "gain", level=0.0),
+                Dots.of_columns(
+                    "gain over input embeddings (points)", rows, "over_input", level=0.0
+                ),
             ],
             [str(name) for name in rows["vectors"]],
             title=f"Static vectors: {score}\n{self.about}",

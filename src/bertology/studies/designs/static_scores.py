@@ -13,6 +13,7 @@ from bertology.annotated.word_contexts import spelt
 from bertology.data.corpus import Field
 from bertology.errors import CapabilityError
 from bertology.stats.rank_agreement import PairLinks
+from bertology.studies.designs.pair_turns import components
 
 if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
@@ -23,6 +24,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 SIMILARITY, ADD, MULTIPLY = "similarity", "analogy by sum", "analogy by product"
 _SOME = 512  # analogies that are answered together
+_DIGITS = 10  # of cosines: what differs by rounding alone is the same rank
 _EPSILON = 0.001  # of 3CosMul, as Levy and Goldberg have it
 
 
@@ -44,10 +46,17 @@ class WordQuestions:
 
     @property
     def links(self) -> PairLinks:
-        """Pairs share words; analogies share pairs, as Athens : Greece."""
+        """Pairs share words; analogies share pairs, as Athens : Greece, or a word of them.
+
+        Pairs that hang together by a word, as Athens : Greece and Greece : Greek, are one, unless
+        that would be more than a quarter of all questions.
+        """
         if self.judged is not None:
             return PairLinks(self.items[:, 0], self.items[:, 1])
-        return PairLinks.of([((a, b), (c, d)) for a, b, c, d in self.items.tolist()])
+        one = components(self.items.reshape(-1, 2), len(self.words))
+        if 4 * np.bincount(one[self.items[:, [0, 2]]].ravel()).max() > len(self.items):
+            return PairLinks.of([((a, b), (c, d)) for a, b, c, d in self.items.tolist()])
+        return PairLinks(one[self.items[:, 0]], one[self.items[:, 2]])
 
     def answered(self, vectors: Floats, there: Bools) -> Floats:
         """(scores, N): cosines, or 1 where an analogy is right, among the words that are there."""
@@ -55,7 +64,7 @@ class WordQuestions:
         units = vectors / np.where(lengths > 0, lengths, 1.0)
         if self.judged is not None:
             cosines: Floats = (units[self.items[:, 0]] * units[self.items[:, 1]]).sum(axis=1)
-            return cosines[None]
+            return np.round(cosines, _DIGITS)[None]
         found = [
             _analogies(units, there, self.items[at : at + _SOME])
             for at in range(0, len(self.items), _SOME)

@@ -17,6 +17,7 @@ from bertology.stats import Estimate
 from bertology.stats.rank_agreement import PairLinks
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.other_data import other_corpus
+from bertology.studies.designs.pair_scores import check_judged
 from bertology.studies.designs.probes import INPUT
 from bertology.studies.designs.static_results import StaticEmbeddingsResult
 from bertology.studies.designs.static_tables import Distilled
@@ -55,15 +56,18 @@ class StaticEmbeddings(Resampled):
     questions and the most frequent words of the contexts. Beside them: the model's own table of
     input embeddings, files of word vectors that you give (word2vec, GloVe), and distilled vectors
     of the same model with its weights in random order. Only questions whose words all of these have
-    are scored; the table `coverage` says how many. The best layer and method are picked on one half
-    of the questions and scored on the other; questions that share a word (analogies: a pair) are
-    not taken as independent.
+    are scored, and only words that all have are possible answers; the table `coverage` says how
+    many. A word that the tokenizer cannot spell has no input embedding. The best layer and method
+    are picked on other questions than they are scored on, which share no word with these; questions
+    that share one (analogies: a pair, or one that hangs together with it by a word) are not taken
+    as independent.
 
     Source: Ethayarajh (2019); Bommasani et al. (2020). Limits: few contexts make poor vectors, so
     that numbers are to be compared over the same contexts. Case is ignored in finding words.
     `bertology distil-static` writes such vectors of all words to a file.
     """
 
+    version: ClassVar[int] = 2
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text"}))
     result_type: ClassVar[type[Result]] = StaticEmbeddingsResult
     fewest: ClassVar[int] = _FEWEST
@@ -102,7 +106,9 @@ class StaticEmbeddings(Resampled):
         for name in self.vectors:
             fingerprint_of(name)
         if corpus is not None:
-            asked_words(corpus)
+            asked = asked_words(corpus)
+            if len(asked[0]) == 2:
+                check_judged(self.shown(corpus).labels, corpus.name)
 
     def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
         """The contexts, and the files."""
@@ -132,7 +138,7 @@ class StaticEmbeddings(Resampled):
 
     def steps(self, part: str, shape: Shape, corpus: Corpus) -> int:
         """Contexts, as often as they are read."""
-        passes = 1 + (self.steps_of_component if part == MODEL else 0)
+        passes = 1 + self.steps_of_component
         return passes * len(self._contexts(corpus))
 
     def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
@@ -145,11 +151,11 @@ class StaticEmbeddings(Resampled):
         if part != MODEL:
             reader = shuffled_copy(encoder, seed=self.seed + int(part.rpartition("-")[2]))
         found = self._questions(corpus)
-        sums = self._summed(reader, corpus, found, part, context)
+        sums = self._summed(reader, corpus, found, context)
         counts = sums.counts.cpu().numpy()
         own = counts >= self.min_count
         methods = {"mean": sums.vectors("mean")}
-        if part == MODEL and self.steps_of_component:
+        if self.steps_of_component:
             methods["component"] = sums.vectors("component")
         others = _others(encoder, found, self.vectors)
         both = own & np.all([there for _, there in others.values()], axis=0)
@@ -160,21 +166,23 @@ class StaticEmbeddings(Resampled):
                 f"contexts and are in all files; {_FEWEST} are needed.",
                 hint="Give more contexts (--contexts-examples), or others (--contexts).",
             )
+        if found.judged is not None:
+            check_judged(found.judged[kept], corpus.name)
         scored = {
-            name: np.stack([found.answered(layer, own)[:, kept] for layer in of], axis=1)
+            name: np.stack([found.answered(layer, both)[:, kept] for layer in of], axis=1)
             for name, of in methods.items()
-        }  # (score, layer, item) each
-        bases = {name: found.answered(of, there)[:, kept] for name, (of, there) in others.items()}
+        }  # (score, layer, item) each; the same words are possible answers everywhere
+        bases = {name: found.answered(of, both)[:, kept] for name, (of, _) in others.items()}
         links = found.links
         return xr.Dataset(
             {
                 "answers": (
                     ("method", "score", "layer", "item"),
-                    np.stack(list(scored.values())).astype(np.float32),
+                    np.stack(list(scored.values())),
                 ),
                 "beside": (
                     ("base", "score", "item"),
-                    np.stack(list(bases.values())).astype(np.float32),
+                    np.stack(list(bases.values())),
                 ),
                 "judged": ("item", np.zeros(kept.sum()) if found.judged is None
                            else found.judged[kept]),
@@ -218,7 +226,6 @@ class StaticEmbeddings(Resampled):
         encoder: Encoder,
         corpus: Corpus,
         found: WordQuestions,
-        part: str,
         context: Context,
     ) -> ContextSums:
         from bertology.annotated.word_contexts import ContextSums, add_contexts, spelt
@@ -227,7 +234,7 @@ class StaticEmbeddings(Resampled):
         words = [spelt(word, lower=True) for word in found.words]
         layers = range(encoder.shape.layers + 1)
         sums = ContextSums(words, layers, encoder.shape.hidden, device=device)
-        passes = 1 + (self.steps_of_component if part == MODEL else 0)
+        passes = 1 + self.steps_of_component
         examples = list(self._contexts(corpus))
         for number in range(passes):
             add_contexts(
@@ -246,11 +253,7 @@ class StaticEmbeddings(Resampled):
     def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
         """Scores by layer and method, the cross-fitted best beside the others."""
         model = measured[MODEL]
-        copies = [
-            part["answers"].to_numpy()[0].astype(np.float64)
-            for name, part in measured.items()
-            if name != MODEL
-        ]
+        copies = [part["answers"].to_numpy() for name, part in measured.items() if name != MODEL]
         found = Distilled(
             model,
             copies,
@@ -262,6 +265,7 @@ class StaticEmbeddings(Resampled):
             "vectors": found.by_vectors(),
             "layers": found.by_layer(),
             "coverage": found.coverage(),
+            "comparisons": found.comparisons(),
         }
         if found.judged is None:
             tables["sections"] = found.by_section()
@@ -296,13 +300,15 @@ Vectors = tuple[NDArray[np.float64], NDArray[np.bool_]]
 def _others(encoder: Encoder, found: WordQuestions, files: Sequence[str]) -> dict[str, Vectors]:
     """Rows of the model's table, and those of files: vectors of all words, and which are there."""
     from bertology.data.static_vectors import read_word_vectors
+    from bertology.model.batch import unknown_id
 
+    unknown = unknown_id(encoder.tokenizer)
     table = encoder.model.get_input_embeddings().weight.detach()
     rows, there = np.zeros((len(found.words), table.shape[1])), np.zeros(len(found.words), bool)
     for at, word in enumerate(found.words):
         # After a space, as words stand in a text: some tokenizers tell the difference.
         ids = encoder.tokenizer(f" {word}", add_special_tokens=False)["input_ids"]
-        if ids:
+        if any(token != unknown for token in ids):
             rows[at], there[at] = table[list(ids)].double().mean(0).cpu().numpy(), True
     others: dict[str, Vectors] = {TABLE: (rows, there)}
     for name in files:

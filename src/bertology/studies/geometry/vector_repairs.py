@@ -17,7 +17,8 @@ from bertology.stats.rank_agreement import PairLinks
 from bertology.stats.vector_repairs import REPAIRS, Learnt
 from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.other_data import other_corpus
-from bertology.studies.designs.pair_scores import dealt_texts
+from bertology.studies.designs.pair_scores import check_judged
+from bertology.studies.designs.pair_turns import dealt_texts
 from bertology.studies.designs.probes import INPUT
 from bertology.studies.designs.repair_results import VectorRepairsResult
 from bertology.studies.designs.repair_scores import RepairScores
@@ -37,6 +38,7 @@ Floats = NDArray[np.float64]
 MODEL, SHUFFLED = "model", "shuffled"
 _FEWEST = 20  # pairs that are scored, and vectors that a repair is learnt from
 _NONE = "none"
+_DIGITS = 10  # of cosines: in a narrow cone those of single precision would often be equal
 
 
 @dataclass(frozen=True)
@@ -54,9 +56,10 @@ class VectorRepairs(Resampled):
     `folds`, and those in the folds of a pair are left out; or it is learnt from another corpus. The
     score is Spearman's correlation of cosines with judgements. Gains over no repair are paired;
     bounds of a table hold for all of its rows together; pairs that share a text or a word are not
-    taken as independent. The best layer and repair are picked on one half of the pairs and scored
-    on the other. The same model with its weights in random order, six times, is a baseline: what
-    its repaired vectors tell too is no knowledge.
+    taken as independent. The best layer and repair are picked on other pairs than they are scored
+    on, which share no text with these (texts are dealt into two sides, ten times). The same model
+    with its weights in random order, six times, is a baseline: what its repaired vectors tell too
+    is no knowledge.
 
     Source: Mu and Viswanath (2018) on static vectors; Timkey and van Schijndel (2021) on contextual
     ones. Limits: a mean over tokens is a plain way to read a sentence off a model; models that were
@@ -64,6 +67,7 @@ class VectorRepairs(Resampled):
     vector for each layer.
     """
 
+    version: ClassVar[int] = 2
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "text_b", "label"}))
     result_type: ClassVar[type[Result]] = VectorRepairsResult
     fewest: ClassVar[int] = _FEWEST
@@ -106,11 +110,7 @@ class VectorRepairs(Resampled):
             raise ParameterError("repairs", "vector-repairs", "hold a repair", self.repairs)
         if corpus is None:
             return
-        if any(isinstance(label, str) or not np.isfinite(label) for label in corpus.labels):
-            raise DataError(
-                f"Some pairs of {corpus.name!r} have no number as their label.",
-                hint="Another split may have scores (--split).",
-            )
+        check_judged(self.shown(corpus).labels, corpus.name)
         if self.contexts and ("targets" in corpus.fields or _phrases(corpus)):
             raise CapabilityError(
                 f"The texts of {corpus.name!r} are not single words, so they cannot be averaged "
@@ -160,7 +160,12 @@ class VectorRepairs(Resampled):
         """Cosines of all pairs by repair and layer."""
         import xarray as xr
 
-        from bertology.annotated.pair_vectors import Compared, compared_vectors, scored_pairs
+        from bertology.annotated.pair_vectors import (
+            Compared,
+            compared_vectors,
+            normal_text,
+            scored_pairs,
+        )
         from bertology.model.weight_noise import shuffled_copy
 
         if part != MODEL:
@@ -177,11 +182,11 @@ class VectorRepairs(Resampled):
             vectors, there = compared_vectors(encoder, given.compared, first=first, **reading)
         others = None
         if self.learn_from:
-            scored = {one.text for one in given.compared}
+            scored = {normal_text(one.text) for one in given.compared}
             texts = [
                 Compared(one.text)
                 for one in self._other(corpus, self.learn_from, self.learn_split)
-                if one.text not in scored
+                if normal_text(one.text) not in scored
             ]
             others, known = compared_vectors(encoder, texts, first=first, **reading)
             others = others[:, known]
@@ -195,8 +200,9 @@ class VectorRepairs(Resampled):
                 if self.contexts
                 else "Give more pairs (--limit).",
             )
-        learnt = self._learnt_on(len(given.compared), pairs, there, others)
-        cosines = np.zeros((len(self.chosen()), len(vectors), len(pairs)), np.float32)
+        check_judged(given.judged[kept], corpus.name)
+        learnt = self._learnt_on(given.units, pairs, there, others)
+        cosines = np.zeros((len(self.chosen()), len(vectors), len(pairs)))
         for layer, of in enumerate(vectors):
             for fold, rows in learnt:
                 known = of[rows] if others is None else others[layer]
@@ -241,17 +247,21 @@ class VectorRepairs(Resampled):
 
     def _learnt_on(
         self,
-        texts: int,
+        units: NDArray[np.int64],
         pairs: NDArray[np.int64],
         there: NDArray[np.bool_],
         others: NDArray[np.float32] | None,
     ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """For each fold its pairs, and the texts that repairs are learnt on: none is in it."""
+        """For each fold its pairs, and the texts that repairs are learnt on: none is in it.
+
+        Copies of a text, or the same word in other texts (`units`), are in the same fold.
+        """
         if others is not None:
             if others.shape[1] < _FEWEST:
                 raise DataError(f"{others.shape[1]} texts are too few to learn repairs from.")
             return [(np.arange(len(pairs)), np.arange(0))]
-        groups, found = dealt_texts(pairs, texts, self.folds, seed=self.seed), []
+        texts, count, found = len(units), int(units.max()) + 1, []
+        groups = dealt_texts(units[pairs], count, self.folds, seed=self.seed)[units]
         for both in sorted({tuple(sorted(groups[pair].tolist())) for pair in pairs}):
             fold = np.flatnonzero((np.sort(groups[pairs], axis=1) == both).all(axis=1))
             rows = np.flatnonzero(there & ~np.isin(groups, both))
@@ -266,7 +276,7 @@ class VectorRepairs(Resampled):
 
     def _score(
         self,
-        into: NDArray[np.float32],
+        into: Floats,
         vectors: NDArray[np.float32],
         pairs: NDArray[np.int64],
         fold: NDArray[np.int64],
@@ -288,12 +298,8 @@ class VectorRepairs(Resampled):
         names = [str(n) for n in model["repair"].to_numpy()]
         layers = [int(n) for n in model["layer"].to_numpy()]
         found = RepairScores(
-            model["cosine"].to_numpy().astype(np.float64),
-            [
-                part["cosine"].to_numpy().astype(np.float64)
-                for name, part in measured.items()
-                if name != MODEL
-            ],
+            model["cosine"].to_numpy(),
+            [part["cosine"].to_numpy() for name, part in measured.items() if name != MODEL],
             judged,
             links,
         )
@@ -306,6 +312,7 @@ class VectorRepairs(Resampled):
             {
                 "repairs": found.by_repair(names, layers, options),
                 "layers": found.by_layer(names, layers, options),
+                "comparisons": found.comparisons(names, layers, self.level),
             },
             evidence=evidence,
             reasons={"": "not judged: this repair was left out (--repairs)"},
@@ -319,10 +326,10 @@ class VectorRepairs(Resampled):
 
 
 def _cosines(one: Floats, other: Floats) -> Floats:
-    """Of rows; 0 where a vector is nothing."""
+    """Of rows; 0 where a vector is nothing. What differs by rounding alone is the same rank."""
     lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
-    found: Floats = (one * other).sum(axis=1) / np.where(lengths > 0, lengths, np.inf)
-    return found
+    found = (one * other).sum(axis=1) / np.where(lengths > 0, lengths, np.inf)
+    return np.round(found, _DIGITS)
 
 
 def _phrases(corpus: Corpus) -> bool:
