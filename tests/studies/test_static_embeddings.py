@@ -17,12 +17,13 @@ from bertology.data.static_vectors import write_word_vectors
 from bertology.errors import CapabilityError, DataError
 from bertology.model.encoder import Encoder
 from bertology.results.result import Result
-from bertology.studies.designs.static_scores import word_questions
+from bertology.studies.designs.static_scores import WordQuestions, word_questions
 from bertology.studies.geometry.static_embeddings import (
     StaticEmbeddings,
     StaticEmbeddingsResult,
     _others,
 )
+from bertology.studies.study import Context
 from result_conformance import ResultConformance, claims_of
 
 BETTER = "primer-embeddings.contexts-make-better-static-vectors"
@@ -92,21 +93,29 @@ class TestResult(ResultConformance):
         assert claims_of(result)[BETTER] != "holds"
         assert claims_of(result)[LOWER] != "holds"
 
+    def test_shuffled_weights_are_distilled_in_the_same_ways(self, result: Result) -> None:
+        assert result.table("layers")["shuffled"].notna().all()
+        own = result.table("vectors")["vectors"].str.startswith("distilled")
+        assert (result.table("vectors")["shuffled"].notna() == own).all()
+
+
+def analogies() -> Corpus:
+    words = [word for word in planted.WORDS if word.isalpha()]
+    rng = np.random.default_rng(2)
+    made = []
+    for at in range(40):
+        four = [str(word) for word in rng.choice(words, 4, replace=False)]
+        about = {"words": four, "group": ("one", "two")[at % 2]}
+        made.append(Example(str(at), " ".join(four), annotations=about))
+    return Corpus("analogies", made, frozenset({Field.TEXT, Field.WORDS, Field.GROUP}))
+
 
 class TestAnalogies(ResultConformance):
     measures = frozenset({"analogy-by-sum-mean", "analogy-by-product-mean"})
 
     @staticmethod
     def make() -> Result:
-        words = [word for word in planted.WORDS if word.isalpha()]
-        rng = np.random.default_rng(2)
-        made = []
-        for at in range(40):
-            four = [str(word) for word in rng.choice(words, 4, replace=False)]
-            about = {"words": four, "group": ("one", "two")[at % 2]}
-            made.append(Example(str(at), " ".join(four), annotations=about))
-        fields = frozenset({Field.TEXT, Field.WORDS, Field.GROUP})
-        return ask(encoder(), Corpus("analogies", made, fields), contexts=str(_text()))
+        return ask(encoder(), analogies(), contexts=str(_text()))
 
     def test_sections_are_told(self, result: Result) -> None:
         assert set(result.table("sections")["section"]) == {"one", "two"}
@@ -232,6 +241,26 @@ def test_what_cannot_be_asked_is_refused(tmp_path: Path) -> None:
         StaticEmbeddings(vectors=(str(tmp_path / "none.txt"),)).check(encoder(), texts)
     with pytest.raises(DataError, match="20 are needed"):
         ask(encoder(), texts, contexts=str(_text()))
+
+
+def test_all_vectors_answer_among_the_same_words(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    words = [word for word in planted.WORDS if word.isalpha()]
+    rows = np.random.default_rng(5).normal(size=(len(words) - 1, 5))
+    write_word_vectors(tmp_path / "given.txt", words[1:], rows)  # one word is not in the file
+    among, answered = [], WordQuestions.answered
+
+    def seen(self: WordQuestions, vectors: Any, there: Any) -> Any:
+        among.append({self.words[at] for at in np.flatnonzero(there)})
+        return answered(self, vectors, there)
+
+    monkeypatch.setattr(WordQuestions, "answered", seen)
+    study = StaticEmbeddings(contexts=str(_text()), vectors=(str(tmp_path / "given.txt"),))
+    study.measure(encoder(), analogies(), "model", Context())
+    assert len(among) == 2 * (planted.LAYERS + 1) + 2
+    assert all(one == among[0] for one in among)
+    assert words[0] not in among[0]
 
 
 def test_analogies_that_hang_together_by_a_word_are_not_independent() -> None:

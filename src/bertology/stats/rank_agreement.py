@@ -36,7 +36,12 @@ _FEWEST = 5  # pairs
 
 @dataclass(frozen=True)
 class Agreement:
-    """Correlations (V,), and the influence of each pair on each (V, N), with mean 0."""
+    """Correlations (V,), and the influence of each pair on each (V, N), with mean 0.
+
+    Of a mean over several deals, in which something was picked on some pairs and scored on others,
+    influences are (V, deals, N): those of one deal hold what was picked as given, and a mean over
+    deals varies no more than one deal does, but not surely as little as if all were given.
+    """
 
     value: Floats
     influence: Floats
@@ -192,18 +197,22 @@ class PairLinks:
         )
 
     def error(self, influence: Floats) -> Floats:
-        """The standard error (V,) of the mean of each row of influences (V, N)."""
-        n = influence.shape[1]
+        """The standard error (V,) of the mean of each row of influences; over deals, of one."""
+        n = influence.shape[-1]
+        if influence.ndim > 2:
+            each = self.error(influence.reshape(-1, n)).reshape(influence.shape[:2])
+            found: Floats = np.sqrt((each**2).mean(axis=1))
+            return found
         one, two = self._shared
         texts, twice, pairs = ((sums @ influence.T) ** 2 for sums in self._sums)
         alone = pairs.sum(axis=0)
-        found = (influence[:, ~(one | two)] ** 2).sum(axis=1)
-        found = found + texts.sum(axis=0) - twice.sum(axis=0)
+        squares = (influence[:, ~(one | two)] ** 2).sum(axis=1)
+        squares = squares + texts.sum(axis=0) - twice.sum(axis=0)
         if self.shares_texts:
             # Influences sum to zero, so sums over few texts scatter less than those over many.
-            found *= (self.units / max(self.units - 2, 1.0)) ** 2
+            squares *= (self.units / max(self.units - 2, 1.0)) ** 2
         # Products of chance may make the sum smaller than if all pairs were independent.
-        error: Floats = np.sqrt(np.maximum(found, alone) / (n * max(n - 1, 1)))
+        error: Floats = np.sqrt(np.maximum(squares, alone) / (n * max(n - 1, 1)))
         return error
 
     def _unseen(self, rows: Agreement, tail: float) -> float:
@@ -212,7 +221,8 @@ class PairLinks:
 
     def critical(self, influence: Floats, level: float, *, resamples: int, seed: int) -> float:
         """How many standard errors bounds must reach to hold for all rows together."""
-        n = influence.shape[1]
+        n = influence.shape[-1]
+        influence = influence.reshape(-1, n)
         one, two = self._shared
         first, second, _, often = self._numbers
         count, rng = len(often), np.random.default_rng(seed)
@@ -237,7 +247,7 @@ class PairLinks:
         half = stdtrit(self.freedom, (1 + level) / 2) * self.error(row.influence)[0]
         half = float(np.hypot(half, self._unseen(row, (1 - level) / 2)))
         value = float(row.value[0])
-        n = row.influence.shape[1]
+        n = row.influence.shape[-1]
         return Estimate(value, value - half, value + half, n, level, unit, freedom=self.freedom)
 
     def bounds(

@@ -74,12 +74,12 @@ class Turns:
     def scored(self, rows: Floats, picks: Sequence[int]) -> Agreement:
         """What a row for each turn scores there, as one row: the mean over deals."""
         deals = len(self.halves) // 2
-        value, influence, shares = 0.0, np.zeros((1, self.size)), False
-        for pick, (half, other) in zip(picks, self.halves, strict=True):
+        value, influence, shares = 0.0, np.zeros((1, deals, self.size)), False
+        for at, (pick, (half, other)) in enumerate(zip(picks, self.halves, strict=True)):
             own = self.score(rows[[pick]], half)
             size = int(half.sum() + other.sum())
             value += float(own.value[0]) * half.sum() / size / deals
-            influence[:, half] += own.influence * self.size / size / deals
+            influence[:, at // 2, half] = own.influence * self.size / size
             shares = own.shares
         return Agreement(np.array([value]), influence, shares)
 

@@ -34,7 +34,8 @@ class VectorRepairsResult(Result):
 
     Table `comparisons`, which the answer and the claim `best_gain` speak of: the best repair and
     layer (`best`), picked on other pairs than it is scored on, against the best layer as it is and
-    against shuffled weights at their best; the claim rests on the smaller gain. Table `repairs`:
+    against shuffled weights at their best; the claim rests on the smaller gain (each row has its
+    interval; for the smaller of two the upper bound is a little higher). Table `repairs`:
     for each repair Spearman's correlation in the mean over layers (`mean`, and over no repair at
     the same layers), at its best layer (`best`, and over the best layer without a repair;
     `best_layer` is that of all pairs), and what shuffled weights give. Table `layers`: the same

@@ -328,8 +328,8 @@ class VectorRepairs(Resampled):
 def _cosines(one: Floats, other: Floats) -> Floats:
     """Of rows; 0 where a vector is nothing. What differs by rounding alone is the same rank."""
     lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
-    found = (one * other).sum(axis=1) / np.where(lengths > 0, lengths, np.inf)
-    return np.round(found, _DIGITS)
+    found: Floats = (one * other).sum(axis=1) / np.where(lengths > 0, lengths, np.inf)
+    return found.round(_DIGITS)
 
 
 def _phrases(corpus: Corpus) -> bool:
