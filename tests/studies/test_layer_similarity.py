@@ -224,7 +224,7 @@ def test_the_half_that_picks_does_not_know_the_other() -> None:
 def test_strangers_are_compared_but_not_judged() -> None:
     one, two = (encoder(tiny.model("bert", seed=s), f"model {s}") for s in (0, 1))
     result = compare(one, two)
-    assert "differ by more than their own length" in result.reasons()[""]
+    assert "differ by more than half of their length" in result.reasons()[""]
     assert all(v.outcome is Outcome.NOT_APPLICABLE for v in result.verdicts())
 
 

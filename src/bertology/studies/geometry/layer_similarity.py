@@ -50,9 +50,10 @@ _ALONE = "not judged: the layers were compared with each other and with no model
 _SAME = "not judged: this is the same model twice"
 _OTHERWISE = "not judged: the two models are built in different ways"
 _UNRELATED = (
-    "not judged: the weights of the two models differ by more than their own length, so noise of "
-    "that size would leave nothing of the earlier one"
+    "not judged: the weights of the two models differ by more than half of their length, so "
+    "one was not fine-tuned from the other"
 )
+_FARTHEST = 0.5  # of the length of all weights; fine-tuning moves them by a few hundredths of it
 
 
 @dataclass(frozen=True)
@@ -280,7 +281,7 @@ class LayerSimilarity(NoiseControlled):
             return _SAME
         if np.isinf(moved):
             return _OTHERWISE
-        return _UNRELATED if moved >= 1 else "" if self.noise else NO_NOISE
+        return _UNRELATED if moved >= _FARTHEST else "" if self.noise else NO_NOISE
 
     def _mean(self, rows: Floats, unit: str) -> Estimate | None:
         """The mean over texts."""
