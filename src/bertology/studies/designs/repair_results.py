@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from bertology.report import drawings
@@ -136,26 +137,25 @@ class VectorRepairsResult(Result):
                 "repairs",
                 self._repairs,
                 "For each repair Spearman's correlation of cosines with human judgements, × 100: "
-                "the mean over layers; the best layer (picked on other pairs than it is scored on; "
-                "grey bars: the same model with its weights in random order, at its best layer); "
-                "and what this best layer is over the best layer without a repair. Intervals hold "
-                "for all repairs together.",
+                "the mean over layers; the best layer (picked on other pairs than it is scored "
+                "on); and what this best layer is over the best layer without a repair. Grey bars: "
+                "the same model with its weights in random order, in the mean over layers and at "
+                "its best layer. Intervals hold for all repairs together.",
             ),
         ]
 
     def _repairs(self) -> Figure:
         rows = self.tables["repairs"]
-        best = Dots.of_columns("best layer", rows, "best")
+        beside = [
+            replace(
+                Dots.of_columns(label, rows, column),
+                bars=100 * rows[f"{column}_shuffled"].to_numpy(),
+            )
+            for label, column in (("mean over layers", "mean"), ("best layer", "best"))
+        ]
         return interval_dots(
             [
-                Dots.of_columns("mean over layers", rows, "mean"),
-                Dots(
-                    best.label,
-                    best.values,
-                    best.low,
-                    best.high,
-                    bars=100 * rows["best_shuffled"].to_numpy(),
-                ),
+                *beside,
                 Dots.of_columns(
                     "best layer over the best as it is", rows, "best_over_none", level=0.0
                 ),
