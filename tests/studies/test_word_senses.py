@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 from sklearn.neighbors import KNeighborsClassifier
 
 import made_senses as made
+import planted_links
+from bertology.annotated import states
 from bertology.annotated.sense_occurrences import (
+    StaticViews,
     found_spans,
     held_out_units,
     sense_occurrences,
@@ -138,9 +144,10 @@ def test_baselines_know_frequency_and_form() -> None:
     for lemma in made.LEMMAS:
         own = np.array([one.lemma == f"{lemma}.n" for one in occurrences])
         names, counts = np.unique(senses[60:][own[60:]], return_counts=True)
-        frequent = names[counts.argmax()]
+        frequent = names[counts == counts.max()]
         asked = own & (np.arange(120) < 60)
-        np.testing.assert_array_equal(found["frequent"][asked], senses[asked] == frequent)
+        chances = np.isin(senses[asked], frequent) / len(frequent)
+        np.testing.assert_array_equal(found["frequent"][asked], chances)
         np.testing.assert_array_equal(found["reachable"][asked], np.isin(senses[asked], names))
     np.testing.assert_array_equal(found["static"], found["frequent"])  # each lemma has one form
     # The words around are all but the word itself.
@@ -149,6 +156,50 @@ def test_baselines_know_frequency_and_form() -> None:
     np.testing.assert_allclose(
         views.around[0], table[[ids[i] for i in (0, 1, 3, 4)]].mean(axis=0), rtol=1e-5
     )
+
+
+def test_of_equally_frequent_senses_the_baseline_takes_one_by_chance() -> None:
+    """Not the first of the alphabet, which would be right or wrong for all texts together."""
+    texts = made.corpus(120)
+    lemma = next(e.get("senses")[0][2] for e in texts)
+    shares = []
+    for kinds in (2, 3):
+        examples = []
+        for i, e in enumerate(texts):
+            first, last, _, _ = e.get("senses")[0]
+            sense = f"s{i % kinds}" if i >= 60 else "s0"  # taught equally often; asked: the first
+            about = {**e.annotations, "senses": [[first, last, lemma, sense]]}
+            examples.append(replace(e, annotations=about))
+        data = data_of(replace(texts, examples=examples), asked=60)
+        views = StaticViews(np.zeros(120, np.int64), np.ones((1, 4)), np.zeros((120, 4)))
+        found = static_answers(data, views)
+        np.testing.assert_allclose(found["frequent"][:60], 1 / kinds)
+        np.testing.assert_allclose(found["static"][:60], 1 / kinds)
+        shares.append(data.summed(found["frequent"], data.lemma_of, 1).item())
+    assert shares == pytest.approx([30, 20])
+
+
+def test_with_states_of_other_words_kept_too_the_numbers_are_the_same(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    texts, reader = made.corpus(120), made.encoder()
+    context = planted_links.Context(states=tmp_path)
+    study = WordSenses(k=(1, 5), pictured=1, planes=("pca",))
+    few = study.measure(reader, texts, "model", context)
+    kept = sum(len(e.get("senses")) for e in texts)
+    assert sum(_sizes(tmp_path)) == kept
+
+    def every(*given: Any, words: Any, **how: Any) -> Any:
+        return word_states(*given, **how)
+
+    monkeypatch.setattr(states, "word_states", every)
+    all_kept = study.measure(reader, texts, "model", context)
+    assert sum(_sizes(tmp_path)) == kept + 5 * len(texts)
+    assert few.identical(all_kept)
+
+
+def _sizes(folder: Path) -> list[int]:
+    return [load_file(path)["states"].shape[1] for path in folder.glob("*/*.safetensors")]
 
 
 def test_spans_are_means_of_words_and_cut_ones_are_left_out() -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.linear_model import RidgeClassifier
 
 import made_senses as made
+from bertology.annotated import states
+from bertology.annotated.states import word_states
 from bertology.annotated.target_pairs import target_texts
 from bertology.data.loading import load_corpus
 from bertology.errors import CapabilityError, DataError
@@ -95,6 +98,24 @@ def test_each_text_is_read_alone_and_another_split_may_teach() -> None:
     assert study.ingredients(corpus) != replace(study, train_examples=50).ingredients(corpus)
     part = study.measure(made.encoder(), corpus, "model", made.planted_links.Context())
     assert int(part["counts"].sum()) == asked
+
+
+def test_with_states_of_other_words_kept_too_the_numbers_are_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pairs, reader, kept = made.pairs(60), made.encoder(), []
+
+    def counted(*given: Any, words: Any, **how: Any) -> Any:
+        kept.append(word_states(*given, words=words if not kept else None, **how))
+        return kept[-1]
+
+    monkeypatch.setattr(states, "word_states", counted)
+    few, every = (
+        WordsInContext().measure(reader, pairs, "model", made.planted_links.Context())
+        for _ in range(2)
+    )
+    assert [len(found) for found in kept] == [2 * 60, 2 * 60 * 5]
+    assert few.identical(every)
 
 
 def test_a_word_is_never_learnt_from_nor_one_that_shares_a_text_with_it() -> None:

@@ -68,6 +68,33 @@ def test_they_are_computed_once(
     assert np.array_equal(np.concatenate([again.block(b)[2] for b in range(3)]), again.layer(2))
 
 
+@pytest.mark.parametrize("pooling", ["first", "last", "mean"])
+def test_of_chosen_words_they_are_the_same_numbers(
+    pooling: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_BLOCK", 4)
+    mini, corpus = bt.load(device="cpu"), bt.load_corpus("grammar", limit=10)
+    words = [[2, 0, 2], *([i % 3] for i in range(1, 4)), *[[]] * 4, [1], [0, 1]]
+    every = word_states(mini, corpus, pooling=pooling, folder=tmp_path)
+    some = word_states(mini, corpus, words=words, pooling=pooling, folder=tmp_path)
+    assert some.folder != every.folder
+    assert some.counts.tolist() == [2, 1, 1, 1, 0, 0, 0, 0, 1, 2]
+    assert (some.missing, some.block_sizes) == (0, [5, 0, 3])
+    starts = np.cumsum([0, *every.counts[:-1]])
+    rows = [int(starts[at]) + word for at, own in enumerate(words) for word in sorted(set(own))]
+    assert np.array_equal(np.flatnonzero(some.there), rows)
+    for layer in range(mini.shape.layers + 1):
+        assert np.array_equal(some.layer(layer), every.layer(layer)[rows])
+    sorted(some.folder.iterdir())[2].unlink()  # as if the run was stopped
+    passes: list[int] = []
+    monkeypatch.setattr(mini, "run", _counted(mini.run, passes))
+    again = word_states(mini, corpus, words=words, pooling=pooling, folder=tmp_path)
+    assert (again.folder, len(passes)) == (some.folder, 1)
+    assert np.array_equal(again.layer(1), some.layer(1))
+    other = word_states(mini, corpus, words=[[0]] * 10, pooling=pooling, folder=tmp_path)
+    assert other.folder not in (some.folder, every.folder)
+
+
 def _counted(run: Any, passes: list[int]) -> Any:
     def counted(*given: Any, **how: Any) -> Any:
         passes.append(1)
@@ -99,6 +126,9 @@ def test_words_that_are_cut_off_are_counted() -> None:
     words = sum(len(e.get("words")) for e in corpus)
     assert (len(found), found.missing) == (20, words - 20)
     assert len(found.there) == words
+    ends = [[0, len(e.get("words")) - 1] for e in corpus]
+    found = word_states(short, corpus, words=ends)
+    assert (len(found), found.missing) == (5, 5)  # the last words are cut off
 
 
 def test_too_much_is_refused_before_any_work(
@@ -107,13 +137,22 @@ def test_too_much_is_refused_before_any_work(
     monkeypatch.setenv(module.ROOM, "0.000001")
     with pytest.raises(StoreError, match="on disk") as refused:
         word_states(encoder, planted.corpus(40), folder=tmp_path)
-    assert module.ROOM in str(refused.value.hint)
+    assert f"{module.ROOM}=1 " in str(refused.value.hint)
+    assert "--limit" in str(refused.value.hint)
+    assert "remove" not in str(refused.value.hint)  # nothing is there yet
     assert not list(tmp_path.iterdir())
     monkeypatch.setenv(module.ROOM, "plenty")
     with pytest.raises(ParameterError, match="gigabytes"):
         word_states(encoder, planted.corpus(4), folder=tmp_path)
     with pytest.raises(ParameterError, match="pooling"):
         word_states(encoder, planted.corpus(4), pooling="middle")
+    with pytest.raises(ParameterError, match="where some are chosen"):
+        word_states(encoder, planted.corpus(4), words=[[0]] * 4, pooling="tokens")
+    monkeypatch.setenv(module.ROOM, "0.00002")  # some words fit where all do not
+    corpus = planted.corpus(40)
+    with pytest.raises(StoreError, match="on disk"):
+        word_states(encoder, corpus, folder=tmp_path)
+    assert len(word_states(encoder, corpus, words=[[0]] * 40, folder=tmp_path)) == 40
 
 
 def test_a_damaged_file_is_told(encoder: Encoder, tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """States of a few words of each text, the same words in every model, however each cuts them up.
 
-Studies that read all words keep states on disk (`states.py`). Where some words of each text are
-enough, they are held for one block of texts, and two models are compared word by word: their
-vocabularies and widths may differ.
+Studies that come back to the states of a whole corpus keep them on disk (`states.py`). Where they
+are needed once, they are held for one block of texts, and two models are compared word by word:
+their vocabularies and widths may differ.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.annotated.states import Words
 from bertology.annotated.words import word_batches, words_of
 from bertology.data.words.piece_words import FindWords, known_words
 
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
 __all__ = ["drawn_words", "states_of_words"]
-
-Words = Sequence[Sequence[int]]
-"""Numbers of words, for each example."""
 
 
 def drawn_words(

@@ -29,6 +29,7 @@ __all__ = [
     "sense_occurrences",
     "shown_text",
     "span_states",
+    "span_words",
     "static_views",
 ]
 
@@ -55,6 +56,14 @@ def sense_occurrences(corpus: Corpus) -> list[Occurrence]:
         for number, example in enumerate(corpus)
         for first, last, lemma, sense in example.get("senses")
     ]
+
+
+def span_words(corpus: Corpus, spans: Sequence[Span]) -> list[list[int]]:
+    """The words of each example that some span has: whose states are needed."""
+    found: list[set[int]] = [set() for _ in corpus]
+    for example, first, last in spans:
+        found[example].update(range(first, last))
+    return [sorted(own) for own in found]
 
 
 def found_spans(corpus: Corpus, states: States, spans: Sequence[Span]) -> list[Ints]:

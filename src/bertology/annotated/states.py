@@ -1,16 +1,17 @@
-"""States of all words after each layer, computed once for a model and a corpus, kept on disk.
+"""States of words after each layer, computed once for a model and a corpus, kept on disk.
 
 They lie in a folder of the store, `states/<key>/`: one safetensors file for each block of examples,
 with float16 numbers (layer, word, dimension), layer 0 being what enters the first layer. NetCDF, as
-results have it, cannot be memory-mapped. The key says model, corpus and pooling, so every study of
-the same asks for the same files. A file is moved into place when it is whole: a run that was
-stopped goes on with the blocks that are missing.
+results have it, cannot be memory-mapped. The key says model, corpus, pooling and which words are
+kept (all, if none are chosen), so every study of the same asks for the same files. A file is moved
+into place when it is whole: a run that was stopped goes on with the blocks that are missing.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import tempfile
 import weakref
@@ -34,9 +35,11 @@ if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
     from bertology.model.encoder import Encoder
 
-__all__ = ["POOLINGS", "States", "room_for_states", "word_states"]
+__all__ = ["POOLINGS", "States", "Words", "room_for_states", "word_states"]
 
 Halves = NDArray[np.float16]
+Words = Sequence[Sequence[int]]
+"""Numbers of words, counted through the texts of an example, for each example."""
 POOLINGS = ("first", "last", "mean", "tokens")
 """The state of a word is that of its first or last piece, or the mean; or states of all tokens,
 special ones too."""
@@ -56,12 +59,22 @@ class _Block:
 class States:
     """States (layer, unit, dimension) of the words or tokens of a corpus, in its order.
 
-    `counts[i]` are those of example i. `missing` words have no state: they were cut off, or have
-    no piece of their own; `there` says which have one.
+    `counts[i]` are those of example i. `there` says of every word of the corpus whether it has a
+    state. `missing` words were asked for (all, if none were chosen) and have none: they were cut
+    off, or have no piece of their own.
     """
 
-    def __init__(self, blocks: Sequence[_Block], there: NDArray[np.bool_], folder: Path) -> None:
-        self._blocks, self.there, self.folder = blocks, there, folder
+    chosen: int | None = None
+    """How many words were asked for, if not all."""
+
+    def __init__(
+        self,
+        blocks: Sequence[_Block],
+        there: NDArray[np.bool_],
+        folder: Path,
+        chosen: int | None = None,
+    ) -> None:
+        self._blocks, self.there, self.folder, self.chosen = blocks, there, folder, chosen
         self.counts = np.concatenate([block.words for block in blocks])
 
     def __len__(self) -> int:
@@ -69,8 +82,9 @@ class States:
 
     @property
     def missing(self) -> int:
-        """Annotated words without a state."""
-        return int((~self.there).sum())
+        """Words that were asked for, and have no state."""
+        asked = len(self.there) if self.chosen is None else self.chosen
+        return asked - int(self.there.sum())
 
     @property
     def examples(self) -> NDArray[np.int64]:
@@ -117,6 +131,7 @@ def word_states(
     encoder: Encoder,
     corpus: Corpus,
     *,
+    words: Words | None = None,
     pooling: str = "mean",
     folder: Path | None = None,
     batch_tokens: int = 4096,
@@ -124,16 +139,22 @@ def word_states(
 ) -> States:
     """All states of a corpus, computed as far as they are not in `folder` (the store's `states`).
 
-    Without a folder they lie in a temporary one as long as the result is held. `advance` is called
-    for each example.
+    With `words`, only the states of these are kept: texts are read whole all the same. Without a
+    folder they lie in a temporary one as long as the result is held. `advance` is called for each
+    example.
     """
     if pooling not in POOLINGS:
         raise ParameterError("pooling", "states", f"be one of {', '.join(POOLINGS)}", pooling)
+    if words is not None:
+        if pooling == "tokens":
+            raise ParameterError("pooling", "states", "be of words, where some are chosen", pooling)
+        words = [sorted(set(own)) for own in words]
     require_offsets(encoder)
     temporary = tempfile.TemporaryDirectory() if folder is None else None
     root = Path(temporary.name) if temporary is not None else Path(folder or "")
-    place = root / _key(encoder, corpus, pooling)
-    _check_room(encoder, corpus, place)
+    place = root / _key(encoder, corpus, pooling, words)
+    units = _count(corpus) if words is None else sum(map(len, words))
+    _check_room(encoder, units, place)
     place.mkdir(parents=True, exist_ok=True)
     blocks, there = [], []
     for start in range(0, len(corpus), _BLOCK):
@@ -142,11 +163,12 @@ def word_states(
         if path.is_file():
             advance(len(some))
         else:
-            _write(encoder, some, path, pooling, batch_tokens, advance)
+            own = None if words is None else words[start : start + _BLOCK]
+            _write(encoder, some, path, own, pooling, batch_tokens, advance)
         counts, present = _index(path)
         blocks.append(_Block(path, counts))
         there.append(present)
-    found = States(blocks, np.concatenate(there), place)
+    found = States(blocks, np.concatenate(there), place, None if words is None else units)
     if temporary is not None:
         weakref.finalize(found, temporary.cleanup)
     return found
@@ -156,6 +178,7 @@ def _write(
     encoder: Encoder,
     corpus: Corpus,
     path: Path,
+    words: Words | None,
     pooling: str,
     batch_tokens: int,
     advance: Callable[[int], None],
@@ -175,13 +198,17 @@ def _write(
     for read in word_batches(encoder, corpus, tokens_per_batch=batch_tokens):
         groups: list[list[Sequence[int]]] = []
         for at, one in zip(read.batch.indices, read.examples, strict=True):
-            every = (
-                [(piece,) for piece in range(len(one.places))]
-                if pooling == "tokens"
-                else [one.alignment.pieces_of(word) for word in range(len(one.alignment))]
-            )
-            there[at] = np.array([bool(pieces) for pieces in every], bool)
-            groups.append([pieces for pieces in every if pieces])
+            every: dict[int, Sequence[int]]
+            if pooling == "tokens":
+                size = len(one.places)
+                every = {piece: (piece,) for piece in range(size)}
+            else:
+                size = len(one.alignment)
+                asked = range(size) if words is None else words[at]
+                every = {word: one.alignment.pieces_of(word) for word in asked}
+            there[at] = np.zeros(size, bool)
+            there[at][[unit for unit, pieces in every.items() if pieces]] = True
+            groups.append([pieces for pieces in every.values() if pieces])
         sizes = [len(of) for of in groups]
         states = np.zeros((layers, sum(sizes), encoder.shape.hidden), np.float16)
         how = "first" if pooling == "tokens" else pooling
@@ -226,28 +253,37 @@ def _index(path: Path) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         ) from error
 
 
-def _key(encoder: Encoder, corpus: Corpus, pooling: str) -> str:
-    """Of the model, texts and words; what else is annotated does not change a state."""
+def _key(encoder: Encoder, corpus: Corpus, pooling: str, words: Words | None) -> str:
+    """Of the model, texts and words, and of those that are chosen; what else is annotated does not
+    change a state.
+    """
     digest = hashlib.sha256(f"{_VERSION} {_BLOCK} {pooling} {encoder.fingerprint}\n".encode())
     for example in corpus:
         row = [example.texts, known_words(example)]
         digest.update(json.dumps(row).encode())
+    if words is not None:
+        digest.update(f"\nwords {json.dumps(words)}".encode())
     return digest.hexdigest()[:16]
 
 
-def _check_room(encoder: Encoder, corpus: Corpus, place: Path) -> None:
+def _count(corpus: Corpus) -> int:
+    return sum(len(words) for example in corpus for words in known_words(example))
+
+
+def _check_room(encoder: Encoder, units: int, place: Path) -> None:
     """Refuse before any work what would take more room than is allowed."""
-    units = sum(len(words) for example in corpus for words in known_words(example))
     needed = 2 * (encoder.shape.layers + 1) * encoder.shape.hidden * units
     others = sum(
         file.stat().st_size for file in place.parent.glob("*/*.safetensors") if file.parent != place
     )
     allowed = room_for_states()
-    if needed + others > allowed:
+    if (wanted := needed + others) > allowed:
         raise StoreError(
             f"States of {units:,} words would take {needed / 1e9:.1f} GB on disk"
             + (f", beside {others / 1e9:.1f} GB that are there already" if others else "")
             + f". {allowed / 1e9:.1f} GB are allowed.",
-            hint=f"Look at fewer examples with --limit, remove {place.parent}, or allow more by "
-            f"the environment variable {ROOM}.",
+            hint="Look at fewer examples with --limit (and --train-examples, where there is a "
+            "split to learn from), "
+            + (f"remove {place.parent}, " if others else "")
+            + f"or allow more by the environment variable {ROOM}={math.ceil(wanted / 1e9)} (GB).",
         )

@@ -124,25 +124,30 @@ class SenseData:
 
         return Occurrences(self.lemma_of, self.sense_of, self.folds, self.asked, self.known)
 
-    def summed(self, right: NDArray[Any], by: Ints, size: int) -> Ints:
-        """How many answers are right, (size, …) of `right` (…, N), by unit or lemma."""
-        counted = np.moveaxis(right & self.answered, -1, 0).astype(np.int64)
-        found = np.zeros((size, *counted.shape[1:]), np.int64)
+    def summed(self, right: NDArray[Any], by: Ints, size: int) -> NDArray[Any]:
+        """How many answers are right, (size, …) of `right` (…, N), by unit or lemma.
+
+        Of answers that are right by a chance, the number to be expected.
+        """
+        counted = np.moveaxis(np.where(self.answered, right, 0), -1, 0)
+        found = np.zeros((size, *counted.shape[1:]), counted.dtype)
         np.add.at(found, by, counted)
         return found
 
 
-def static_answers(data: SenseData, views: StaticViews) -> dict[str, Bools]:
-    """Which answers (N,) are right without any layer.
+def static_answers(data: SenseData, views: StaticViews) -> dict[str, NDArray[np.float64]]:
+    """The chance of each answer (N,) to be right without any layer.
 
     `frequent`: the lemma's most frequent sense in what may teach. `static`: the most frequent sense
     of those that are spelt alike there, or of the form whose input embedding is nearest; that is
-    what the nearest neighbours of static embeddings say, all that are equally near. `reachable`:
+    what the nearest neighbours of static embeddings say, all that are equally near. Of senses that
+    are equally frequent any may be said: 1 / their number, if the right one is among them. Their
+    order in the alphabet would mean something where senses are numbered by frequency. `reachable`:
     whether the right sense is among those that are taught at all.
     """
     lengths = np.maximum(np.linalg.norm(views.vectors, axis=1, keepdims=True), 1e-12)
     unit = views.vectors / lengths
-    found = {name: np.zeros(len(data), bool) for name in ("frequent", "static", "reachable")}
+    found = {name: np.zeros(len(data)) for name in ("frequent", "static", "reachable")}
     for lemma, rows in enumerate(data.by_lemma()):
         kinds = len(data.senses[lemma])
         forms, own = np.unique(views.forms[rows], return_inverse=True)
@@ -158,9 +163,17 @@ def static_answers(data: SenseData, views: StaticViews) -> dict[str, Bools]:
             closest = np.where(seen, np.arange(len(forms)), closest)
             here = (data.folds[rows] == fold) & data.asked[rows]
             asked, truth = rows[here], data.sense_of[rows[here]]
-            found["frequent"][asked] = truth == table.sum(axis=0).argmax()
-            found["static"][asked] = truth == table[closest[own[here]]].argmax(axis=1)
+            found["frequent"][asked] = _chances(table.sum(axis=0, keepdims=True))[0, truth]
+            alike = _chances(table)[closest[own[here]]]
+            found["static"][asked] = alike[np.arange(len(truth)), truth]
             found["reachable"][asked] = table.sum(axis=0)[truth] > 0
+    return found
+
+
+def _chances(counts: Ints) -> NDArray[np.float64]:
+    """(rows, senses): the chance of each sense to be said, if one of the most frequent is."""
+    most = counts == counts.max(axis=1, keepdims=True)
+    found: NDArray[np.float64] = most / most.sum(axis=1, keepdims=True)
     return found
 
 

@@ -26,13 +26,13 @@ _BETWEEN = (-1.0, 1.0)  # where a difference of two shares lies
 class Told:
     """Right answers by unit: of candidates (units, k, layers), input first, and of baselines.
 
-    `plain` baselines are (units,); `chosen` ones (units, candidates), whose best is picked as the
-    model's is; `copies` have shuffled weights.
+    `plain` baselines are (units,), and may be expected numbers; `chosen` ones (units, candidates),
+    whose best is picked as the model's is; `copies` have shuffled weights.
     """
 
     hits: Ints
     counts: Ints
-    plain: Sequence[Ints]
+    plain: Sequence[Ints | Floats]
     chosen: Sequence[Ints]
     copies: Sequence[Ints]
     unit: str

@@ -43,12 +43,13 @@ class WordSenses(Resampled):
     the same texts; documents stay together where the corpus has them. Scored are the share of right
     answers, and its mean over lemmas, of ambiguous lemmas only. The best layer and number of
     neighbours are picked on one half and scored on the other. They must beat the lemma's most
-    frequent sense, static embeddings (what words that are spelt alike mean most often), the input
-    of the first layer, and copies of the model with shuffled weights. Clusters: k-means with as
-    many clusters as senses, by lemma, of one occurrence in each text or document; adjusted Rand
-    index and V-measure with the senses, and the silhouette of the senses, each beyond its mean when
-    the senses are dealt out anew. Intervals are over texts or documents; those of clusters and of
-    means over lemmas are over lemmas (Student's, corrected for skewness; of five or more).
+    frequent sense (of equally frequent ones, one by chance), static embeddings (what words that are
+    spelt alike mean most often), the input of the first layer, and copies of the model with
+    shuffled weights. Clusters: k-means with as many clusters as senses, by lemma, of one occurrence
+    in each text or document; adjusted Rand index and V-measure with the senses, and the silhouette
+    of the senses, each beyond its mean when the senses are dealt out anew. Intervals are over texts
+    or documents; those of clusters and of means over lemmas are over lemmas (Student's, corrected
+    for skewness; of five or more).
 
     Source: Wiedemann et al. (2019). Limits: senses that only one text has cannot be told by
     neighbours and count as wrong; clusters are looked for among senses with five occurrences or
@@ -57,7 +58,7 @@ class WordSenses(Resampled):
     other. Words that were cut off are left out.
     """
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "senses"}))
     result_type: ClassVar[type[Result]] = WordSensesResult
     fewest: ClassVar[int] = 10
@@ -167,6 +168,7 @@ class WordSenses(Resampled):
             found_spans,
             sense_occurrences,
             span_states,
+            span_words,
             static_views,
         )
         from bertology.model.weight_noise import shuffled_copy
@@ -177,16 +179,18 @@ class WordSenses(Resampled):
         if not own:
             copy = int(part.rpartition("-")[2])
             reader = shuffled_copy(encoder, seed=self.copies * self.seed + copy)
+        occurrences = sense_occurrences(whole)
+        spans = [one.span for one in occurrences]
         words = of_words.word_states(
             reader,
             whole,
+            words=span_words(whole, spans),
             pooling=self.pooling,
             folder=context.states if own else None,  # nobody asks for a copy's states again
             batch_tokens=context.batch_tokens,
         )
         context.advance(asked)
-        occurrences = sense_occurrences(whole)
-        rows = found_spans(whole, words, [one.span for one in occurrences])
+        rows = found_spans(whole, words, spans)
         there = np.array([len(at) > 0 for at in rows], bool)
         data = SenseData.of(
             whole, occurrences, there, asked=asked, folds=self.folds, seed=self.seed
@@ -196,7 +200,7 @@ class WordSenses(Resampled):
         found: dict[str, Any] = _summed(data, "", votes == data.sense_of, ("k", "layer"))
         found |= self._clusters(data, states, encoder.device)
         if own:
-            views = static_views(encoder, whole, [occurrences[at].span for at in data.places])
+            views = static_views(encoder, whole, [spans[at] for at in data.places])
             found |= self._baselines(data, views, encoder.device)
             found |= self._picture(data, states, whole, occurrences)
         context.advance(asked)
@@ -321,7 +325,7 @@ class WordSenses(Resampled):
 
 
 def _summed(
-    data: SenseData, name: str, right: NDArray[np.bool_], dims: tuple[str, ...]
+    data: SenseData, name: str, right: NDArray[Any], dims: tuple[str, ...]
 ) -> dict[str, Any]:
     """Right answers (…, N) by unit and by lemma."""
     _, units = np.unique(data.units, return_inverse=True)

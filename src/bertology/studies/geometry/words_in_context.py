@@ -140,7 +140,12 @@ class WordsInContext(Sampled):
         import xarray as xr
 
         from bertology.annotated import states as of_words
-        from bertology.annotated.sense_occurrences import found_spans, span_states, static_views
+        from bertology.annotated.sense_occurrences import (
+            found_spans,
+            span_states,
+            span_words,
+            static_views,
+        )
         from bertology.annotated.target_pairs import target_texts
         from bertology.model.weight_noise import shuffled_copy
         from bertology.train.probes.same_sense import cosines, probe_answers, threshold_answers
@@ -154,6 +159,7 @@ class WordsInContext(Sampled):
         words = of_words.word_states(
             reader,
             texts,
+            words=span_words(texts, spans),
             pooling=self.pooling,
             folder=context.states if own else None,  # nobody asks for a copy's states again
             batch_tokens=context.batch_tokens,
