@@ -4,7 +4,13 @@ The same batches of real text go through the same encoder: alone, with the sums 
 `self-similarity`, and with those of `anisotropy` (all layers and the input). Texts are repeated
 until there are as many tokens as asked. Timed is the pass with all that belongs to it (finding
 words among pieces, sums); cutting texts into pieces is the same for all three and is timed apart,
-and so is what follows the pass. Memory is that of the process, or of the GPU, at its most.
+and so is what follows the pass. Anisotropy must know the most frequent words before: a row gives
+that without the model ("frequent words"), and it is in the row of anisotropy, too. Memory is that
+of the process, or of the GPU, at its most.
+
+Then operations of one batch are counted, with those of the forward pass alone taken off: how many
+are asked of the device, and at how many the program must wait for it. They are counted by name on
+any device (views and empty memory are no work); one operation is one kernel or a few.
 
     python benchmarks/embedding_sums.py [--device cpu] [--model bertology-mini] [--tokens 40000]
         [--corpus grammar] [--root DATA] [--rounds 3] [--batch-tokens 0]
@@ -15,23 +21,55 @@ from __future__ import annotations
 import argparse
 import resource
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
 from machine import describe, wait
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import bertology as bt
 from bertology.annotated.recurring_words import frequent_kinds, number_among, occurrences
 from bertology.data.corpus import Corpus
-from bertology.data.words.token_words import token_words
+from bertology.data.words.token_words import Keys, token_words
 from bertology.model.batch import Batch
 from bertology.model.encoder import Encoder
 from bertology.model.reducers.word_sums import DirectionSums, RecurringSums
 from bertology.studies.designs.text_blocks import SITES, WordsOfBatch, sentence_ends
-from bertology.studies.geometry.anisotropy import same_words
+from bertology.studies.geometry.anisotropy import direction_places
 from bertology.studies.geometry.self_similarity import SelfSimilarity, recurring_places
+
+_NO_WORK = ("empty", "new_empty", "empty_like", "empty_strided", "lift_fresh", "detach", "alias")
+_WAITS = ("_local_scalar_dense", "nonzero", "bincount", "masked_select", "equal", "_unique2")
+
+
+class Operations(TorchDispatchMode):
+    """Counts what is asked of a device."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: Counter[str] = Counter()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        name = func.name().partition("::")[2].partition(".")[0]
+        found = func(*args, **(kwargs or {}))
+        if name == "index" and any(
+            one is not None and one.dtype in (torch.bool, torch.uint8) for one in args[1]
+        ):
+            self.asked["nonzero"] += 1  # a mask: how many rows are left must be known here
+        if not func.is_view and name not in _NO_WORK:
+            self.asked[name] += 1
+        return found
+
+    @property
+    def waits(self) -> int:
+        return sum(self.asked[name] for name in _WAITS)
 
 
 def repeated(corpus: Corpus, encoder: Encoder, tokens: int) -> Corpus:
@@ -66,6 +104,28 @@ def peak(device: str) -> str:
     return f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB"
 
 
+def print_operations(
+    passes: dict[str, Callable[[list[Batch]], object]], batches: list[Batch]
+) -> None:
+    """Of one batch: what a second batch adds, so that beginning and end do not count."""
+    found: dict[str, Operations] = {}
+    for name, work in passes.items():
+        counts = []
+        for many in (1, 2):
+            with Operations() as counted:
+                work(batches[:1] * many)
+            counts.append(counted)
+        found[name] = counts[1]
+        found[name].asked.subtract(counts[0].asked)
+    alone = found["forward"]
+    print(f"operations of one batch: {alone.asked.total()} forward, {alone.waits} of them waits")
+    for name in ("self-similarity", "anisotropy"):
+        found[name].asked.subtract(alone.asked)
+        asked = found[name].asked
+        print(f"{name}: {asked.total()} more, {found[name].waits} of them waits:")
+        print("  " + ", ".join(f"{n} {what}" for what, n in asked.most_common() if n))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--device", default="cpu")
@@ -93,11 +153,11 @@ def main() -> None:
     chosen = study.chosen(encoder, corpus)
     layers, width = encoder.shape.layers, encoder.shape.hidden
 
-    def plain() -> None:
+    def plain(batches: list[Batch]) -> None:
         for batch in batches:
             encoder.run(batch)
 
-    def alike() -> None:
+    def alike(batches: list[Batch]) -> None:
         sums = RecurringSums(
             layers, len(chosen.names), width, encoder.device, slots=chosen.stored.size
         )
@@ -107,24 +167,31 @@ def main() -> None:
             encoder.run(read.batch, reduce=dict.fromkeys(SITES, sums))
         sums.taken()
 
-    def cone() -> None:
-        frequent = frequent_kinds(((r.words, r.texts) for r in read_of(encoder, batches)), 256)
+    def words_before(batches: list[Batch]) -> Keys:
+        return frequent_kinds(((r.words, r.texts) for r in read_of(encoder, batches)), 256)
+
+    def cone(batches: list[Batch]) -> None:
+        frequent = words_before(batches)
         sums = DirectionSums(layers, width, encoder.device, frequent=len(frequent), moments=True)
         for read in read_of(encoder, batches):
-            texts = torch.as_tensor(read.words.texts, device=encoder.device)
             kinds = number_among(frequent, read.words.kinds)
-            same, _ = same_words(read, kinds, encoder.device)
-            sums.start(read.pooled(encoder), texts, len(read.texts), same)
+            places, _ = direction_places(read, kinds, encoder.device)
+            sums.start(read.pooled(encoder), places)
             encoder.run(read.batch, reduce=dict.fromkeys(SITES, sums))
         sums.taken()
 
-    passes = {"forward": plain, "self-similarity": alike, "anisotropy": cone}
+    passes: dict[str, Callable[[list[Batch]], object]] = {
+        "forward": plain,
+        "self-similarity": alike,
+        "anisotropy": cone,
+        "frequent words": words_before,
+    }
     for work in passes.values():  # the first pass of each makes kernels and memory
-        work()
+        work(batches)
     times: dict[str, list[float]] = {name: [] for name in passes}
     for _ in range(given.rounds):
         for name, work in passes.items():
-            times[name].append(seconds(given.device, work))
+            times[name].append(seconds(given.device, partial(work, batches)))
     print(f"{tokens:,} tokens, {layers + 1} layers × {width}, batches of {size:,} tokens")
     print(f"cutting texts into pieces: {cut:.2f} s; {len(chosen.names)} words chosen")
     forward = np.median(times["forward"])
@@ -133,6 +200,7 @@ def main() -> None:
         middle = float(np.median(found))
         print(f"| {name} | {middle:.2f} | {middle / forward:.2f} | {tokens / middle:,.0f} |")
     print(f"most memory: {peak(given.device)}")
+    print_operations(passes, batches)
 
 
 if __name__ == "__main__":

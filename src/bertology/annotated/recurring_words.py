@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.data.words.token_words import Keys, TokenWords, mixed
+from bertology.data.words.token_words import Keys, TokenWords, mixed, run_starts
 
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
@@ -46,7 +46,7 @@ class RecurringWords:
 
 @dataclass(frozen=True)
 class Occurrences:
-    """One occurrence of each chosen word in each text of a batch."""
+    """One occurrence of each chosen word in each text of a batch, in the order of chosen words."""
 
     places: Ints
     """Which word of the batch it is."""
@@ -109,7 +109,7 @@ def occurrences(words: TokenWords, numbers: Ints, of: RecurringWords, *, seed: i
     texts = numbers[words.texts[places]]
     turn = np.arange(len(words)) - np.searchsorted(words.texts, words.texts)  # place in its text
     keys = mixed(texts, turn[places], seed)
-    first = _firsts(at[places], texts, keys)
+    first = _smallest_of_each(at[places] * len(numbers) + words.texts[places], keys)
     places, texts = places[first], texts[first]
     chosen = at[places]
     slot = of.stored[chosen] == texts[:, None]
@@ -132,6 +132,18 @@ def number_among(known: Keys, kinds: Keys) -> Ints:
     at = np.searchsorted(known, kinds)
     there = known[np.minimum(at, len(known) - 1)] == kinds if len(known) else np.zeros(at.shape)
     return np.where(there, at, -1)
+
+
+def _smallest_of_each(groups: Ints, keys: Keys) -> Ints:
+    """The row with the smallest key of each group, in the order of groups: one short sort."""
+    if not len(groups):
+        return groups
+    order = np.argsort(groups, kind="stable")
+    starts = run_starts(groups[order])
+    sizes = np.diff(starts, append=len(order))
+    smallest = np.minimum.reduceat(keys[order], starts)
+    found = np.flatnonzero(keys[order] == np.repeat(smallest, sizes))
+    return order[found[np.searchsorted(found, starts)]]
 
 
 def _firsts(groups: NDArray[np.generic], others: Ints, keys: NDArray[np.generic]) -> Ints:

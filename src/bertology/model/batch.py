@@ -14,6 +14,7 @@ from torch import Tensor
 
 from bertology.errors import DataError, ModelError, ParameterError
 from bertology.model.protocols import Tokenizer
+from bertology.model.transfer import sent
 
 if TYPE_CHECKING:
     from tokenizers import Encoding
@@ -149,7 +150,7 @@ class Tokenized:
                 hint="Give it one, tokenizer.pad_token = …, and save it beside the model.",
             )
         padded = self.tokenizer.pad(rows, return_tensors="pt")
-        inputs = {name: value.to(device) for name, value in padded.items()}
+        inputs = {name: sent(value, device) for name, value in padded.items()}
         known = None if self.encodings is None else [self.encodings[i] for i in chosen]
         return Batch(inputs, chosen, self.tokenizer, len(self.cut.intersection(chosen)), known)
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ENDS", "CutText", "TokenWords", "mixed", "token_words"]
+__all__ = ["ENDS", "CutText", "TokenWords", "mixed", "run_starts", "token_words"]
 
 Ints = NDArray[np.int64]
 Keys = NDArray[np.uint64]
@@ -58,12 +59,12 @@ class TokenWords:
     @property
     def starts(self) -> Ints:
         """Where among `ids` each word begins."""
-        return np.searchsorted(self.words, np.arange(len(self)))
+        return run_starts(self.words)
 
     def rows(self, width: int, *, left: bool = False) -> Ints:
         """The places of `pieces` in texts that are padded to `width`, on the left or the right."""
         before = np.cumsum(self.lengths) - self.lengths
-        text = np.searchsorted(np.cumsum(self.lengths), self.pieces, side="right")
+        text = self.texts[self.words]
         shift = width - self.lengths if left else np.zeros_like(self.lengths)
         found: Ints = self.pieces - before[text] + shift[text] + width * text
         return found
@@ -71,13 +72,14 @@ class TokenWords:
 
 def token_words(cut: Sequence[CutText], ends: Collection[int] = ()) -> TokenWords:
     """The words of texts that a tokenizer has cut; `ends` are pieces that end a sentence."""
-    lengths = np.array([len(one.ids) for one in cut], np.int64)
+    rows = [one.ids for one in cut]
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
     total = int(lengths.sum())
-    every = np.fromiter((i for one in cut for i in one.ids), np.int64, total)
-    told = (-1 if w is None else w for one in cut for w in one.word_ids)
-    numbers = np.fromiter(told, np.int64, total)
+    every = np.fromiter(chain.from_iterable(rows), np.int64, total)
+    # As fractions, since these know "no number", and so no line of Python is run for each piece.
+    numbers = np.fromiter(chain.from_iterable(one.word_ids for one in cut), np.float64, total)
     text_of = np.repeat(np.arange(len(cut)), lengths)
-    pieces = np.flatnonzero(numbers >= 0)
+    pieces = np.flatnonzero(~np.isnan(numbers))
     ids, number, text = every[pieces], numbers[pieces], text_of[pieces]
     new = np.ones(len(pieces), bool)
     # A special token lies between the two texts of a pair, whose words are both counted from 0.
@@ -93,6 +95,11 @@ def token_words(cut: Sequence[CutText], ends: Collection[int] = ()) -> TokenWord
     first = np.ones(len(starts), bool)
     first[1:] = (np.diff(of_text) != 0) | ending[:-1]
     return TokenWords(pieces, ids, words, of_text, kinds, np.cumsum(first) - 1, lengths)
+
+
+def run_starts(numbers: Ints) -> Ints:
+    """Where each run of one number begins; numbers are in order, from 0 or more."""
+    return np.flatnonzero(np.diff(numbers, prepend=-1))
 
 
 def mixed(*numbers: NDArray[np.generic] | int) -> Keys:

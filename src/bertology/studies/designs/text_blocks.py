@@ -70,15 +70,13 @@ class WordsOfBatch:
 
     def pooled(self, encoder: Encoder) -> Pooled:
         """Where the pieces of each word are."""
-        import torch
-
         from bertology.model.reducers.word_sums import Pooled
+        from bertology.model.transfer import sent_together
 
         width = self.batch.inputs["input_ids"].shape[-1]
         left = getattr(encoder.tokenizer, "padding_side", "right") == "left"
-        rows = torch.as_tensor(self.words.rows(width, left=left), device=encoder.device)
-        words = torch.as_tensor(self.words.words, device=encoder.device)
-        return Pooled(rows, words, len(self.words))
+        rows = self.words.rows(width, left=left)
+        return Pooled(*sent_together([rows, self.words.starts], encoder.device))
 
 
 def word_batches_of(

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from bertology.data.words.token_words import run_starts
 from bertology.errors import DataError
 from bertology.parameters import parameter
 from bertology.results.result import Provenance, Result
@@ -115,9 +116,8 @@ class SelfSimilarity(TextBlocks):
             for read in word_batches_of(encoder, texts, block, tokens=context.batch_tokens):
                 at = occurrences(read.words, read.texts, chosen, seed=self.seed)
                 counted += np.bincount(at.chosen, minlength=len(counted))
-                places = recurring_places(read, at, encoder.device)
-                number += int((places.sizes > 1).sum())
-                sums.start(read.pooled(encoder), places)
+                number += int((np.bincount(read.words.sentences) > 1).sum())
+                sums.start(read.pooled(encoder), recurring_places(read, at, encoder.device))
                 encoder.run(read.batch, reduce=dict.fromkeys(SITES, sums))
                 context.advance(len(read.batch))
             of_words, of_sentences = sums.taken()
@@ -301,11 +301,13 @@ def _words(model: xr.Dataset, falls: Floats) -> pd.DataFrame:
 
 def recurring_places(read: WordsOfBatch, at: Occurrences, device: torch.device) -> RecurringPlaces:
     """What the sums must know of a batch, on the device."""
-    import torch
-
     from bertology.model.reducers.word_sums import RecurringPlaces
+    from bertology.model.transfer import sent_together
 
-    stored, sentences = at.slots >= 0, read.words.sentences
-    sizes = np.bincount(sentences)
-    arrays = (at.places, at.chosen, sentences, sizes, at.places[stored], at.slots[stored])
-    return RecurringPlaces(*(torch.as_tensor(one, device=device) for one in arrays))
+    runs, sentences = run_starts(at.chosen), run_starts(read.words.sentences)
+    sizes = np.diff(sentences, append=len(read.words))
+    words, stored = at.chosen[runs], at.slots >= 0
+    slots = at.places[stored], at.slots[stored]
+    return RecurringPlaces(
+        *sent_together([at.places, runs, words, sentences, sizes, *slots], device)
+    )
