@@ -28,4 +28,4 @@ def sent_together(
 ) -> tuple[Tensor, ...]:
     """Whole numbers on a device, all in one copy."""
     whole = sent(torch.from_numpy(np.concatenate(arrays)), device)
-    return whole.split([len(one) for one in arrays])
+    return torch.split(whole, [len(one) for one in arrays])

@@ -4,11 +4,10 @@ The mean cosine of all pairs is a matter of sums of unit vectors: |Σ u|² has e
 one pass is enough, whatever the number of words, and what is held does not grow with them. Sums of
 one block of texts are taken off by `taken`, and the next block begins at zero.
 
-A GPU computes a small model faster than Python asks for small sums. So several layers lie side by
-side, as (words, layers, width), and are summed at once; and nothing here waits for the device: what
-depends on texts alone is found before, and no result decides what is asked next. Words of one text,
-sentence or kind are one run of rows; a run is summed by one reader of rows (`embedding_bag`), not
-by many writers to one sum, who would wait for each other.
+Several layers lie side by side, as (words, layers, width), and are summed at once, so that a device
+is asked for few operations; and nothing here waits for it: what depends on texts alone is found
+before, and no result decides what is asked next. Words of one text, sentence or kind are one run of
+rows, which `embedding_bag` sums.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ def _run_sums(states: Tensor, rows: Tensor, starts: Tensor) -> Tensor:
     if not len(starts):
         return states.new_zeros(0, *states.shape[1:])
     found = embedding_bag(rows, states.flatten(1), starts, mode="sum")
-    return found.unflatten(1, states.shape[1:])
+    return found.reshape(len(starts), *states.shape[1:])
 
 
 def _made_units(states: Tensor) -> Tensor:
