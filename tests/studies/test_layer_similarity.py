@@ -69,6 +69,16 @@ class TestBetween(ResultConformance):
         assert grids[0].values.shape == (4, 4)
         assert grids[0].names(0) == ["input", "0", "1", "2"]
 
+    def test_noise_is_drawn_as_claims_are_judged(self, result: Result) -> None:
+        table = result.tables["noise"]
+        trained = table.groupby("copy")["trained"].mean().mean()
+        as_it_is, scaled = (result._of_noise(scaled=s) for s in (False, True))  # type: ignore[attr-defined]
+        assert scaled.values.mean() == pytest.approx(trained)
+        assert as_it_is.values.mean() == pytest.approx(table["change"].mean())
+        drawn = next(d for d in result.drawings() if d.name == "layers")
+        assert "scaled noise" in drawn.caption
+        assert "range of copies" in drawn.caption
+
 
 class TestWithin(ResultConformance):
     measures = frozenset({"neighbour"})

@@ -204,17 +204,20 @@ def profile(
     title: str,
     reading: str,
     labels: Sequence[str] = (),
+    shaded: str = "intervals over examples",
 ) -> Drawing:
-    """Several measures of layers as lines with their intervals."""
+    """Several measures of layers as lines with bands; `shaded` says what these are."""
     named, bands = _labels(measures, labels), []
     for label, m in zip(named, measures, strict=True):
         low, high = (m.values if b is None else b for b in (m.low, m.high))
         bands.append(figures.Band(label, m.values, low, high))
     unit = measures[0].unit
-    draw = partial(figures.layer_profile, bands, title=f"{title}\n{about}", label=unit)
+    draw = partial(
+        figures.layer_profile, bands, title=f"{title}\n{about}", label=unit, shaded=shaded
+    )
     caption = (
-        f"{title}: layers to the right, upwards {', '.join(named)}, in {unit}. Bands are intervals "
-        f"over examples. {reading}"
+        f"{title}: layers to the right, upwards {', '.join(named)}, in {unit}. Bands are {shaded}. "
+        f"{reading}"
     )
     return Drawing(name, draw, caption, tuple(m.name for m in measures))
 

@@ -191,15 +191,24 @@ class Band:
     high: ArrayLike
 
 
-def layer_profile(bands: Sequence[Band], *, title: str, label: str) -> Figure:
-    """Up to five quantities over the layers, each a line with its interval."""
+def layer_profile(
+    bands: Sequence[Band],
+    *,
+    title: str,
+    label: str,
+    shaded: str = "intervals over examples",
+) -> Figure:
+    """Up to five quantities over the layers, each a line with its interval.
+
+    `shaded` says what bands are.
+    """
     return band_curve(
         bands,
         None,
         title=title,
         label=label,
         xlabel="layer",
-        note="Layers are numbered from 0. Bands: intervals over examples.",
+        note=f"Layers are numbered from 0. Bands: {shaded}.",
     )
 
 

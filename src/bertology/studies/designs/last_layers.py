@@ -12,7 +12,7 @@ from bertology.stats import Estimate
 from bertology.stats.partial_means import PartialMeans
 from bertology.studies.designs.noise import ExampleErrors, beyond_noise
 
-__all__ = ["LAST", "ProfileInfluences", "last_layers"]
+__all__ = ["LAST", "ProfileInfluences", "as_large_as", "last_layers"]
 
 LAST = 2  # the layers that claims are about
 _STEP = 1e-6  # of a derivative, as a share of what an example does
@@ -65,10 +65,18 @@ def last_layers(
 
 def _both(contrasts: Contrasts, matched: Floats, noise: Floats) -> tuple[Floats, Floats]:
     """(rows,) each: the smallest difference of the trained model, and of scaled noise."""
-    # As large as the training's change over all layers: where it went is the question.
-    size, moved = (profile.mean(axis=1, keepdims=True) for profile in (matched, noise))
-    scaled = noise * (size / np.maximum(moved, 1e-30))
+    scaled = as_large_as(matched, noise)
     return contrasts(matched).min(axis=0), contrasts(scaled).min(axis=0)
+
+
+def as_large_as(matched: Floats, noise: Floats) -> Floats:
+    """(copies, layers): noise as large as the training's change over all layers.
+
+    Where the change went is the question, and not how much of it there is.
+    """
+    size, moved = (profile.mean(axis=1, keepdims=True) for profile in (matched, noise))
+    scaled: Floats = noise * (size / np.maximum(moved, 1e-30))
+    return scaled
 
 
 def _errors(

@@ -12,6 +12,7 @@ from bertology.results.drawing import Drawing
 from bertology.results.measures import LayerGrid, Measure, Tracked
 from bertology.results.provenance import short_model
 from bertology.results.result import Result
+from bertology.studies.designs.last_layers import as_large_as
 from bertology.studies.designs.mix_scores import bounds_of
 
 __all__ = ["LayerSimilarityResult"]
@@ -135,24 +136,7 @@ class LayerSimilarityResult(Result):
         ]
         if not self._between:
             return [*found, drawings.bars(self.measure("neighbour"), self.about, name="layers")]
-        lines, labels = [self.measure("change")], ["by training" if self._noise else "change"]
-        if self._noise:
-            lines.append(self._of_noise())
-            labels.append("by noise of the same size")
-        found.append(
-            drawings.profile(
-                "layers",
-                lines,
-                self.about,
-                title=f"How far layers are from those of {self._theirs}",
-                reading="0: the same up to rotation and size. Of noise: the mean over copies, "
-                "and from the least to the most."
-                if self._noise
-                else "0: the same up to rotation and size.",
-                labels=labels,
-            )
-        )
-        return found
+        return [*found, self._profile()]
 
     # --------------------------------------------------------------------------------------------
 
@@ -204,15 +188,42 @@ class LayerSimilarityResult(Result):
             reading=reading,
         )
 
-    def _of_noise(self) -> Measure:
-        copies = self.tables["noise"].groupby("layer")["change"]
+    def _profile(self) -> Drawing:
+        """What layers moved; also by noise, as it is and as claims are judged."""
+        title = f"How far layers are from those of {self._theirs}"
+        reading = "0: the same up to rotation and size."
+        change = self.measure("change")
+        if not self._noise:
+            return drawings.profile(
+                "layers", [change], self.about, title=title, reading=reading, labels=["change"]
+            )
+        return drawings.profile(
+            "layers",
+            [change, self._of_noise(scaled=False), self._of_noise(scaled=True)],
+            self.about,
+            title=title,
+            reading=f"{reading} Claims are judged against the scaled noise: it moves states as "
+            "much on average over layers, so that the question is where.",
+            labels=["by training", "by noise of the same size", "noise, scaled"],
+            shaded="intervals over examples; of noise, the range of copies",
+        )
+
+    def _of_noise(self, *, scaled: bool) -> Measure:
+        """The mean of copies and their range; `scaled` to the mean change by training."""
+        table = self.tables["noise"]
+        moved, trained = (
+            table.pivot(index="copy", columns="layer", values=name).to_numpy(float)
+            for name in ("change", "trained")
+        )
+        if scaled:
+            moved = as_large_as(trained, moved)
         return Measure(
-            "noise",
-            "How far noise of the same size moves the layer",
-            copies.mean().to_numpy(),
+            "scaled-noise" if scaled else "noise",
+            "How far noise moves the layer",
+            moved.mean(axis=0),
             unit="1 − CKA",
-            low=copies.min().to_numpy(),
-            high=copies.max().to_numpy(),
+            low=moved.min(axis=0),
+            high=moved.max(axis=0),
         )
 
     def _neighbours_shuffled(self) -> float:
