@@ -28,7 +28,8 @@ AS_IT_IS, CHANCE = "the best layer as it is", "shuffled weights at their best"
 class RepairScores:
     """Cosines (repairs, layers, pairs) of the model and of its shuffled copies, as agreements.
 
-    The first repair is none, the first layer what enters the model: it is never picked.
+    The first repair is none, the first layer what enters the model: of the model it is never
+    picked, of copies it is, since random vectors of words tell how many words two texts share.
     """
 
     def __init__(
@@ -43,9 +44,9 @@ class RepairScores:
 
     def best(self, repairs: slice, copy: int | None = None) -> Picked:
         """The best layer of the best of some repairs."""
-        at = 0 if copy is None else 1 + copy
-        cosines = (self.own, *self.copies)[at][repairs, 1:]
-        told = [one[:, 1:] for one in self.picked_on[at][repairs]]
+        at, first = (0, 1) if copy is None else (1 + copy, 0)
+        cosines = (self.own, *self.copies)[at][repairs, first:]
+        told = [one[:, first:] for one in self.picked_on[at][repairs]]
         return self.turns.best(cosines.reshape(-1, cosines.shape[-1]), np.concatenate(told, axis=1))
 
     @cached_property

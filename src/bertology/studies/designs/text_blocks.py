@@ -4,8 +4,10 @@ Intervals are over texts, by leaving out one block at a time. A model that learn
 geometry too, and it changes with layers: attention of any weights mixes words with their context.
 So the same is measured on copies of the model with the weights of each matrix in random order, and
 a claim is judged only where the model surely differs from them: where it lies outside of the
-interval that predicts one more copy (Student's). That is valid with any number of copies, since a
-model of random weights is one more; few of them make the interval wide, and then nothing is judged.
+interval that predicts one more copy (Student's, at 99 %: a model of random weights that gets
+through is judged on a cone that it truly has, so that this gate alone keeps false verdicts rare).
+That is valid with any number of copies, since a model of random weights is one more; few of them
+make the interval wide, and then nothing is judged.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtrit
 
 from bertology.data.words.token_words import ENDS, TokenWords, token_words
 from bertology.errors import CapabilityError
@@ -57,6 +59,7 @@ SITES = ("embeddings", "layer.*.residual")
 AS_SHUFFLED = "not judged: it is not surely other than with shuffled weights"
 _COPIES = "copies with shuffled weights"
 _MOST_COPIES = 50
+_GATE = 0.99  # level at which a model must lie outside of its copies
 _WINDOW = 1024  # texts whose tokens are held at a time
 
 
@@ -200,7 +203,9 @@ class TextBlocks(Sampled):
         moved = replace(own, value=own.value - middle, low=own.low - middle, high=own.high - middle)
         found = among_copies(moved, copies).counting(_COPIES)
         found = replace(found, n=len(copies), freedom=None)
-        return found, "" if found.excludes(0) else _as_shuffled(found, copies, own_arm)
+        own_arm *= float(ndtri((1 + _GATE) / 2) / ndtri((1 + own.level) / 2))
+        apart = abs(found.value) > _reach(np.array([len(copies)]), copies, own_arm)[0]
+        return found, "" if apart else _as_shuffled(found.value, copies, own_arm)
 
     def over_texts(
         self, values: Floats, n: int, *, others: float = 0.0, sign: float = 1.0
@@ -210,12 +215,17 @@ class TextBlocks(Sampled):
         return left_out_estimate(float(found[0]), found[1:], n=n, level=self.level, others=others)
 
 
-def _as_shuffled(found: Estimate, copies: Sequence[float], own: float) -> str:
+def _reach(count: Ints, copies: Sequence[float], own: float) -> Floats:
+    """How far from the mean of so many copies one more may lie, if they scatter as these do."""
+    spread = float(np.std(copies, ddof=1)) * np.sqrt(1 + 1 / count)
+    found: Floats = np.hypot(own, spread * stdtrit(count - 1, (1 + _GATE) / 2))
+    return found
+
+
+def _as_shuffled(value: float, copies: Sequence[float], own: float) -> str:
     """Why a model that may be one more copy is not judged, and how many copies would tell."""
-    spread, tail = float(np.std(copies, ddof=1)), (1 + found.level) / 2
     more = np.arange(len(copies) + 1, _MOST_COPIES + 1)
-    arms = np.hypot(own, stdtrit(more - 1, tail) * spread * np.sqrt(1 + 1 / more))
-    enough = more[arms < abs(found.value)]
+    enough = more[_reach(more, copies, own) < abs(value)]
     told = f"{AS_SHUFFLED}, of which there are {len(copies)} copies"
     if not len(enough):
         return f"{told}; more of them would not tell"

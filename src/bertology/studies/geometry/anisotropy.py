@@ -85,7 +85,7 @@ class Anisotropy(TextBlocks):
     partition function have no interval.
     """
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     result_type: ClassVar[type[Result]] = AnisotropyResult
 
     sampled: int = parameter(

@@ -59,7 +59,8 @@ class VectorRepairs(Resampled):
     taken as independent. The best layer and repair are picked on other pairs than they are scored
     on, which share no text with these (texts are dealt into two sides, ten times). The same model
     with its weights in random order, six times, is a baseline: what its repaired vectors tell too
-    is no knowledge.
+    is no knowledge. Its input counts as one of its layers: vectors of chance for words tell which
+    words two texts share.
 
     Source: Mu and Viswanath (2018) on static vectors; Timkey and van Schijndel (2021) on contextual
     ones. Limits: a mean over tokens is a plain way to read a sentence off a model; models that were
@@ -67,7 +68,7 @@ class VectorRepairs(Resampled):
     vector for each layer.
     """
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "text_b", "label"}))
     result_type: ClassVar[type[Result]] = VectorRepairsResult
     fewest: ClassVar[int] = _FEWEST
