@@ -25,8 +25,8 @@ from bertology.errors import CapabilityError
 from bertology.parameters import parameter
 from bertology.stats import Estimate
 from bertology.stats.blocks_left_out import left_out_estimate
-from bertology.studies.designs.blocks import Sampled
 from bertology.studies.designs.probe_scores import among_copies
+from bertology.studies.designs.shuffled_copies import MODEL, ShuffledCopies
 from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
@@ -52,7 +52,6 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-MODEL, SHUFFLED = "model", "shuffled"
 BLOCKS = 10  # of texts
 INPUT = -1  # as a layer: what enters the first one
 SITES = ("embeddings", "layer.*.residual")
@@ -119,7 +118,7 @@ def change(by_layer: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class TextBlocks(Sampled):
+class TextBlocks(ShuffledCopies):
     """One pass for the model and one for each copy with shuffled weights; blocks of texts."""
 
     needs: ClassVar[Needs] = Needs(capabilities=frozenset({"residual"}), fields=frozenset({"text"}))
@@ -154,28 +153,14 @@ class TextBlocks(Sampled):
             return super().shown(corpus)
         return super().shown(replace(corpus, examples=list(once.values())))
 
-    def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
-        """The model, and each copy."""
-        return [MODEL, *(f"{SHUFFLED}-{copy}" for copy in range(self.copies))]
-
-    def plan(self, encoder: Encoder, corpus: Corpus) -> Sequence[str]:
-        """The same on every device."""
-        return self.parts(encoder.shape, corpus)
-
     def steps(self, part: str, shape: Shape, corpus: Corpus) -> int:
         """One step for each text."""
         return len(self.shown(corpus))
 
     def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
         """One pass; of copies only what trends are judged on."""
-        from bertology.model.weight_noise import shuffled_copy
-
-        copy = part.partition("-")[2]
-        whole = not copy
-        reader = encoder
-        if not whole:
-            reader = shuffled_copy(encoder, seed=self.copies * self.seed + int(copy))
-        return self.one_pass(reader, self.shown(corpus), context, whole=whole)
+        reader = self.reader(encoder, part)
+        return self.one_pass(reader, self.shown(corpus), context, whole=part == MODEL)
 
     def one_pass(
         self, encoder: Encoder, corpus: Corpus, context: Context, *, whole: bool

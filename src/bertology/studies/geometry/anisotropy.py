@@ -22,10 +22,10 @@ from bertology.studies.designs.direction_geometry import (
     SampledWords,
     geometry,
 )
+from bertology.studies.designs.shuffled_copies import MODEL
 from bertology.studies.designs.tables import labelled_table
 from bertology.studies.designs.text_blocks import (
     INPUT,
-    MODEL,
     SITES,
     TextBlocks,
     WordsOfBatch,
@@ -163,7 +163,7 @@ class Anisotropy(TextBlocks):
 
         model, n = measured[MODEL], int(measured[MODEL].attrs["texts"])
         cosines = model["cosine"].to_numpy()
-        copies = [one["cosine"].to_numpy()[0] for part, one in measured.items() if part != MODEL]
+        copies = [one["cosine"].to_numpy()[0] for one in self.of_copies(measured)]
         mean = self.over_texts(cosines[:, 1:].mean(axis=1), n)
         growth = self.over_texts(change(cosines[:, 1:]), n)
         beyond, no_cone = self.beyond_copies(mean, [float(one[1:].mean()) for one in copies])

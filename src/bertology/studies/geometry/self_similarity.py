@@ -18,10 +18,10 @@ from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
 from bertology.stats.blocks_left_out import left_out_arms
 from bertology.studies.designs.self_similarity_results import SelfSimilarityResult
+from bertology.studies.designs.shuffled_copies import MODEL
 from bertology.studies.designs.tables import labelled_table
 from bertology.studies.designs.text_blocks import (
     INPUT,
-    MODEL,
     SITES,
     TextBlocks,
     WordsOfBatch,
@@ -191,8 +191,7 @@ class SelfSimilarity(TextBlocks):
         adjusted = model["self"].to_numpy() - model["random"].to_numpy()  # (left, layer)
         copies = [
             (one["self"].to_numpy() - one["random"].to_numpy())[0]
-            for part, one in measured.items()
-            if part != MODEL
+            for one in self.of_copies(measured)
         ]
         by_word = model["by_word"].to_numpy()
         texts, words = int(model.attrs["texts"]), len(by_word)

@@ -19,6 +19,7 @@ from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.other_data import other_corpus
 from bertology.studies.designs.pair_scores import check_judged
 from bertology.studies.designs.probes import INPUT
+from bertology.studies.designs.shuffled_copies import MODEL, ShuffledCopies
 from bertology.studies.designs.static_results import StaticEmbeddingsResult
 from bertology.studies.designs.static_tables import Distilled
 from bertology.studies.study import Context, Needs
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["StaticEmbeddings", "StaticEmbeddingsResult"]
 
-MODEL, SHUFFLED = "model", "shuffled"
 TABLE = "input embeddings"
 _FEWEST = 20
 _NOTHING_TOLD = (
@@ -45,7 +45,7 @@ _NO_FILE = "not judged: no file of word vectors was given (--vectors)"
 
 
 @dataclass(frozen=True)
-class StaticEmbeddings(Resampled):
+class StaticEmbeddings(ShuffledCopies, Resampled):
     """How good are static vectors of words that are distilled from a model's contextual ones?
 
     Method: each word becomes one vector for every layer, from its occurrences in `contexts`: their
@@ -73,6 +73,7 @@ class StaticEmbeddings(Resampled):
     fewest: ClassVar[int] = _FEWEST
     fills_gpu: ClassVar[bool] = True
     copies: ClassVar[int] = 4  # with shuffled weights: one alone would not tell how they scatter
+    seeds_share_copies: ClassVar[bool] = True  # as in results that are stored
 
     contexts: str = parameter(
         "grammar", "The corpus in which words are looked for: name, path or hub id."
@@ -132,10 +133,6 @@ class StaticEmbeddings(Resampled):
         """The contexts: words are not read alone."""
         return self._contexts(corpus).texts
 
-    def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
-        """The model, and copies with shuffled weights."""
-        return [MODEL, *(f"{SHUFFLED}-{copy}" for copy in range(self.copies))]
-
     def steps(self, part: str, shape: Shape, corpus: Corpus) -> int:
         """Contexts, as often as they are read."""
         passes = 1 + self.steps_of_component
@@ -145,13 +142,8 @@ class StaticEmbeddings(Resampled):
         """Answers of the vectors of all layers, and of what they are compared with."""
         import xarray as xr
 
-        from bertology.model.weight_noise import shuffled_copy
-
-        reader = encoder
-        if part != MODEL:
-            reader = shuffled_copy(encoder, seed=self.seed + int(part.rpartition("-")[2]))
         found = self._questions(corpus)
-        sums = self._summed(reader, corpus, found, context)
+        sums = self._summed(self.reader(encoder, part), corpus, found, context)
         counts = sums.counts.cpu().numpy()
         own = counts >= self.min_count
         methods = {"mean": sums.vectors("mean")}
@@ -253,10 +245,9 @@ class StaticEmbeddings(Resampled):
     def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
         """Scores by layer and method, the cross-fitted best beside the others."""
         model = measured[MODEL]
-        copies = [part["answers"].to_numpy() for name, part in measured.items() if name != MODEL]
         found = Distilled(
             model,
-            copies,
+            [part["answers"].to_numpy() for part in self.of_copies(measured)],
             PairLinks(model["first"].to_numpy(), model["second"].to_numpy()),
             options={"level": self.level, "resamples": self.resamples, "seed": self.seed},
         )

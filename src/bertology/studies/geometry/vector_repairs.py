@@ -22,6 +22,7 @@ from bertology.studies.designs.pair_turns import dealt_texts
 from bertology.studies.designs.probes import INPUT
 from bertology.studies.designs.repair_results import VectorRepairsResult
 from bertology.studies.designs.repair_scores import RepairScores
+from bertology.studies.designs.shuffled_copies import MODEL, ShuffledCopies
 from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
@@ -35,14 +36,13 @@ if TYPE_CHECKING:
 __all__ = ["VectorRepairs", "VectorRepairsResult"]
 
 Floats = NDArray[np.float64]
-MODEL, SHUFFLED = "model", "shuffled"
 _FEWEST = 20  # pairs that are scored, and vectors that a repair is learnt from
 _NONE = "none"
 _DIGITS = 10  # of cosines: in a narrow cone those of single precision would often be equal
 
 
 @dataclass(frozen=True)
-class VectorRepairs(Resampled):
+class VectorRepairs(ShuffledCopies, Resampled):
     """Do cosines agree better with human judgements once vectors are made more isotropic?
 
     Method: for pairs that people scored by how alike they are (sentences, words, words in their
@@ -74,6 +74,7 @@ class VectorRepairs(Resampled):
     fewest: ClassVar[int] = _FEWEST
     fills_gpu: ClassVar[bool] = True
     copies: ClassVar[int] = 6  # with shuffled weights: one alone would not tell how they scatter
+    seeds_share_copies: ClassVar[bool] = True  # as in results that are stored
 
     repairs: tuple[str, ...] = parameter((), "Which repairs (centred,whitened); all if not given.")
     components: int = parameter(
@@ -140,10 +141,6 @@ class VectorRepairs(Resampled):
     def _other(self, corpus: Corpus, name: str, split: str) -> Corpus:
         return other_corpus(corpus, name, split=split, limit=self.other_examples, seed=self.seed)
 
-    def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
-        """The model, and copies with shuffled weights."""
-        return [MODEL, *(f"{SHUFFLED}-{copy}" for copy in range(self.copies))]
-
     def steps(self, part: str, shape: Shape, corpus: Corpus) -> int:
         """Texts that are read, and layers that are repaired."""
         from bertology.annotated.pair_vectors import scored_pairs
@@ -167,10 +164,8 @@ class VectorRepairs(Resampled):
             normal_text,
             scored_pairs,
         )
-        from bertology.model.weight_noise import shuffled_copy
 
-        if part != MODEL:
-            encoder = shuffled_copy(encoder, seed=self.seed + int(part.rpartition("-")[2]))
+        encoder = self.reader(encoder, part)
         given = scored_pairs(self.shown(corpus))
         reading: dict[str, Any] = {
             "batch_tokens": context.batch_tokens,
@@ -300,7 +295,7 @@ class VectorRepairs(Resampled):
         layers = [int(n) for n in model["layer"].to_numpy()]
         found = RepairScores(
             model["cosine"].to_numpy(),
-            [part["cosine"].to_numpy() for name, part in measured.items() if name != MODEL],
+            [part["cosine"].to_numpy() for part in self.of_copies(measured)],
             judged,
             links,
         )

@@ -16,6 +16,7 @@ from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.sense_data import SenseData
 from bertology.studies.designs.sense_results import WordSensesResult
 from bertology.studies.designs.sense_tables import Senses
+from bertology.studies.designs.shuffled_copies import MODEL, ShuffledCopies
 from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:
@@ -28,13 +29,12 @@ if TYPE_CHECKING:
 
 __all__ = ["WordSenses", "WordSensesResult"]
 
-MODEL, SHUFFLED = "model", "shuffled"
 _CLUSTERED = 300  # lemmas whose clusters are looked at, the most frequent ones
 _POINTS = 400  # occurrences of a lemma among which clusters are looked for
 
 
 @dataclass(frozen=True)
-class WordSenses(Resampled):
+class WordSenses(ShuffledCopies, Resampled):
     """Do the contextual embeddings of a word form clusters that are its senses?
 
     Method: every annotated occurrence of a word with several senses gets the sense that most of its
@@ -151,10 +151,6 @@ class WordSenses(Resampled):
         """Those that teach, too."""
         return self.looked_at(corpus)[0].texts
 
-    def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
-        """The model, and copies with shuffled weights."""
-        return [MODEL, *(f"{SHUFFLED}-{copy}" for copy in range(self.copies))]
-
     def steps(self, part: str, shape: Shape, corpus: Corpus) -> int:
         """The texts that are read; neighbours count as much again."""
         return 2 * len(self.shown(corpus))
@@ -171,14 +167,10 @@ class WordSenses(Resampled):
             span_words,
             static_views,
         )
-        from bertology.model.weight_noise import shuffled_copy
         from bertology.train.probes.neighbours import sense_votes
 
         whole, asked = self.looked_at(corpus)
-        reader, own = encoder, part == MODEL
-        if not own:
-            copy = int(part.rpartition("-")[2])
-            reader = shuffled_copy(encoder, seed=self.copies * self.seed + copy)
+        reader, own = self.reader(encoder, part), part == MODEL
         occurrences = sense_occurrences(whole)
         spans = [one.span for one in occurrences]
         words = of_words.word_states(
@@ -308,8 +300,7 @@ class WordSenses(Resampled):
     def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
         """Shares by layer, the best layer beside its baselines, clusters, the picture."""
         model = measured[MODEL]
-        copies = [of for name, of in sorted(measured.items()) if name != MODEL]
-        senses = Senses(model, copies, self)
+        senses = Senses(model, self.of_copies(measured), self)
         evidence, reasons = senses.evidence()
         return self.result(
             provenance,

@@ -15,10 +15,10 @@ from bertology.parameters import parameter
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
 from bertology.stats.skewed_means import FEWEST
-from bertology.studies.designs.blocks import Sampled
 from bertology.studies.designs.context_results import KINDS, WordsInContextResult
 from bertology.studies.designs.sense_scores import Told, word_means
 from bertology.studies.designs.shares import per_item
+from bertology.studies.designs.shuffled_copies import MODEL, ShuffledCopies
 from bertology.studies.designs.tables import labelled_table
 from bertology.studies.study import Context, Needs
 
@@ -31,13 +31,12 @@ if TYPE_CHECKING:
 
 __all__ = ["WordsInContext", "WordsInContextResult"]
 
-MODEL, SHUFFLED = "model", "shuffled"
 _FEWEST = 20  # pairs that are answered
 _FEWEST_TAUGHT = 3  # words: of one that is asked, one that teaches, one that chooses the penalty
 
 
 @dataclass(frozen=True)
-class WordsInContext(Sampled):
+class WordsInContext(ShuffledCopies):
     """Does the contextual embedding of a word tell whether it means the same in two texts?
 
     Method: each text is read alone. After each layer the two states of the word are compared: by
@@ -127,10 +126,6 @@ class WordsInContext(Sampled):
         """Each text alone."""
         return [text for example in self.looked_at(corpus)[0] for text in example.texts]
 
-    def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
-        """The model, and copies with shuffled weights."""
-        return [MODEL, *(f"{SHUFFLED}-{copy}" for copy in range(self.copies))]
-
     def steps(self, part: str, shape: Shape, corpus: Corpus) -> int:
         """The pairs that are read; comparing counts as much again."""
         return 2 * len(self.shown(corpus))
@@ -147,14 +142,10 @@ class WordsInContext(Sampled):
             static_views,
         )
         from bertology.annotated.target_pairs import target_texts
-        from bertology.model.weight_noise import shuffled_copy
         from bertology.train.probes.same_sense import cosines, probe_answers, threshold_answers
 
         whole, asked = self.looked_at(corpus)
-        reader, own = encoder, part == MODEL
-        if not own:
-            copy = int(part.rpartition("-")[2])
-            reader = shuffled_copy(encoder, seed=self.copies * self.seed + copy)
+        reader, own = self.reader(encoder, part), part == MODEL
         texts, spans = target_texts(whole)
         words = of_words.word_states(
             reader,
@@ -202,7 +193,7 @@ class WordsInContext(Sampled):
         import pandas as pd
 
         model = measured[MODEL]
-        copies = [of for name, of in sorted(measured.items()) if name != MODEL]
+        copies = self.of_copies(measured)
         counts = model["counts"].to_numpy()
         there = counts > 0
         layers = [-1, *range(model.sizes["layer"] - 1)]

@@ -23,6 +23,7 @@ from bertology.studies.designs.blocks import Resampled
 from bertology.studies.designs.order_scores import OrderScores
 from bertology.studies.designs.probe_scores import least_gain, rows_of_tasks
 from bertology.studies.designs.shares import per_item
+from bertology.studies.designs.shuffled_copies import MODEL, ShuffledCopies
 from bertology.studies.designs.tables import labelled_table, with_bounds
 from bertology.studies.study import Context, Needs
 
@@ -40,7 +41,6 @@ __all__ = ["LinearOrder", "LinearOrderResult"]
 Hits = NDArray[np.float32]
 INPUT = -1  # as a layer: what enters the first one
 _TREE = frozenset({"text", "words", "pos", "heads", "relations"})
-_MODEL, _SHUFFLED = "model", "shuffled"
 
 
 class LinearOrderResult(Result):
@@ -164,7 +164,7 @@ class LinearOrderResult(Result):
 
 
 @dataclass(frozen=True)
-class LinearOrder(Resampled):
+class LinearOrder(ShuffledCopies, Resampled):
     """Where do layers lose the order of words, and where do they find the structure?
 
     Method: probes are asked three things of a word's state after each layer: its place in the
@@ -211,10 +211,6 @@ class LinearOrder(Resampled):
                 hint="Give a corpus with trees, such as grammar-order or ud-ewt.",
             )
 
-    def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
-        """The model, and copies with shuffled weights."""
-        return [_MODEL, *(f"{_SHUFFLED}-{copy}" for copy in range(self.copies))]
-
     def steps(self, part: str, shape: Shape, corpus: Corpus) -> int:
         """The examples that are read; training counts as much again."""
         return 2 * len(self.shown(corpus))
@@ -226,16 +222,11 @@ class LinearOrder(Resampled):
         from bertology.annotated.states import States, word_states
         from bertology.annotated.windows import Windows
         from bertology.annotated.word_order import order_questions
-        from bertology.model.weight_noise import shuffled_copy
         from bertology.train.probes.battery import EPOCHS, probed
 
         shown = self.shown(corpus)
-        kind, _, copy = part.partition("-")
-        reader = encoder
-        if kind == _SHUFFLED:
-            reader = shuffled_copy(encoder, seed=self.copies * self.seed + int(copy))
         states = word_states(
-            reader,
+            self.reader(encoder, part),
             shown,
             pooling=self.pooling,
             folder=context.states,
@@ -270,9 +261,9 @@ class LinearOrder(Resampled):
             {
                 "hits": ((*by_text, "layer"), hits(states, advance)),
                 **(
-                    {}
-                    if kind == _SHUFFLED
-                    else {"windows": ((*by_text, "reach"), hits(Windows(states, shown)))}
+                    {"windows": ((*by_text, "reach"), hits(Windows(states, shown)))}
+                    if part == MODEL
+                    else {}
                 ),
                 "counts": (by_text, asked.counts),
                 "frequent": (by_text, asked.frequent),
@@ -296,8 +287,7 @@ class LinearOrder(Resampled):
         """Accuracy by layer in other constructions; falls, rises and gains."""
         import pandas as pd
 
-        part = measured[_MODEL]
-        copies = [of for name, of in sorted(measured.items()) if name != _MODEL]
+        part, copies = measured[MODEL], self.of_copies(measured)
         layers = [int(layer) for layer in part["layer"].to_numpy()]
         seen = [OrderScores(part, copies, task) for task in range(part.sizes["task"])]
         names = [one.name for one in seen]
