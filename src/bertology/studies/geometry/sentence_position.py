@@ -233,7 +233,8 @@ class SentencePosition(Resampled):
         """What was measured, with an error by the jackknife over groups of pairs.
 
         Not the jackknife's own mean, which corrects a bias that this difference of means does not
-        have, and adds noise: without a group, words with few occurrences are missing.
+        have, and adds noise: without a group, words with few occurrences are missing. Groups that
+        do not differ give no bounds (`repeated`), where `left_out_estimate` would be sure.
         """
         whole, pairs = float(seen["parity"][layer]), seen.sizes["pair"]
         left_out = seen["parity_left_out"][layer].to_numpy()
