@@ -23,9 +23,14 @@ _DRAW = Store._draw
 
 
 def pytest_collection_finish() -> None:
-    """What is imported by now stays: it need not be looked through for garbage again and again."""
+    """What is imported by now stays: it need not be looked through for garbage again and again.
+
+    What tests make is looked through less often than Python would do it: a test makes many objects
+    that are gone soon without it.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.fixture(scope="session", autouse=True)

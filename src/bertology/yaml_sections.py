@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from difflib import get_close_matches
 from enum import StrEnum
+from functools import cache
 from types import NoneType, SimpleNamespace, UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -29,7 +30,9 @@ __all__ = ["Section", "parse_list", "parse_section"]
 
 T = TypeVar("T")
 _NULL = "tag:yaml.org,2002:null"
+_TEXT = "tag:yaml.org,2002:str"
 _DEEPEST = 50  # values inside each other
+_SURE = 1000  # values inside each other that libyaml reads
 _MOST_VALUES = 200_000  # of a file, an alias counted as what it stands for
 _LARGEST = 10**300
 _MUST = {
@@ -63,15 +66,46 @@ def parse_list(text: str, *, label: str, what: str) -> list[Section]:
 def _compose(text: str, label: str) -> yaml.Node | None:
     import yaml
 
+    root: yaml.Node | None
+    try:
+        root = yaml.compose(text, Loader=_loader(text))
+    except (yaml.YAMLError, ValueError):
+        root = _slowly(text, label)
+    except RecursionError:
+        raise _too_deep(label) from None
+    if root is not None:
+        _check_nodes(root, label)
+    return root
+
+
+def _loader(text: str) -> type[yaml.SafeLoader]:
+    """libyaml's, which takes a twentieth of the time, unless the text may be nested deep.
+
+    It would end the whole process there. A block lies deeper to the right than what it is in, but
+    for a list in a field; anything else needs a bracket.
+    """
+    import yaml
+
+    deepest = 2 * max(map(len, text.splitlines()), default=0) + text.count("[") + text.count("{")
+    quick: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return quick if deepest < _SURE else yaml.SafeLoader
+
+
+def _slowly(text: str, label: str) -> yaml.Node | None:
+    """What is wrong, in the words of the reader that is written in Python."""
+    import yaml
+
     try:
         root: yaml.Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
         raise DataError(f"{label} is not valid YAML: {' '.join(str(error).split())}.") from error
     except (RecursionError, ValueError):  # the latter for \Uffffffff, which is no character
-        raise DataError(f"{label} is nested too deep, or holds what is no character.") from None
-    if root is not None:
-        _check_nodes(root, label)
+        raise _too_deep(label) from None
     return root
+
+
+def _too_deep(label: str) -> DataError:
+    return DataError(f"{label} is nested too deep, or holds what is no character.")
 
 
 def _check_nodes(root: yaml.Node, label: str) -> None:
@@ -212,7 +246,7 @@ class Section:
         left_out = {*without, *by_hand}
         known = [f for f in fields(kind) if f.name not in left_out]
         self.only([*(f.name for f in known), *by_hand])
-        hints = _types(kind, [f.name for f in known])
+        hints = _types(kind, tuple(f.name for f in known))  # type: ignore[arg-type]
         found: dict[str, object] = {}
         for f in known:
             needed = f.default is MISSING and f.default_factory is MISSING
@@ -286,6 +320,8 @@ class Section:
     def _plain(self, node: yaml.Node) -> Any:
         import yaml
 
+        if node.tag == _TEXT and isinstance(node, yaml.ScalarNode):
+            return node.value
         try:
             return yaml.SafeLoader("").construct_object(node, deep=True)
         except (yaml.YAMLError, ValueError, KeyError, TypeError, AttributeError):
@@ -316,7 +352,7 @@ class Section:
         import yaml
 
         value = found = self._plain(node)
-        unquoted = isinstance(node, yaml.ScalarNode) and node.style is None
+        unquoted = isinstance(node, yaml.ScalarNode) and not node.style  # None or '', by reader
         if kind in (int, float) and isinstance(value, str) and unquoted:
             found = _number(value)
         if kind is int and isinstance(found, float) and found.is_integer():
@@ -330,9 +366,10 @@ class Section:
         return found
 
 
-def _types(kind: type[Any], names: Iterable[str]) -> dict[str, Any]:
+@cache
+def _types(kind: type[Any], names: tuple[str, ...]) -> dict[str, Any]:
     """The types of some fields; the types of others may be imported for type checking only."""
-    written = {f.name: f.type for f in fields(kind) if f.name in set(names)}
+    written = {f.name: f.type for f in fields(kind) if f.name in names}
     some = SimpleNamespace(__annotations__=written)
     return get_type_hints(some, globalns=vars(sys.modules[kind.__module__]))
 
