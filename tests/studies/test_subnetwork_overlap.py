@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -40,14 +41,25 @@ def masks(
     return found
 
 
-def task(name: str, kappa: float, draw: int, own: float = 0.0, **more: object) -> Result:
-    common, alone = (np.random.default_rng([draw, k]) for k in (0, len(name)))
-    drawn = masks(kappa, common, alone, own)
+@cache
+def answers(name: str, learnt: bool) -> Result:
+    """What a task's subnetworks answered; masks do not change it, and it takes most of the time."""
+    some = masks(0.5, np.random.default_rng(0), np.random.default_rng(1), 0.0)
     kind = Task(name, "classification", ("no", "yes"), ("accuracy",))
-    return made_up(SKILL, masks=drawn, task=kind, n=40, **more)  # type: ignore[arg-type]
+    return made_up(SKILL, masks=some, task=kind, n=40, learnt=learnt)
 
 
-def joined(kappa: float, draw: int = 0, **more: object) -> Result:
+def task(name: str, kappa: float, draw: int, own: float = 0.0, learnt: bool = True) -> Result:
+    common, alone = (np.random.default_rng([draw, k]) for k in (0, len(name)))
+    drawn, result = masks(kappa, common, alone, own), answers(name, learnt)
+    arrays = result.arrays.copy(deep=True)
+    for kind in ("heads", "mlps"):
+        arrays[kind][:, 1] = drawn[kind]
+    arrays["weights"][:, 0] = drawn["weights"]
+    return replace(result, arrays=arrays)
+
+
+def joined(kappa: float, draw: int = 0, **more: float) -> Result:
     tasks = [task(name, kappa, draw, **more) for name in ("mrpc", "qqp", "stsb2")]
     return SubnetworkOverlap().join(tasks)
 
