@@ -96,33 +96,46 @@ def part_of(module: str) -> str:
     return pieces[1] if len(pieces) > 1 else "__init__"
 
 
-def under_type_checking(tree: ast.Module) -> set[ast.AST]:
-    """Nodes that only a type checker sees."""
-    hidden: set[ast.AST] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            hidden.update(inner for child in node.body for inner in ast.walk(child))
-    return hidden
+@cache
+def importing_statements(tree: ast.Module) -> list[tuple[ast.Import | ast.ImportFrom, bool]]:
+    """All of them, and whether only a type checker sees it.
+
+    Only statements are looked through: no expression imports anything.
+    """
+    found = []
+    waiting: list[tuple[ast.AST, bool]] = [(tree, False)]
+    while waiting:
+        node, hidden = waiting.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found.append((node, hidden))
+        for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+            inner = getattr(node, part, ())
+            under = isinstance(node, ast.If) and part == "body" and for_types_only(node)
+            waiting += [(n, hidden or under) for n in inner] if isinstance(inner, list) else ()
+    return found
+
+
+def for_types_only(node: ast.If) -> bool:
+    return "TYPE_CHECKING" in ast.unparse(node.test)
 
 
 def imports(name: str, path: Path, tree: ast.Module) -> Iterator[tuple[str, int, bool]]:
     """Absolute names imported, with line and whether only for types."""
-    hidden = under_type_checking(tree)
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    for node in ast.walk(tree):
+    for node, hidden in importing_statements(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
-                yield alias.name, node.lineno, node in hidden
-        elif isinstance(node, ast.ImportFrom):
+                yield alias.name, node.lineno, hidden
+        else:
             base = node.module or ""
             if node.level:
                 parent = package.split(".")[: len(package.split(".")) - node.level + 1]
                 base = ".".join([*parent, *([base] if base else [])])
             if base == "bertology":  # `from bertology import stats` names a part
                 for alias in node.names:
-                    yield f"bertology.{alias.name}", node.lineno, node in hidden
+                    yield f"bertology.{alias.name}", node.lineno, hidden
             else:
-                yield base, node.lineno, node in hidden
+                yield base, node.lineno, hidden
 
 
 def test_every_part_is_covered_by_the_law() -> None:
@@ -162,12 +175,14 @@ def importing() -> dict[str, set[str]]:
     names = {name for name, _, _ in found}
     edges: dict[str, set[str]] = {}
     for name, _, tree in found:
-        hidden, edges[name] = under_type_checking(tree), set()
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and node not in hidden:
+        edges[name] = set()
+        for node, hidden in importing_statements(tree):
+            if hidden:
+                continue
+            if isinstance(node, ast.ImportFrom):
                 given = [f"{node.module}.{alias.name}" for alias in node.names]
                 edges[name] |= {g if g in names else str(node.module) for g in given}
-            elif isinstance(node, ast.Import) and node not in hidden:
+            else:
                 edges[name] |= {alias.name for alias in node.names}
         edges[name] &= names - {name}
     return edges
