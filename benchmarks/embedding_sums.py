@@ -4,9 +4,9 @@ The same batches of real text go through the same encoder: alone, with the sums 
 `self-similarity`, and with those of `anisotropy` (all layers and the input). Texts are repeated
 until there are as many tokens as asked. Timed is the pass with all that belongs to it (finding
 words among pieces, sums); cutting texts into pieces is the same for all three and is timed apart,
-and so is what follows the pass. Anisotropy must know the most frequent words before: a row gives
-that without the model ("frequent words"), and it is in the row of anisotropy, too. Memory is that
-of the process, or of the GPU, at its most.
+and so is what follows the pass. Both must know before which words they look at: that needs texts
+alone, is done once, and has its own rows ("choosing words"). Memory is that of the process, or of
+the GPU, at its most.
 
 Then operations of one batch are counted, with those of the forward pass alone taken off: how many
 are asked of the device, and at how many the program must wait for it. They are counted by name on
@@ -33,14 +33,19 @@ from machine import describe, wait
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import bertology as bt
-from bertology.annotated.recurring_words import frequent_kinds, number_among, occurrences
+from bertology.annotated.recurring_words import (
+    frequent_kinds,
+    number_among,
+    occurrences,
+    recurring_words,
+)
 from bertology.data.corpus import Corpus
-from bertology.data.words.token_words import Keys, token_words
+from bertology.data.words.token_words import TokenWords, token_words
 from bertology.model.batch import Batch
 from bertology.model.encoder import Encoder
 from bertology.model.reducers.word_sums import DirectionSums, RecurringSums
 from bertology.studies.designs.text_blocks import SITES, WordsOfBatch, sentence_ends
-from bertology.studies.geometry.anisotropy import direction_places
+from bertology.studies.geometry.anisotropy import FREQUENT, direction_places
 from bertology.studies.geometry.self_similarity import SelfSimilarity, recurring_places
 
 _NO_WORK = ("empty", "new_empty", "empty_like", "empty_strided", "lift_fresh", "detach", "alias")
@@ -151,6 +156,9 @@ def main() -> None:
     )
     tokens = sum(int(batch.lengths.sum()) for batch in batches)
     chosen = study.chosen(encoder, corpus)
+    frequent = frequent_kinds(
+        ((read.words, read.texts) for read in read_of(encoder, batches)), FREQUENT
+    )
     layers, width = encoder.shape.layers, encoder.shape.hidden
 
     def plain(batches: list[Batch]) -> None:
@@ -167,11 +175,7 @@ def main() -> None:
             encoder.run(read.batch, reduce=dict.fromkeys(SITES, sums))
         sums.taken()
 
-    def words_before(batches: list[Batch]) -> Keys:
-        return frequent_kinds(((r.words, r.texts) for r in read_of(encoder, batches)), 256)
-
     def cone(batches: list[Batch]) -> None:
-        frequent = words_before(batches)
         sums = DirectionSums(layers, width, encoder.device, frequent=len(frequent), moments=True)
         for read in read_of(encoder, batches):
             kinds = number_among(frequent, read.words.kinds)
@@ -180,11 +184,23 @@ def main() -> None:
             encoder.run(read.batch, reduce=dict.fromkeys(SITES, sums))
         sums.taken()
 
+    def words_of(batches: list[Batch]) -> Iterator[tuple[TokenWords, np.ndarray[Any, Any]]]:
+        return ((read.words, read.texts) for read in read_of(encoder, batches))
+
+    def choose_recurring(batches: list[Batch]) -> None:
+        recurring_words(
+            encoder, words_of(batches), contexts=study.contexts, most=study.words, seed=0
+        )
+
+    def choose_frequent(batches: list[Batch]) -> None:
+        frequent_kinds(words_of(batches), FREQUENT)
+
     passes: dict[str, Callable[[list[Batch]], object]] = {
         "forward": plain,
         "self-similarity": alike,
         "anisotropy": cone,
-        "frequent words": words_before,
+        "choosing words for self-similarity": choose_recurring,
+        "choosing words for anisotropy": choose_frequent,
     }
     for work in passes.values():  # the first pass of each makes kernels and memory
         work(batches)

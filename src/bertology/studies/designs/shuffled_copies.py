@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from bertology.studies.designs.blocks import Sampled
 
@@ -30,9 +30,6 @@ _SHUFFLED = "shuffled"
 class ShuffledCopies(Sampled):
     """One part for the model, and one for each copy; `measure` asks `reader` which one it is."""
 
-    seeds_share_copies: ClassVar[bool] = False
-    """Whether the next seed has all copies but one in common with this one."""
-
     @property
     def copies(self) -> int:
         """How many there are: a number of the class, or a parameter."""
@@ -48,8 +45,8 @@ class ShuffledCopies(Sampled):
 
         if part == MODEL:
             return encoder
-        first = self.seed if self.seeds_share_copies else self.copies * self.seed
-        return shuffled_copy(encoder, seed=first + int(part.removeprefix(f"{_SHUFFLED}-")))
+        copy = int(part.removeprefix(f"{_SHUFFLED}-"))
+        return shuffled_copy(encoder, seed=self.copies * self.seed + copy)  # seeds share none
 
     def of_copies(self, measured: Mapping[str, xr.Dataset]) -> list[xr.Dataset]:
         """What was measured of copies, in their order."""

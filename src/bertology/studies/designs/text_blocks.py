@@ -12,9 +12,10 @@ make the interval wide, and then nothing is judged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +53,7 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Chosen = TypeVar("Chosen")
 BLOCKS = 10  # of texts
 INPUT = -1  # as a layer: what enters the first one
 SITES = ("embeddings", "layer.*.residual")
@@ -59,6 +61,7 @@ AS_SHUFFLED = "not judged: it is not surely other than with shuffled weights"
 _COPIES = "copies with shuffled weights"
 _MOST_COPIES = 50
 _GATE = 0.99  # level at which a model must lie outside of its copies
+_CHOSEN: WeakKeyDictionary[Any, tuple[Any, Any]] = WeakKeyDictionary()  # the last by tokenizer
 _WINDOW = 1024  # texts whose tokens are held at a time
 
 
@@ -178,6 +181,15 @@ class TextBlocks(ShuffledCopies):
             dealt = order[start : start + BLOCKS]
             block[dealt] = rng.permutation(BLOCKS)[: len(dealt)]
         return [np.flatnonzero(block == number) for number in range(BLOCKS)]
+
+    def chosen_once(self, encoder: Encoder, corpus: Corpus, choose: Callable[[], Chosen]) -> Chosen:
+        """Words to look at: copies read the same texts as the model, so they are chosen once."""
+        known = _CHOSEN.get(encoder.tokenizer)
+        if known is None or known[0] != (self, corpus.fingerprint):
+            known = ((self, corpus.fingerprint), choose())
+            _CHOSEN[encoder.tokenizer] = known
+        found: Chosen = known[1]
+        return found
 
     def beyond_copies(self, own: Estimate, copies: Sequence[float]) -> tuple[Estimate, str]:
         """What the model has more than copies do, with an interval over copies, too.

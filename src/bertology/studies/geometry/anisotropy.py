@@ -52,7 +52,7 @@ CONE = 0.1
 """The mean cosine from which states are said to lie in a cone; the claims have the same border."""
 _NO_CONE = f"not judged: the mean cosine is not surely above {CONE:g}, so there is no cone"
 _LETTERS = 6  # of a word, with the space after it: a guess of how many words there are
-_FREQUENT = 256  # words; pairs of a word with itself are left out, and rarer words hardly meet
+FREQUENT = 256  # words; pairs of a word with itself are left out, and rarer words hardly meet
 _TOP = 5  # dimensions that the table names
 
 
@@ -103,7 +103,9 @@ class Anisotropy(TextBlocks):
         from bertology.model.reducers.word_sums import DirectionSums
 
         texts, layers = corpus.texts, encoder.shape.layers
-        frequent = frequent_kinds(words_of_texts(encoder, texts), _FREQUENT)
+        frequent = self.chosen_once(
+            encoder, corpus, lambda: frequent_kinds(words_of_texts(encoder, texts), FREQUENT)
+        )
         sums = DirectionSums(
             layers, encoder.shape.hidden, encoder.device, frequent=len(frequent), moments=whole
         )

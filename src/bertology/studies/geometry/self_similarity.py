@@ -102,7 +102,8 @@ class SelfSimilarity(TextBlocks):
         from bertology.annotated.recurring_words import occurrences
         from bertology.model.reducers.word_sums import RecurringSums
 
-        texts, blocks, chosen = corpus.texts, self.blocks(corpus), self.chosen(encoder, corpus)
+        texts, blocks = corpus.texts, self.blocks(corpus)
+        chosen = self.chosen_once(encoder, corpus, lambda: self.chosen(encoder, corpus))
         sums = RecurringSums(
             encoder.shape.layers,
             len(chosen.names),

@@ -67,13 +67,12 @@ class StaticEmbeddings(ShuffledCopies, Resampled):
     `bertology distil-static` writes such vectors of all words to a file.
     """
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text"}))
     result_type: ClassVar[type[Result]] = StaticEmbeddingsResult
     fewest: ClassVar[int] = _FEWEST
     fills_gpu: ClassVar[bool] = True
     copies: ClassVar[int] = 4  # with shuffled weights: one alone would not tell how they scatter
-    seeds_share_copies: ClassVar[bool] = True  # as in results that are stored
 
     contexts: str = parameter(
         "grammar", "The corpus in which words are looked for: name, path or hub id."

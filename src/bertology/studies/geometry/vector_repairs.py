@@ -74,7 +74,6 @@ class VectorRepairs(ShuffledCopies, Resampled):
     fewest: ClassVar[int] = _FEWEST
     fills_gpu: ClassVar[bool] = True
     copies: ClassVar[int] = 6  # with shuffled weights: one alone would not tell how they scatter
-    seeds_share_copies: ClassVar[bool] = True  # as in results that are stored
 
     repairs: tuple[str, ...] = parameter((), "Which repairs (centred,whitened); all if not given.")
     components: int = parameter(
