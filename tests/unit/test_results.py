@@ -326,6 +326,18 @@ def test_xarray_reads_the_same() -> None:
         xr.testing.assert_identical(opened.load(), arrays)
 
 
+@QUICK
+@given(datasets())
+def test_what_is_written_quickly_is_what_xarray_writes(arrays: xr.Dataset) -> None:
+    data = arrays_to_bytes(arrays)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bertology.results.formats.plain_to_netcdf", lambda given: None)
+        slowly = arrays_to_bytes(arrays)
+    opened = [xr.load_dataset(io.BytesIO(one), engine="h5netcdf") for one in (data, slowly)]
+    xr.testing.assert_identical(*opened)
+    assert list(opened[0].variables) == list(opened[1].variables)
+
+
 def test_a_unit_of_time_does_not_turn_numbers_into_times() -> None:
     arrays = xr.Dataset({"spent": ("x", [1.0, np.nan], {"units": "seconds"})})
     xr.testing.assert_identical(arrays_from_bytes(arrays_to_bytes(arrays)), arrays)

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from bertology.results.netcdf_writing import HDF5_NAMES, NO_VARIABLE, plain_to_netcdf
+
 if TYPE_CHECKING:
     import h5py
     import pandas as pd
@@ -24,19 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["arrays_from_bytes", "arrays_to_bytes", "table_from_bytes", "table_to_bytes"]
 
 _MARK = "json:"
-_NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
 _CLASH = "_nc4_non_coord_"  # before the name of an array that is also that of a later dimension
-# How NetCDF-4 lies in HDF5; no attributes of anybody's arrays.
-_HDF5 = (
-    "CLASS",
-    "DIMENSION_LIST",
-    "NAME",
-    "REFERENCE_LIST",
-    "_NCProperties",
-    "_Netcdf4Coordinates",
-    "_Netcdf4Dimid",
-    "_nc3_strict",
-)
 
 
 @runtime_checkable
@@ -64,6 +54,9 @@ def table_from_bytes(data: bytes) -> pd.DataFrame:
 def arrays_to_bytes(arrays: xr.Dataset) -> bytes:
     """Labelled arrays as a NetCDF-4 file."""
     ready = _with_attributes(arrays.drop_encoding(), _encode)
+    quickly = plain_to_netcdf(ready)
+    if quickly is not None:
+        return quickly
     # xarray would mark NaN as "missing" in every float array; ours are just numbers.
     plain = {name: {"_FillValue": None} for name in ready.variables}
     written = ready.to_netcdf(engine="h5netcdf", encoding=plain)
@@ -85,7 +78,7 @@ def arrays_from_bytes(data: bytes) -> xr.Dataset:
             )
             for name, of in file.items()
             if isinstance(of, h5py.Dataset)
-            and not bytes(of.attrs.get("NAME", b"")).startswith(_NO_VARIABLE)
+            and not bytes(of.attrs.get("NAME", b"")).startswith(NO_VARIABLE)
         }
         raw = xr.Dataset(found, attrs=_attributes(file))
     # An array of plain numbers whose unit is "seconds" is not a timedelta.
@@ -96,8 +89,11 @@ def arrays_from_bytes(data: bytes) -> xr.Dataset:
 
 def _dimensions(of: h5py.Dataset, file: h5py.File) -> list[str]:
     """The names of the dimensions of an array."""
+    import h5py
+
     if "DIMENSION_LIST" in of.attrs:
-        return [_name(file[scales[0]]) for scales in of.attrs["DIMENSION_LIST"]]
+        named = (h5py.h5r.get_name(scales[0], file.id) for scales in of.attrs["DIMENSION_LIST"])
+        return [name.decode().removeprefix("/") for name in named]
     if of.ndim < 2:
         return [_name(of)] * of.ndim  # a coordinate is its own dimension
     # An array of many dimensions that is called as one of them knows them by their numbers.
@@ -120,7 +116,7 @@ def _values(of: h5py.Dataset) -> NDArray[Any]:
 
 def _attributes(of: h5py.Group | h5py.Dataset) -> dict[Hashable, object]:
     """What was said about an array; a number comes back as an array with one element."""
-    given = {name: of.attrs[name] for name in of.attrs if name not in _HDF5}
+    given = {name: of.attrs[name] for name in of.attrs if name not in HDF5_NAMES}
     return {
         name: value[0] if isinstance(value, np.ndarray) and value.size == 1 else value
         for name, value in given.items()
