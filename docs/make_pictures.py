@@ -1,10 +1,10 @@
 """Make the pictures of the pages that the README and the how-tos show, with Chromium.
 
-Usage: python docs/make_pictures.py [--report FILE.html] [--to FOLDER]
+Usage: python docs/make_pictures.py [--report FILE.html] [--senses FILE.html] [--to FOLDER]
 
 The explorer is started for `bertology-mini` and photographed at work: as one uses it, and before a
 class, in the middle of its tour. The page of `bertology view` is written and photographed too. A
-report is a file that `bertology report` wrote.
+report is a file that `bertology report` wrote; that of senses has a result of `word-senses`.
 """
 
 from __future__ import annotations
@@ -77,10 +77,24 @@ def explorer(encoder: Encoder) -> Iterator[str]:
             thread.join()
 
 
-def photograph(browser: Browser, path: Path, *, height: int) -> None:
-    """The window from its top, as WebP."""
-    area = {"x": 0, "y": 0, "width": WIDTH, "height": height, "scale": 1}
-    done = browser.call("Page.captureScreenshot", format="webp", quality=QUALITY, clip=area)
+def photograph(
+    browser: Browser,
+    path: Path,
+    *,
+    height: float,
+    width: float = WIDTH,
+    left: float = 0,
+    top: float = 0,
+) -> None:
+    """The page from its top, or a part of it, as WebP."""
+    area = {"x": left, "y": top, "width": width, "height": height, "scale": 1}
+    done = browser.call(
+        "Page.captureScreenshot",
+        format="webp",
+        quality=QUALITY,
+        clip=area,
+        captureBeyondViewport=top > 0,
+    )
     content = base64.b64decode(done["data"])
     if len(content) > TOO_LARGE:
         raise SystemExit(f"{path.name} has {len(content)} bytes; at most {TOO_LARGE} are wanted")
@@ -147,14 +161,32 @@ def show_report(browser: Browser, report: Path, path: Path) -> None:
     photograph(browser, path, height=TALL)
 
 
+def show_senses(browser: Browser, report: Path, path: Path) -> None:
+    """The plane of the first word in a report, with an occurrence read by keyboard."""
+    browser.open(report.resolve().as_uri())
+    browser.wait_for("document.querySelector('.plane canvas').height > 100")
+    browser.resize(1000, TALL)
+    browser.evaluate("document.querySelector('.plane canvas').focus()")
+    for _ in range(12):  # near the frame, where the label covers few marks
+        browser.press("ArrowUp")
+    time.sleep(0.5)  # the last frame
+    left, top, width, height = browser.evaluate(
+        "(b => [b.left + scrollX, b.top + scrollY, b.width, b.height])"
+        "(document.querySelector('figure.points').getBoundingClientRect())"
+    )
+    photograph(browser, path, height=height + 8, width=width + 16, left=left - 8, top=top - 8)
+
+
 def main() -> None:
     """Read the command line and make what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--report", type=Path, help="a report to photograph too")
+    parser.add_argument("--senses", type=Path, help="a report with planes of words, too")
     parser.add_argument("--to", type=Path, default=ROOT / "docs" / "images")
     asked = parser.parse_args()
-    if asked.report is not None and not asked.report.is_file():
-        parser.error(f"there is no report {asked.report}")
+    for report in (asked.report, asked.senses):
+        if report is not None and not report.is_file():
+            parser.error(f"there is no report {report}")
     asked.to.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, Browser(width=WIDTH, height=1000) as browser:
         browser.prefer("light")
@@ -165,6 +197,8 @@ def main() -> None:
         show_view(browser, encoder, Path(folder), asked.to / "view-page.webp")
         if asked.report is not None:
             show_report(browser, asked.report, asked.to / "report.webp")
+        if asked.senses is not None:
+            show_senses(browser, asked.senses, asked.to / "senses-plane.webp")
         if browser.complaints:
             raise SystemExit(f"The pages complain: {browser.complaints}")
 

@@ -60,7 +60,8 @@ def drawing(table: pd.DataFrame) -> Drawing:
 
 def test_planes_side_by_side_have_one_legend_with_numbers_of_points() -> None:
     made = drawing(occurrences())
-    assert "each mark is one occurrence" in made.caption
+    assert made.caption == f"Occurrences: e{made.caption_of_any[1:]}"
+    assert made.caption_of_any.startswith("Each mark is one occurrence")
     assert made.points == COLUMNS
     figure = made.draw()
     (legend,) = figure.legends
@@ -130,7 +131,9 @@ def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(result_module, "_find", lambda study: Planes)
     plain = toy.make(toy.MODEL)
     store = Store(str(tmp_path / "results"))
-    store.save(Planes(plain.provenance, {"occurrences": occurrences(MANY)}, plain.arrays))
+    table = occurrences(MANY)
+    table.loc[MANY + 3, ["x", "y"]] = table.loc[MANY, ["x", "y"]]  # two senses at one place
+    store.save(Planes(plain.provenance, {"occurrences": table}, plain.arrays))
     path = tmp_path / "atlas.html"
     about = read_about("Does it? Method: we look. Limits: none.", defaults={"seed": 0})
     path.write_text(atlas_page(gather(store, "toy"), lambda study: about), encoding="utf-8")
@@ -142,15 +145,19 @@ def test_two_thousand_points_are_read_by_keyboard_and_mouse(address: str, tmp_pa
         browser.open(address)
         browser.wait_for(f"{CANVAS}.height > 100")
         label = browser.evaluate(f"{CANVAS}.ariaLabel")
-        assert label == "bank.n, layer embeddings, method PCA: 2000 points in a plane, 3 senses"
-        browser.evaluate(
-            "(s => { s.value = 1; s.dispatchEvent(new Event('change')); })"
-            "(document.querySelectorAll('.points select')[1])"
-        )
-        assert "layer 1" in browser.evaluate(f"{CANVAS}.ariaLabel")
+        assert label == "bank.n, layer 1, PCA: 2000 points in a plane, 3 senses"
+        for value, layer in enumerate(("embeddings", "layer 1")):
+            browser.evaluate(
+                f"(s => {{ s.value = {value}; s.dispatchEvent(new Event('change')); }})"
+                "(document.querySelectorAll('.points select')[1])"
+            )
+            assert f"bank.n, {layer}, " in browser.evaluate(f"{CANVAS}.ariaLabel")
         browser.evaluate(f"{CANVAS}.focus()")
         browser.press("Home")  # the first of the largest sense
-        assert browser.evaluate(f"{READOUT}.textContent") == f"river: 𝄞 the bank 0 {EVIL}"
+        said = browser.evaluate(f"{READOUT}.textContent")
+        assert said.startswith(f"river: 𝄞 the bank 0 {EVIL} (")
+        assert "marks lie here: " in said
+        assert said.endswith("1 money)")
         assert browser.evaluate(f"{READOUT}.querySelector('mark').textContent") == "bank"
         browser.press("PageDown")
         assert "bank 1 " in browser.evaluate(f"{READOUT}.textContent")

@@ -270,10 +270,16 @@ def planes(
         found.append(figures.PointPanel(label, at, [str(g) for g in own[columns.group]]))
     draw = partial(figures.point_planes, found, title=f"{title}\n{about}", note="")
     caption = (
-        f"{title}: each mark is one {one}, and its colour and shape say its {columns.group}; how "
-        f"many there are is in brackets. The axes have no unit. {reading}"
+        f"each mark is one {one}, and its colour and shape say its {columns.group}; how many there "
+        f"are is in brackets. The axes have no unit. {reading}"
     ).rstrip()
-    return Drawing(name, draw, caption, points=columns)
+    return Drawing(
+        name,
+        draw,
+        f"{title}: {caption}",
+        points=columns,
+        caption_of_any=caption[:1].upper() + caption[1:],
+    )
 
 
 def _joined(values: Sequence[object]) -> str:

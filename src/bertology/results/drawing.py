@@ -67,6 +67,8 @@ class Drawing:
     """The measures of which it shows nothing but the values: a page that has them need not."""
     points: PointColumns | None = None
     """Where its points come from: a page lets readers walk over them, and choose the plane."""
+    caption_of_any: str = ""
+    """The caption where readers choose the plane: it names none of them."""
 
     def on(self, given: Canvas) -> Figure:
         """Draw it into given axes, at a given width or under another title."""

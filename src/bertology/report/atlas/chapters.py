@@ -151,7 +151,8 @@ def _figures(entry: Entry, names: Sequence[str]) -> Iterator[Html]:
     for name, drawing in ((n, drawings[n]) for n in names):
         title, caption = _figure_title(entry.result, name), drawing.caption
         if drawing.points is not None:
-            yield _walked(entry, drawing.points, name=name, title=title, caption=caption)
+            told = drawing.caption_of_any or caption
+            yield _walked(entry, drawing.points, name=name, title=title, caption=told)
             continue
         svg = _drawn(entry.result, name)
         if svg is None:
@@ -172,7 +173,7 @@ def _walked(entry: Entry, points: PointColumns, *, name: str, title: str, captio
     """Points that the page draws of a table, so that readers may choose the plane and read them."""
     without = element(
         "noscript",
-        element("p", "The plane needs JavaScript; bertology report --export svg draws it, too."),
+        element("p", "The plane needs JavaScript; bertology report --export FOLDER draws it."),
     )
     host = element(
         "div",

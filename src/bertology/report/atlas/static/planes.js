@@ -22,7 +22,9 @@ function fillPlane(host, columns) {
     rows.get(key).push(row);
   });
   const known = [...rows.keys()].map((key) => JSON.parse(key));
-  let [now] = known;
+  // The last layer of the first word: embeddings know no context, so that they show little of what the text says.
+  const same = (key) => key.every((value, i) => columns.planes[i] === "layer" || value === known[0][i]);
+  let now = known.filter(same).at(-1);
   const plane = new Plane({ noun: inWords(columns.group), of: "points" });
   const picks = columns.planes.map((name, i) => {
     const values = [...new Set(known.map((key) => key[i]))];
@@ -40,7 +42,8 @@ function fillPlane(host, columns) {
     draw();
   }
 
-  const title = () => now.map((value, i) => (i ? `${columns.planes[i]} ` : "") + planeValue(columns.planes[i], value)).join(", ");
+  const title = () =>
+    now.map((value, i) => (columns.planes[i] === "layer" && value !== -1 ? "layer " : "") + planeValue(columns.planes[i], value)).join(", ");
 
   function draw() {
     picks.forEach(({ pick, values }, i) => (pick.value = values.indexOf(now[i])));

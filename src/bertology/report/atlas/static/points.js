@@ -43,6 +43,7 @@ function node(name, settings = {}, ...inside) {
 
 const EDGE = 14; // pixels between the outermost points and the frame
 const NEAR = 14; // pixels at which a point is under the mouse
+const SAME = 0.5; // pixels: marks that lie on each other, such as embeddings of one word at one position
 const STEP = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] };
 const ABOUT = 60; // characters beside the marked word in the label at a point
 const scheme = matchMedia("(prefers-color-scheme: dark)");
@@ -115,8 +116,8 @@ export class Plane {
     this.#rank = points.groups.map((group) => ranks.get(group));
     if (words !== this.#groups.map((group) => group.name).join("\n")) this.#hidden.clear();
     if (!same) this.#chosen = null;
-    this.#tell();
     this.#restyle();
+    this.#tell();
   }
 
   // What is drawn, for files: shapes on white paper, the legend below.
@@ -191,6 +192,7 @@ export class Plane {
     }
     if (this.#chosen !== null && !this.#isShown(this.#chosen)) this.#choose(null);
     this.#restyle();
+    this.#tell(); // fewer marks, or more, lie where the chosen one does
   }
 
   #isShown(i) {
@@ -292,6 +294,16 @@ export class Plane {
 
   // ---- reading -------------------------------------------------------------------------------
 
+  // How many marks lie where this one does, by group; nothing where it lies alone.
+  #crowd(i) {
+    if (!this.#place[i]) return [];
+    const [x, y] = this.#place[i];
+    const here = this.#inOrder().filter((j) => Math.hypot(this.#place[j][0] - x, this.#place[j][1] - y) < SAME);
+    if (here.length < 2) return [];
+    const parts = ranked(here.map((j) => this.#points.groups[j])).map(({ name, count }) => `${count} ${name || "no name"}`);
+    return [node("small", {}, ` (${here.length} marks lie here: ${parts.join(", ")})`)];
+  }
+
   #tell() {
     const i = this.#chosen;
     if (i === null) {
@@ -302,7 +314,7 @@ export class Plane {
     }
     const { groups, texts, starts, ends } = this.#points;
     const group = node("b", {}, groups[i] || "no name");
-    this.readout.replaceChildren(group, ": ", ...marked(texts[i], starts[i], ends[i]));
+    this.readout.replaceChildren(group, ": ", ...marked(texts[i], starts[i], ends[i]), ...this.#crowd(i));
     this.onread?.(texts[i]);
   }
 
@@ -311,7 +323,7 @@ export class Plane {
     const [x, y] = this.#place[i];
     const { groups, texts, starts, ends } = this.#points;
     this.label.replaceChildren(node("b", {}, groups[i] || "no name"),
-      node("span", {}, ...marked(texts[i], starts[i], ends[i], ABOUT)));
+      node("span", {}, ...marked(texts[i], starts[i], ends[i], ABOUT), ...this.#crowd(i)));
     this.label.hidden = false;
     const { clientWidth: width, clientHeight: height } = this.frame;
     const [wide, high] = [this.label.offsetWidth, this.label.offsetHeight];
@@ -328,13 +340,14 @@ export class Plane {
     if (i !== null) this.#labelAt();
   }
 
-  // The nearest to a place of those that `fits` allows; null if there is none.
+  // The nearest to a place of those that `fits` allows, of equally near ones that on top; null if there is none.
   #nearest([x, y], fits, most = Infinity) {
     let [best, least] = [null, most];
-    this.#place.forEach(([a, b], i) => {
-      const apart = Math.hypot(a - x, b - y);
-      if (apart < least && this.#isShown(i) && fits(a - x, b - y)) [best, least] = [i, apart];
-    });
+    for (const i of this.#inOrder().reverse()) {
+      const [dx, dy] = [this.#place[i][0] - x, this.#place[i][1] - y];
+      const apart = Math.hypot(dx, dy);
+      if (apart < least && fits(dx, dy)) [best, least] = [i, apart];
+    }
     return best;
   }
 
