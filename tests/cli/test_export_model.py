@@ -34,6 +34,14 @@ def call(*words: Any) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
+def of_one_layer(name: str, layers: str) -> Any:
+    """A tiny classifier; each layer takes a second to export, and all have the same code."""
+    kind, arguments = tiny.ROWS[name]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(tiny.ROWS, name, (kind, arguments | {layers: 1}))
+        return tiny.model(name, "classification")
+
+
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
     """A pruned model: layers of different sizes, one without any head, one without an MLP."""
@@ -92,7 +100,7 @@ def test_the_file_of_a_pruned_model_gives_its_logits(
 
 
 def test_one_text_and_the_longest_one(tmp_path: Path) -> None:
-    encoder = Encoder(tiny.model("distilbert", "classification"), head="classification")
+    encoder = Encoder(of_one_layer("distilbert", "n_layers"), head="classification")
     path = tmp_path / "model.pt2"
     exported.export_file(encoder, tiny.inputs(), path, format="pt2")
     runs, longest = exported.open_file(path), encoder.max_length
@@ -113,7 +121,7 @@ def test_refusals(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(exported, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"pip install 'bertology\[onnx\]'"):
         bt.export_model(str(small), tmp_path / "x", format="onnx")
-    encoder = Encoder(tiny.model("xlnet", "classification"), head="classification")
+    encoder = Encoder(of_one_layer("xlnet", "n_layer"), head="classification")
     with pytest.raises(CapabilityError, match="XLNet models cannot be exported as pt2"):
         exported.export_file(encoder, tiny.inputs(), tmp_path / "m.pt2", format="pt2")
     assert not (tmp_path / "x").exists()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).resolve().parents[2] / "src" / "bertology"
+from source_trees import SOURCE, trees
 
 FOUNDATION = {
     "errors",
@@ -83,10 +83,10 @@ HEAVY = {
 def modules() -> list[tuple[str, Path, ast.Module]]:
     """Every module: its dotted name, its file and its tree."""
     found = []
-    for path in sorted(SOURCE.rglob("*.py")):
+    for path, tree in trees().items():
         parts = path.relative_to(SOURCE.parent).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        found.append((name, path, ast.parse(path.read_text(encoding="utf-8"), str(path))))
+        found.append((name, path, tree))
     return found
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from source_trees import SOURCE, trees
+
 ROOT = Path(__file__).resolve().parents[2]
-SOURCE = ROOT / "src" / "bertology"
 VAGUE = {"utils", "util", "helpers", "helper", "misc", "common"}
 
 
@@ -39,9 +40,9 @@ def test_modules_are_named_after_what_they_hold() -> None:
     assert not vague
 
 
-def functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+def functions(tree: ast.Module) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
     """All of them; only statements are looked through, which hold everything that is defined."""
-    waiting: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    waiting: list[ast.AST] = [tree]
     found = []
     while waiting:
         node = waiting.pop()
@@ -55,11 +56,11 @@ def functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
 
 def test_files_and_functions_stay_short() -> None:
     long = []
-    for path in sorted(SOURCE.rglob("*.py")):
+    for path, tree in trees().items():
         lines = len(path.read_text(encoding="utf-8").splitlines())
         if lines > 450:
             long.append(f"{path.relative_to(ROOT)} has {lines} lines")
-        for function in functions(path):
+        for function in functions(tree):
             length = (function.end_lineno or function.lineno) - function.lineno + 1
             if length > 80:
                 long.append(f"{path.relative_to(ROOT)}:{function.lineno} {length} lines")

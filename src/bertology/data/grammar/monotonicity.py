@@ -12,6 +12,8 @@ from functools import lru_cache
 from itertools import accumulate, product
 from typing import NamedTuple
 
+import numpy as np
+
 from bertology.data.grammar.lexicon import LEXICON
 from bertology.data.grammar.logic import Formula, verdict
 
@@ -75,10 +77,8 @@ def _weighted() -> dict[int, tuple[list[_Form], list[float]]]:
     ]
     forms = [form for form in forms if form.steps]
     labels = [_label(form) for form in forms]
-    weights = [1.0] * len(forms)
-    for _ in range(_ROUNDS):
-        for feature in range(len(_Form._fields)):
-            _make_even(weights, [form[feature] for form in forms], labels)
+    weights = _even([[(form[k], label) for form, label in zip(forms, labels, strict=True)]
+                     for k in range(len(_Form._fields))])  # fmt: skip
     found = {}
     for label in sorted(set(labels)):
         chosen = [i for i, one in enumerate(labels) if one == label]
@@ -87,15 +87,27 @@ def _weighted() -> dict[int, tuple[list[_Form], list[float]]]:
     return found
 
 
-def _make_even(weights: list[float], values: list[object], labels: list[int]) -> None:
-    """Scale the weights so that every value of a feature goes with all labels alike."""
-    totals: dict[tuple[object, int], float] = {}
-    for weight, value, label in zip(weights, values, labels, strict=True):
-        totals[value, label] = totals.get((value, label), 0.0) + weight
-    kinds = len(set(labels))
-    mean = {v: sum(t for (u, _), t in totals.items() if u == v) / kinds for v in set(values)}
-    for i, (value, label) in enumerate(zip(values, labels, strict=True)):
-        weights[i] *= mean[value] / totals[value, label]
+def _even(features: list[list[tuple[object, int]]]) -> list[float]:
+    """Weights with which every value of a feature goes with all labels alike.
+
+    For each feature: the value and the label of every form.
+    """
+    kinds = len({label for _, label in features[0]})
+    numbered = []
+    for pairs in features:
+        number = {pair: i for i, pair in enumerate(dict.fromkeys(pairs))}
+        of_value = {value: [i for (v, _), i in number.items() if v == value] for value, _ in number}
+        places = np.array([number[pair] for pair in pairs])
+        numbered.append((places, [of_value[value] for value, _ in number]))
+    weights = np.ones(len(features[0]))
+    for _ in range(_ROUNDS):
+        for places, alike in numbered:
+            totals = np.bincount(places, weights=weights).tolist()
+            means = [sum(totals[i] for i in same) / kinds for same in alike]
+            scales = [mean / total for mean, total in zip(means, totals, strict=True)]
+            weights *= np.array(scales)[places]
+    found: list[float] = weights.tolist()
+    return found
 
 
 def _label(form: _Form) -> int:

@@ -35,15 +35,17 @@ class UnitStates:
         pooling: str = "mean",
     ) -> None:
         real, device = batch.real.cpu(), batch.real.device
-        rows, word_of, count = [], [], 0
+        rows, word_of, count = list[int](), list[int](), 0
+        of_word = {"first": slice(1), "last": slice(-1, None), "mean": slice(None)}[pooling]
         for row, groups in enumerate(words):
-            at = torch.flatten(torch.nonzero(real[row])) + row * real.shape[1]
+            # Numbers of Python: a tensor for each word would take longer than the pass.
+            at = (torch.flatten(torch.nonzero(real[row])) + row * real.shape[1]).tolist()
             for pieces in groups:
-                chosen = {"first": pieces[:1], "last": pieces[-1:], "mean": pieces}[pooling]
-                rows.append(at[list(chosen)])
+                chosen = pieces[of_word]
+                rows += [at[piece] for piece in chosen]
                 word_of += [count] * len(chosen)
                 count += 1
-        self._rows = torch.cat(rows).to(device) if rows else torch.zeros(0, dtype=torch.long)
+        self._rows = torch.tensor(rows, dtype=torch.long, device=device)
         self._words = torch.tensor(word_of, dtype=torch.long, device=device)
         sizes = torch.bincount(self._words, minlength=count)
         self._sizes = sizes[:, None] if pooling == "mean" else None
