@@ -159,12 +159,20 @@ def test_arguments_that_nobody_knows(tmp_path: Path) -> None:
     file = write(tmp_path / "a.csv", "text,label\nx,1\n")
     with pytest.raises(UnknownNameError, match=r"Did you mean 'label'"):
         load_corpus(file, lable="label")
+    with pytest.raises(UnknownNameError, match=r"field or option.*\n.*--columns text=first"):
+        load_corpus(file, first="text")
     with pytest.raises(UnknownNameError, match=r"Unknown task 'mrcp'.*\n.*'mrpc'"):
         load_corpus(file, task="mrcp")
     with pytest.raises(UnknownNameError, match=r"Unknown reader 'cvs'.*\n.*'csv'"):
         load_corpus(file, reader="cvs")
     with pytest.raises(ParameterError, match=r"at least 1"):
         load_corpus(file, limit=0)
+
+
+def test_columns_of_pairs_with_other_names(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.csv", "one,other,points\nx,y,1\n")
+    with pytest.raises(DataError, match=r"--columns text=one\); the second .* is text_b"):
+        load_corpus(file)
 
 
 def test_places_where_nothing_is(tmp_path: Path) -> None:

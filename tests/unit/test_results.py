@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 import bertology.results.result as result_module
+from bertology.cli.results import show_result
 from bertology.errors import ParameterError, UnknownNameError
 from bertology.results import Provenance, Result, identity_of
 from bertology.results.drawing import Drawing
@@ -363,6 +364,20 @@ def test_tables_are_shown_with_the_strongest_rows_first() -> None:
     assert result.shown("effects")["difference"].tolist() == [-0.4, 0.2, 0.1, 0.0]
     assert result.shown("layers").equals(layers)  # profiles keep their order
     assert result.table("heads") is heads
+    scores = pd.DataFrame(
+        {"score": ["ari", "accuracy"], "n": 9, "layer": [-1, 3], "value": 0.5, "excess": [0.1, 0.3]}
+    )
+    told = Ranked(provenance(), {"heads": scores}).shown("heads")
+    assert list(told.columns) == ["score", "n", "layer", "excess", "value"]
+
+
+def test_tables_say_how_layers_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    """A layer -1 stood in tables, and nothing said what it is."""
+    tables = {"layers": pd.DataFrame({"layer": [-1, 0]}), "lemmas": pd.DataFrame({"n": [1]})}
+    show_result(Result(provenance(), tables))
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "layers (2 rows; layers and heads count from 0, -1 is what enters layer 0)" in shown
+    assert "lemmas (1 row)" in shown
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,15 @@ from bertology.errors import UnknownNameError
 from bertology.parameters import flag, parameter
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from bertology.results.result import Result
 
 __all__ = ["add_to", "show_result"]
 
 _ROWS = 20
 _LONG = 40  # characters of a cell
+_INPUT = -1  # as a layer in tables
 _SHORT = 24  # rows; tables after the first are shown if they are not longer
 
 _IDENTITY = (
@@ -219,6 +222,20 @@ def _is_prose(cells: Sequence[Sequence[object]]) -> bool:
     return len(texts) == len(every) > 0 and max(map(len, texts)) > _LONG
 
 
+def _count(table: pd.DataFrame) -> str:
+    return f"{len(table)} row{'' if len(table) == 1 else 's'}"
+
+
+def _numbering(table: pd.DataFrame) -> str:
+    """How layers and heads are counted, where a table has any."""
+    if not any("layer" in name or "head" in name for name in table.columns):
+        return ""
+    said = "; layers and heads count from 0"
+    if "layer" in table and (table["layer"] == _INPUT).any():
+        said += f", {_INPUT} is what enters layer 0"
+    return said
+
+
 def _show_table(result: Result, name: str, rows: int) -> None:
     from bertology.report.intervals import needed_columns, with_intervals
 
@@ -229,7 +246,7 @@ def _show_table(result: Result, name: str, rows: int) -> None:
         shown = shown.reset_index()
     columns, cells = with_intervals(shown)
     if _is_prose(cells):
-        say(f"{name} ({len(table)} rows)")
+        say(f"{name} ({_count(table)})")
         for row in cells:
             for column, cell in zip(columns, row, strict=True):
                 say(f"  {column}: {cell}")
@@ -245,7 +262,7 @@ def _show_table(result: Result, name: str, rows: int) -> None:
     show_table(
         [columns[i] for i in fitting],
         [[row[i] for i in fitting] for row in cells],
-        title=f"{name} ({len(table)} rows{order and f', {order}'}; layers and heads count from 0)",
+        title=f"{name} ({_count(table)}{order and f', {order}'}{_numbering(shown)})",
     )
     more = len(table) - rows
     left_out = [f"{more} more row{'' if more == 1 else 's'}"] if more > 0 else []

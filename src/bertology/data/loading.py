@@ -165,7 +165,13 @@ def _check_arguments(given: Mapping[str, object]) -> None:
     known = _COLUMNS | _OWN | set(OPTIONS)
     for name in given:
         if name not in known:
-            raise UnknownNameError("argument of load_corpus", name, known)
+            raise UnknownNameError(
+                "field or option of a corpus",
+                name,
+                known,
+                hint="The texts of a pair are text and text_b, what is known of it is label: "
+                "text='first' (--columns text=first) if the column is called first.",
+            )
 
 
 def _request(name: str, split: str | None, given: Mapping[str, object]) -> Request:

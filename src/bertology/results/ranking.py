@@ -6,6 +6,7 @@ that matter.
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -35,12 +36,16 @@ def strongest_first(table: pd.DataFrame, ranking: Ranking) -> pd.DataFrame:
 
     Rows without a value come last; equal ones keep their order.
     """
+    from pandas.api.types import is_numeric_dtype
+
     column = ranking.strip("|")
     values = table[column].abs() if ranking.startswith("|") else table[column]
     order = values.reset_index(drop=True).sort_values(ascending=False, kind="stable").index
     columns = [str(name) for name in table.columns]
     own = [f"{column}_low", f"{column}_high"]
     bounds = own if own[0] in columns else ["simultaneous_low", "simultaneous_high"]
-    first = [n for n in columns if n in NAMES]
-    first += [n for n in (column, *bounds) if n in columns]
+    texts = takewhile(lambda name: not is_numeric_dtype(table[name]), columns)
+    first = list(texts)  # which score, which lemma: names too, whatever they are called
+    first += [n for n in columns if n in NAMES and n not in first]
+    first += [n for n in (column, *bounds) if n in columns and n not in first]
     return table.iloc[order.to_numpy()][first + [n for n in columns if n not in first]]

@@ -53,7 +53,8 @@ def find_columns(header: Sequence[str], asked: Mapping[str, str], where: str) ->
     if "text" not in found and "words" not in found and "words" not in header:
         raise DataError(
             f"{where}: no column has one of the usual names of a text.",
-            hint=f"Its columns: {', '.join(header)}. Say which one it is with text=….",
+            hint=f"Its columns: {', '.join(header)}. Say which one it is, as in text={header[0]!r} "
+            f"(--columns text={header[0]}); the second text of a pair is text_b.",
         )
     label = next((name for name in _LABELS if name in header), None)
     if label is not None and "label" not in found:
