@@ -111,7 +111,7 @@ def test_origin_loads_the_same_again(tmp_path: Path) -> None:
 BROKEN = {
     "missing column": ("a.csv", "sentense,label\nx,1\n", {"text": "sentence"}, "'sentense'"),
     "columns are listed": ("a.csv", "foo,bar\nx,1\n", {"text": "quux"}, "foo, bar"),
-    "no text column": ("a.csv", "foo,bar\nx,1\n", {}, "text=…"),
+    "no text column": ("a.csv", "foo,bar\nx,1\n", {}, "text='foo'"),
     "no text in JSON": ("a.jsonl", '{"foo": 1}\n', {}, "Its columns: foo"),
     "empty file": ("a.csv", "", {}, "is empty"),
     "blank file": ("a.txt", "\n \n", {}, "is empty"),

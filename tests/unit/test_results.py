@@ -373,7 +373,8 @@ def test_tables_are_shown_with_the_strongest_rows_first() -> None:
 
 def test_tables_say_how_layers_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     """A layer -1 stood in tables, and nothing said what it is."""
-    tables = {"layers": pd.DataFrame({"layer": [-1, 0]}), "lemmas": pd.DataFrame({"n": [1]})}
+    lemmas = pd.DataFrame({"lemma of a certain length": ["bank.n"]})  # titles are as wide as tables
+    tables = {"layers": pd.DataFrame({"layer": [-1, 0]}), "lemmas": lemmas}
     show_result(Result(provenance(), tables))
     shown = " ".join(capsys.readouterr().out.split())
     assert "layers (2 rows; layers and heads count from 0, -1 is what enters layer 0)" in shown

@@ -62,7 +62,9 @@ class _Cli(PlainGroup):
             say_error(error)
             raise typer.Exit(error.exit_code) from None
         except KeyboardInterrupt:
-            stopped = InterruptedRunError("Interrupted. What is finished is kept.")
+            stopped = InterruptedRunError(
+                "Interrupted. What is finished is kept.", hint=f"To go on: {command_line()}"
+            )
             say_error(stopped)
             raise typer.Exit(stopped.exit_code) from None
         except BrokenPipeError:
