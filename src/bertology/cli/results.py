@@ -228,7 +228,8 @@ def _count(table: pd.DataFrame) -> str:
 
 def _numbering(table: pd.DataFrame) -> str:
     """How layers and heads are counted, where a table has any."""
-    if not any("layer" in name or "head" in name for name in table.columns):
+    names = [str(name) for name in table.columns]
+    if not any("layer" in name or "head" in name for name in names):
         return ""
     said = "; layers and heads count from 0"
     if "layer" in table and (table["layer"] == _INPUT).any():
