@@ -155,7 +155,8 @@ class StaticEmbeddings(ShuffledCopies, Resampled):
             raise DataError(
                 f"Of {len(kept)} questions {int(kept.sum())} have only words that occur in the "
                 f"contexts and are in all files; {_FEWEST} are needed.",
-                hint="Give more contexts (--contexts-examples), or others (--contexts).",
+                hint="Give more contexts (--contexts-examples), others (--contexts), or files that "
+                "hold more words.",
             )
         if found.judged is not None:
             check_judged(found.judged[kept], corpus.name)
