@@ -15,9 +15,13 @@ from bertology.errors import InterruptedRunError, ParameterError
 from bertology.parameters import flag, parameter
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from bertology.run.distilling import StaticVectors
 
 __all__ = ["DistilStaticOptions", "add_to"]
+
+_ENOUGH_PAIRS = 100  # of 2,145, so that a thousand of them that are drawn hold enough
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +158,18 @@ def _show(found: StaticVectors, options: DistilStaticOptions) -> None:
         )
     for file in found.files.values():
         say(f"Vectors: {file}")
-    say_next(
-        "bertology run static-embeddings --corpus grammar-word-pairs "
-        f"--vectors {next(iter(found.files.values()))}"
-    )
+    file = next(iter(found.files.values()))
+    if _known_pairs(file) >= _ENOUGH_PAIRS:
+        say_next(f"bertology run static-embeddings --corpus grammar-word-pairs --vectors {file}")
+    else:  # of words that people scored: which pairs fit is for the reader to say
+        say_next("bertology run static-embeddings --help")
+
+
+def _known_pairs(vectors: Path) -> int:
+    """How many of the bundled pairs of words have both words in a file of vectors."""
+    from bertology.data.loading import load_corpus
+
+    with vectors.open(encoding="utf-8") as lines:
+        words = {line.partition(" ")[0] for line in lines}
+    pairs = load_corpus("grammar-word-pairs")
+    return sum(one.text in words and one.get("text_b") in words for one in pairs)
