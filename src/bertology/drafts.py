@@ -19,7 +19,7 @@ from uuid import uuid4
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["draft_folder", "locked", "mend", "put_in_place", "remove_abandoned"]
+__all__ = ["alone_with", "draft_folder", "locked", "mend", "put_in_place", "remove_abandoned"]
 
 _YOUNG = 5.0  # seconds; a draft that was just made may not be locked yet
 
@@ -82,6 +82,21 @@ def locked(path: Path) -> Iterator[None]:
     try:
         with suppress(OSError):  # a disk without locks; nothing is ever removed there
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def alone_with(path: Path) -> Iterator[None]:
+    """Wait until no other process is here with the same file, which is made if need be."""
+    if sys.platform == "win32":
+        yield
+        return
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        with suppress(OSError):  # a disk without locks: then what is made is made twice
+            fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
         os.close(handle)

@@ -35,6 +35,14 @@ from bertology.report.figures.kinds import KindPanel, kind_grids, kind_plane
 from bertology.report.figures.layer_pairs import layer_grids
 from bertology.report.figures.maps import TitledMap, example_sheet, link_map, map_sheet
 from bertology.report.figures.points import PointPanel, point_planes
+from bertology.report.figures.surfaces import (
+    LossLine,
+    LossLines,
+    Mark,
+    Surface,
+    loss_lines,
+    loss_surfaces,
+)
 from bertology.report.figures.tree_plane import tree_plane
 
 __all__ = [
@@ -46,7 +54,11 @@ __all__ = [
     "GridPanel",
     "KindPanel",
     "Line",
+    "LossLine",
+    "LossLines",
+    "Mark",
     "PointPanel",
+    "Surface",
     "TitledMap",
     "TreeArcs",
     "band_curve",
@@ -63,6 +75,8 @@ __all__ = [
     "layer_profile",
     "lines",
     "link_map",
+    "loss_lines",
+    "loss_surfaces",
     "map_sheet",
     "marked_as",
     "on_one_scale",

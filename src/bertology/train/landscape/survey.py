@@ -1,0 +1,273 @@
+"""The landscape of one run: around its end, on the way there, and to the end of another run."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from bertology.data.corpus import Corpus
+from bertology.train.encoded import Encoded, encode, task_of
+from bertology.train.evaluate import predict, scores
+from bertology.train.finetune import row_limit
+from bertology.train.landscape.curvature import Hessian
+from bertology.train.landscape.directions import (
+    Plane,
+    difference,
+    filter_scales,
+    length,
+    plane_through,
+    random_direction,
+)
+from bertology.train.landscape.places import around_places, share_places, way_places
+from bertology.train.landscape.terrain import Terrain, Weights, copied, standing_at
+from bertology.train.landscape.walks import Walk, end_of, walked
+from bertology.train.landscape.widths import barrier, measure_widths
+from bertology.train.starts import begin
+from bertology.train.tuning import TuningJob
+
+__all__ = ["PLANES", "Asked", "Survey", "constant_loss"]
+
+AROUND, PATH = "around", "path"
+PLANES = (AROUND, PATH)
+TWIN_ORDER = 10_000  # added to the seed: no run of the study has that order of examples
+_PLANE_DIRECTIONS = (900, 901)  # numbers of directions that no width is measured along
+_GPU_TOKENS, _GPU_BENT, _CPU_BENT = 32768, 8192, 1024  # in one batch; graphs need more room
+_TOLERANCE = 5e-3  # of the largest eigenvalue
+Tell = Callable[[float], None]
+Floats = NDArray[np.float64]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is measured of a landscape."""
+
+    sample: int = 512  # training examples
+    grid: int = 31  # points along each axis
+    reach: float = 0.5  # in sizes of filters, to both sides
+    rise: float = 0.25  # of a constant answer's loss
+    directions: int = 5
+    probes: int = 16
+    iterations: int = 20
+    eigenvalues: int = 3
+
+
+def constant_loss(corpus: Corpus) -> float:
+    """The loss of the best constant answer: the entropy of the labels, or their variance."""
+    labels = np.asarray(corpus.labels, dtype=np.float64)
+    if task_of(corpus).kind == "regression":
+        return float(labels.var())
+    shares = np.unique(labels, return_counts=True)[1] / len(labels)
+    return float(-(shares * np.log(shares)).sum())
+
+
+@dataclass
+class Survey:
+    """One run of a study, and what is asked of it."""
+
+    job: TuningJob
+    asked: Asked
+    folder: Path | None = None
+    drawn: bool = False
+    """Whether its way is wanted, and a twin that begins with the same weights."""
+    batch_tokens: int = 4096
+    ground: dict[str, Any] = field(default_factory=dict)
+    """What was read or made once; the next survey of the same run may be given it."""
+    tell: Tell = lambda done: None
+
+    # What is there -----------------------------------------------------------------------------
+
+    def _once(self, name: str, make: Callable[[], T]) -> T:
+        if name not in self.ground:
+            self.ground[name] = make()
+        return cast(T, self.ground[name])
+
+    @property
+    def sample(self) -> Corpus:
+        """The examples whose loss is measured: of all that are learnt from, drawn by the seed."""
+        train = self.job.train
+        if len(train) <= self.asked.sample:
+            return train
+        chosen = random.Random(self.job.settings.seed).sample(range(len(train)), self.asked.sample)
+        rows = [train.examples[i] for i in sorted(chosen)]
+        return replace(train, examples=rows, origin={}, drawn_from=None)
+
+    @property
+    def _model(self) -> torch.nn.Module:
+        job = self.job
+        begun = partial(begin, job.encoder, task_of(job.train), job.start, seed=job.settings.seed)
+        model = self._once("model", begun)
+        assert isinstance(model, torch.nn.Module)
+        return model
+
+    def _encoded(self, corpus: Corpus) -> Encoded:
+        tokenizer = self.job.encoder.tokenizer
+        limit = row_limit(self._model, tokenizer, self.job.settings.max_length)  # type: ignore[arg-type]
+        return encode(corpus, tokenizer, limit)
+
+    def _terrain(self, corpus: Corpus, tokens: int) -> Terrain:
+        return Terrain.over(
+            self._model,  # type: ignore[arg-type]
+            self._encoded(corpus),
+            task_of(corpus),
+            batch_tokens=tokens,
+        )
+
+    @property
+    def _on_gpu(self) -> bool:
+        return self.job.encoder.device.type == "cuda"
+
+    @property
+    def terrain(self) -> Terrain:
+        """The training loss."""
+        most = max(_GPU_TOKENS, self.batch_tokens) if self._on_gpu else self.batch_tokens
+        return self._once("terrain", lambda: self._terrain(self.sample, most))
+
+    @property
+    def start(self) -> Weights:
+        """The weights before any training; the model is never left anywhere else."""
+        return self._once("start", lambda: copied(self._model))
+
+    @property
+    def passed(self) -> Sequence[Weights]:
+        """The weights after each epoch, or after the last one only."""
+        return self._once("passed", self._pass)
+
+    def _pass(self) -> Sequence[Weights]:
+        if self.drawn:
+            return walked(Walk(self.job), self.folder, tell=self.tell)
+        return [end_of(self.job, self.folder, tell=self.tell)]
+
+    @property
+    def end(self) -> Weights:
+        """The weights after the training."""
+        return self.passed[-1]
+
+    @property
+    def twin(self) -> Weights:
+        """The end of a run from the same start, with the examples in another order."""
+        walk = Walk(self.job, self.job.settings.seed + TWIN_ORDER, last=True)
+        return self._once("twin", lambda: walked(walk, self.folder, tell=self.tell)[-1])
+
+    # What is measured --------------------------------------------------------------------------
+
+    def run(self) -> dict[str, tuple[tuple[str, ...], Floats]]:
+        """Everything that is told of one run, as arrays by name, with their dimensions."""
+        asked, end = self.asked, self.end
+        constant = constant_loss(self.sample)
+        ways = _directions(end, self.job.settings.seed, range(asked.directions))
+        wide = measure_widths(
+            self.terrain,
+            end,
+            ways,
+            rise=asked.rise * constant,
+            reach=asked.reach,
+            points=asked.grid,
+        )
+        places = way_places(asked.grid)
+        moved = difference(end, self.start)
+        to_end = self.terrain.losses(self.start, [moved], places[:, None])
+        found: dict[str, tuple[tuple[str, ...], Floats]] = {
+            name: ((), np.asarray(value))
+            for name, value in {
+                "loss": wide.losses[0, asked.grid // 2],
+                "constant_loss": constant,
+                "width": wide.mean,
+                "moved": length(moved) / length(self.start),
+            }.items()
+        }
+        found |= {name: ((), np.asarray(value)) for name, value in self._validated().items()}
+        found |= {name: ((), np.asarray(value)) for name, value in self._bent().items()}
+        return found | {
+            "around_losses": (("direction", "place"), wide.losses),
+            "crossings": (("direction", "side"), wide.crossings),
+            "way_losses": (("place",), to_end),
+        }
+
+    def _validated(self) -> dict[str, float]:
+        """The loss and the scores of the end on the validation data."""
+        job, task = self.job, task_of(self.job.validation)
+        encoded = self._encoded(job.validation)
+        with standing_at(self._model, self.end):
+            said = predict(self._model, encoded, task)  # type: ignore[arg-type]
+            unseen = self._terrain(job.validation, self.batch_tokens).loss()
+        return {"validation_loss": unseen, **scores(said, encoded.targets, task)}
+
+    def _bent(self) -> dict[str, float]:
+        """The curvature at the end, in filter-normalised coordinates and in plain ones."""
+        asked, seed = self.asked, self.job.settings.seed
+        bent = self._terrain(self.sample, _GPU_BENT if self._on_gpu else _CPU_BENT)
+        found: dict[str, float] = {}
+        for ending, scales in (("", filter_scales(self.end)), ("_plain", None)):
+            with standing_at(self._model, self.end):
+                hessian = Hessian(bent, scales)
+                spectrum = hessian.spectrum(
+                    iterations=asked.iterations,
+                    count=asked.eigenvalues,
+                    seed=seed,
+                    tolerance=_TOLERANCE,
+                )
+                traces = hessian.traces(probes=asked.probes, seed=seed)
+            largest = [*spectrum.largest, *[math.nan] * asked.eigenvalues][: asked.eigenvalues]
+            found |= {f"eigenvalue{ending}_{i}": v for i, v in enumerate(largest, 1)}
+            found[f"eigenvalue{ending}_error"] = float(spectrum.errors[0])
+            found[f"lowest{ending}"] = spectrum.lowest
+            found[f"trace{ending}"] = float(traces.mean())
+            error = traces.std(ddof=1) / math.sqrt(len(traces)) if len(traces) > 1 else math.nan
+            found[f"trace{ending}_error"] = float(error)
+        return found
+
+    @property
+    def plane(self) -> Plane:
+        """Through the start, the end, and the end of the twin."""
+        return self._once("plane", lambda: plane_through(self.start, self.end, self.twin))
+
+    def way(self) -> dict[str, Floats]:
+        """Where the run and its twin pass through the plane, and their losses there."""
+        stops = [self.start, *self.passed, self.twin]
+        at = np.array([self.plane.place(weights) for weights in stops])
+        losses = [self.terrain.losses(weights, [], np.zeros((1, 0)))[0] for weights in stops]
+        inside = {"x": at[:, 0], "y": at[:, 1], "inside": at[:, 2]}
+        return {**inside, "loss": np.array(losses)}
+
+    def row(self, plane: str, number: int) -> Floats:
+        """One row of a surface."""
+        x, y = self.axes(plane)
+        steps = np.column_stack([x, np.full(len(x), y[number])])
+        if plane == PATH:
+            at, directions = self.start, [self.plane.along, self.plane.across]
+        else:
+            at, directions = self.end, self._around
+        return self.terrain.losses(at, directions, steps)
+
+    @property
+    def _around(self) -> list[Weights]:
+        drawn = partial(_directions, self.end, self.job.settings.seed, _PLANE_DIRECTIONS)
+        return self._once("around", drawn)
+
+    def axes(self, plane: str) -> tuple[Floats, Floats]:
+        """The places to the right and upwards."""
+        if plane == PATH:
+            return way_places(self.asked.grid), way_places(self.asked.grid)
+        around = around_places(self.asked.reach, self.asked.grid)
+        return around, around
+
+    def between(self, other: Survey) -> tuple[Floats, float]:
+        """The loss on the straight way to the end of another run, and its highest rise."""
+        way = difference(other.end, self.end)
+        shares = share_places(self.asked.grid)
+        losses = self.terrain.losses(self.end, [way], shares[:, None])
+        return losses, barrier(losses)
+
+
+def _directions(end: Weights, seed: int, numbers: Sequence[int]) -> list[Weights]:
+    return [random_direction(end, seed=(seed, number)) for number in numbers]
