@@ -82,8 +82,9 @@ class LossLandscapeResult(Result):
         sharp = Estimate(1 / flat.value, 1 / flat.high, 1 / flat.low, flat.n, flat.level)
         sure = "" if found["width_gain"].excludes(0) else f"{NOTHING_SURE}: "
         told = (
-            f"after pre-training optima are {plain(wide)} times as wide and their largest curvature "
-            f"is {plain(sharp)} times that after a random start (over {self.facts['seeds']} seeds)."
+            f"after pre-training optima are {plain(wide)} times as wide, and their largest "
+            f"curvature is {plain(sharp)} times that after a random start "
+            f"(over {self.facts['seeds']} seeds)."
         )
         return f"{sure}{told}" if sure else told[0].upper() + told[1:]
 
@@ -354,18 +355,8 @@ def _lines(parts: Mapping[Any, xr.Dataset], reach: float) -> pd.DataFrame:
     frames = []
 
     def add(start: str, line: str, seed: int, direction: int, at: Floats, losses: Floats) -> None:
-        frames.append(
-            pd.DataFrame(
-                {
-                    "start": start,
-                    "line": line,
-                    "seed": seed,
-                    "direction": direction,
-                    "place": np.round(at, 9),
-                    "loss": losses,
-                }
-            )  # fmt: skip
-        )
+        told = {"start": start, "line": line, "seed": seed, "direction": direction}
+        frames.append(pd.DataFrame({**told, "place": np.round(at, 9), "loss": losses}))
 
     for part, found in parts.items():
         if part.kind == "run":

@@ -74,11 +74,11 @@ class LossLandscape(TaskTrials):
     barrier is how far the loss rises on the straight line between the ends of two seeds.
 
     Source: Hao et al. (2019), as A Primer in BERTology (section 6.1, Figure 6) tells it; filter
-    normalisation is Li et al.'s (2018). Limits: a run that did not train lies on a plateau, which is
-    flat and no optimum; so nothing is judged unless every run has a loss below half of a constant
-    answer's. Also among trained runs a lower loss bends less, so losses stand beside widths. Biases
-    and LayerNorms are left alone in random directions. A surface shows two of millions of
-    directions.
+    normalisation is Li et al.'s (2018). Limits: a run that did not train lies on a plateau, which
+    is flat and no optimum; so nothing is judged unless every run has a loss below half of a
+    constant answer's. Also among trained runs a lower loss bends less, so losses stand beside
+    widths. Biases and LayerNorms are left alone in random directions. A surface shows two of
+    millions of directions.
     """
 
     version: ClassVar[int] = 1

@@ -1,1 +1,1 @@
-"""The loss as a function of the weights: surfaces, widths, curvature, and the way a training took."""
+"""The loss as a function of the weights: surfaces, widths, curvature, and ways of training."""

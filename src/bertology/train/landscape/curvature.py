@@ -1,8 +1,8 @@
 """How sharply the loss bends: the largest eigenvalues of its Hessian, and the trace.
 
 The Hessian is never built. Its product with a vector is the derivative of the gradient along it, by
-a second backward pass. Lanczos' method finds the largest eigenvalues from such products, Hutchinson's
-the trace, as the mean of v·Hv over vectors of random signs.
+a second backward pass. Lanczos' method finds the largest eigenvalues from such products,
+Hutchinson's the trace, as the mean of v·Hv over vectors of random signs.
 """
 
 from __future__ import annotations

@@ -197,9 +197,9 @@ class Survey:
         """The loss and the scores of the end on the validation data."""
         job, task = self.job, task_of(self.job.validation)
         encoded = self._encoded(job.validation)
+        unseen = self._terrain(job.validation, self.batch_tokens).loss(self.end)
         with standing_at(self._model, self.end):
             said = predict(self._model, encoded, task)  # type: ignore[arg-type]
-            unseen = self._terrain(job.validation, self.batch_tokens).loss()
         return {"validation_loss": unseen, **scores(said, encoded.targets, task)}
 
     def _bent(self) -> dict[str, float]:
@@ -235,7 +235,7 @@ class Survey:
         """Where the run and its twin pass through the plane, and their losses there."""
         stops = [self.start, *self.passed, self.twin]
         at = np.array([self.plane.place(weights) for weights in stops])
-        losses = [self.terrain.losses(weights, [], np.zeros((1, 0)))[0] for weights in stops]
+        losses = [self.terrain.loss(weights) for weights in stops]
         inside = {"x": at[:, 0], "y": at[:, 1], "inside": at[:, 2]}
         return {**inside, "loss": np.array(losses)}
 

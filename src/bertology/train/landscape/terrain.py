@@ -10,7 +10,7 @@ few tokens leave it idle: several points then go through it together (`points_to
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from bertology.data.corpus import Task
 from bertology.train.encoded import Encoded
@@ -61,9 +62,9 @@ class Terrain:
         """How many tokens one pass over all examples reads, with their padding."""
         return sum(next(iter(inputs.values())).numel() for inputs, _ in self.batches)
 
-    def loss(self) -> float:
-        """The mean loss of the model as it is."""
-        with torch.no_grad():
+    def loss(self, at: Weights | None = None) -> float:
+        """The mean loss of the model as it is, or with other weights."""
+        with standing_at(self.model, at or {}), torch.no_grad():
             total = torch.stack([self._summed(*batch) for batch in self.batches]).double().sum()
         return float(total) / self.size
 
@@ -132,7 +133,10 @@ class Terrain:
             return summed_loss(logits, targets, self.kind)
 
         passed = vmap(one, in_dims=(0, None, None))
-        total = torch.stack([passed(moved, *batch) for batch in self.batches]).double().sum(0)
+        # torch cannot map its fused attention for CPUs over points.
+        on_cpu = next(iter(moved.values())).device.type == "cpu"
+        with sdpa_kernel(SDPBackend.MATH) if on_cpu else nullcontext():
+            total = torch.stack([passed(moved, *batch) for batch in self.batches]).double().sum(0)
         return np.asarray(total.cpu().numpy())
 
     def _summed(self, inputs: dict[str, Tensor], targets: Tensor) -> Tensor:
@@ -142,8 +146,8 @@ class Terrain:
 def summed_loss(logits: Tensor, targets: Tensor, kind: str) -> Tensor:
     """The loss that fine-tuning lowers, as a sum over examples."""
     if kind == "regression":
-        return functional.mse_loss(logits[:, 0].float(), targets, reduction="sum")
-    return functional.cross_entropy(logits.float(), targets, reduction="sum")
+        return functional.mse_loss(logits[:, 0], targets, reduction="sum")
+    return functional.cross_entropy(logits, targets, reduction="sum")
 
 
 def points_together(terrain: Terrain) -> int:
