@@ -93,13 +93,16 @@ def test_widths_of_a_quadratic_are_those_of_theory(bowl: tuple[Terrain, np.ndarr
     here = copied(terrain.model)
     ways = [random_direction(here, seed=(0, number)) for number in range(4)]
     found = measure_widths(terrain, here, ways, rise=0.3, reach=2.0, points=11)
-    for way, sides in zip(ways, found.crossings, strict=True):
-        step = way["dense.weight"].double().numpy()[0]
-        assert sides == pytest.approx(np.sqrt(2 * 0.3 / (step @ hessian @ step)), rel=0.01)
+    steps = [way["dense.weight"].double().numpy()[0] for way in ways]
+    mean = np.mean([step @ hessian @ step for step in steps])
+    assert found.width == pytest.approx(np.sqrt(2 * 0.3 / mean), rel=0.01)
     assert found.losses.shape == (4, 11)
     assert found.losses[:, 5] == pytest.approx(terrain.loss())
-    near = measure_widths(terrain, here, ways[:1], rise=1e9, reach=0.1, points=5)
-    assert np.isinf(near.mean)
+    # What is measured does not depend on how far is drawn, within five times of it.
+    near = measure_widths(terrain, here, ways, rise=0.3, reach=found.width / 3, points=5)
+    assert near.width == pytest.approx(found.width, rel=0.01)
+    far = measure_widths(terrain, here, ways[:1], rise=1e9, reach=0.1, points=5)
+    assert np.isinf(far.width)
 
 
 def test_directions_have_the_length_of_filters_and_leave_biases_alone() -> None:

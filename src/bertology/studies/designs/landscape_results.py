@@ -54,7 +54,7 @@ _NOT_TRAINED = (
     "not judged: {} of {} runs did not train (loss not below half of a constant answer's), and a "
     "plateau is no optimum"
 )
-_TOO_FAR = "not judged: along some directions the loss did not rise enough within the reach"
+_TOO_FAR = "not judged: the loss of some run did not rise enough within five times the reach"
 _NOT_ABOVE = "not judged: some run has no curvature above zero"
 _WHERE = {"run", "between", "way"}
 
@@ -276,8 +276,8 @@ def concluded(
         tables["surfaces"] = _surfaces(parts, grid, reach)
         tables["path"] = _paths(parts)
     evidence, reasons = _judged(runs, level)
-    if (other := _barriers_compared(barriers, level)) is not None:
-        evidence["barrier_difference"] = other
+    if len(barriers) and runs["trained"].all():
+        evidence["barrier_difference"] = _barriers_compared(barriers, level)
     facts = {
         **{key: first[key] for key in ("task", "train_size", "sample")},
         "constant_loss": float(runs["constant_loss"].mean()),
@@ -309,9 +309,8 @@ def _judged(runs: pd.DataFrame, level: float) -> tuple[dict[str, Estimate], dict
     return evidence, reasons
 
 
-def _barriers_compared(barriers: pd.DataFrame, level: float) -> Estimate | None:
-    if barriers.empty:
-        return None
+def _barriers_compared(barriers: pd.DataFrame, level: float) -> Estimate:
+    """How much higher barriers between two seeds are after pre-training, paired by pair."""
     values = barriers.pivot(index="seed", columns="start", values="barrier")
     return repeated(values[STARTS[0]] - values[STARTS[1]], level)
 

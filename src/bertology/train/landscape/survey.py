@@ -181,7 +181,7 @@ class Survey:
             for name, value in {
                 "loss": wide.losses[0, asked.grid // 2],
                 "constant_loss": constant,
-                "width": wide.mean,
+                "width": wide.width,
                 "moved": length(moved) / length(self.start),
             }.items()
         }
@@ -189,7 +189,6 @@ class Survey:
         found |= {name: ((), np.asarray(value)) for name, value in self._bent().items()}
         return found | {
             "around_losses": (("direction", "place"), wide.losses),
-            "crossings": (("direction", "side"), wide.crossings),
             "way_losses": (("place",), to_end),
         }
 

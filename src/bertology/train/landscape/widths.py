@@ -16,21 +16,17 @@ from bertology.train.landscape.terrain import Terrain, Weights
 __all__ = ["Widths", "barrier", "measure_widths"]
 
 Floats = NDArray[np.float64]
-_REFINED = 3  # more points around each crossing
+_REFINED = 3  # more points around the crossing
+_BEYOND = (1.5, 2.25, 3.4, 5.0)  # times the reach, where it is not reached within
 
 
 @dataclass(frozen=True)
 class Widths:
-    """Losses along directions, and where they have risen by so much."""
+    """Losses along directions, and where they have risen by so much in the mean."""
 
     places: Floats  # (points,) from -reach to reach
     losses: Floats  # (directions, points)
-    crossings: Floats  # (directions, 2): distances to both sides; inf where it is farther away
-
-    @property
-    def mean(self) -> float:
-        """The mean distance over directions and sides; inf where one was not reached."""
-        return float(self.crossings.mean())
+    width: float  # inf where it is far beyond the reach
 
 
 def measure_widths(
@@ -42,27 +38,22 @@ def measure_widths(
     reach: float,
     points: int,
 ) -> Widths:
-    """Go along each direction to both sides until the loss is `rise` above what it is at `at`."""
-    places = around_places(reach, points)
-    middle = points // 2
-    lines, crossings = [], []
-    for direction in directions:
+    """How far one goes until the loss, in the mean over directions and sides, has risen so much.
 
-        def there(steps: Floats, way: Mapping[str, Tensor] = direction) -> Floats:
-            return terrain.losses(at, [way], steps[:, None])
+    The mean over directions first, and then the crossing: along a single direction the loss may
+    never rise.
+    """
+    places, middle = around_places(reach, points), points // 2
+    losses = np.stack([terrain.losses(at, [way], places[:, None]) for way in directions])
+    base = float(losses[0, middle])
 
-        losses = there(places)
-        lines.append(losses)
-        sides = []
-        for side in (-1, 1):
-            known = losses[middle:] if side > 0 else losses[middle::-1]
+    def rises(step: float) -> float:
+        ends = [terrain.losses(at, [way], [[-step], [step]]) for way in directions]
+        return float(np.mean(ends)) - base
 
-            def rises(step: float, side: int = side, base: float = losses[middle]) -> float:
-                return float(there(np.array([side * step]))[0] - base)
-
-            sides.append(_crossing(np.abs(places[middle:]), known - known[0], rise, rises))
-        crossings.append(sides)
-    return Widths(places, np.array(lines), np.array(crossings))
+    mean = losses.mean(axis=0)
+    known = (mean[middle:] + mean[middle::-1]) / 2 - base
+    return Widths(places, losses, _crossing(places[middle:], known, rise, rises))
 
 
 def _crossing(
@@ -70,10 +61,19 @@ def _crossing(
 ) -> float:
     """Where the rise is first reached; the square root of a rise is nearly a straight line."""
     above = np.flatnonzero(~(rises < rise))  # what is no number is above
-    if not len(above):
-        return math.inf
-    low, high = steps[above[0] - 1], steps[above[0]]
-    below, over = max(rises[above[0] - 1], 0.0), rises[above[0]]
+    if len(above):
+        low, high = float(steps[above[0] - 1]), float(steps[above[0]])
+        below, over = max(float(rises[above[0] - 1]), 0.0), float(rises[above[0]])
+    else:
+        low, below = float(steps[-1]), max(float(rises[-1]), 0.0)
+        for times in _BEYOND:
+            high = times * float(steps[-1])
+            over = measure(high)
+            if not over < rise:
+                break
+            low, below = high, max(over, 0.0)
+        else:
+            return math.inf
     for _ in range(_REFINED):
         at = _between(low, high, below, over, rise)
         found = measure(at)
