@@ -70,6 +70,7 @@ def loss_surfaces(
     Losses from `highest` on have one colour. `levels` are the losses that lines are drawn at.
     """
     from matplotlib.colors import Normalize
+    from matplotlib.ticker import MaxNLocator
 
     if not surfaces:
         raise ParameterError("surfaces", "loss_surfaces", "hold at least one", 0)
@@ -93,6 +94,8 @@ def loss_surfaces(
             _contours(spot, x, y, filled, levels)
             _path(spot, one)
             spot.set_aspect("equal")
+            for axis in (spot.xaxis, spot.yaxis):
+                axis.set_major_locator(MaxNLocator(5))
             spot.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]), xlabel=labels[0])
             spot.set_ylabel(labels[1] if i % columns == 0 else "")
             spot.set_title(one.name, fontsize=type_size(9.5), pad=5)
@@ -181,7 +184,7 @@ def loss_lines(
             spot.set_title(panel.name, fontsize=type_size(9.5), pad=5)
         handles, names = spots[0].get_legend_handles_labels()
         figure.legend(
-            handles, names, loc="outside lower left", frameon=False, ncols=2,
+            handles, names, loc="outside upper right", frameon=False, ncols=2,
             fontsize=type_size(8.5),
         )  # fmt: skip
         add_title(figure, title)

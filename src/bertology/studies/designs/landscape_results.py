@@ -56,6 +56,7 @@ _NOT_TRAINED = (
 )
 _TOO_FAR = "not judged: the loss of some run did not rise enough within five times the reach"
 _NOT_ABOVE = "not judged: some run has no curvature above zero"
+_ANYWHERE = (-math.inf, math.inf)
 _WHERE = {"run", "between", "way"}
 
 Floats = NDArray[np.float64]
@@ -216,7 +217,7 @@ class LossLandscapeResult(Result):
             if around
             else ("from start to end", "across, to the twin's end"),
             highest=self._highest,
-            levels=[share * constant for share in (0.1, 0.25, 0.5, 0.75, 1.0, 1.5)],
+            levels=[share * constant for share in (0.25, 0.5, 1.0)],
             note="Steps are in lengths of filters. One scale for both starts."
             if around
             else f"The unit is the way from start to end: {self._ways()}. One scale for both.",
@@ -330,12 +331,12 @@ def _by_start(
             if ratio
             else table.pivot(index="seed", columns="start", values=measure)
         )
-        within = find_metric(measure).within if measure in metrics else (-math.inf, math.inf)
+        within = find_metric(measure).within if measure in metrics else (0.0, math.inf)
         apart = values[STARTS[0]] - values[STARTS[1]]
         over = repeated(apart, level)
         over = _factor(over) if ratio else over
         for start in STARTS:
-            mean = repeated(values[start], level, within=within)
+            mean = repeated(values[start], level, within=_ANYWHERE if ratio else within)
             mean = _factor(mean) if ratio else mean
             row = {"start": start, "measure": measure, "mean": mean.value, "low": mean.low,
                    "high": mean.high, "n": mean.n}  # fmt: skip
