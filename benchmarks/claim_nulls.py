@@ -32,6 +32,7 @@ import nulls.diagnostics
 import nulls.distractors
 import nulls.facts
 import nulls.fragments
+import nulls.landscape
 import nulls.layers
 import nulls.licensing
 import nulls.lottery
@@ -74,6 +75,7 @@ NULLS = (
     *nulls.fragments.NULLS,
     *nulls.models.NULLS,
     *nulls.numeracy.NULLS,
+    *nulls.landscape.NULLS,
     *nulls.layers.NULLS,
     *nulls.licensing.NULLS,
     *nulls.lottery.NULLS,

@@ -19,6 +19,7 @@ PAPERS = (
     "numersense",
     "primer-attention",
     "primer-embeddings",
+    "primer-finetuning",
     "primer-layers",
     "primer-redundancy",
     "primer-semantics",

@@ -227,9 +227,8 @@ class LossLandscapeResult(Result):
         path = self.tables["path"]
         own = path[path["start"] == start].reset_index(drop=True)
         stops = own[["x", "y"]].to_numpy(float)
-        shapes = zip((0, len(own) - 2, len(own) - 1), ("s", "P", "X"), strict=True)
-        names = ("start", "end", "twin's end")
-        marks = [Mark(n, *stops[i], s) for n, (i, s) in zip(names, shapes, strict=True)]
+        named = (("start", 0, "s"), ("end", -2, "P"), ("twin's end", -1, "X"))
+        marks = [Mark(name, stops[i, 0], stops[i, 1], shape) for name, i, shape in named]
         return marks, stops[:-1]
 
     def _ways(self) -> str:
@@ -291,8 +290,8 @@ def concluded(
 def _logs(runs: pd.DataFrame, measure: str) -> pd.DataFrame:
     """Seeds × starts: logarithms to the base of 2; NaN where there is none."""
     values = runs.pivot(index="seed", columns="start", values=measure)
-    known = (values > 0) & np.isfinite(values)
-    return np.log2(values.where(known))
+    known = values.where((values > 0) & np.isfinite(values))
+    return known.transform(np.log2)
 
 
 def _judged(runs: pd.DataFrame, level: float) -> tuple[dict[str, Estimate], dict[str, str]]:

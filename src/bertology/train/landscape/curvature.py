@@ -47,7 +47,7 @@ class Hessian:
 
     @property
     def _named(self) -> dict[str, Tensor]:
-        weights = dict(self.terrain.model.named_parameters())
+        weights: dict[str, Tensor] = dict(self.terrain.model.named_parameters())
         return weights if self.scales is None else {n: weights[n] for n in self.scales}
 
     @property

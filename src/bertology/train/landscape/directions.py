@@ -52,7 +52,8 @@ def filter_scales(weights: Mapping[str, Tensor]) -> Weights:
 
 def _rows(weight: Tensor) -> Tensor:
     """The norm of each row, with as many dimensions as the weight has."""
-    return weight.flatten(1).norm(dim=1).reshape(-1, *[1] * (weight.dim() - 1))
+    norms: Tensor = torch.linalg.vector_norm(weight.flatten(1), dim=1)
+    return norms.reshape(-1, *[1] * (weight.dim() - 1))
 
 
 def difference(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> Weights:
