@@ -56,9 +56,12 @@ def made_up(
         part = read_part(name)
         gains = (wider, flatter) if part.start == "pretrained" else (0.0, 0.0)
         parts[name] = _part(part, rng, gains, luck, noise=noise, loss=loss, grid=grid)
-    told = {"study": "loss-landscape", "study_version": 1, "parameters": {}}
+    return study.conclude(parts, provenance())
+
+
+def provenance() -> Provenance:
     model, corpus = {"name": "m", "fingerprint": "f"}, {"name": "made-up", "fingerprint": "c"}
-    return study.conclude(parts, Provenance(**told, model=model, corpus=corpus))
+    return Provenance("loss-landscape", 1, {}, model=model, corpus=corpus)
 
 
 def _part(

@@ -1,0 +1,145 @@
+"""How long does a loss surface take, beside reading the weights of each point from disk?
+
+    python benchmarks/loss_landscape.py [--device cpu] [--grid 31] [--examples 512] [--rounds 5]
+        [--model NAME] [--corpus grammar-entailment] [--root FOLDER] [--together 1 2 4 8]
+
+Ways to get the loss of the next point take turns in one process, on the same examples: a row of the
+surface as `Terrain.losses` computes it, with one or several points in a pass; reading a file of
+weights into the same model; and loading a whole model, as scripts do that write one checkpoint for
+each point. The last two tokenise the texts again. Only reading is counted, not writing, and it is
+always the same file, which the system then has in memory: both favour them. A ratio is of two
+neighbours in time, and the median of all rounds counts. On a CPU the passes themselves take most of
+the time, so that no way can be much faster than another: take a small grid there (--grid 5), and
+few examples (--examples 8) to see what is saved. Prints a markdown table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import torch
+import transformers
+from machine import describe
+from safetensors.torch import load_file
+
+import bertology as bt
+from bertology.data.loading import load_corpus
+from bertology.quiet import hush
+from bertology.train.encoded import encode, task_of
+from bertology.train.landscape.directions import random_direction
+from bertology.train.landscape.places import around_places
+from bertology.train.landscape.terrain import Terrain, copied, points_together
+from bertology.train.starts import STARTS, begin
+
+GPU_TOKENS, CPU_TOKENS = 32768, 4096
+
+
+def seconds(work: Callable[[], object], device: torch.device) -> float:
+    """How long something takes, on a GPU until it is really done."""
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    started = time.perf_counter()
+    work()
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - started
+
+
+def ways(
+    asked: argparse.Namespace, folder: Path
+) -> tuple[dict[str, Callable[[], float]], torch.device, int]:
+    """Seconds for each point, by the way it is computed; the device, and the tokens of a pass."""
+    encoder = bt.load(asked.model, device=asked.device)
+    where = {} if asked.root is None else {"root": asked.root}
+    corpus = load_corpus(asked.corpus, split="train", limit=asked.examples, **where)
+    task, device = task_of(corpus), encoder.device
+    model = begin(encoder, task, STARTS["pretrained"], seed=0)
+    most = GPU_TOKENS if device.type == "cuda" else CPU_TOKENS
+
+    def prepared(over: object = model) -> Terrain:
+        encoded = encode(corpus, encoder.tokenizer, encoder.max_length)
+        return Terrain.over(over, encoded, task, batch_tokens=most)  # type: ignore[arg-type]
+
+    terrain = prepared()
+    here = copied(terrain.model)
+    planes = [random_direction(here, seed=(0, number)) for number in range(2)]
+    places = around_places(0.5, asked.grid)
+    row = np.column_stack([places, np.full(len(places), 0.1)])
+    model.save_pretrained(folder)
+    [file] = folder.glob("*.safetensors")
+
+    def on_the_spot(together: int) -> float:
+        work = lambda: terrain.losses(here, planes, row, together=together)  # noqa: E731
+        return seconds(work, device) / len(row)
+
+    def read_weights() -> float:
+        def work() -> None:
+            model.load_state_dict(load_file(file, device=str(device)))
+            prepared().loss()
+
+        return seconds(work, device)
+
+    def load_model() -> float:
+        def work() -> None:
+            auto = transformers.AutoModelForSequenceClassification
+            prepared(auto.from_pretrained(folder).to(device).eval()).loss()
+
+        return seconds(work, device)
+
+    chosen = points_together(terrain)
+    counts = dict.fromkeys([chosen, *asked.together])
+    ours = {
+        f"in place, {n} in a pass{' (chosen)' if n == chosen else ''}": (
+            lambda n=n: on_the_spot(n)  # type: ignore[misc]
+        )
+        for n in counts
+    }
+    return ours | {"weights read": read_weights, "model loaded": load_model}, device, terrain.tokens
+
+
+def main() -> None:
+    """Measure in turns, and print."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--model", default="bertology-mini")
+    parser.add_argument("--corpus", default="grammar-entailment")
+    parser.add_argument("--root", default=None)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--grid", type=int, default=31)
+    parser.add_argument("--examples", type=int, default=512)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--together", type=int, nargs="+", default=[1])
+    asked = parser.parse_args()
+    hush()
+    print(describe())
+    with TemporaryDirectory() as folder:
+        found, device, tokens = ways(asked, Path(folder))
+        for measure in found.values():
+            measure()  # once for what is only made once
+        times = {name: list[float]() for name in found}
+        for _ in range(asked.rounds):
+            for name, measure in found.items():
+                times[name].append(measure())
+    first = next(iter(times))
+    print(
+        f"{asked.model}, {asked.corpus}: {asked.grid} × {asked.grid} points × {asked.examples} "
+        f"examples ({tokens} tokens with padding), {device.type}, median of {asked.rounds} rounds\n"
+    )
+    print("| way | a point (ms) | the surface (s) | times the first |")
+    print("|---|---|---|---|")
+    for name, took in times.items():
+        ratios = [a / b for a, b in zip(took, times[first], strict=True)]
+        middle = median(took)
+        print(
+            f"| {name} | {1000 * middle:.1f} | {asked.grid**2 * middle:.1f} | "
+            f"{median(ratios):.1f} ({min(ratios):.1f} to {max(ratios):.1f}) |"
+        )
+
+
+if __name__ == "__main__":
+    main()
