@@ -63,15 +63,15 @@ class LossLandscape(TaskTrials):
 
     Method: the model is fine-tuned from its pre-trained weights and from random ones, with as many
     seeds; runs of one seed are paired and share the examples and directions. The training loss is
-    measured, without dropout, on a sample of the training examples. Random directions are filter-
-    normalised (Li et al. 2018): a step of 0.1 changes each row of each matrix by a tenth of its
-    length, so that large and small weights are treated alike. Width: how far one can go until the
-    loss, in the mean over directions and sides, has risen by a quarter of a constant answer's.
-    Sharpness: the largest eigenvalue of the Hessian in the same coordinates (Lanczos), and its
-    trace (Hutchinson). Claims rest on the logarithm (base 2) of ratios, paired by seed, with
-    Student's interval. Surfaces are those of the first seed: around its end, and in the plane
-    through the start, the end, and the end of a twin that saw the examples in another order. The
-    barrier is how far the loss rises on the straight line between the ends of two seeds.
+    measured, without dropout, on a sample of the training examples, another one for each seed.
+    Random directions are filter-normalised (Li et al. 2018): a step of 0.1 changes each row of each
+    matrix by a tenth of its length, so that large and small weights are treated alike. Width: how
+    far one can go until the loss, in the mean over directions and sides, has risen by a quarter of
+    a constant answer's. Sharpness: the largest eigenvalue of the Hessian in the same coordinates
+    (Lanczos), and its trace (Hutchinson). Claims rest on the logarithm (base 2) of ratios, paired
+    by seed, with Student's interval. Surfaces are those of the first seed: around its end, and in
+    the plane through the start, the end, and the end of a twin that saw the examples in another
+    order. The barrier is how far the loss rises on the straight line between the ends of two seeds.
 
     Source: Hao et al. (2019), as A Primer in BERTology (section 6.1, Figure 6) tells it; filter
     normalisation is Li et al.'s (2018). Limits: a run that did not train lies on a plateau, which
