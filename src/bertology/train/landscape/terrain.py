@@ -84,10 +84,8 @@ class Terrain:
         count = points_together(self) if together is None else together
         with standing_at(self.model, at) as live, torch.no_grad():
             if count == 1:
-                found = [self._moved(live, at, directions, row) for row in wanted]
-                return (
-                    torch.stack(found).double().cpu().numpy() / self.size if found else np.zeros(0)
-                )
+                found = torch.stack([self._moved(live, at, directions, row) for row in wanted])
+                return np.asarray(found.double().cpu().numpy() / self.size)
             parts = [
                 self._side_by_side(at, directions, wanted[i : i + count])
                 for i in range(0, len(wanted), count)

@@ -73,7 +73,7 @@ def walked(walk: Walk, folder: Path | None, *, tell: Tell = lambda done: None) -
                 for number, weights in list(enumerate(passed, 1))[first:]:
                     save_file({n: w.contiguous() for n, w in weights.items()}, _file(draft, number))
                 put_in_place(draft, place)
-            _forget(place)
+        _forget(place)
     device = str(walk.job.encoder.device)
     found = sorted(place.glob("*.safetensors"))
     return [load_file(path, device=device) for path in found]
