@@ -1,0 +1,161 @@
+"""Other attention than the model's own: permuted, or looked for so that the answer stays.
+
+The attention in question is that of the first token in the last layer, which the classifier reads:
+the one whose weights are shown as an explanation. Jain and Wallace (2019) asked both of models with
+one layer of attention over words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bertology.model.attributions.answering import frozen
+from bertology.model.batch import Batch
+from bertology.model.interventions import Intervention, check_layers
+from bertology.model.sites import Kind, Sites
+
+if TYPE_CHECKING:
+    from bertology.model.encoder import Encoder
+    from bertology.model.site_context import SiteContext
+
+__all__ = [
+    "FoundAttention",
+    "PermutedAttention",
+    "ShiftedScores",
+    "divergence",
+    "find_attention",
+    "total_variation",
+]
+
+_STEP = 0.5  # of Adam, in units of attention scores
+_PENALTY = 50.0  # for each unit of total variation beyond what is tolerated
+_FIRST = 0.1  # the spread of the first shift: at none at all, the divergence has no slope
+
+
+def total_variation(one: Tensor, other: Tensor) -> Tensor:
+    """Half of the summed differences of two distributions, over the last axis: 0 to 1."""
+    return (one - other).abs().sum(-1) / 2
+
+
+def divergence(one: Tensor, other: Tensor) -> Tensor:
+    """The Jensen-Shannon divergence over the last axis, as a share of its largest, ln 2: 0 to 1."""
+    middle = (one + other) / 2
+    tiny = torch.finfo(one.dtype).tiny
+    parts = [(p * (p.clamp_min(tiny).log() - middle.clamp_min(tiny).log())).sum(-1)
+             for p in (one, other)]  # fmt: skip
+    return (parts[0] + parts[1]) / 2 / math.log(2)
+
+
+@dataclass(frozen=True, eq=False)
+class PermutedAttention(Intervention):
+    """The weights of every query (or of the first alone) are dealt out anew among its tokens."""
+
+    layers: Sequence[int]
+    seeds: Sequence[int]  # one for each example, so that batches make no difference
+    first_only: bool = False
+
+    def sites(self, encoder: Encoder) -> list[Sites]:
+        name = encoder.stack_name(self.stack)
+        heads = tuple(range(encoder.shapes[name].heads))
+        return [Sites(name, Kind.PATTERN, check_layers(self.layers, encoder, self.stack), heads)]
+
+    def __call__(self, value: Tensor, at: SiteContext) -> Tensor:
+        queries = 1 if self.first_only else value.shape[2]
+        changed = value.clone()
+        for row, seed in enumerate(self.seeds):
+            keys = torch.nonzero(at.real[row])[:, 0]
+            draw = torch.Generator().manual_seed(1000 * seed + at.layer)
+            # The padding beyond an example's own length must not change what is drawn.
+            queried = 1 if self.first_only else len(keys)
+            noise = torch.rand(value.shape[1], queried, len(keys), generator=draw)
+            order = noise.argsort(-1).to(keys.device)
+            own = value[row][:, :queries][:, :queried][..., keys]  # (H, Q, K)
+            asked = keys[:queried] if not self.first_only else keys[:1]
+            changed[row][:, asked[:, None], keys] = own.gather(-1, order)
+        return changed
+
+
+@dataclass(frozen=True, eq=False)
+class ShiftedScores(Intervention):
+    """Adds to the scores of the first query of one layer: (B, H, S)."""
+
+    shift: Tensor
+    layer: int
+
+    def sites(self, encoder: Encoder) -> list[Sites]:
+        name = encoder.stack_name(self.stack)
+        heads = tuple(range(encoder.shapes[name].heads))
+        chosen = check_layers([self.layer], encoder, self.stack)
+        return [Sites(name, Kind.SCORES, chosen, heads)]
+
+    def __call__(self, value: Tensor, at: SiteContext) -> Tensor:
+        first = torch.zeros(value.shape[2], 1, device=value.device, dtype=value.dtype)
+        first[0] = 1
+        return value + first * self.shift[:, :, None]
+
+
+@dataclass(frozen=True)
+class FoundAttention:
+    """Of each example: how far the other attention is from the model's own, and its answer."""
+
+    divergence: Tensor  # (B,) 0 to 1, mean over heads; 0 where none was found
+    variation: Tensor  # (B,) of the answer
+    weights: Tensor  # (B, T) mean over heads
+
+
+def find_attention(
+    encoder: Encoder,
+    batch: Batch,
+    *,
+    steps: int,
+    tolerance: float,
+    seeds: Sequence[int],
+) -> FoundAttention:
+    """The attention farthest from the model's own under which the answer hardly changes.
+
+    By gradient ascent on the scores; the best step within the `tolerance` (of total variation of
+    the answer's probabilities) counts, so that more steps never find less.
+    """
+    last, shape = encoder.shape.layers - 1, encoder.shape
+    site = f"layer.{last}.head.*.pattern"
+    with encoder.turn(), frozen(encoder.model):
+        before = encoder.run(batch, record=site)
+        own = before[site][:, :, 0].float()  # (B, H, S)
+        answer = before.logits.float().softmax(-1)
+        # Tokens first, so that padding draws more numbers but no others.
+        drawn = [
+            np.random.default_rng(seed).normal(0, _FIRST, (own.shape[-1], shape.heads)).T
+            for seed in seeds
+        ]
+        shift = torch.from_numpy(np.stack(drawn)).to(own).requires_grad_()
+        optimizer = torch.optim.Adam([shift], lr=_STEP)
+        best = FoundAttention(own.new_zeros(len(own)), own.new_zeros(len(own)), own.mean(1))
+        for _ in range(steps):
+            trace = encoder.run(batch, record=site, do=ShiftedScores(shift, last), gradients=True)
+            other = trace[site][:, :, 0].float()
+            far = divergence(other, own).mean(1)  # (B,)
+            moved = total_variation(trace.logits.float().softmax(-1), answer)
+            best = _better(best, far.detach(), moved.detach(), other.detach().mean(1), tolerance)
+            loss = (_PENALTY * (moved - tolerance / 2).clamp_min(0) - far).sum()
+            (slope,) = torch.autograd.grad(loss, shift)
+            shift.grad = slope
+            optimizer.step()
+    return best
+
+
+def _better(
+    best: FoundAttention, far: Tensor, moved: Tensor, weights: Tensor, tolerance: float
+) -> FoundAttention:
+    better = (moved <= tolerance) & (far > best.divergence)
+    return FoundAttention(
+        torch.where(better, far, best.divergence),
+        torch.where(better, moved, best.variation),
+        torch.where(better[:, None], weights, best.weights),
+    )
