@@ -35,6 +35,7 @@ class Field(StrEnum):
     ENTITY_RELATIONS = "entity_relations"  # [one, its end, other, its end, relation]
     SENSES = "senses"  # of words: [first word, last + 1, lemma, sense]; the lemma as in "bank.n"
     TARGETS = "targets"  # the words asked about: [first, last + 1] in each text, counted in it
+    RATIONALES = "rationales"  # what people gave as the label's reason: [first word, last + 1]
     SUBJECT = "subject"  # position of the main subject's head word, or None
     OBJECT = "object"
     VERB = "verb"

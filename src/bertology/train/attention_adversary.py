@@ -139,7 +139,7 @@ class Apart:
     """Of each example: how far answers and attention of two models are apart, 0 to 1 each."""
 
     variation: Tensor  # (B,)
-    divergence: Tensor  # (B,) mean over heads
+    divergence: Tensor  # (B,) of the mean over heads
     same: Tensor  # (B,) whether both give the same answer
 
 
@@ -153,9 +153,9 @@ def how_far_apart(
         rival.run(batch, record=site, gradients=gradients),
     )
     said = [trace.logits.float() for trace in (one, other)]
-    maps = [trace[site][:, :, 0].float() for trace in (one, other)]
+    maps = [trace[site][:, :, 0].float().mean(1) for trace in (one, other)]
     return Apart(
         total_variation(said[1].softmax(-1), said[0].softmax(-1)),
-        divergence(maps[1], maps[0]).mean(1),
+        divergence(maps[1], maps[0]),
         said[0].argmax(-1) == said[1].argmax(-1),
     )

@@ -18,7 +18,7 @@ WORD_LEVEL = (
 """Fields that hold one value per word."""
 SPANS = (
     Field.CONSTITUENTS, Field.CHUNKS, Field.ENTITIES, Field.ARGUMENTS, Field.PROTO_ROLES,
-    Field.ENTITY_RELATIONS, Field.SENSES, Field.TARGETS, Field.COREFERENCE,
+    Field.ENTITY_RELATIONS, Field.SENSES, Field.TARGETS, Field.RATIONALES, Field.COREFERENCE,
 )  # fmt: skip
 """Fields that hold spans of words, most with what they are."""
 
@@ -146,6 +146,10 @@ _FORMS: dict[Field, tuple[Callable[[Any], bool], str]] = {
         _list_of(_is_target),
         "be a list of [first word, last + 1], one for each text, each with a word at least",
     ),
+    Field.RATIONALES: (
+        _list_of(_is_target),
+        "be a list of [first word, last + 1], each with a word at least",
+    ),
     Field.SUBJECT: (_is_place, "be the position of a word"),
     Field.OBJECT: (_is_place, "be the position of a word"),
     Field.VERB: (_is_place, "be the position of a word"),
@@ -242,7 +246,7 @@ def _check_places(annotations: Mapping[str, Any], words: int, at: str) -> None:
     places["coreference"] = [end - 1 for _, end in mentions]
     phrases = annotations.get("constituents") or ()
     places["constituents"] = [phrase[1] - 1 for phrase in phrases if phrase[1]]
-    for name in ("chunks", "entities", "senses"):
+    for name in ("chunks", "entities", "senses", "rationales"):
         places[name] = [span[1] - 1 for span in annotations.get(name) or ()]
     for name in ("arguments", "proto_roles", "entity_relations"):
         pairs = annotations.get(name) or ()

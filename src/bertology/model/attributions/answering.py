@@ -86,7 +86,7 @@ class Eraser:
             raise CapabilityError(f"The tokenizer of {self.encoder.name!r} has no mask.")
 
     def logits(self, batch: Batch, rows: Tensor, gone: Tensor) -> Tensor:
-        """Logits (V, C) of variants: the example in `rows` (V,) without the pieces `gone` (V, T)."""
+        """Logits (V, C): of the example in `rows` (V,) each, without its pieces `gone` (V, T)."""
         step = max(1, self.tokens // gone.shape[1])
         found = []
         for start in range(0, len(rows), step):

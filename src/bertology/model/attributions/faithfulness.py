@@ -1,4 +1,4 @@
-"""What the classifier answers when the words that a method ranks highest are gone, or left alone."""
+"""What the classifier answers without the words that a method ranks highest, or with them alone."""
 
 from __future__ import annotations
 

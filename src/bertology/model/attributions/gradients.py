@@ -59,10 +59,14 @@ def _slopes(encoder: Encoder, batch: Batch, states: Tensor, answers: Tensor) -> 
 
 
 def gradient_times_input(encoder: Encoder, batch: Batch, answers: Tensor, path: Path) -> Tensor:
-    """(B, T): the gradient at what enters the first layer, times what enters."""
+    """(B, T): the gradient at what enters the first layer, times what enters.
+
+    That is counted from the baseline: LayerNorm undoes a change of scale, so that through it the
+    gradient along the input itself is zero, whatever the word does.
+    """
     with encoder.turn(), frozen(encoder.model):
         slopes = _slopes(encoder, batch, path.end, answers)
-    return (path.end * slopes).sum(-1).float()
+    return ((path.end - path.start) * slopes).sum(-1).float()
 
 
 def integrated_gradients(

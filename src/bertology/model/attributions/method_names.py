@@ -12,7 +12,8 @@ METHODS: Mapping[str, str] = {
     "mean-attention": "the same attention, mean over all layers",
     "rollout": "attention multiplied through the layers, with the residual stream",
     "norms": "the size of what the last layer's attention brings from each word",
-    "gradient-x-input": "the gradient of the answer's log-odds times what enters the first layer",
+    "gradient-x-input": "the gradient of the answer's log-odds times what enters the first layer, "
+    "counted from a mask",
     "integrated-gradients": "gradients along the way from a text of masks to this one; they add up "
     "to the change of the log-odds",
     "left-out": "how much less sure the answer is without the word, in log-odds",

@@ -1,8 +1,8 @@
 """Other attention than the model's own: permuted, or looked for so that the answer stays.
 
-The attention in question is that of the first token in the last layer, which the classifier reads:
-the one whose weights are shown as an explanation. Jain and Wallace (2019) asked both of models with
-one layer of attention over words.
+The attention in question is that of the first token in the last layer, which the classifier reads,
+mean over heads: the weights that are shown as an explanation. Jain and Wallace (2019) asked both of
+models with one layer of attention over words.
 """
 
 from __future__ import annotations
@@ -105,8 +105,9 @@ class ShiftedScores(Intervention):
 class FoundAttention:
     """Of each example: how far the other attention is from the model's own, and its answer."""
 
-    divergence: Tensor  # (B,) 0 to 1, mean over heads; 0 where none was found
+    divergence: Tensor  # (B,) 0 to 1; 0 where none was found
     variation: Tensor  # (B,) of the answer
+    changed: Tensor  # (B,) whether the answer is another, as a near tie may be
     weights: Tensor  # (B, T) mean over heads
 
 
@@ -127,7 +128,7 @@ def find_attention(
     site = f"layer.{last}.head.*.pattern"
     with encoder.turn(), frozen(encoder.model):
         before = encoder.run(batch, record=site)
-        own = before[site][:, :, 0].float()  # (B, H, S)
+        own = before[site][:, :, 0].float().mean(1)  # (B, S)
         answer = before.logits.float().softmax(-1)
         # Tokens first, so that padding draws more numbers but no others.
         drawn = [
@@ -136,13 +137,17 @@ def find_attention(
         ]
         shift = torch.from_numpy(np.stack(drawn)).to(own).requires_grad_()
         optimizer = torch.optim.Adam([shift], lr=_STEP)
-        best = FoundAttention(own.new_zeros(len(own)), own.new_zeros(len(own)), own.mean(1))
+        nothing = own.new_zeros(len(own))
+        best = FoundAttention(nothing, nothing, nothing.bool(), own)
         for _ in range(steps):
             trace = encoder.run(batch, record=site, do=ShiftedScores(shift, last), gradients=True)
-            other = trace[site][:, :, 0].float()
-            far = divergence(other, own).mean(1)  # (B,)
-            moved = total_variation(trace.logits.float().softmax(-1), answer)
-            best = _better(best, far.detach(), moved.detach(), other.detach().mean(1), tolerance)
+            other = trace[site][:, :, 0].float().mean(1)
+            far = divergence(other, own)  # (B,)
+            said = trace.logits.float().softmax(-1)
+            moved = total_variation(said, answer)
+            changed = said.argmax(-1) != answer.argmax(-1)
+            tried = FoundAttention(far.detach(), moved.detach(), changed, other.detach())
+            best = _better(best, tried, tolerance)
             loss = (_PENALTY * (moved - tolerance / 2).clamp_min(0) - far).sum()
             (slope,) = torch.autograd.grad(loss, shift)
             shift.grad = slope
@@ -150,12 +155,12 @@ def find_attention(
     return best
 
 
-def _better(
-    best: FoundAttention, far: Tensor, moved: Tensor, weights: Tensor, tolerance: float
-) -> FoundAttention:
-    better = (moved <= tolerance) & (far > best.divergence)
+def _better(best: FoundAttention, tried: FoundAttention, tolerance: float) -> FoundAttention:
+    """Of each example the farther of two, if its answer is near enough."""
+    better = (tried.variation <= tolerance) & (tried.divergence > best.divergence)
     return FoundAttention(
-        torch.where(better, far, best.divergence),
-        torch.where(better, moved, best.variation),
-        torch.where(better[:, None], weights, best.weights),
+        torch.where(better, tried.divergence, best.divergence),
+        torch.where(better, tried.variation, best.variation),
+        torch.where(better, tried.changed, best.changed),
+        torch.where(better[:, None], tried.weights, best.weights),
     )

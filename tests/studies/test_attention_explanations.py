@@ -1,0 +1,206 @@
+"""Attention explanations: attention that tells the answer, attention that does not, and chance."""
+
+from __future__ import annotations
+
+import csv
+import re
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import bertology as bt
+import planted
+import planted_explanations as made
+from bertology.errors import BertologyError
+from bertology.model.attributions.answering import Eraser, check_classifier, log_odds
+from bertology.model.attributions.gradients import (
+    captum_gradients,
+    integrated_gradients,
+    log_odds_at,
+    path_to_masks,
+)
+from bertology.model.attributions.method_names import METHODS
+from bertology.model.attributions.methods import attribute
+from bertology.model.encoder import Encoder
+from bertology.results.result import Result
+from bertology.studies.designs.explanation_scores import Ordered, example_scores, rationale_words
+from result_conformance import ResultConformance, claims_of
+
+QUICK = {"search_steps": 15, "permutations": 2, "orders": 2, "path_steps": 8, "resamples": 400}
+
+
+def run(model: Any, corpus: Any = None, **more: Any) -> Result:
+    given = made.corpus(40) if corpus is None else corpus
+    return bt.run(
+        "attention-explanations", made.encoder(model), corpus=given, store="memory://explained",
+        progress=False, **QUICK, **more,
+    )  # fmt: skip
+
+
+@cache
+def faithful() -> Result:
+    return run(made.reads_one_word())
+
+
+def column(found: Result, score: str, name: str) -> dict[str, float]:
+    table = found.table("methods")
+    rows = table[table["score"] == score]
+    return dict(zip(rows["method"], rows[name], strict=True))
+
+
+class TestResult(ResultConformance):
+    @staticmethod
+    def make() -> Result:
+        return faithful()
+
+
+def test_every_method_finds_the_one_word_that_is_read() -> None:
+    found = faithful()
+    assert all(column(found, "f1", "mean")[name] == 1 for name in METHODS)
+    assert all(column(found, "comprehensiveness", "gain_low")[name] > 0 for name in METHODS)
+    assert all(column(found, "sufficiency", "mean")[name] < 0.01 for name in METHODS)
+    outcomes = claims_of(found)
+    assert outcomes["primer-attention.attention-beats-chance-as-explanation"] == "holds"
+    assert outcomes["primer-attention.attention-agrees-with-human-rationales"] == "holds"
+    assert outcomes["primer-attention.other-attention-gives-the-same-answer"] == "fails"
+    assert found.evidence()["permuted_variation"].value > 0.2
+    others = set(outcomes) - {n for n, outcome in outcomes.items() if outcome == "holds"}
+    assert "primer-attention.erasing-by-attention-needs-more-words" in others
+    assert "primer-attention.norms-explain-better-than-weights" in others
+
+
+def test_attention_that_looks_elsewhere_is_exposed() -> None:
+    found = run(made.looks_elsewhere())
+    assert found.evidence()["attention_over_random"].high < 0
+    marked = column(found, "comprehensiveness", "gain_low")
+    for name in ("gradient-x-input", "integrated-gradients", "left-out"):
+        assert marked[name] > 0
+        assert column(found, "f1", "mean")[name] == 1
+    outcomes = claims_of(found)
+    assert outcomes["primer-attention.attention-beats-chance-as-explanation"] == "fails"
+    for name in (
+        "attention-agrees-less-with-leaving-out-than-gradients",
+        "erasing-by-attention-needs-more-words",
+        "other-attention-gives-the-same-answer",
+    ):
+        assert outcomes[f"primer-attention.{name}"] == "holds", name
+    assert found.evidence()["permuted_variation"].value == pytest.approx(0, abs=1e-6)
+
+
+def test_nothing_is_said_of_a_random_classifier() -> None:
+    found = run(made.by_chance(0))
+    assert "holds" not in claims_of(found).values()
+    assert found.answer.startswith("Nothing is sure")
+
+
+def test_integrated_gradients_are_complete_and_captums_own() -> None:
+    encoder = made.encoder(made.by_chance(1))
+    (batch,) = encoder.batches(made.corpus(5).texts)
+    known = attribute(encoder, batch, ("integrated-gradients",), steps=8)
+    path = path_to_masks(encoder, batch, known.units)
+    found = integrated_gradients(encoder, batch, known.answers, path, steps=48)
+    ends = log_odds(known.logits, known.answers) - log_odds_at(
+        encoder, batch, known.answers, path.start
+    )
+    assert found.sum(1).numpy() == pytest.approx(ends.numpy(), abs=1e-3)
+    assert not found[known.units.ids < 0].any()  # special tokens are the same at both ends
+    if find_spec("captum") is None:
+        with pytest.raises(BertologyError, match=re.escape("bertology[captum]")):
+            captum_gradients(encoder, batch, known.answers, path)
+        return
+    theirs = captum_gradients(encoder, batch, known.answers, path, steps=48)
+    assert theirs.numpy() == pytest.approx(found.numpy(), abs=1e-4)
+
+
+@pytest.mark.parametrize("how", ["hidden", "masked"])
+def test_leaving_out_is_a_plain_pass_without_the_word(how: str) -> None:
+    model = made.by_chance(2)
+    encoder = made.encoder(model)
+    (batch,) = encoder.batches(["good up down", "the up bad down up"])
+    known = attribute(encoder, batch, ("left-out", "attention"), how=how)
+    row = list(batch.indices).index(1)
+    ids = batch.inputs["input_ids"][row : row + 1, : int(batch.real[row].sum())].clone()
+    mask = torch.ones_like(ids)
+    if how == "hidden":
+        mask[0, 3] = 0
+    else:
+        ids[0, 3] = encoder.tokenizer.mask_token_id
+    with torch.no_grad():
+        without = model(input_ids=ids, attention_mask=mask).logits
+    answer = known.answers[row : row + 1]
+    lost = log_odds(known.logits[row : row + 1], answer) - log_odds(without, answer)
+    assert float(known.relevance["left-out"][row, 2]) == pytest.approx(float(lost), abs=1e-5)
+    model.set_attn_implementation("eager")
+    seen = model(input_ids=ids, output_attentions=True).attentions[-1][0, :, 0].mean(0)[1:-1]
+    if how == "hidden":  # the ids are those of the text
+        assert known.relevance["attention"][row, :5].tolist() == pytest.approx(
+            seen.tolist(), abs=1e-5
+        )
+
+
+def test_scores_are_what_they_say() -> None:
+    said = np.array([[[0.4, 0.6], [0.9, 0.1]], [[0.7, 0.3], [0.5, 0.5]]])  # (share, 2, class)
+    found = example_scores(
+        Ordered(np.array([2, 0, 1]), np.array([0.5, 0.1, 0.9]), said),
+        answer=1,
+        probability=0.8,
+        sizes=[1, 2],
+        without=np.array([3.0, 1.0, 2.0]),
+        marked=np.array([True, False, False]),
+    )
+    assert found["comprehensiveness"] == pytest.approx((0.2 + 0.5) / 2)
+    assert found["sufficiency"] == pytest.approx((0.7 + 0.3) / 2)
+    assert found["erased"] == pytest.approx(2 / 3)
+    assert found["tau"] == pytest.approx(1 / 3)
+    assert (found["precision"], found["f1"]) == (0.5, 0.0)
+    # A word of the second text counts on after the first text and one more character.
+    places = [(0, 0, 3), (0, 4, 7), (1, 0, 3)]
+    marked = rationale_words(places, [[1, 3]], [[0, 3], [4, 7], [8, 11]], first_length=7)
+    assert marked.tolist() == [False, True, True]
+
+
+def test_an_adversary_is_trained_once_and_keeps_answers(tmp_path: Path) -> None:
+    for split, size, seed in (("train", 48, 1), ("validation", 30, 2)):
+        rows = [(e.text, planted.TASK.labels[int(e.label or 0)])
+                for e in planted.corpus(size, seed=seed)]  # fmt: skip
+        with (tmp_path / f"{split}.csv").open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([("text", "label"), *rows])
+    corpus = bt.load_corpus(str(tmp_path), split="validation")
+    store = str(tmp_path / "store")
+    encoder = made.encoder(made.looks_elsewhere())
+    encoder.config.id2label = dict(enumerate(planted.TASK.labels))
+    found = bt.run(
+        "attention-explanations", encoder, corpus=corpus, store=store, progress=False,
+        adversary=48, **QUICK,
+    )  # fmt: skip
+    evidence = found.evidence()
+    assert evidence["trained_agreement"].value > 0.9
+    assert evidence["trained_divergence"].value > 0
+    assert set(found.table("attention")["attention"]) >= {"found", "trained"}
+    kept = list(tmp_path.rglob("adversaries/*/weights.safetensors"))
+    assert len(kept) == 1
+    before = kept[0].stat().st_mtime_ns
+    again = bt.run(
+        "attention-explanations", encoder, corpus=corpus, store=store, progress=False,
+        adversary=48, **{**QUICK, "seed": 0, "orders": 3},
+    )  # fmt: skip
+    assert kept[0].stat().st_mtime_ns == before
+    assert again.evidence()["trained_divergence"] == evidence["trained_divergence"]
+
+
+def test_what_cannot_be_explained_is_refused() -> None:
+    base = Encoder(made.by_chance(0).bert, planted.tokenizer(), name="base")
+    with pytest.raises(BertologyError, match="does not tell classes apart"):
+        check_classifier(base)
+    with pytest.raises(BertologyError, match="must be one of hidden, masked"):
+        Eraser(made.encoder(made.by_chance(0)), "shouted")
+    encoder = made.encoder(made.by_chance(0))
+    with pytest.raises(BertologyError, match="method"):
+        attribute(encoder, encoder.encode("good up"), ("atention",))
+    with pytest.raises(BertologyError, match="be 0, or at least 2"):
+        run(made.by_chance(0), adversary=1)
