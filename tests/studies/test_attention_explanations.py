@@ -31,7 +31,7 @@ from bertology.results.result import Result
 from bertology.studies.designs.explanation_scores import Ordered, example_scores, rationale_words
 from result_conformance import ResultConformance, claims_of
 
-QUICK = {"search_steps": 15, "permutations": 2, "orders": 2, "path_steps": 8, "resamples": 400}
+QUICK = {"search_steps": 30, "permutations": 2, "orders": 2, "path_steps": 8, "resamples": 400}
 
 
 def run(model: Any, corpus: Any = None, **more: Any) -> Result:

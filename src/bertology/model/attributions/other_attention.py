@@ -34,7 +34,7 @@ __all__ = [
     "total_variation",
 ]
 
-_STEP = 0.5  # of Adam, in units of attention scores
+_STEP = 1.0  # of Adam, in units of attention scores
 _PENALTY = 50.0  # for each unit of total variation beyond what is tolerated
 _FIRST = 0.1  # the spread of the first shift: at none at all, the divergence has no slope
 
