@@ -19,6 +19,7 @@ from bertology.errors import BertologyError
 from bertology.server import annotate
 from bertology.server.about_model import about_model
 from bertology.server.app import make_app
+from bertology.server.attributions import Attributions
 from bertology.server.contexts import WordContexts, about_contexts
 from bertology.server.judging import Judging
 from bertology.server.map_answers import described, maps_at, pack, single
@@ -35,6 +36,7 @@ from bertology.server.structural_trees import StructuralTrees
 from bertology.server.task_examples import TaskExamples, first_examples
 from bertology.server.trees import answer_tree
 from bertology.server.views import (
+    AttributionQuestion,
     ContextsQuestion,
     JudgeQuestion,
     MapQuestion,
@@ -129,7 +131,9 @@ def _routes(
     tasks = {"tasks": examples.tasks()}
     structural = None if probe is None else probe.about
     about = about_model(reader) | tasks | {"annotate": labels, "live": True}
+    attributions = Attributions(reader)
     about |= {"structural": structural, "contexts": about_contexts()}
+    about |= {"attributions": attributions.about}
 
     @router.get("/model")
     async def show_model() -> JSONResponse:
@@ -171,6 +175,10 @@ def _routes(
     @router.post("/outliers")
     def find_outliers(question: OutlierQuestion) -> JSONResponse:
         return JSONResponse(outliers_of(reader, question.view.shown))
+
+    @router.post("/attributions", dependencies=[Depends(Turnstile(MOST_MEANS, what="answers"))])
+    def explain(question: AttributionQuestion) -> JSONResponse:
+        return JSONResponse(attributions.of(question.view.shown, question.method))
 
     @router.post("/search")
     def search(question: SearchQuestion) -> JSONResponse:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from bertology.server.shown import Changes, Shown
 
 __all__ = [
+    "AttributionQuestion",
     "Context",
     "ContextsQuestion",
     "JudgeQuestion",
@@ -102,6 +103,21 @@ class PredictQuestion(_Strict):
 
     view: View
     top: int = Field(default=10, ge=1, le=100)
+
+
+class AttributionQuestion(_Strict):
+    """The classifier's answer, and how much each word matters to it."""
+
+    view: View
+    method: Literal[
+        "attention",
+        "mean-attention",
+        "rollout",
+        "norms",
+        "gradient-x-input",
+        "integrated-gradients",
+        "left-out",
+    ] = "attention"
 
 
 class OutlierQuestion(_Strict):

@@ -34,11 +34,11 @@ _ENDINGS = {"train": "train", "validation": "dev", "test": "test"}
 _ANNOTATORS = (1, 2, 3)
 _FUNCTION_WORDS = frozenset(
     """
-    a an the this that these those some any all both each every no not n't and or but if then because
-    so as than is are was were be been being am has have had do does did can could will would may might
-    must should 's 're 've 'll he she it they we you i him her them us me his its their our your my who
-    which what where when how why in on at by for from of off to into onto with without about over under
-    near while there here one just
+    a an the this that these those some any all both each every no not n't and or but if then
+    because so as than is are was were be been being am has have had do does did can could will
+    would may might must should 's 're 've 'll he she it they we you i him her them us me his
+    its their our your my who which what where when how why in on at by for from of off to into
+    onto with without about over under near while there here one just
     """.split()
 )
 

@@ -21,6 +21,7 @@ import { Switches } from "./switches.js";
 import { TokenRow } from "./tokens.js";
 import { HeadTree } from "./tree.js";
 import { Tour, aboutTour } from "./tour.js";
+import { Why } from "./why.js";
 import { SINK, SUBJECT, WorthSeeing, bestOf, isClear } from "./worth-seeing.js";
 
 const TOP = 8; // predictions for each masked token
@@ -124,6 +125,7 @@ function drawControls() {
   switches.show(state.view.off);
   search.show(state.page.search, state.page.chosen);
   at("averaging").value = state.page.mean ?? "";
+  why.show(state.page.why);
   presenting.show(state.page.present);
   document.querySelector(`input[name=level][value=${state.view.level}]`).checked = true;
 }
@@ -158,6 +160,10 @@ async function askPredictions(signal) {
   predictionsSeen = mark("predictions-drawn");
   change = answer.after ? describeChange(answer) : "";
   if (change) say(change);
+}
+
+async function askWhy(signal) {
+  await why.ask(state, signal);
 }
 
 async function askMeans(signal) {
@@ -209,11 +215,11 @@ async function askWorth(signal) {
 }
 
 // Means take long, so they come last.
-const AFTER_TEXT = [askMaps, askPredictions, askSearch, askOutliers, askChosen, askWorth, askMeans];
+const AFTER_TEXT = [askMaps, askPredictions, askSearch, askOutliers, askChosen, askWorth, askWhy, askMeans];
 // After switching, users wait for the predictions, so these come first.
-const AFTER_SWITCH = [askPredictions, askMaps, askSearch, askChosen, askWorth, askMeans];
+const AFTER_SWITCH = [askPredictions, askMaps, askSearch, askChosen, askWorth, askWhy, askMeans];
 
-const AFTER_MASK = [askPredictions, askMaps, askSearch, askOutliers, askChosen, askWorth];
+const AFTER_MASK = [askPredictions, askMaps, askSearch, askOutliers, askChosen, askWorth, askWhy];
 
 const asking = new Asking({
   showBusy: (busy) => {
@@ -333,8 +339,8 @@ async function showStep(number, { view, page }) {
   const wanted = { ...tourView(), ...view };
   wanted.off = { ...tourView().off, ...off };
   const { layer = null, head = null } = page.chosen ?? state.page.chosen ?? {};
-  const { present: isPresented, contexts: planes } = state.page;
-  const kept = { present: isPresented, contexts: planes, tour: number, chosen: { layer, head } };
+  const { present: isPresented, contexts: planes, why: method } = state.page;
+  const kept = { present: isPresented, contexts: planes, why: method, tour: number, chosen: { layer, head } };
   const isOther = !isSame(wanted.text, state.view.text) || !isSame(wanted.pair, state.view.pair);
   state.page = { ...newState().page, ...page, ...kept };
   ranks = null;
@@ -349,6 +355,7 @@ const grid = new Grid(at("grid"), at("pointed"), { choose, toggle });
 const headTree = new HeadTree(post);
 const enlarged = new Enlarged({ change: (part) => changePage(part) });
 const tokenRow = new TokenRow({ mask });
+const why = new Why({ change: (method) => changePage({ why: method }, askWhy) });
 const worth = new WorthSeeing({ choose: (place) => choose(place) });
 const presenting = new Presenting({ change: present });
 const tour = new Tour({
@@ -461,6 +468,7 @@ try {
   switches.prepare(model);
   search.prepare(model);
   contexts.prepare(model);
+  why.prepare(model);
   grid.gone = new Set((model.gone ?? []).map(([layer, head]) => `${layer} ${head}`));
   listen();
   await openLink();

@@ -28,7 +28,7 @@ export function newState() {
       level: "pieces",
       off: { heads: [], layers: [], dimensions: [], how: "uniform" },
     },
-    page: { chosen: null, look: "matrix", tree: TREES[0], scale: "own", filter: null, search: null, mean: null, contexts: null, ...NO_LESSON },
+    page: { chosen: null, look: "matrix", tree: TREES[0], scale: "own", filter: null, search: null, mean: null, contexts: null, why: null, ...NO_LESSON },
   };
 }
 
@@ -65,7 +65,7 @@ function readOff({ heads, layers, dimensions, how }) {
   return { heads: pairs, layers: wholes(layers), dimensions: wholes(dimensions), how: chosen };
 }
 
-function readPage({ chosen, look, tree, scale, filter, search, mean, contexts, tour, present, example }) {
+function readPage({ chosen, look, tree, scale, filter, search, mean, contexts, why, tour, present, example }) {
   const number = (value) => (WHOLE(value) && value >= 0 ? value : null);
   const isObject = (value) => typeof value === "object" && value !== null;
   return {
@@ -80,6 +80,7 @@ function readPage({ chosen, look, tree, scale, filter, search, mean, contexts, t
     search: isObject(search) ? readSearch(search) : null,
     mean: typeof mean === "string" ? mean : null,
     contexts: isObject(contexts) ? readContexts(contexts) : null,
+    why: typeof why === "string" ? why : null,
     tour: number(tour),
     present: present === true,
     example: isObject(example) ? readExample(example) : null,
