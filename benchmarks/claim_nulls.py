@@ -30,6 +30,7 @@ import nulls.cone
 import nulls.coreference
 import nulls.diagnostics
 import nulls.distractors
+import nulls.explanations
 import nulls.facts
 import nulls.fragments
 import nulls.landscape
@@ -71,6 +72,7 @@ NULLS = (
     *nulls.cone.NULLS,
     *nulls.diagnostics.NULLS,
     *nulls.distractors.NULLS,
+    *nulls.explanations.NULLS,
     *nulls.facts.NULLS,
     *nulls.fragments.NULLS,
     *nulls.models.NULLS,
