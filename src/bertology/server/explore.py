@@ -131,9 +131,9 @@ def _routes(
     tasks = {"tasks": examples.tasks()}
     structural = None if probe is None else probe.about
     about = about_model(reader) | tasks | {"annotate": labels, "live": True}
-    attributions = Attributions(reader)
     about |= {"structural": structural, "contexts": about_contexts()}
-    about |= {"attributions": attributions.about}
+    attributions = Attributions(reader)
+    about["attributions"] = attributions.about
 
     @router.get("/model")
     async def show_model() -> JSONResponse:
@@ -176,10 +176,6 @@ def _routes(
     def find_outliers(question: OutlierQuestion) -> JSONResponse:
         return JSONResponse(outliers_of(reader, question.view.shown))
 
-    @router.post("/attributions", dependencies=[Depends(Turnstile(MOST_MEANS, what="answers"))])
-    def explain(question: AttributionQuestion) -> JSONResponse:
-        return JSONResponse(attributions.of(question.view.shown, question.method))
-
     @router.post("/search")
     def search(question: SearchQuestion) -> JSONResponse:
         query, shown = question.query, question.view.shown
@@ -199,6 +195,7 @@ def _routes(
         return JSONResponse({"code": python_code(reader, question.view, layer, head)})
 
     _add_long_work(router, reader, examples, judging)
+    _add_reasons(router, attributions)
     return router
 
 
@@ -227,6 +224,14 @@ def _add_long_work(
     @router.post("/judged", dependencies=[Depends(Turnstile(MOST_MEANS, what="tasks"))])
     async def judge(question: JudgeQuestion) -> JSONResponse:
         return JSONResponse(await judging.of(question.task))
+
+
+def _add_reasons(router: APIRouter, attributions: Attributions) -> None:
+    """Some methods need many passes, so few may ask for them at a time."""
+
+    @router.post("/attributions", dependencies=[Depends(Turnstile(MOST_MEANS, what="answers"))])
+    def explain(question: AttributionQuestion) -> JSONResponse:
+        return JSONResponse(attributions.of(question.view.shown, question.method))
 
 
 def _binary(content: bytes) -> Response:
