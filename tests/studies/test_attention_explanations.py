@@ -93,7 +93,7 @@ def test_attention_that_looks_elsewhere_is_exposed() -> None:
 
 
 def test_nothing_is_said_of_a_random_classifier() -> None:
-    found = run(made.by_chance(0))
+    found = run(made.by_chance(0), made.corpus(16))
     assert "holds" not in claims_of(found).values()
     assert found.answer.startswith("Nothing is sure")
 

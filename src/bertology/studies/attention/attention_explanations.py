@@ -82,6 +82,7 @@ class AttentionExplanations(Resampled):
     block: ClassVar[int] = 16
     block_on_gpu: ClassVar[int | None] = 64
     all_heads: ClassVar[bool] = True
+    fills_gpu: ClassVar[bool] = True
 
     examples: int = parameter(
         200,
@@ -182,7 +183,9 @@ class AttentionExplanations(Resampled):
         single = {name: np.full(size, np.nan) for name in _SINGLE}
         permuted = np.full((size, len(PLACES), 3), np.nan)
         explaining = self._explaining(encoder, context)
-        for batch in encoder.batches(block.texts, tokens_per_batch=context.batch_tokens):
+        # Gradients hold a whole pass, and every text is read in many variants anyway.
+        tokens = max(1, context.batch_tokens // 4)
+        for batch in encoder.batches(block.texts, tokens_per_batch=tokens):
             at = list(batch.indices)
             numbers = [start + i for i in at]
             scores[at], known = explaining.scores(batch, [block[i] for i in at], numbers)
