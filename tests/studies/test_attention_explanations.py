@@ -16,6 +16,7 @@ import torch
 import bertology as bt
 import planted
 import planted_explanations as made
+import planted_links
 from bertology.errors import BertologyError
 from bertology.model.attributions.answering import Eraser, check_classifier, log_odds
 from bertology.model.attributions.gradients import (
@@ -28,7 +29,9 @@ from bertology.model.attributions.method_names import METHODS
 from bertology.model.attributions.methods import attribute
 from bertology.model.encoder import Encoder
 from bertology.results.result import Result
+from bertology.studies.attention.attention_explanations import AttentionExplanations
 from bertology.studies.designs.explanation_scores import Ordered, example_scores, rationale_words
+from bertology.studies.study import Context
 from result_conformance import ResultConformance, claims_of
 
 QUICK = {"search_steps": 30, "permutations": 2, "orders": 2, "path_steps": 8, "resamples": 400}
@@ -171,26 +174,22 @@ def test_an_adversary_is_trained_once_and_keeps_answers(tmp_path: Path) -> None:
         with (tmp_path / f"{split}.csv").open("w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows([("text", "label"), *rows])
     corpus = bt.load_corpus(str(tmp_path), split="validation")
-    store = str(tmp_path / "store")
     encoder = made.encoder(made.looks_elsewhere())
     encoder.config.id2label = dict(enumerate(planted.TASK.labels))
-    found = bt.run(
-        "attention-explanations", encoder, corpus=corpus, store=store, progress=False,
-        adversary=48, **QUICK,
-    )  # fmt: skip
+    study = AttentionExplanations(**QUICK, adversary=48)
+    found = planted_links.ask(study, encoder, corpus)
     evidence = found.evidence()
     assert evidence["trained_agreement"].value > 0.9
     assert evidence["trained_divergence"].value > 0
     assert set(found.table("attention")["attention"]) >= {"found", "trained"}
-    kept = list(tmp_path.rglob("adversaries/*/weights.safetensors"))
-    assert len(kept) == 1
-    before = kept[0].stat().st_mtime_ns
-    again = bt.run(
-        "attention-explanations", encoder, corpus=corpus, store=store, progress=False,
-        adversary=48, **{**QUICK, "seed": 0, "orders": 3},
-    )  # fmt: skip
-    assert kept[0].stat().st_mtime_ns == before
-    assert again.evidence()["trained_divergence"] == evidence["trained_divergence"]
+    kept = Context(trained=tmp_path / "trained")
+    first = study.measure(encoder, corpus, "adversary", kept)
+    (weights,) = tmp_path.rglob("adversaries/*/weights.safetensors")
+    before = weights.stat().st_mtime_ns
+    again = study.measure(encoder, corpus, "adversary", kept)
+    assert weights.stat().st_mtime_ns == before
+    assert again.equals(first)
+    assert float(first["divergence"].mean()) == pytest.approx(evidence["trained_divergence"].value)
 
 
 def test_what_cannot_be_explained_is_refused() -> None:
