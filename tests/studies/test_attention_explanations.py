@@ -14,6 +14,7 @@ import pytest
 import torch
 
 import bertology as bt
+import explorer
 import planted
 import planted_explanations as made
 import planted_links
@@ -27,6 +28,7 @@ from bertology.model.attributions.gradients import (
 )
 from bertology.model.attributions.method_names import METHODS
 from bertology.model.attributions.methods import attribute
+from bertology.model.attributions.other_attention import find_attention
 from bertology.model.encoder import Encoder
 from bertology.results.result import Result
 from bertology.studies.attention.attention_explanations import AttentionExplanations
@@ -144,6 +146,24 @@ def test_leaving_out_is_a_plain_pass_without_the_word(how: str) -> None:
         assert known.relevance["attention"][row, :5].tolist() == pytest.approx(
             seen.tolist(), abs=1e-5
         )
+
+
+@pytest.mark.parametrize("family", ["albert", "deberta", "distilbert", "roberta"])
+def test_other_families_are_explained_too(family: str) -> None:
+    encoder = explorer.encoder_of("classification", family=family)
+    batch = encoder.encode(["the keys are here .", "good dog"])
+    found = attribute(encoder, batch, tuple(METHODS), steps=32)
+    assert found.units.counts == [5, 2]
+    path = path_to_masks(encoder, batch, found.units)
+    ends = log_odds(found.logits, found.answers) - log_odds_at(
+        encoder, batch, found.answers, path.start
+    )
+    assert found.relevance["integrated-gradients"].sum(1).tolist() == pytest.approx(
+        ends.tolist(), abs=0.02
+    )
+    assert all((of[1, 2:] == 0).all() for of in found.relevance.values())
+    other = find_attention(encoder, batch, steps=3, tolerance=0.5, seeds=[0, 1])
+    assert (other.divergence > 0).all()
 
 
 def test_scores_are_what_they_say() -> None:

@@ -36,6 +36,7 @@ __all__ = [
 
 _STEP = 1.0  # of Adam, in units of attention scores
 _PENALTY = 50.0  # for each unit of total variation beyond what is tolerated
+_SEEDS = 2**63  # as many as a generator takes
 _FIRST = 0.1  # the spread of the first shift: at none at all, the divergence has no slope
 
 
@@ -71,7 +72,7 @@ class PermutedAttention(Intervention):
         changed = value.clone()
         for row, seed in enumerate(self.seeds):
             keys = torch.nonzero(at.real[row])[:, 0]
-            draw = torch.Generator().manual_seed(1000 * seed + at.layer)
+            draw = torch.Generator().manual_seed((1000 * seed + at.layer) % _SEEDS)
             # The padding beyond an example's own length must not change what is drawn.
             queried = 1 if self.first_only else len(keys)
             noise = torch.rand(value.shape[1], queried, len(keys), generator=draw)

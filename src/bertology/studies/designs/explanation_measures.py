@@ -49,10 +49,7 @@ class Explaining:
     tokens: int
 
     def scores(
-        self,
-        batch: Batch,
-        texts: Sequence[Example],
-        numbers: Sequence[int],
+        self, batch: Batch, texts: Sequence[Example], numbers: Sequence[int]
     ) -> tuple[Floats, Attributed]:
         """(example, method, score), and what was attributed."""
         from bertology.model.attributions.answering import Eraser
@@ -87,6 +84,7 @@ class Explaining:
         for row, words in enumerate(counts):
             if words < 2:
                 continue
+            marked = _marked(texts[row], known.units.places[row])
             by_order = [
                 example_scores(
                     Ordered(
@@ -98,7 +96,7 @@ class Explaining:
                     probability=float(sure[row, answers[row]]),
                     sizes=[top(share, words) for share in SHARES],
                     without=relevance["left-out"][row, :words],
-                    marked=_marked(texts[row], known.units.places[row]),
+                    marked=marked,
                 )
                 for k, order in enumerate(orders[row])
             ]
