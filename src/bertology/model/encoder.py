@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from bertology.errors import CapabilityError, ModelError, ParameterError, UnknownNameError
+from bertology.model.added_parts import ADAPTERS, added_parts
 from bertology.model.batch import Batch, Texts, Tokenized, by_length, texts_of, tokenize
 from bertology.model.families import Capability, Family, family_of
 from bertology.model.hooks.instrument import Instrument, Reducer, swapped_weights, switched_configs
@@ -188,6 +189,11 @@ class Encoder:
             found.discard(Capability.FAST_REPLAY)
         if self.numbering.removed or layers_without_mlp(self.config):
             found.discard(Capability.FAST_REPLAY)  # it takes all layers to be alike
+        if parts := added_parts(self.config):
+            # They know neither adapters nor what reads other layers than the last one.
+            found -= {Capability.FAST_REPLAY, Capability.PRUNING}
+            if ADAPTERS in parts:  # a function of all heads together
+                found.discard(Capability.CONTRIBUTIONS)
         return frozenset(found)
 
     def require(self, *capabilities: Capability | str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,10 +50,11 @@ def record_of(
         "task": train.task.name if train.task else None,
         "train": described(train),
         "validation": described(validation),
-        "settings": asdict(settings),
+        "settings": settings.as_record(),
         "scores": history.scores,
         "history": [epoch.as_record() for epoch in history.epochs],
         "kept_epoch": history.kept.number,
+        "trained_parameters": history.trained,
         "truncated": history.truncated,
         "truncated_validation": history.truncated_validation,
         "threads": torch.get_num_threads(),

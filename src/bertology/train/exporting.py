@@ -19,7 +19,7 @@ from bertology.errors import CapabilityError, JobError
 from bertology.model.batch import tokenize
 from bertology.model.encoder import Encoder
 from bertology.model.exported import Inputs, Runs, check_format, export_file, open_file
-from bertology.model.loading.pruning import is_pruned
+from bertology.model.loading.pruning import is_plain
 from bertology.results.provenance import library_versions
 from bertology.train.checkpoint import SCHEMA, check_folder, save_checkpoint
 from bertology.train.encoded import Encoded
@@ -150,7 +150,7 @@ def export_to(
             megabytes=path.stat().st_size / 1e6,
             timings=_times(encoder, runs, encoded),
             threads=torch.get_num_threads(),
-            plain=not is_pruned(encoder.config),
+            plain=is_plain(encoder.config),
         )
         record = _record(exported, encoder, corpus)
         save_checkpoint(

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,6 +21,7 @@ from torch.nn import functional
 
 from bertology.data.corpus import Corpus, Task
 from bertology.errors import InterruptedRunError, JobError, ModelError, ParameterError
+from bertology.model.added_parts import READER
 from bertology.model.encoder import Encoder
 from bertology.train.encoded import Encoded, encode, task_of
 from bertology.train.evaluate import predict, scores
@@ -28,6 +31,7 @@ from bertology.train.movement import Movement
 from bertology.train.optimizers import learning_rate_factor, make_optimizer, set_rate
 from bertology.train.protocols import Classifier, Model, Tokenizer
 from bertology.train.recorded import Recorded
+from bertology.train.ways import Lesson, Pass, Way, read_ways
 
 __all__ = [
     "Epoch",
@@ -61,8 +65,11 @@ class FinetuneSettings:
     # On a GPU steps may be recorded and replayed: much quicker for small models, with rows padded
     # to a few lengths.
     recorded: bool = False
+    # Other ways than to train all weights on the plain loss, in the order of their application.
+    ways: tuple[Way, ...] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "ways", read_ways(self.ways))
         limits = {"epochs": 1, "batch_size": 1, "max_length": 3, "early_stopping": 1}
         for name, low in limits.items():
             value = getattr(self, name)
@@ -84,6 +91,13 @@ class FinetuneSettings:
             raise ParameterError("precision", "FinetuneSettings", must, self.precision)
 
 
+    def as_record(self) -> dict[str, Any]:
+        """Plain values, as they are saved and hashed; ways are texts, and left out if none."""
+        plain = asdict(self)
+        del plain["ways"]
+        return plain | ({"ways": [way.text for way in self.ways]} if self.ways else {})
+
+
 _UNREAD = 16  # steps on a GPU whose losses are read together
 _MULTIPLE = 16  # lengths of rows, where each length is a recording of its own
 
@@ -98,16 +112,18 @@ def finetune(
     progress: OnStep = lambda step: None,
     memory: Memory | None = None,
     movement: Movement | None = None,
+    head: Collection[str] | None = None,
 ) -> History:
     """Fine-tune `model`, in place and on its device, on the task of `train`.
 
     Weights that do not require gradients stay as they are; a body that is wholly frozen has no
-    dropout either. With a `memory`, every finished epoch is saved there, and a stopped run
+    dropout either. `head` are the weights that are not pre-trained, if these are not simply those
+    outside of the body: ways that freeze weights leave them. With a `memory`, every finished epoch is saved there, and a stopped run
     continues after the last one: on a CPU with the same numbers as without the stop. With a
     `movement`, weights go during the training, and are zero after it.
 
     Raises JobError when the loss is no longer a number, and InterruptedRunError on Ctrl-C; in
-    both cases the model keeps the weights it had before.
+    both cases the model keeps the weights it had before; parts that a way added remain.
     """
     chosen = settings or FinetuneSettings()
     task = task_of(train)
@@ -117,7 +133,9 @@ def finetune(
     seen, unseen = encode(train, tokenizer, limit), encode(validation, tokenizer, limit)
     name_labels(model, task)
     steps = chosen.epochs * _batches(seen, chosen)
-    trainer = _Trainer(model, task, chosen, steps=steps, movement=movement)
+    lesson = _lesson(model, tokenizer, train, chosen, head=head, memory=memory)
+    _prepare(lesson, chosen)
+    trainer = _Trainer(model, task, chosen, steps=steps, lesson=lesson, movement=movement)
     course = Course(
         model, trainer.optimizer, chosen.seed, patience=chosen.early_stopping, movement=movement
     )
@@ -135,7 +153,49 @@ def finetune(
         course.take_best()
         if movement is not None:
             movement.thin(1.0)  # for good
-    return History(tuple(course.epochs), seen.truncated, unseen.truncated, course.best)
+    trained = sum(weight.numel() for weight in course.weights.values())
+    for way in chosen.ways:
+        way.finish(lesson)
+    return History(tuple(course.epochs), seen.truncated, unseen.truncated, course.best, trained)
+
+
+def _lesson(
+    model: Classifier,
+    tokenizer: Tokenizer,
+    train: Corpus,
+    settings: FinetuneSettings,
+    *,
+    head: Collection[str] | None,
+    memory: Memory | None,
+) -> Lesson:
+    if head is None:
+        body = {id(p) for p in model.base_model.parameters()}
+        head = frozenset(n for n, p in model.named_parameters() if id(p) not in body)
+    return Lesson(
+        model,
+        tokenizer,
+        train,
+        settings.seed,
+        settings.learning_rate,
+        settings.batch_size,
+        settings.max_length,
+        head,
+        None if memory is None else memory.stages,
+    )
+
+
+def _prepare(lesson: Lesson, settings: FinetuneSettings) -> None:
+    try:
+        with _seeded(settings.seed, lesson.model.device):
+            for way in settings.ways:
+                way.prepare(lesson)
+    except KeyboardInterrupt:
+        raise InterruptedRunError(
+            "Training stopped in a stage before it; what was finished is kept.",
+            hint="The same command goes on.",
+        ) from None
+    if not any(weight.requires_grad for weight in lesson.model.parameters()):
+        raise ParameterError("ways", "finetune", "leave something to train", settings.ways)
 
 
 def _check_device(device: torch.device, settings: FinetuneSettings) -> None:
@@ -155,12 +215,14 @@ class _Trainer:
     task: Task
     settings: FinetuneSettings
     steps: int
+    lesson: Lesson | None = None
     movement: Movement | None = None
     done: int = 0
     factor: float = 1.0  # of the learning rate, now
     names: tuple[str, ...] = ()  # of the model's inputs
     optimizer: torch.optim.Optimizer = field(init=False)
     learn: Recorded[Tensor] = field(init=False)
+    compute: Pass = field(init=False)
 
     def __post_init__(self) -> None:
         self.optimizer = make_optimizer(
@@ -169,8 +231,21 @@ class _Trainer:
             rate=self.settings.learning_rate,
             weight_decay=self.settings.weight_decay,
             capturable=self.settings.recorded,
+            factors=self._factors(),
         )
+        self.compute = self._plain
+        for way in self.settings.ways:
+            self.compute = partial(way.loss, self.lesson, self.compute)
         self.learn = Recorded(self._learn, record=self.settings.recorded)
+
+    def _factors(self) -> dict[Tensor, float]:
+        """What ways multiply the learning rate of single weights with."""
+        named, factors = dict(self.model.named_parameters()), dict[Tensor, float]()
+        for way in self.settings.ways:
+            assert self.lesson is not None
+            for name, factor in way.rates(self.lesson).items():
+                factors[named[name]] = factors.get(named[name], 1.0) * factor
+        return factors
 
     def run_epoch(
         self,
@@ -211,7 +286,8 @@ class _Trainer:
         """Dropout for what is trained; a frozen body has none."""
         self.model.train()
         body = self.model.base_model
-        if not any(p.requires_grad for p in body.parameters()):
+        own = [p for n, p in body.named_parameters() if f".{READER}." not in f".{n}"]
+        if not any(p.requires_grad for p in own):
             body.eval()
 
     def _step(self, inputs: dict[str, Tensor], targets: Tensor) -> Tensor:
@@ -226,10 +302,11 @@ class _Trainer:
         return loss.clone() if self.settings.recorded else loss
 
     def _learn(self, targets: Tensor, *inputs: Tensor) -> Tensor:
-        low = self.settings.precision == "bfloat16"
-        with torch.autocast(self.model.device.type, dtype=torch.bfloat16, enabled=low):
-            logits = self.model(**dict(zip(self.names, inputs, strict=True))).logits
-        loss = _loss(logits, targets, self.task)
+        given = dict(zip(self.names, inputs, strict=True))
+        for way in self.settings.ways:
+            assert self.lesson is not None
+            given = way.inputs(self.lesson, given)
+        loss = self.compute(given, targets)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         if self.movement is not None:
@@ -237,6 +314,12 @@ class _Trainer:
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
         self.optimizer.step()
         return loss.detach()
+
+    def _plain(self, inputs: dict[str, Tensor], targets: Tensor) -> Tensor:
+        low = self.settings.precision == "bfloat16"
+        with torch.autocast(self.model.device.type, dtype=torch.bfloat16, enabled=low):
+            logits = self.model(**inputs).logits
+        return _loss(logits, targets, self.task)
 
     def _read(self, losses: list[Tensor]) -> list[float]:
         """The losses of the last steps, if they are numbers."""

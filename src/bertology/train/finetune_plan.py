@@ -30,6 +30,10 @@ class FinetunePlan:
     start: str = DEFAULT_MODEL  # the pre-trained model; its new head is the same every time
     settings: FinetuneSettings = field(default_factory=FinetuneSettings)
 
+    def as_record(self) -> dict[str, object]:
+        """Plain values, as they are saved with the model."""
+        return asdict(self) | {"settings": self.settings.as_record()}
+
     def train(self) -> Corpus:
         """The training data."""
         return load_corpus(self.corpus, split="train", limit=self.examples)
@@ -50,7 +54,7 @@ def find_made(folder: str | Path, plan: FinetunePlan, validation: Corpus) -> Tra
         record = read_record(folder)
     except ModelError:
         return None  # what cannot be read cannot be reused
-    if record is None or record.get("lesson") != asdict(plan):
+    if record is None or record.get("lesson") != plan.as_record():
         return None
     if record["validation"]["fingerprint"] != validation.fingerprint or "base" not in record:
         return None
@@ -86,7 +90,7 @@ def make(
     )
     record = record_of(train, validation, plan.settings, history)
     record |= {
-        "lesson": asdict(plan),
+        "lesson": plan.as_record(),
         "start": start,
         "base": {
             "name": plan.start,

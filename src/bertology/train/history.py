@@ -47,6 +47,7 @@ class History:
     truncated: int = 0  # training texts that were cut to fit
     truncated_validation: int = 0
     best: int | None = None  # the epoch that was kept, where it was chosen; None for the last
+    trained: int = 0  # how many weights were trained
 
     @property
     def kept(self) -> Epoch:

@@ -89,6 +89,11 @@ class Memory:
         """Whether the folder holds a state of this run."""
         return (state.read_numbers(self.folder) or {}).get("identity") == self.identity
 
+    @property
+    def stages(self) -> Path:
+        """A folder for what ways make before the training, and what is not made twice."""
+        return self.folder.with_name(f"{self.folder.name}-stages")
+
     def found(self) -> int | None:
         """How many epochs are kept; None where nothing is. Refuses the state of another run."""
         numbers = state.read_numbers(self.folder)
@@ -145,7 +150,8 @@ class Memory:
 
     def forget(self) -> None:
         """Delete the state; it is no longer needed."""
-        for place in (self.folder, self.folder.with_name(f".{self.folder.name}.old")):
+        old = self.folder.with_name(f".{self.folder.name}.old")
+        for place in (self.folder, old, self.stages):
             shutil.rmtree(place, ignore_errors=True)
 
 

@@ -14,9 +14,24 @@ __all__ = ["Lamb", "learning_rate_factor", "make_optimizer", "parameter_groups",
 
 
 def parameter_groups(
-    parameters: Iterable[Tensor], weight_decay: float, *, exempt: Iterable[Tensor] = ()
+    parameters: Iterable[Tensor],
+    weight_decay: float,
+    *,
+    exempt: Iterable[Tensor] = (),
+    factors: Mapping[Tensor, float] | None = None,
 ) -> list[dict[str, object]]:
-    """Matrices with weight decay; vectors (biases, scales of LayerNorms) and `exempt` without."""
+    """Matrices with weight decay; vectors (biases, scales of LayerNorms) and `exempt` without.
+
+    Weights that have `factors` of the learning rate other than 1 are in groups of their own.
+    """
+    if factors:
+        exempt, listed = list(exempt), list(parameters)
+        found = []
+        for factor in sorted({factors.get(p, 1.0) for p in listed}):
+            own = [p for p in listed if factors.get(p, 1.0) == factor]
+            groups = parameter_groups(own, weight_decay, exempt=exempt)
+            found += [g | {"factor": factor} for g in groups]
+        return found
     learning = [p for p in parameters if p.requires_grad]
     spared = {id(p) for p in exempt} | {id(p) for p in learning if p.dim() <= 1}
     groups: list[dict[str, object]] = [
@@ -35,13 +50,14 @@ def make_optimizer(
     betas: tuple[float, float] = (0.9, 0.999),
     capturable: bool = False,
     exempt: Iterable[Tensor] = (),
+    factors: Mapping[Tensor, float] | None = None,
 ) -> torch.optim.Optimizer:
     """`adamw` or `lamb` over the groups of `parameter_groups`; `exempt` weights do not decay.
 
     A `capturable` AdamW may be recorded as a CUDA graph; its rate is a tensor in each group.
     """
     learning = [p for p in parameters if p.requires_grad]
-    groups = parameter_groups(learning, weight_decay, exempt=exempt)
+    groups = parameter_groups(learning, weight_decay, exempt=exempt, factors=factors)
     if name == "lamb":
         return Lamb(groups, lr=rate, betas=betas)
     # One loop over all weights in place of many small ones: a tenth of a small model's step.
@@ -53,12 +69,13 @@ def make_optimizer(
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """The learning rate of the next step, for all weights."""
+    """The learning rate of the next step, for all weights; times the factor of their group."""
     for group in optimizer.param_groups:
+        own = rate * group.get("factor", 1.0)
         if isinstance(group["lr"], Tensor):
-            group["lr"].fill_(rate)  # in place: a recorded step reads this tensor
+            group["lr"].fill_(own)  # in place: a recorded step reads this tensor
         else:
-            group["lr"] = rate
+            group["lr"] = own
 
 
 class Lamb(torch.optim.Optimizer):

@@ -17,7 +17,7 @@ from bertology.data.corpus import Corpus
 from bertology.errors import CapabilityError, ModelError
 from bertology.metrics import find_metric
 from bertology.model.encoder import Encoder
-from bertology.model.loading.pruning import is_pruned
+from bertology.model.loading.pruning import is_plain
 from bertology.model.weight_masks import WeightMask, survival, weights_held_at_zero
 from bertology.results.comparison import beats_constant_answer
 from bertology.results.provenance import library_versions
@@ -259,7 +259,7 @@ def _measured(
             classes=after.task.kind != "regression",
             metric=metric.name,
         ),
-        plain=not is_pruned(shrunk.encoder.config),
+        plain=is_plain(shrunk.encoder.config),
     )
     scores = {
         name: find_metric(name).score(after.predictions, after.labels)

@@ -77,6 +77,7 @@ class TrainingRecord(TypedDict, total=False):
     settings: dict[str, Any]  # the fields of FinetuneSettings
     history: list[EpochRecord]
     kept_epoch: int
+    trained_parameters: int  # how many weights fine-tuning changed
     truncated: int
     truncated_validation: int
     threads: int

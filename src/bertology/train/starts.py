@@ -20,7 +20,16 @@ from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import load_pruned
 from bertology.train.protocols import Classifier, Model
 
-__all__ = ["STARTS", "Start", "begin", "default_rate", "draw_heads", "find_start"]
+__all__ = [
+    "STARTS",
+    "Start",
+    "begin",
+    "default_rate",
+    "draw_heads",
+    "draw_weights",
+    "find_start",
+    "new_weights",
+]
 
 # The least width, and the learning rate from there on. At 3e-4 a model of width 384 loses what it
 # had learnt on some tasks (CoLA, all seeds), at 1e-4 on none. Width 192 learns too little at 1e-4
@@ -81,6 +90,15 @@ def begin(encoder: Encoder, task: Task, start: Start, *, seed: int) -> Classifie
     return model.to(encoder.device).eval()
 
 
+def new_weights(encoder: Encoder, model: Classifier) -> frozenset[str]:
+    """Which weights of a classifier that `begin` made the encoder did not give."""
+    drawn = set(encoder.new_weights)
+    prefix = f"{encoder.model.base_model_prefix}."
+    given = {f"{prefix}{name}" for name in encoder.base.state_dict()} - drawn
+    given -= {f"{prefix}{name}" for name in drawn}
+    return frozenset(name for name, _ in model.named_parameters() if name not in given)
+
+
 def draw_heads(
     encoder: Encoder, task: Task, *, seeds: Sequence[int]
 ) -> tuple[Classifier, list[dict[str, Tensor]]]:
@@ -135,9 +153,16 @@ def _unfit(encoder: Encoder, why: str) -> CapabilityError:
 
 
 def _draw(model: Model, names: Iterable[str] | None, *, seed: int) -> None:
-    """Draw the weights of these names anew, in the order in which the model has them."""
+    draw_weights(model, names, torch.Generator().manual_seed(seed))
+
+
+def draw_weights(model: Model, names: Iterable[str] | None, generator: torch.Generator) -> None:
+    """Draw the weights of these names anew, in the order in which the model has them.
+
+    Matrices from the normal distribution with the spread that the config names; biases are 0,
+    scales of LayerNorms 1. Without names, all weights.
+    """
     wanted = None if names is None else set(names)
-    generator = torch.Generator().manual_seed(seed)
     spread = next(
         (float(v) for n in _SPREADS if (v := getattr(model.config, n, None))), _USUAL_SPREAD
     )
@@ -146,6 +171,7 @@ def _draw(model: Model, names: Iterable[str] | None, *, seed: int) -> None:
             if wanted is not None and name not in wanted:
                 continue
             if weight.dim() > 1:
-                weight.normal_(0.0, spread, generator=generator)
+                # Drawn on the CPU, so that a GPU begins with the same numbers.
+                weight.copy_(torch.empty(weight.shape).normal_(0.0, spread, generator=generator))
             else:
                 weight.fill_(0.0 if name.endswith("bias") else 1.0)

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -32,8 +32,9 @@ from bertology.train.memory import Memory
 from bertology.train.protocols import Classifier
 from bertology.train.recorded import gains_by_recording
 from bertology.train.records import TrainingRecord
-from bertology.train.starts import Start, begin, draw_heads
+from bertology.train.starts import Start, begin, draw_heads, new_weights
 from bertology.train.tuned_card import tuned_card
+from bertology.train.ways import compatible
 
 __all__ = ["TuningJob", "answers_of", "check_apart", "make_tuned", "score_heads", "tune"]
 
@@ -51,6 +52,9 @@ class TuningJob:
     start: Start
     settings: FinetuneSettings = field(default_factory=FinetuneSettings)
 
+    def __post_init__(self) -> None:
+        compatible(self.settings.ways, start=self.start.name)
+
     @property
     def identity(self) -> str:
         """A hash of the job; names, paths and devices are left out."""
@@ -59,8 +63,10 @@ class TuningJob:
             "train": self.train.fingerprint,
             "validation": self.validation.fingerprint,
             "start": self.start.name,
-            "settings": asdict(self.settings),
+            "settings": self.settings.as_record(),
         }
+        if more := {k: v for way in self.settings.ways for k, v in way.ingredients().items()}:
+            asked["ingredients"] = more
         return sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -92,6 +98,7 @@ def tune(
         return model, _scored_as_is(model, job)
     # Not part of the job's identity: the weights are the same up to rounding.
     recorded = job.settings.recorded or gains_by_recording(model)
+    recorded = recorded and all(way.recordable for way in job.settings.ways)
     with held(model):
         history = finetune(
             model,
@@ -101,6 +108,7 @@ def tune(
             settings=replace(job.settings, recorded=recorded),
             progress=progress,
             memory=memory,
+            head=new_weights(job.encoder, model),
         )
     model.requires_grad_(True)
     return model, history

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from bertology.errors import BertologyError, CapabilityError
+from bertology.model.added_parts import added_parts, put_in_parts
 from bertology.model.families import Capability
 from bertology.model.hooks.attention import IMPLEMENTATION
 from bertology.model.numbering import CONFIG_KEY, MLP_KEY, layers_without_mlp
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "can_lose_layers",
+    "is_plain",
     "is_pruned",
     "load_pruned",
     "prune_heads",
@@ -43,6 +45,11 @@ _LAYER = "layer_idx"  # what they call their layer
 def is_pruned(config: object) -> bool:
     """Whether the model has fewer heads or MLPs than its config says, so that we must load it."""
     return bool(getattr(config, CONFIG_KEY, None) or layers_without_mlp(config))
+
+
+def is_plain(config: object) -> bool:
+    """Whether plain transformers loads the model as it is: nothing is cut, and nothing added."""
+    return not is_pruned(config) and not added_parts(config)
 
 
 def prune_heads(
@@ -73,7 +80,7 @@ def prune_heads(
 def can_lose_layers(encoder: Encoder) -> bool:
     """Whether each layer is a module of its own that depends on no number: BERT and its like."""
     plain = Capability.FAST_REPLAY in encoder.family.capabilities
-    return plain and not encoder.shares_layers
+    return plain and not encoder.shares_layers and not added_parts(encoder.config)
 
 
 def prune_layers(model: Encoder | PretrainedModel, layers: Iterable[int]) -> PretrainedModel:
@@ -150,7 +157,7 @@ def load_pruned(
     config: ModelConfig | None = None,
     **options: object,
 ) -> Any:
-    """Load a pruned model from where `save_pretrained` put it.
+    """Load a model that was pruned, or has added parts, from where `save_pretrained` put it.
 
     `auto_class` is an Auto class of transformers or a model class; `options` go to its
     `from_pretrained`. Without a folder, `config` and `state_dict` are given. The layers are cut
@@ -162,10 +169,10 @@ def load_pruned(
     if config is None:
         trust = {k: v for k, v in options.items() if k == "trust_remote_code"}
         config = transformers.AutoConfig.from_pretrained(folder, **trust)
-    if not is_pruned(config) and folder is not None:
+    if is_plain(config) and folder is not None:
         return auto_class.from_pretrained(folder, config=config, **options)
     kind = _model_class(auto_class, config, options)  # an Auto class would look for the folder
-    if not is_pruned(config):
+    if is_plain(config):
         return kind.from_pretrained(None, config=config, **options)
     loaded = _cutting(kind).from_pretrained(folder, config=config, **options)
     (loaded[0] if isinstance(loaded, tuple) else loaded).__class__ = kind
@@ -204,17 +211,19 @@ def _model_class(auto_class: Any, config: ModelConfig, options: dict[str, object
 
 
 def _cutting(kind: Any) -> Any:
-    """A subclass of a model class that cuts its layers as soon as they are made."""
+    """A subclass of a model class that cuts its layers, and adds parts, as soon as it is made."""
 
     def make(self: PretrainedModel, config: ModelConfig, *args: object, **kwargs: object) -> None:
         kind.__init__(self, config, *args, **kwargs)
         encoder = _as_encoder(self)
-        encoder.require(Capability.PRUNING)
+        if not added_parts(config):  # a model with added parts is not pruned any more, but was
+            encoder.require(Capability.PRUNING)
         for stack, layer in encoder.numbering.removed:
             _cut_layer(encoder, stack, layer, encoder.numbering.kept(stack, layer))
         if mlps := layers_without_mlp(config):
             for layer in _layers_of(encoder, mlps):
                 _cut_mlp(encoder, layer)
+        put_in_parts(self)
 
     return type(kind.__name__, (kind,), {"__init__": make, "__module__": kind.__module__})
 

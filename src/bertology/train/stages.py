@@ -1,0 +1,32 @@
+"""Stages before a fine-tuning: the body learns something else first, and that is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from torch import Tensor
+
+from bertology.drafts import draft_file
+from bertology.train.ways.way import Lesson, Way
+
+__all__ = ["after_stage"]
+
+
+def after_stage(lesson: Lesson, way: Way, make: Callable[[], Mapping[str, Tensor]]) -> None:
+    """Give the body the weights that a stage made, by their names in it.
+
+    They are kept where the lesson says: what is trained after the stage may be few of them, and a
+    run that was stopped goes on without doing the stage again.
+    """
+    from safetensors.torch import load_file, save_file
+
+    place = None if lesson.folder is None else lesson.folder / f"{way.name}.safetensors"
+    if place is not None and place.is_file():
+        made: Mapping[str, Tensor] = load_file(place)
+    else:
+        made = {n: w.detach().cpu().clone().contiguous() for n, w in make().items()}
+        if place is not None:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with draft_file(place) as draft:
+                save_file(dict(made), draft)
+    lesson.model.base_model.load_state_dict(made, strict=False)

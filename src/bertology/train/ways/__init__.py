@@ -1,0 +1,92 @@
+"""Ways to fine-tune. Every file here but `way.py` is one; the file name is its name.
+
+    bertology finetune bertology-mini mrpc --way adapters:size=16 --way layer_rates:decay=0.9
+
+A way is written as its name and its options. Ways combine; `compatible` refuses what makes no sense.
+Two more ways have options of their own in the trainer: features of a frozen encoder are the start
+`frozen-features`, and early stopping is `early_stopping`.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from bertology.errors import ParameterError
+from bertology.registry import Registry
+from bertology.train.ways.way import Lesson, Pass, Way
+
+__all__ = ["WAYS", "Lesson", "Pass", "Way", "compatible", "read_way", "read_ways"]
+
+
+def _modules() -> Mapping[str, str]:
+    """`layer_rates.py` holds `LayerRates`."""
+    return {
+        module.name: f"{__name__}.{module.name}:{module.name.title().replace('_', '')}"
+        for module in pkgutil.iter_modules(__path__)
+        if module.name != "way"
+    }
+
+
+WAYS: Registry[type[Way]] = Registry("way", group="bertology.ways", builtin=_modules)
+
+
+def read_ways(given: Iterable[str | Way], *, start: str = "pretrained") -> tuple[Way, ...]:
+    """Ways from their texts, in the order in which they are applied, if they can be combined."""
+    ways = [way if isinstance(way, Way) else read_way(way) for way in given]
+    ordered = tuple(sorted(ways, key=lambda way: (way.order, way.name)))
+    compatible(ordered, start=start)
+    return ordered
+
+
+def read_way(text: str) -> Way:
+    """The way that a text such as `adapters:size=16` describes."""
+    name, _, rest = text.strip().partition(":")
+    kind = WAYS.get(name.replace("-", "_"))
+    known = {f.name: f for f in fields(kind)}
+    options: dict[str, Any] = {}
+    for pair in filter(None, (piece.strip() for piece in rest.split(","))):
+        option, equals, value = (part.strip() for part in pair.partition("="))
+        option = option.replace("-", "_")
+        if not equals or option not in known or option in options:
+            offered = ", ".join(f"{n}={f.default}" for n, f in known.items()) or "none"
+            raise ParameterError("way", "finetune", f"have options such as {offered}", text)
+        options[option] = _value(text, option, known[option].type, value)
+    return kind(**options)
+
+
+def _value(text: str, option: str, annotation: object, value: str) -> object:
+    kinds = {"int": int, "float": float, "str": str}
+    wanted = kinds[str(annotation)]
+    try:
+        return wanted(value)
+    except ValueError:
+        kind = {int: "a whole number", float: "a number"}[wanted]
+        raise ParameterError(option, f"the way {text!r}", f"be {kind}", value) from None
+
+
+def compatible(ways: Sequence[Way], *, start: str = "pretrained") -> None:
+    """Refuse ways that make no sense together, or not with what the training starts from."""
+    names = [way.name for way in ways]
+    for way in ways:
+        if names.count(way.name) > 1:
+            _refuse(ways, f"name {way.name!r} once")
+        if start not in way.starts:
+            _refuse(ways, f"not have {way.name!r} with the start {start!r}: {_why(way, start)}")
+        for other, why in way.against.items():
+            if other in names:
+                _refuse(ways, f"not have {way.name!r} and {other!r} together: {why}")
+
+
+def _why(way: Way, start: str) -> str:
+    return {
+        "frozen": "nothing is trained from it",
+        "frozen-features": "it trains the head alone, so that nothing is left to do for the way",
+        "random": "it has no pre-trained weights, which the way is about",
+    }.get(start, f"it goes with {', '.join(sorted(way.starts))}")
+
+
+def _refuse(ways: Collection[Way], must: str) -> None:
+    raise ParameterError("ways", "finetune", must, [way.text for way in ways])

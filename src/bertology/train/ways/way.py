@@ -1,0 +1,151 @@
+"""What a way to fine-tune is: options, and up to five hooks into the trainer.
+
+A way is a frozen dataclass in a module of its own, whose file name is the way's name. Whatever it
+draws while the model is trained, it draws from torch's own generators: the trainer seeds them, and
+its checkpoints keep them, so a run that was killed goes on to the same numbers. What it draws
+before, it draws from `Lesson.generator`, which depends on the seed alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, fields
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from bertology.data.corpus import Corpus
+from bertology.errors import CapabilityError
+from bertology.model.added_parts import READER
+from bertology.model.encoder import Encoder
+from bertology.parameters import check_parameters
+from bertology.train.protocols import Tokenizer
+
+__all__ = ["EMBEDDINGS", "Lesson", "Pass", "Way"]
+
+Pass = Callable[[dict[str, Tensor], Tensor], Tensor]
+"""From inputs and targets of one batch to the loss."""
+
+EMBEDDINGS = 0  # the depth of the input layer; layers are 1 to L, and what comes after them L + 1
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What a way may know of the training that it is part of."""
+
+    model: Any
+    """The classifier; ways change it in place."""
+    tokenizer: Tokenizer
+    train: Corpus
+    seed: int
+    rate: float
+    """The highest learning rate."""
+    batch_size: int
+    max_length: int | None
+    head: Collection[str]
+    """Weights that are not pre-trained: they are trained whatever a way freezes."""
+    folder: Path | None = None
+    """Where a stage before the training may keep what it made; None keeps nothing."""
+
+    def generator(self, way: Way) -> torch.Generator:
+        """For first weights of a way: by the seed, and apart from those of other ways."""
+        number = int.from_bytes(sha256(f"{self.seed} {way.name}".encode()).digest()[:7], "big")
+        return torch.Generator().manual_seed(number)
+
+    @property
+    def layers(self) -> int:
+        """How many layers the model has."""
+        return Encoder(self.model).shape.layers
+
+    def depths(self) -> dict[str, int]:
+        """How deep each weight lies: 0 the embeddings, 1 to L the layers, L + 1 what follows."""
+        encoder = Encoder(self.model)
+        if encoder.shares_layers:
+            raise CapabilityError(
+                f"The layers of {encoder.family.title} share their weights, so none can be "
+                "treated apart.",
+                hint="Take a model whose layers have weights of their own, such as BERT.",
+            )
+        block = encoder.family.stacks[encoder.family.main_stack].block
+        prefix = f"{self.model.base_model_prefix}."
+        layers = encoder.shape.layers
+        places = [encoder.family.path(block, encoder.config, i) for i in range(layers)]
+        found = {}
+        for name, _ in self.model.named_parameters():
+            inner = name.removeprefix(prefix)
+            at = [i for i, place in enumerate(places) if inner.startswith(f"{place}.")]
+            input_layer = name.startswith(prefix) and "embedding" in inner.partition(".")[0]
+            found[name] = at[0] + 1 if at else EMBEDDINGS if input_layer else layers + 1
+        return found
+
+    def train_only(self, wanted: Callable[[str], bool]) -> None:
+        """Freeze all weights but those of these names and of the head; none is unfrozen.
+
+        What reads the layers for the head (a mix, a join) is new too, and belongs to the head.
+        """
+        for name, weight in self.model.named_parameters():
+            if name not in self.head and not wanted(name) and f".{READER}." not in name:
+                weight.requires_grad_(False)
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to fine-tune. The hooks here do nothing; a way has those that it needs."""
+
+    summary: ClassVar[str] = ""
+    """What it does, for a table of ways."""
+    order: ClassVar[int] = 5
+    """Which comes first where several are used: stages 1, new weights 2, new parts 3, freezing 5."""
+    usual_rate: ClassVar[float | None] = None
+    """A learning rate that suits it, where that of plain fine-tuning does not."""
+    starts: ClassVar[frozenset[str]] = frozenset({"pretrained", "random", "frozen-features"})
+    """What it may start from."""
+    against: ClassVar[Mapping[str, str]] = {}
+    """Ways that it cannot be used with, and why."""
+    recordable: ClassVar[bool] = True
+    """Whether its steps can be recorded on a GPU and replayed."""
+
+    def __post_init__(self) -> None:
+        check_parameters(self)
+
+    @property
+    def name(self) -> str:
+        """The name of its file."""
+        return type(self).__module__.rpartition(".")[2]
+
+    @property
+    def text(self) -> str:
+        """As it is written: `adapters:size=16`."""
+        options = ",".join(f"{f.name}={_plain(getattr(self, f.name))}" for f in fields(self))
+        return f"{self.name}:{options}" if options else self.name
+
+    def ingredients(self) -> dict[str, str]:
+        """What else decides the result: fingerprints of the data that options name."""
+        return {}
+
+    def prepare(self, lesson: Lesson) -> None:
+        """Before the training: change the model, or which of its weights are trained."""
+
+    def rates(self, lesson: Lesson) -> Mapping[str, float]:
+        """Factors of the learning rate by the names of weights; 1 where there is none."""
+        return {}
+
+    def inputs(self, lesson: Lesson, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
+        """What the model sees of a batch in training."""
+        return inputs
+
+    def loss(
+        self, lesson: Lesson, plain: Pass, inputs: dict[str, Tensor], targets: Tensor
+    ) -> Tensor:
+        """The loss of a batch, by any number of plain passes."""
+        return plain(inputs, targets)
+
+    def finish(self, lesson: Lesson) -> None:
+        """After the training, or after its failure: leave a model that can be saved."""
+
+
+def _plain(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
