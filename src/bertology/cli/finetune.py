@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
 import typer
@@ -31,6 +31,16 @@ class _Training:
         "pretrained: the weights as they are. random: all weights random, then fine-tuned. "
         "frozen: a random head and no training. frozen-features: only the head is trained.",
         choices=("pretrained", "random", "frozen", "frozen-features"),
+    )
+    ways: list[str] = field(
+        default_factory=list,
+        metadata={
+            "help": "Another way to fine-tune, with its options: adapters:size=16; layer_mix, "
+            "layer_choice, frozen_bottom, top_again, layer_rates, bias_only, lora, mixout, "
+            "adversarial, substitution, masked_lm, intermediate. May be given several times.",
+            "option": "way",
+            "metavar": "WAY:OPTION=VALUE,…",
+        },
     )
     epochs: int = parameter(3, "Passes over the training data.", minimum=1)
     batch_size: int = parameter(32, "Examples in one update.", minimum=1)
@@ -93,6 +103,8 @@ def add_to(app: typer.Typer) -> None:
             "bertology finetune bertology-mini grammar-entailment --epochs 1 --batch-size 16",
             "bertology finetune bertology-mini mrpc --seeds 0,1,2 --to my-mrpc",
             "bertology finetune bertology-mini rte --start random --early-stopping 2",
+            "bertology finetune bertology-mini mrpc --way adapters:size=16 "
+            "--way layer_rates:decay=0.9",
             "bertology finetune user/model-on-the-hub reviews.csv --validation held-out.csv "
             "--columns text=review,label=stars",
         ],

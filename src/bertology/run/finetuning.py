@@ -20,8 +20,11 @@ if TYPE_CHECKING:
     from bertology.train.records import TrainingRecord
     from bertology.train.tuned import Finetuned
     from bertology.train.tuning import TuningJob
+    from bertology.train.ways import Way
 
 __all__ = ["finetune"]
+
+_IN_NAMES = str.maketrans(dict.fromkeys(":,=/\\ ", "-"))  # what folders are not called
 
 
 def finetune(
@@ -31,6 +34,7 @@ def finetune(
     *,
     to: str | Path | None = None,
     start: str = "pretrained",
+    ways: Sequence[str | Way] = (),
     epochs: int = 3,
     batch_size: int = 32,
     rate: float | None = None,
@@ -57,6 +61,7 @@ def finetune(
         to: The folder for the models; by default `results/finetuned/MODEL/TASK-START`.
         start: `"pretrained"`, `"random"` (all weights), `"frozen"` (a random head, no training) or
             `"frozen-features"` (only the head is trained).
+        ways: Other ways to fine-tune: `["adapters:size=16", "layer_rates:decay=0.9"]`.
         epochs: Passes over the training data.
         batch_size: Examples in one update.
         rate: The highest learning rate; by default one that suits the model's size.
@@ -93,7 +98,7 @@ def finetune(
         "precision": precision,
     }
     chosen = _chosen(seeds)
-    job = _job(data, (model, device), start, rate, settings)
+    job = _job(data, (model, device), start, rate, settings | {"ways": ways})
     place = Path(to) if to is not None else _usual_place(job)
     return _make(job, place, chosen, force=force, progress=progress, tell=tell or _silent)
 
@@ -119,10 +124,14 @@ def _job(
     from bertology.train.finetune import FinetuneSettings
     from bertology.train.starts import default_rate, find_start
     from bertology.train.tuning import TuningJob
+    from bertology.train.ways import read_ways
 
-    encoder, how = _pretrained(*model), find_start(start)
-    rate = default_rate(how, encoder.shape.hidden) if rate is None else rate
-    return TuningJob(encoder, *corpora, how, FinetuneSettings(learning_rate=rate, **settings))
+    how = find_start(start)
+    ways = read_ways(settings["ways"], start=start)
+    encoder = _pretrained(*model)
+    rate = default_rate(how, encoder.shape.hidden, ways) if rate is None else rate
+    chosen = FinetuneSettings(learning_rate=rate, **{**settings, "ways": ways})
+    return TuningJob(encoder, *corpora, how, chosen)
 
 
 def _make(
@@ -173,7 +182,8 @@ def _pretrained(model: Encoder | ModelSource | str | Path, device: str) -> Encod
 
 def _usual_place(job: TuningJob) -> Path:
     name = Path(job.encoder.name.rstrip("/")).name or job.encoder.name
-    return Path("results") / "finetuned" / name / f"{job.train.name}-{job.start.name}"
+    ways = "".join(f"-{way.text.translate(_IN_NAMES)}" for way in job.settings.ways)
+    return Path("results") / "finetuned" / name / f"{job.train.name}-{job.start.name}{ways}"
 
 
 def _described(job: TuningJob) -> Iterator[str]:
@@ -189,3 +199,5 @@ def _described(job: TuningJob) -> Iterator[str]:
         s = job.settings
         passes = "1 epoch" if s.epochs == 1 else f"{s.epochs} epochs"
         yield f"  {passes}, batches of {s.batch_size}, rate {s.learning_rate:g}"
+    for way in job.settings.ways:
+        yield f"  {way.text}: {way.summary}"

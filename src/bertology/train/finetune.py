@@ -153,9 +153,7 @@ def finetune(
         course.take_best()
         if movement is not None:
             movement.thin(1.0)  # for good
-    trained = sum(weight.numel() for weight in course.weights.values())
-    for way in chosen.ways:
-        way.finish(lesson)
+        trained = sum(weight.numel() for weight in course.weights.values())
     return History(tuple(course.epochs), seen.truncated, unseen.truncated, course.best, trained)
 
 
@@ -407,6 +405,9 @@ def _all_or_nothing(model: Model, trainer: _Trainer, memory: Memory | None) -> I
     finally:
         model.eval()
         model.zero_grad(set_to_none=True)
+        for way in trainer.settings.ways:
+            assert trainer.lesson is not None
+            way.finish(trainer.lesson)
 
 
 @contextmanager

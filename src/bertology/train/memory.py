@@ -92,7 +92,7 @@ class Memory:
     @property
     def stages(self) -> Path:
         """A folder for what ways make before the training, and what is not made twice."""
-        return self.folder.with_name(f"{self.folder.name}-stages")
+        return self.folder.with_name(f"{self.folder.name}-{self.identity}-stages")
 
     def found(self) -> int | None:
         """How many epochs are kept; None where nothing is. Refuses the state of another run."""

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 
 from torch import Tensor
 
-from bertology.drafts import draft_file
 from bertology.train.ways.way import Lesson, Way
 
 __all__ = ["after_stage"]
@@ -27,6 +26,7 @@ def after_stage(lesson: Lesson, way: Way, make: Callable[[], Mapping[str, Tensor
         made = {n: w.detach().cpu().clone().contiguous() for n, w in make().items()}
         if place is not None:
             place.parent.mkdir(parents=True, exist_ok=True)
-            with draft_file(place) as draft:
-                save_file(dict(made), draft)
+            draft = place.with_suffix(".draft")
+            save_file(dict(made), draft)
+            draft.replace(place)
     lesson.model.base_model.load_state_dict(made, strict=False)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -19,6 +20,9 @@ from bertology.errors import CapabilityError, UnknownNameError
 from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import load_pruned
 from bertology.train.protocols import Classifier, Model
+
+if TYPE_CHECKING:
+    from bertology.train.ways.way import Way
 
 __all__ = [
     "STARTS",
@@ -68,10 +72,15 @@ def find_start(name: str) -> Start:
     return STARTS[name]
 
 
-def default_rate(start: Start, hidden: int) -> float:
-    """A learning rate that suits most tasks: small models, and heads alone, need a higher one."""
+def default_rate(start: Start, hidden: int, ways: Iterable[Way] = ()) -> float:
+    """A learning rate that suits most tasks: small models, and heads alone, need a higher one.
+
+    So do ways that train few weights.
+    """
     if start.learns == "head":
         return _HEAD_RATE
+    if usual := [way.usual_rate for way in ways if way.usual_rate is not None]:
+        return max(usual)
     return next(rate for width, rate in _RATES if hidden >= width)
 
 

@@ -76,6 +76,7 @@ def _training(record: TrainingRecord) -> Iterator[str]:
         ("early stopping", "none" if patience is None else f"after {patience} epochs"),
         ("precision", settings["precision"]),
         ("device", record["device"]),
+        *(("way", f"`{way}`") for way in settings.get("ways", ())),
     ]
     yield from ["## Training", "", *card_table(("", ""), rows)]
 

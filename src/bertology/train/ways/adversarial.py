@@ -27,7 +27,7 @@ class Adversarial(Way):
     """
 
     summary: ClassVar[str] = "trained on embeddings moved to where the loss is higher"
-    recordable: ClassVar[bool] = False  # dropout is put back to where it was, which a GPU's graph cannot
+    recordable: ClassVar[bool] = False  # a recording cannot draw the same dropout once more
 
     steps: int = parameter(3, "Passes for each batch.", minimum=1)
     start: float = parameter(0.1, "Size of the first shift.", minimum=0)

@@ -1,0 +1,106 @@
+"""A stage before: more masked-LM training, on the task's own texts (Gururangan et al. 2020)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from bertology.errors import CapabilityError, ModelError
+from bertology.model.encoder import Encoder
+from bertology.parameters import parameter
+from bertology.train.encoded import Encoded, encode
+from bertology.train.optimizers import learning_rate_factor, make_optimizer, set_rate
+from bertology.train.stages import after_stage
+from bertology.train.ways.way import Lesson, Way
+
+__all__ = ["MaskedLm"]
+
+_WARMUP, _DECAY, _CLIP = 0.1, 0.01, 1.0  # as in fine-tuning
+_MASKED, _KEPT = 0.8, 0.1  # of the chosen tokens; the rest becomes any token
+
+
+@dataclass(frozen=True)
+class MaskedLm(Way):
+    """Trained first: everything with the pre-trained masked-LM head, on the training texts.
+
+    No label is seen. The head is that of the pre-trained checkpoint, and is left behind.
+    """
+
+    summary: ClassVar[str] = "first more masked-LM training on the task's texts"
+    order: ClassVar[int] = 0
+    starts: ClassVar[frozenset[str]] = frozenset({"pretrained", "frozen-features"})
+
+    epochs: int = parameter(1, "Passes over the texts.", minimum=1)
+    rate: float = parameter(1e-4, "Highest learning rate of this stage.", minimum=1e-9)
+    share: float = parameter(0.15, "Share of tokens to predict.", minimum=0.01, maximum=0.9)
+
+    def prepare(self, lesson: Lesson) -> None:
+        """Do the stage, or take what it made."""
+        after_stage(lesson, self, lambda: self._learn(lesson))
+
+    def _learn(self, lesson: Lesson) -> Mapping[str, Tensor]:
+        model = _with_its_head(lesson)
+        limit = lesson.max_length or Encoder(lesson.model, lesson.tokenizer).max_length
+        rows = encode(lesson.train, lesson.tokenizer, limit)
+        optimizer = make_optimizer(
+            "adamw", model.parameters(), rate=self.rate, weight_decay=_DECAY
+        )
+        steps, done = self.epochs * -(-len(rows) // lesson.batch_size), 0
+        order = lesson.generator(self)
+        model.train()
+        for _ in range(self.epochs):
+            for chosen in rows.shuffled(lesson.batch_size, order):
+                factor = learning_rate_factor(done, rise=round(_WARMUP * steps), total=steps)
+                set_rate(optimizer, self.rate * factor)
+                loss = self._loss(model, rows, chosen, lesson)
+                optimizer.zero_grad(set_to_none=True)
+                loss.backward()  # type: ignore[no-untyped-call]
+                torch.nn.utils.clip_grad_norm_(model.parameters(), _CLIP)
+                optimizer.step()
+                done += 1
+        there = set(lesson.model.base_model.state_dict())
+        learnt = model.base_model.state_dict()
+        return {name: weight for name, weight in learnt.items() if name in there}
+
+    def _loss(self, model: Any, rows: Encoded, chosen: list[int], lesson: Lesson) -> Tensor:
+        inputs, _ = rows.batch(chosen, model.device)
+        ids = inputs["input_ids"]
+        special = torch.tensor(lesson.tokenizer.all_special_ids, device=ids.device)
+        ordinary = ~torch.isin(ids, special)
+        drawn = torch.rand(ids.shape, device=ids.device)
+        # The lowest draw of a batch is always chosen, so that there is something to predict.
+        least = drawn.masked_fill(~ordinary, 2.0)
+        asked = ordinary & (drawn <= least.min().clamp(min=self.share))
+        how = torch.rand(ids.shape, device=ids.device)
+        mask: int = lesson.tokenizer.mask_token_id  # type: ignore[attr-defined]
+        others = torch.randint_like(ids, len(lesson.tokenizer))
+        shown = torch.where(how < _MASKED, mask, torch.where(how < 1 - _KEPT, others, ids))
+        seen = {**inputs, "input_ids": torch.where(asked, shown, ids)}
+        logits = model(**seen).logits[asked]
+        return functional.cross_entropy(logits.float(), ids[asked])
+
+
+def _with_its_head(lesson: Lesson) -> Any:
+    """The pre-trained model with its masked-LM head, on the same device."""
+    where = str(getattr(lesson.model.config, "name_or_path", "") or "")
+    problem = "it is not known where the model was loaded from"
+    if where:
+        try:
+            found = Encoder.load(where, head="mlm", device=str(lesson.model.device))
+        except ModelError as error:
+            problem = error.problem
+        else:
+            own, there = lesson.model.base_model.state_dict(), found.base.state_dict()
+            shared = own.keys() & there.keys()
+            if shared and all(torch.equal(own[n], there[n]) for n in shared if "pooler" not in n):
+                return found.model
+            problem = f"{where!r} holds other weights than the model"
+    raise CapabilityError(
+        f"The way 'masked_lm' needs the model's masked-LM head: {problem}.",
+        hint="Name a checkpoint that was pre-trained with it, such as bertology-mini.",
+    )
