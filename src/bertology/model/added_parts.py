@@ -95,6 +95,7 @@ class _Places:
         stack = family.stacks[family.main_stack]
         # The same families as can lose layers: each layer is a module of its own, in plain order.
         plain = Capability.FAST_REPLAY in family.capabilities
+        plain = plain and "{i}" in stack.block  # ALBERT's layers share theirs
         if not plain or stack.projection is None or stack.mlp is None:
             raise CapabilityError(
                 f"{family.title} models cannot have parts added.",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -90,7 +90,6 @@ class FinetuneSettings:
             must = f"be one of {', '.join(PRECISIONS)}"
             raise ParameterError("precision", "FinetuneSettings", must, self.precision)
 
-
     def as_record(self) -> dict[str, Any]:
         """Plain values, as they are saved and hashed; ways are texts, and left out if none."""
         plain = asdict(self)
@@ -113,12 +112,14 @@ def finetune(
     memory: Memory | None = None,
     movement: Movement | None = None,
     head: Collection[str] | None = None,
+    source: Mapping[str, Any] | None = None,
 ) -> History:
     """Fine-tune `model`, in place and on its device, on the task of `train`.
 
     Weights that do not require gradients stay as they are; a body that is wholly frozen has no
     dropout either. `head` are the weights that are not pre-trained, if these are not simply those
-    outside of the body: ways that freeze weights leave them. With a `memory`, every finished epoch is saved there, and a stopped run
+    outside of the body: ways that freeze weights leave them. `source` loads the pre-trained model
+    again (the `spec` of its Encoder), for ways that need its other head. With a `memory`, every finished epoch is saved there, and a stopped run
     continues after the last one: on a CPU with the same numbers as without the stop. With a
     `movement`, weights go during the training, and are zero after it.
 
@@ -133,7 +134,8 @@ def finetune(
     seen, unseen = encode(train, tokenizer, limit), encode(validation, tokenizer, limit)
     name_labels(model, task)
     steps = chosen.epochs * _batches(seen, chosen)
-    lesson = _lesson(model, tokenizer, train, chosen, head=head, memory=memory)
+    given = head, source, memory
+    lesson = _lesson(model, tokenizer, train, chosen, given)
     _prepare(lesson, chosen)
     trainer = _Trainer(model, task, chosen, steps=steps, lesson=lesson, movement=movement)
     course = Course(
@@ -162,10 +164,9 @@ def _lesson(
     tokenizer: Tokenizer,
     train: Corpus,
     settings: FinetuneSettings,
-    *,
-    head: Collection[str] | None,
-    memory: Memory | None,
+    given: tuple[Collection[str] | None, Mapping[str, Any] | None, Memory | None],
 ) -> Lesson:
+    head, source, memory = given
     if head is None:
         body = {id(p) for p in model.base_model.parameters()}
         head = frozenset(n for n, p in model.named_parameters() if id(p) not in body)
@@ -178,6 +179,7 @@ def _lesson(
         settings.batch_size,
         settings.max_length,
         head,
+        source,
         None if memory is None else memory.stages,
     )
 

@@ -109,6 +109,7 @@ def tune(
             progress=progress,
             memory=memory,
             head=new_weights(job.encoder, model),
+            source=job.encoder.spec,
         )
     model.requires_grad_(True)
     return model, history

@@ -82,7 +82,9 @@ class _Chance:
 
     def __init__(self, device: torch.device) -> None:
         self._gpu = device if device.type == "cuda" else None
-        self._state = torch.get_rng_state() if self._gpu is None else torch.cuda.get_rng_state(device)
+        self._state = (
+            torch.get_rng_state() if self._gpu is None else torch.cuda.get_rng_state(device)
+        )
 
     def again(self) -> None:
         """Draw the same once more."""

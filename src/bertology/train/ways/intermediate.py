@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import sha256
 from typing import ClassVar
 
 from torch import Tensor
@@ -63,8 +64,8 @@ class Intermediate(Way):
             seed=lesson.seed,
             max_length=lesson.max_length,
         )
-        folder = lesson.folder
-        memory = None if folder is None else Memory(folder / self.name, self.text)
+        named = sha256(f"{self.text} {train.fingerprint} {lesson.seed}".encode()).hexdigest()[:16]
+        memory = None if lesson.folder is None else Memory(lesson.folder / self.name, named)
         finetune(model, lesson.tokenizer, train, scored, settings=settings, memory=memory)
         return model.base_model.state_dict()
 

@@ -47,9 +47,7 @@ class MaskedLm(Way):
         model = _with_its_head(lesson)
         limit = lesson.max_length or Encoder(lesson.model, lesson.tokenizer).max_length
         rows = encode(lesson.train, lesson.tokenizer, limit)
-        optimizer = make_optimizer(
-            "adamw", model.parameters(), rate=self.rate, weight_decay=_DECAY
-        )
+        optimizer = make_optimizer("adamw", model.parameters(), rate=self.rate, weight_decay=_DECAY)
         steps, done = self.epochs * -(-len(rows) // lesson.batch_size), 0
         order = lesson.generator(self)
         model.train()
@@ -87,19 +85,19 @@ class MaskedLm(Way):
 
 def _with_its_head(lesson: Lesson) -> Any:
     """The pre-trained model with its masked-LM head, on the same device."""
-    where = str(getattr(lesson.model.config, "name_or_path", "") or "")
     problem = "it is not known where the model was loaded from"
-    if where:
+    if lesson.source is not None:
+        how = {**lesson.source, "head": "mlm", "num_labels": None, "dtype": "float32"}
         try:
-            found = Encoder.load(where, head="mlm", device=str(lesson.model.device))
+            found = Encoder.load(**how, device=str(lesson.model.device))
         except ModelError as error:
-            problem = error.problem
+            problem = error.problem.rstrip(".")
         else:
             own, there = lesson.model.base_model.state_dict(), found.base.state_dict()
-            shared = own.keys() & there.keys()
-            if shared and all(torch.equal(own[n], there[n]) for n in shared if "pooler" not in n):
+            shared = [n for n in own.keys() & there.keys() if "pooler" not in n]
+            if shared and all(torch.equal(own[n], there[n]) for n in shared):
                 return found.model
-            problem = f"{where!r} holds other weights than the model"
+            problem = f"{found.name!r} holds other weights than the model"
     raise CapabilityError(
         f"The way 'masked_lm' needs the model's masked-LM head: {problem}.",
         hint="Name a checkpoint that was pre-trained with it, such as bertology-mini.",

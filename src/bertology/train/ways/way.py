@@ -47,6 +47,8 @@ class Lesson:
     max_length: int | None
     head: Collection[str]
     """Weights that are not pre-trained: they are trained whatever a way freezes."""
+    source: Mapping[str, Any] | None = None
+    """What loads the pre-trained model again, with another head; None if it is not known."""
     folder: Path | None = None
     """Where a stage before the training may keep what it made; None keeps nothing."""
 
