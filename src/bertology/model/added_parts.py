@@ -1,6 +1,6 @@
 """Parts that a model of transformers does not have: adapters, and other ways to read its layers.
 
-Which parts a model has stands in its config, as `bertology_added_parts = {"adapters": {"size": 16}}`.
+Which parts a model has stands in its config: `bertology_added_parts = {"adapters": {"size": 16}}`.
 They are put into the modules that are there, so every other weight keeps its name; training and
 loading (`loading/pruning.py`) both do it with `add_part`. Hooks are objects that hold their module,
 not closures: so a deep copy of a model has hooks of its own.
@@ -127,7 +127,8 @@ class Adapter(nn.Module):
     def forward(self, states: Tensor) -> Tensor:
         """(B, T, width) -> the same."""
         inner = functional.gelu(self.down(states))  # (B, T, size)
-        return states + self.up(inner)
+        change: Tensor = self.up(inner)
+        return states + change
 
     def draw(self, generator: torch.Generator) -> None:
         """First weights: a random map down, and nothing comes up."""

@@ -119,9 +119,10 @@ def finetune(
     Weights that do not require gradients stay as they are; a body that is wholly frozen has no
     dropout either. `head` are the weights that are not pre-trained, if these are not simply those
     outside of the body: ways that freeze weights leave them. `source` loads the pre-trained model
-    again (the `spec` of its Encoder), for ways that need its other head. With a `memory`, every finished epoch is saved there, and a stopped run
-    continues after the last one: on a CPU with the same numbers as without the stop. With a
-    `movement`, weights go during the training, and are zero after it.
+    again (the `spec` of its Encoder), for ways that need its other head. With a `memory`, every
+    finished epoch is saved there, and a stopped run continues after the last one: on a CPU with
+    the same numbers as without the stop. With a `movement`, weights go during the training, and
+    are zero after it.
 
     Raises JobError when the loss is no longer a number, and InterruptedRunError on Ctrl-C; in
     both cases the model keeps the weights it had before; parts that a way added remain.
@@ -235,6 +236,7 @@ class _Trainer:
         )
         self.compute = self._plain
         for way in self.settings.ways:
+            assert self.lesson is not None
             self.compute = partial(way.loss, self.lesson, self.compute)
         self.learn = Recorded(self._learn, record=self.settings.recorded)
 

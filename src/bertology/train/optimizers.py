@@ -29,8 +29,8 @@ def parameter_groups(
         found = []
         for factor in sorted({factors.get(p, 1.0) for p in listed}):
             own = [p for p in listed if factors.get(p, 1.0) == factor]
-            groups = parameter_groups(own, weight_decay, exempt=exempt)
-            found += [g | {"factor": factor} for g in groups]
+            apart = parameter_groups(own, weight_decay, exempt=exempt)
+            found += [group | {"factor": factor} for group in apart]
         return found
     learning = [p for p in parameters if p.requires_grad]
     spared = {id(p) for p in exempt} | {id(p) for p in learning if p.dim() <= 1}

@@ -60,6 +60,6 @@ class Lora(Way):
 
         for name, module in list(lesson.model.named_modules()):
             if isinstance(module, BaseTunerLayer):
-                module.merge()  # type: ignore[operator]
+                module.merge()
                 home, _, own = name.rpartition(".")
                 setattr(lesson.model.get_submodule(home), own, module.get_base_layer())

@@ -40,9 +40,9 @@ class Mixout(Way):
     def prepare(self, lesson: Lesson) -> None:
         """Keep the values, and let maps that are trained mix them in."""
         for name, module in lesson.model.named_modules():
-            if isinstance(module, nn.Linear) and module.weight.requires_grad:
-                if f"{name}.weight" not in lesson.head:
-                    module.forward = _Mixed(module, self.share)
+            own = f"{name}.weight" not in lesson.head
+            if own and isinstance(module, nn.Linear) and module.weight.requires_grad:
+                vars(module)["forward"] = _Mixed(module, self.share)
 
     def finish(self, lesson: Lesson) -> None:
         """Plain maps again."""

@@ -100,7 +100,7 @@ class Way:
     summary: ClassVar[str] = ""
     """What it does, for a table of ways."""
     order: ClassVar[int] = 5
-    """Which comes first where several are used: stages 1, new weights 2, new parts 3, freezing 5."""
+    """Which comes first of several: stages 0 and 1, new weights 2, new parts 3, freezing 5."""
     usual_rate: ClassVar[float | None] = None
     """A learning rate that suits it, where that of plain fine-tuning does not."""
     starts: ClassVar[frozenset[str]] = frozenset({"pretrained", "random", "frozen-features"})
