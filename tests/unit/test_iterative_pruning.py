@@ -176,7 +176,7 @@ def test_data_that_decide_are_neither_learnt_nor_reported() -> None:
     assert not texts[0] & texts[2]
     assert not texts[1] & texts[2]
     assert {e.id for e in learn}.isdisjoint({e.id for e in decide})
-    with pytest.raises(DataError, match="pruning needs 100"):
+    with pytest.raises(DataError, match="100 are needed"):
         split_deciding(train[:60], report)
 
 

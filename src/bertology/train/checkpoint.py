@@ -55,6 +55,7 @@ def record_of(
         "history": [epoch.as_record() for epoch in history.epochs],
         "kept_epoch": history.kept.number,
         "trained_parameters": history.trained,
+        "seconds": history.seconds,
         "truncated": history.truncated,
         "truncated_validation": history.truncated_validation,
         "threads": torch.get_num_threads(),

@@ -157,7 +157,9 @@ def finetune(
         if movement is not None:
             movement.thin(1.0)  # for good
         trained = sum(weight.numel() for weight in course.weights.values())
-    return History(tuple(course.epochs), seen.truncated, unseen.truncated, course.best, trained)
+    before = sum(lesson.spent.values())
+    epochs = tuple(course.epochs)
+    return History(epochs, seen.truncated, unseen.truncated, course.best, trained, before)
 
 
 def _lesson(

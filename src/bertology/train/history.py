@@ -48,11 +48,17 @@ class History:
     truncated_validation: int = 0
     best: int | None = None  # the epoch that was kept, where it was chosen; None for the last
     trained: int = 0  # how many weights were trained
+    before: float = 0.0  # seconds of stages before the first epoch
 
     @property
     def kept(self) -> Epoch:
         """The epoch whose weights the model has."""
         return self.epochs[-1 if self.best is None else self.best - 1]
+
+    @property
+    def seconds(self) -> float:
+        """How long it took, stages before it included."""
+        return self.before + sum(epoch.seconds for epoch in self.epochs)
 
     @property
     def scores(self) -> dict[str, float]:

@@ -173,7 +173,7 @@ def split_deciding(
     if size < _FEWEST:
         raise DataError(
             f"{len(usable)} training examples of {train.name!r} are not among those that report; "
-            f"pruning needs {_FEWEST * _LARGEST_SHARE}, of which a fifth decides.",
+            f"{_FEWEST * _LARGEST_SHARE} are needed, of which a fifth decides.",
             hint="Learn from more examples (--train-limit), or name other data (--train).",
         )
     parts = (usable[size:], usable[:size])

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from bertology.model.shape import Shape
     from bertology.train.finetune import FinetuneSettings
     from bertology.train.starts import Start
+    from bertology.train.ways import Way
 
 __all__ = ["BARS", "TaskTrials", "same_training_data"]
 
@@ -87,20 +88,27 @@ class TaskTrials(Trials):
 
         return load_split(corpus, self.train_split, other=self.train, limit=self.examples)
 
-    def settings(self, start: Start, hidden: int, seed: int) -> FinetuneSettings:
-        """How a model of this width is fine-tuned from a start."""
+    def settings(
+        self, start: Start, hidden: int, seed: int, ways: Sequence[Way] = ()
+    ) -> FinetuneSettings:
+        """How a model of this width is fine-tuned from a start.
+
+        Heads alone, and ways that train few weights, have their usual rate, whatever is given.
+        """
         from bertology.train.finetune import FinetuneSettings
         from bertology.train.starts import default_rate
 
         rate = self.learning_rate
-        if rate is None or start.learns == "head":
-            rate = default_rate(start, hidden)
+        few = any(way.usual_rate is not None for way in ways)
+        if rate is None or start.learns == "head" or few:
+            rate = default_rate(start, hidden, ways)
         return FinetuneSettings(
             epochs=self.epochs,
             batch_size=self.batch_size,
             learning_rate=rate,
             seed=seed,
             max_length=self.max_length,
+            ways=tuple(ways),
         )
 
 

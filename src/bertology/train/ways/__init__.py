@@ -3,8 +3,8 @@
     bertology finetune bertology-mini mrpc --way adapters:size=16 --way layer_rates:decay=0.9
 
 A way is written as its name and its options. Ways combine; `compatible` refuses what makes no
-sense. Two more ways have options of their own in the trainer: features of a frozen encoder are the start
-`frozen-features`, and early stopping is `early_stopping`.
+sense. Two more ways have options of their own in the trainer: features of a frozen encoder are the
+start `frozen-features`, and early stopping is `early_stopping`.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class Adversarial(Way):
 
 def _size(shift: Tensor) -> Tensor:
     """(B, 1, 1): the norm over a whole text."""
-    size: Tensor = shift.flatten(1).norm(dim=1).clamp(min=1e-12)  # type: ignore[no-untyped-call]
+    size: Tensor = shift.flatten(1).norm(dim=1).clamp(min=1e-12)
     return size[:, None, None]
 
 

@@ -36,6 +36,7 @@ class Intermediate(Way):
 
     summary: ClassVar[str] = "first fine-tuned on another task"
     order: ClassVar[int] = 1
+    stage: ClassVar[bool] = True
 
     task: str = parameter("mnli", "The other task: any corpus that a model can be fine-tuned on.")
     limit: int = parameter(0, "So many of its examples; 0 for all.", minimum=0)

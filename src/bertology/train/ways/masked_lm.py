@@ -33,6 +33,7 @@ class MaskedLm(Way):
 
     summary: ClassVar[str] = "first more masked-LM training on the task's texts"
     order: ClassVar[int] = 0
+    stage: ClassVar[bool] = True
     starts: ClassVar[frozenset[str]] = frozenset({"pretrained", "frozen-features"})
 
     epochs: int = parameter(1, "Passes over the texts.", minimum=1)

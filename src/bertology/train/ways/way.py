@@ -9,7 +9,7 @@ before, it draws from `Lesson.generator`, which depends on the seed alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar
@@ -51,6 +51,8 @@ class Lesson:
     """What loads the pre-trained model again, with another head; None if it is not known."""
     folder: Path | None = None
     """Where a stage before the training may keep what it made; None keeps nothing."""
+    spent: dict[str, float] = field(default_factory=dict)
+    """Seconds of each stage before the training."""
 
     def generator(self, way: Way) -> torch.Generator:
         """For first weights of a way: by the seed, and apart from those of other ways."""
@@ -107,6 +109,8 @@ class Way:
     """What it may start from."""
     against: ClassVar[Mapping[str, str]] = {}
     """Ways that it cannot be used with, and why."""
+    stage: ClassVar[bool] = False
+    """Whether it is a training of its own, before."""
     recordable: ClassVar[bool] = True
     """Whether its steps can be recorded on a GPU and replayed."""
 

@@ -1,0 +1,152 @@
+"""One run of one way to fine-tune: the job, its training that a kill does not undo, its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertology.studies.designs.task_trials import BARS
+from bertology.studies.designs.trials import Reach
+
+if TYPE_CHECKING:
+    from bertology.data.corpus import Corpus
+    from bertology.model.encoder import Encoder
+    from bertology.train.finetune import FinetuneSettings
+    from bertology.train.history import Step
+    from bertology.train.tuning import TuningJob
+
+__all__ = ["Trained", "Variant", "VariantRun", "train_variant"]
+
+_MODELS, _UNFINISHED = "models", "unfinished-models"
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A way to fine-tune, or several, by their texts."""
+
+    title: str
+    ways: tuple[str, ...] = ()
+    start: str = "pretrained"
+    patience: int | None = None  # epochs without a better score; None for no early stopping
+
+    def filled(self, **values: object) -> Variant:
+        """With numbers in place of {names}, as they suit the model."""
+        return replace(self, ways=tuple(text.format(**values) for text in self.ways))
+
+
+@dataclass(frozen=True)
+class VariantRun:
+    """What is trained."""
+
+    variant: Variant
+    job: TuningJob
+
+    @classmethod
+    def of(
+        cls,
+        encoder: Encoder,
+        train: Corpus,
+        corpus: Corpus,
+        variant: Variant,
+        settings: Callable[..., FinetuneSettings],
+    ) -> VariantRun:
+        """`settings` makes them of a start and ways.
+
+        With early stopping, a part of the training data is left out of it and decides when to
+        stop: what is scored must not.
+        """
+        from bertology.train.iterative_pruning import split_deciding
+        from bertology.train.starts import find_start
+        from bertology.train.tuning import TuningJob
+        from bertology.train.ways import read_ways
+
+        start, scored = find_start(variant.start), corpus
+        ways = read_ways(variant.ways, start=variant.start)
+        chosen = settings(start=start, ways=ways)
+        if variant.patience is not None:
+            train, scored = split_deciding(train, corpus)
+            chosen = replace(chosen, early_stopping=variant.patience)
+        return cls(variant, TuningJob(encoder, train, scored, start, chosen))
+
+    def check(self) -> None:
+        """Refuse what does not fit the model, before any work; stages are not tried."""
+        from bertology.train.encoded import task_of
+        from bertology.train.starts import begin, new_weights
+        from bertology.train.ways import Lesson
+
+        job, settings = self.job, self.job.settings
+        if not settings.ways:
+            return
+        model = begin(job.encoder, task_of(job.train), job.start, seed=0)
+        lesson = Lesson(
+            model, job.encoder.tokenizer, job.train, 0, settings.learning_rate,
+            settings.batch_size, settings.max_length, new_weights(job.encoder, model),
+        )  # fmt: skip
+        for way in settings.ways:
+            if not way.stage:
+                way.prepare(lesson)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model, and what it cost."""
+
+    job: TuningJob
+    model: Any
+    weights: int  # that were trained
+    seconds: float
+
+    @property
+    def size(self) -> int:
+        """How many weights the model has."""
+        return int(self.model.num_parameters())
+
+    def answers(self, corpus: Corpus, *, noise: float) -> tuple[Floats, Floats]:
+        """What it says of each example, and of the same with other tokens in it."""
+        from bertology.train.encoded import encode, task_of
+        from bertology.train.evaluate import predict
+        from bertology.train.finetune import row_limit
+        from bertology.train.noisy_tokens import with_noise
+
+        tokens = self.job.encoder.tokenizer
+        limit = row_limit(self.model, tokens, self.job.settings.max_length)
+        rows, task = encode(corpus, tokens, limit), task_of(corpus)
+        noisy = with_noise(rows, noise, seed=0)
+        return predict(self.model, rows, task), predict(self.model, noisy, task)
+
+
+def train_variant(run: VariantRun, folder: Path | None, *, keep: bool, reach: Reach) -> Trained:
+    """Train it, or go on where it was killed; with `keep`, a model that is there is not made again.
+
+    A model is kept only where other studies may want it: all of them would fill a disk.
+    """
+    from bertology.model.encoder import Encoder
+    from bertology.train.memory import Memory
+    from bertology.train.tuning import make_tuned, tune
+
+    job = run.job
+
+    def tell(step: Step) -> None:
+        reach((BARS - 1) * step.done // step.total)
+
+    if folder is not None and keep:
+        place = folder / _MODELS / job.identity
+        record = make_tuned(place, job, progress=tell)
+        found = Encoder.load(str(place), head="classification", device=str(job.encoder.device))
+        # Models that an earlier version made did not tell these two.
+        weights = record.get("trained_parameters") or found.model.num_parameters()
+        epochs = sum(epoch.get("seconds", 0.0) for epoch in record["history"])
+        return Trained(job, found.model, weights, float(record.get("seconds", epochs)))
+    memory = None
+    if folder is not None:
+        memory = Memory(folder / _UNFINISHED / job.identity, job.identity)
+    model, history = tune(job, progress=tell, memory=memory)
+    if memory is not None:
+        memory.forget()
+    return Trained(job, model, history.trained, history.seconds)

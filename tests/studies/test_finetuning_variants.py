@@ -1,0 +1,206 @@
+"""Fine-tuning variants: planted gains are found, noise is not, and a kill changes no number."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import bertology as bt
+import tiny
+from bertology.data.corpus import Corpus, Example, Field, Task
+from bertology.data.loading import load_corpus
+from bertology.errors import BertologyError, ParameterError
+from bertology.model.encoder import Encoder
+from bertology.model.shape import Shape
+from bertology.results.provenance import Provenance
+from bertology.results.result import Result
+from bertology.studies.designs.scored_runs import answered
+from bertology.studies.designs.trials import split_part
+from bertology.studies.study import Context
+from bertology.studies.training.finetuning_variants import (
+    PLAIN,
+    FinetuningVariants,
+    FinetuningVariantsResult,
+)
+from made_tunings import WORDS, KilledError
+from result_conformance import ResultConformance
+
+TWO = Task("two", "classification", ("no", "yes"), ("accuracy", "f1"))
+TEXTS = frozenset({Field.TEXT, Field.LABEL})
+CLAIMED = ("layer-mix", "joined-layers", "features", "adapters", "adversarial")
+
+
+def made_up(
+    right: dict[str, float] | float = 0.75,
+    noisy: dict[str, float] | float = 0.65,
+    *,
+    seeds: int = 5,
+    n: int = 600,
+    draw: int = 0,
+    constant: float = 0.5,
+    ways: tuple[str, ...] = CLAIMED,
+) -> Result:
+    """Runs that are made up: how often a variant is right; examples are hard for all alike."""
+    rng = np.random.default_rng(draw)
+    study = FinetuningVariants(seeds=seeds, ways=ways, intermediate="another")
+    labels = rng.integers(0, 2, n)
+    corpus = Corpus(
+        "made-up", [Example(str(i), "x", label=int(y)) for i, y in enumerate(labels)], TEXTS, TWO
+    )
+    hard, parts = rng.random((2, n)), {}
+    for part in study.parts(Shape(1, 1, 1, 1, 1), corpus):
+        name, _ = split_part(part)
+        luck = rng.normal(0, 0.005)
+        said = []
+        for row, asked in zip(hard, (right, noisy), strict=True):
+            share = asked if isinstance(asked, float) else asked.get(name, 0.75)
+            fine = (row + rng.random(n)) / 2 < _mixed(share) + luck
+            said.append(np.where(fine, labels, 1 - labels))
+        facts = {"trained": 10 if name == "adapters" else 1000, "size": 1000, "seconds": 2.0}
+        facts |= {"constant_accuracy": constant, "constant_f1": 0.5}
+        found = answered({name: said[0]}, corpus, corpus, **facts)
+        parts[part] = found.assign(noisy=(("method", "example"), said[1][None]))
+    about = {"name": "m", "fingerprint": "f"}, {"name": "made-up", "fingerprint": "c"}
+    return study.conclude(parts, Provenance("finetuning-variants", 1, {}, *about))
+
+
+def _mixed(share: float) -> float:
+    """Where the mean of two uniform numbers lies below with this probability."""
+    return math.sqrt(share / 2) if share <= 0.5 else 1 - math.sqrt((1 - share) / 2)
+
+
+def outcomes(result: Result) -> dict[str, str]:
+    return {v.claim.id.partition(".")[2]: str(v.outcome) for v in result.verdicts()}
+
+
+AS_PUBLISHED = {"layer-mix": 0.85, "joined-layers": 0.85, "intermediate": 0.85, "features": 0.6}
+
+
+class TestResult(ResultConformance):
+    @staticmethod
+    def make() -> Result:
+        return made_up(AS_PUBLISHED, seeds=2, n=200)
+
+
+def test_what_was_published_bears_the_claims_out() -> None:
+    result = made_up(AS_PUBLISHED, {"adversarial": 0.85, PLAIN: 0.65}, n=3000)
+    assert set(outcomes(result).values()) == {"holds"}
+    table = result.table().set_index(["variant", "metric"])
+    row = table.loc[("layer-mix", "accuracy")]
+    assert row["over_plain"] == pytest.approx(0.1, abs=0.03)
+    assert row["over_plain_low"] < row["over_plain"] < row["over_plain_high"]
+    assert np.isnan(table.loc[(PLAIN, "accuracy"), "over_plain"])
+    assert "learnt mix of all layers" in result.answer
+    assert "frozen encoder, trained head surely is worse" in result.answer
+    costs = result.table("costs").set_index("variant")
+    assert costs.loc["adapters", "share"] == pytest.approx(0.01)
+    assert costs.loc["adapters", "time"] == 1
+
+
+def test_the_opposite_makes_them_fail() -> None:
+    worse = dict.fromkeys(AS_PUBLISHED, 0.6) | {"adapters": 0.6, "features": 0.9}
+    found = outcomes(made_up(worse, {"adversarial": 0.5}, n=3000))
+    assert set(found.values()) == {"fails"}
+
+
+def test_intervals_hold_for_all_variants_together() -> None:
+    """Of ten draws in which all variants have the same skill, hardly any shows a difference."""
+    seen = 0
+    for draw in range(10):
+        table = made_up(draw=draw, n=200, seeds=3).table()
+        rows = table[table["metric"] == "accuracy"].dropna(subset=["over_plain"])
+        seen += bool(((rows["over_plain_low"] > 0) | (rows["over_plain_high"] < 0)).any())
+    assert seen <= binom.ppf(0.999, 10, 0.05)
+    assert "Nothing" in made_up(n=200, seeds=3).answer or seen
+
+
+def test_where_plain_fine_tuning_learns_nothing_there_is_no_verdict() -> None:
+    result = made_up(AS_PUBLISHED, constant=0.8)
+    assert set(outcomes(result).values()) <= {"inconclusive", "not applicable", "not-applicable"}
+    assert not result.evidence()
+    assert "does not surely beat" in next(iter(result.reasons().values()))
+
+
+def test_one_seed_decides_nothing() -> None:
+    result = made_up(AS_PUBLISHED, seeds=1, n=200)
+    assert "holds" not in outcomes(result).values()
+    assert result.plot().axes
+
+
+@pytest.mark.parametrize("ways", [(), ("plain",), ("adapters", "adapters"), ("adapter",)])
+def test_variants_that_are_none_are_refused(ways: tuple[str, ...]) -> None:
+    with pytest.raises(ParameterError, match="layer-mix"):
+        FinetuningVariants(ways=ways)
+
+
+# The real thing, tiny ----------------------------------------------------------------------------
+
+
+def encoder() -> Encoder:
+    return Encoder(tiny.model("bert"), tiny.tokenizer(list(WORDS)), name="tiny")
+
+
+def written(folder: Path) -> Corpus:
+    rng = np.random.default_rng(0)
+    folder.mkdir()
+    for split, size in (("train", 160), ("validation", 60)):
+        rows = [" ".join(rng.choice(WORDS, rng.integers(1, 6))) for _ in range(size)]
+        with (folder / f"{split}.csv").open("w", newline="") as file:
+            told = [(text, "yes" if "cat" in text else "no") for text in rows]
+            csv.writer(file).writerows([("text", "label"), *told])
+    return load_corpus(str(folder))
+
+
+WAYS = ("adapters", "features", "early-stopping")
+
+
+def test_the_whole_study_runs_and_a_kill_changes_no_number(tmp_path: Path) -> None:
+    corpus = written(tmp_path / "task")
+    given = {"ways": WAYS, "epochs": 2, "seeds": 1, "learning_rate": 3e-3, "batch_size": 16}
+    result = bt.run(
+        "finetuning-variants", encoder(), task=corpus, store=str(tmp_path / "store"), **given
+    )
+    assert isinstance(result, FinetuningVariantsResult)
+    runs = result.table("runs").set_index(["variant", "seed"])["accuracy"]
+    assert len(runs) == 4
+    assert "160 examples to learn from, 60 to score" in result.headline()
+    costs = result.table("costs").set_index("variant")
+    assert costs.loc["features", "trained"] == 50
+    assert costs.loc["plain", "share"] == 1
+    kept = list((tmp_path / "store" / "trained").rglob("model.safetensors"))
+    assert len(kept) == 1  # of plain fine-tuning, which other studies want too
+    study = FinetuningVariants(**given)
+    for part in ("adapters-seed-0", "early-stopping-seed-0"):
+        with pytest.raises(KilledError):
+            study.measure(encoder(), corpus, part, killed(tmp_path / "trained"))
+        assert list((tmp_path / "trained").rglob("state.safetensors"))
+        again = study.measure(encoder(), corpus, part, Context(trained=tmp_path / "trained"))
+        score = float((again["predictions"][0] == again["labels"]).mean())
+        assert score == runs[split_part(part)]
+        assert not list((tmp_path / "trained").rglob("*.safetensors"))
+
+
+def killed(folder: Path) -> Context:
+    told = 0
+
+    def advance(steps: int) -> None:
+        nonlocal told
+        told += steps
+        if told > 60:
+            raise KilledError
+
+    return Context(advance=advance, trained=folder)
+
+
+def test_what_does_not_fit_is_refused_before_any_work(tmp_path: Path) -> None:
+    corpus = written(tmp_path / "task")
+    albert = Encoder(tiny.model("albert"), tiny.tokenizer(list(WORDS)), name="tiny")
+    with pytest.raises(BertologyError, match="cannot have parts added"):
+        FinetuningVariants(ways=("adapters",)).check(albert, corpus)
+    with pytest.raises(BertologyError, match="no-such-task"):
+        FinetuningVariants(intermediate="no-such-task").ingredients(corpus)
