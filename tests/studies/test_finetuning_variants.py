@@ -95,8 +95,8 @@ def test_what_was_published_bears_the_claims_out() -> None:
     assert row["over_plain"] == pytest.approx(0.1, abs=0.03)
     assert row["over_plain_low"] < row["over_plain"] < row["over_plain_high"]
     assert np.isnan(table.loc[(PLAIN, "accuracy"), "over_plain"])
-    assert "learnt mix of all layers" in result.answer
-    assert "frozen encoder, trained head surely is worse" in result.answer
+    assert result.answer.startswith("Learnt mix of all layers, last four layers joined and ")
+    assert "head on frozen features surely is worse than plain" in result.answer
     costs = result.table("costs").set_index("variant")
     assert costs.loc["adapters", "share"] == pytest.approx(0.01)
     assert costs.loc["adapters", "time"] == 1
@@ -109,14 +109,13 @@ def test_the_opposite_makes_them_fail() -> None:
 
 
 def test_intervals_hold_for_all_variants_together() -> None:
-    """Of ten draws in which all variants have the same skill, hardly any shows a difference."""
+    """Of six draws in which all variants have the same skill, hardly any shows a difference."""
     seen = 0
-    for draw in range(10):
+    for draw in range(6):
         table = made_up(draw=draw, n=200, seeds=3).table()
         rows = table[table["metric"] == "accuracy"].dropna(subset=["over_plain"])
         seen += bool(((rows["over_plain_low"] > 0) | (rows["over_plain_high"] < 0)).any())
-    assert seen <= binom.ppf(0.999, 10, 0.05)
-    assert "Nothing" in made_up(n=200, seeds=3).answer or seen
+    assert seen <= binom.ppf(0.999, 6, 0.05)
 
 
 def test_where_plain_fine_tuning_learns_nothing_there_is_no_verdict() -> None:

@@ -298,6 +298,9 @@ class _Trainer:
         rise = round(self.settings.warmup * self.steps)
         self.factor = learning_rate_factor(self.done, rise=rise, total=self.steps)
         set_rate(self.optimizer, self.settings.learning_rate * self.factor)
+        for way in self.settings.ways:
+            assert self.lesson is not None
+            inputs = way.inputs(self.lesson, inputs)
         self.names = tuple(inputs)
         if self.movement is not None:
             self.movement.thin(self.done / self.steps)
@@ -306,11 +309,7 @@ class _Trainer:
         return loss.clone() if self.settings.recorded else loss
 
     def _learn(self, targets: Tensor, *inputs: Tensor) -> Tensor:
-        given = dict(zip(self.names, inputs, strict=True))
-        for way in self.settings.ways:
-            assert self.lesson is not None
-            given = way.inputs(self.lesson, given)
-        loss = self.compute(given, targets)
+        loss = self.compute(dict(zip(self.names, inputs, strict=True)), targets)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         if self.movement is not None:

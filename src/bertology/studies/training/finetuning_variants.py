@@ -40,7 +40,7 @@ VARIANTS: dict[str, Variant] = {
     PLAIN: Variant("plain fine-tuning"),
     "layer-mix": Variant("learnt mix of all layers", ("layer_mix",)),
     "joined-layers": Variant("last four layers joined", ("layer_choice:which=last-4,how=joined",)),
-    "features": Variant("frozen encoder, trained head", start="frozen-features"),
+    "features": Variant("head on frozen features", start="frozen-features"),
     "frozen-bottom": Variant("lower half frozen", ("frozen_bottom:layers={half}",)),
     "top-again": Variant("top quarter drawn anew", ("top_again:layers={top}",)),
     "layer-rates": Variant("rates falling by layer", ("layer_rates:decay=0.9",)),
