@@ -32,6 +32,7 @@ import nulls.diagnostics
 import nulls.distractors
 import nulls.explanations
 import nulls.facts
+import nulls.finetuning
 import nulls.fragments
 import nulls.landscape
 import nulls.layers
@@ -81,6 +82,7 @@ NULLS = (
     *nulls.layers.NULLS,
     *nulls.licensing.NULLS,
     *nulls.lottery.NULLS,
+    *nulls.finetuning.NULLS,
     *nulls.malformed.NULLS,
     *nulls.survivors.NULLS,
     *nulls.names.NULLS,

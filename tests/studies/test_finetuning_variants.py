@@ -44,6 +44,7 @@ def made_up(
     draw: int = 0,
     constant: float = 0.5,
     ways: tuple[str, ...] = CLAIMED,
+    luck: float = 0.005,
 ) -> Result:
     """Runs that are made up: how often a variant is right; examples are hard for all alike."""
     rng = np.random.default_rng(draw)
@@ -55,11 +56,11 @@ def made_up(
     hard, parts = rng.random((2, n)), {}
     for part in study.parts(Shape(1, 1, 1, 1, 1), corpus):
         name, _ = split_part(part)
-        luck = rng.normal(0, 0.005)
+        lucky = rng.normal(0, luck)
         said = []
         for row, asked in zip(hard, (right, noisy), strict=True):
             share = asked if isinstance(asked, float) else asked.get(name, 0.75)
-            fine = (row + rng.random(n)) / 2 < _mixed(share) + luck
+            fine = (row + rng.random(n)) / 2 < _mixed(share) + lucky
             said.append(np.where(fine, labels, 1 - labels))
         facts = {"trained": 10 if name == "adapters" else 1000, "size": 1000, "seconds": 2.0}
         facts |= {"constant_accuracy": constant, "constant_f1": 0.5}

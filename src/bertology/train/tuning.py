@@ -65,7 +65,8 @@ class TuningJob:
             "start": self.start.name,
             "settings": self.settings.as_record(),
         }
-        if more := {k: v for way in self.settings.ways for k, v in way.ingredients().items()}:
+        ways = self.settings.ways
+        if more := {k: v for way in ways for k, v in way.ingredients(self.train).items()}:
             asked["ingredients"] = more
         return sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -51,7 +51,9 @@ VARIANTS: dict[str, Variant] = {
     "adversarial": Variant("adversarial embeddings", ("adversarial",)),
     "substitution": Variant("tokens substituted", ("substitution:share=0.1",)),
     "masked-lm": Variant("more masked-LM first", ("masked_lm:epochs=1",)),
-    INTERMEDIATE: Variant("another task first", ("intermediate:task={task},limit={limit}",)),
+    INTERMEDIATE: Variant(
+        "another task first", ("intermediate:task={task},split={split},limit={limit}",)
+    ),
     "early-stopping": Variant("early stopping", patience=1),
 }
 TITLES = {name: variant.title for name, variant in VARIANTS.items()}
@@ -188,10 +190,12 @@ class FinetuningVariants(TaskTrials):
 
     version: ClassVar[int] = 1
     result_type: ClassVar[type[Result]] = FinetuningVariantsResult
+    trains_models: ClassVar[bool] = True
     column: ClassVar[str] = "variant"
 
     ways: tuple[str, ...] = parameter(USUAL, "Variants to compare with plain fine-tuning.")
     intermediate: str = parameter("", "Another task to learn first; adds that variant.")
+    intermediate_split: str = parameter("train", "The split of it to learn from.")
     intermediate_limit: int = parameter(
         20000, "Learn from so many examples of it; 0 for all.", minimum=0
     )
@@ -205,6 +209,13 @@ class FinetuningVariants(TaskTrials):
         if odd or none or len(set(self.ways)) < len(self.ways):
             must = f"be some of {', '.join(known)}, none twice"
             raise ParameterError("ways", "FinetuningVariants", must, list(self.ways))
+
+    @classmethod
+    def enough_for(cls, quantities: Sequence[str]) -> dict[str, Any]:
+        """Only the variants that these quantities are about; another task must be named."""
+        names = [quantity.partition("_over_plain")[0].replace("_", "-") for quantity in quantities]
+        ways = tuple(dict.fromkeys(name for name in names if name in USUAL))
+        return {"ways": ways} if ways else {}
 
     @property
     def variants(self) -> Sequence[str]:
@@ -222,10 +233,11 @@ class FinetuningVariants(TaskTrials):
         """The training data, and those of the other task."""
         from bertology.train.ways import read_way
 
+        assert corpus is not None
         known = super().ingredients(corpus)
         if self.intermediate:
-            options = f"task={self.intermediate},limit={self.intermediate_limit}"
-            known |= read_way(f"intermediate:{options}").ingredients()
+            (text,) = self._filled(INTERMEDIATE, 1).ways
+            known |= read_way(text).ingredients(corpus)
         return known
 
     def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
@@ -241,11 +253,19 @@ class FinetuningVariants(TaskTrials):
         return found
 
     def _run(self, encoder: Encoder, corpus: Corpus, variant: str, seed: int) -> VariantRun:
-        layers = encoder.shape.layers
-        values = {"half": layers // 2, "top": max(1, layers // 4), "task": self.intermediate}
-        chosen = VARIANTS[variant].filled(**values, limit=self.intermediate_limit)
+        chosen = self._filled(variant, encoder.shape.layers)
         settings = partial(self.settings, hidden=encoder.shape.hidden, seed=seed)
         return VariantRun.of(encoder, self.load_train(corpus), corpus, chosen, settings)
+
+    def _filled(self, variant: str, layers: int) -> Variant:
+        """A variant as it suits a model with so many layers."""
+        return VARIANTS[variant].filled(
+            half=layers // 2,
+            top=max(1, layers // 4),
+            task=self.intermediate,
+            split=self.intermediate_split,
+            limit=self.intermediate_limit,
+        )
 
     def _answers(self, name: str, trained: Trained, corpus: Corpus) -> xr.Dataset:
         from bertology.train.evaluate import baseline

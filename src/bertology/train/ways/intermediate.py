@@ -39,19 +39,20 @@ class Intermediate(Way):
     stage: ClassVar[bool] = True
 
     task: str = parameter("mnli", "The other task: any corpus that a model can be fine-tuned on.")
+    split: str = parameter("train", "The split of it to learn from.")
     limit: int = parameter(0, "So many of its examples; 0 for all.", minimum=0)
     epochs: int = parameter(1, "Passes over them.", minimum=1)
 
-    def ingredients(self) -> dict[str, str]:
+    def ingredients(self, train: Corpus) -> dict[str, str]:
         """The data of the other task."""
-        return {f"intermediate {self.task}": _data(self.task, self.limit)[0].fingerprint}
+        return {f"intermediate {self.task}": self._data(train)[0].fingerprint}
 
     def prepare(self, lesson: Lesson) -> None:
         """Do the stage, or take what it made."""
         after_stage(lesson, self, lambda: self._learn(lesson))
 
     def _learn(self, lesson: Lesson) -> Mapping[str, Tensor]:
-        train, scored = _data(self.task, self.limit)
+        train, scored = self._data(lesson.train)
         if train.fingerprint == lesson.train.fingerprint:
             must = "be another task than the one that comes after it"
             raise ParameterError("task", "intermediate", must, self.task)
@@ -70,9 +71,13 @@ class Intermediate(Way):
         finetune(model, lesson.tokenizer, train, scored, settings=settings, memory=memory)
         return model.base_model.state_dict()
 
+    def _data(self, beside: Corpus) -> tuple[Corpus, Corpus]:
+        """What is learnt from, and what shows whether it was learnt."""
+        root = beside.origin.get("root")
+        return _loaded(self.task, self.split, self.limit, None if root is None else str(root))
+
 
 @lru_cache(maxsize=2)
-def _data(task: str, limit: int) -> tuple[Corpus, Corpus]:
-    """What is learnt from, and what shows whether it was learnt."""
-    train = load_corpus(task, split="train", limit=limit or None)
-    return train, load_corpus(task, split="validation", limit=_SCORED)
+def _loaded(task: str, split: str, limit: int, root: str | None) -> tuple[Corpus, Corpus]:
+    train = load_corpus(task, split=split, limit=limit or None, root=root)
+    return train, load_corpus(task, split="validation", limit=_SCORED, root=root)

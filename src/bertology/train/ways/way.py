@@ -128,8 +128,11 @@ class Way:
         options = ",".join(f"{f.name}={_plain(getattr(self, f.name))}" for f in fields(self))
         return f"{self.name}:{options}" if options else self.name
 
-    def ingredients(self) -> dict[str, str]:
-        """What else decides the result: fingerprints of the data that options name."""
+    def ingredients(self, train: Corpus) -> dict[str, str]:
+        """What else decides the result: fingerprints of the data that options name.
+
+        They lie where the data that are learnt from do, if those have a place.
+        """
         return {}
 
     def prepare(self, lesson: Lesson) -> None:
