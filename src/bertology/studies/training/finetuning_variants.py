@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -209,13 +209,6 @@ class FinetuningVariants(TaskTrials):
         if odd or none or len(set(self.ways)) < len(self.ways):
             must = f"be some of {', '.join(known)}, none twice"
             raise ParameterError("ways", "FinetuningVariants", must, list(self.ways))
-
-    @classmethod
-    def enough_for(cls, quantities: Sequence[str]) -> dict[str, Any]:
-        """Only the variants that these quantities are about; another task must be named."""
-        names = [quantity.partition("_over_plain")[0].replace("_", "-") for quantity in quantities]
-        ways = tuple(dict.fromkeys(name for name in names if name in USUAL))
-        return {"ways": ways} if ways else {}
 
     @property
     def variants(self) -> Sequence[str]:
