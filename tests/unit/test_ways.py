@@ -433,6 +433,25 @@ def test_lora_names_the_extra_that_it_needs() -> None:
         tune(by("lora"))
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("texts", [TOGETHER, ("mixout",), ("bias_only", "layer_choice")])
+def test_steps_that_are_recorded_are_those_that_are_not(
+    texts: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = encoder()
+    there.model.cuda()
+    for layer in there.model.modules():  # a recording draws other numbers than single calls
+        if isinstance(layer, torch.nn.Dropout):
+            layer.p = 0.0
+    given = replace(by(*texts, settings=FAST), encoder=there)
+    _, recorded = tune(given)
+    monkeypatch.setattr("bertology.train.tuning.gains_by_recording", lambda model: False)
+    _, plain = tune(given)
+    for one, other in zip(recorded.epochs, plain.epochs, strict=True):
+        assert one.loss == pytest.approx(other.loss, rel=0.1)
+
+
 # What is refused ---------------------------------------------------------------------------------
 
 

@@ -80,7 +80,8 @@ class FinetuningVariantsResult(ScoredRunsResult):
     @property
     def _gains(self) -> pd.DataFrame:
         table = self.table()
-        return table[(table["metric"] == self.facts["judged"]) & (table["variant"] != PLAIN)]
+        wanted = (table["metric"] == self.facts["judged"]) & (table["variant"] != PLAIN)
+        return table.loc[wanted]
 
     @property
     def answer(self) -> str:
