@@ -190,6 +190,20 @@ def test_what_is_wrong_is_said(
     assert not (tmp_path / "out").exists()
 
 
+def test_ways_are_composed_or_refused(model: Path, task: Path, tmp_path: Path) -> None:
+    given = (model, task, "--columns", "text=sentence,label=gold", "--to", tmp_path / "out")
+    few = (*given, "--epochs", 1)
+    code, said = call(*few, "--way", "adapters:size=4", "--way", "layer-rates:decay=0.9")
+    assert code == 0, said
+    assert "adapters:size=4: small bottlenecks" in said
+    assert "rate 0.001" in said
+    record = json.loads((tmp_path / "out" / "seed-0" / "bertology.json").read_text())
+    assert record["settings"]["ways"] == ["adapters:size=4", "layer_rates:decay=0.9"]
+    code, said = call(*few, "--way", "adapters", "--way", "bias_only")
+    assert code == 2
+    assert "each says which weights of the model are trained" in said
+
+
 def test_the_next_command_reads_the_same_data(model: Path, task: Path, tmp_path: Path) -> None:
     """It had lost the columns, and ended with: no column has one of the usual names of a text."""
     code, said = call(

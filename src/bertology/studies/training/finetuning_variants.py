@@ -48,7 +48,7 @@ VARIANTS: dict[str, Variant] = {
     "adapters": Variant("adapters", ("adapters:size=16",)),
     "lora": Variant("LoRA", ("lora:rank=8",)),
     "mixout": Variant("mixout", ("mixout:share=0.7",)),
-    "adversarial": Variant("adversarial embeddings", ("adversarial",)),
+    "adversarial": Variant("adversarial embeddings", ("adversarial:steps=2",)),
     "substitution": Variant("tokens substituted", ("substitution:share=0.1",)),
     "masked-lm": Variant("more masked-LM first", ("masked_lm:epochs=1",)),
     INTERMEDIATE: Variant(
@@ -172,7 +172,7 @@ class FinetuningVariants(TaskTrials):
     `top-again` draws the top quarter anew, `layer-rates` takes smaller steps in lower layers (0.9
     for each), `bias-only`, `adapters` (width 16) and `lora` (rank 8) train few weights, `mixout`
     mixes pre-trained weights in (0.7), `adversarial` trains on embeddings moved to where the loss
-    is higher (3 passes), `substitution` replaces one token in ten, `masked-lm` and `intermediate`
+    is higher (2 passes), `substitution` replaces one token in ten, `masked-lm` and `intermediate`
     first train on the task's texts or on another task (`--intermediate`), and `early-stopping`
     keeps the best epoch on a part of the training data that is not learnt from. Models are also
     scored on noisy texts, in which some tokens are others (`--noise`), for what is said of
