@@ -91,7 +91,7 @@ def begin(encoder: Encoder, task: Task, start: Start, *, seed: int) -> Classifie
     normal distribution with the spread that the config names, biases 0, scales of LayerNorms 1.
     """
     model, new = _classifier_over(encoder, task)
-    _draw(model, new if start.pretrained else None, seed=seed)
+    draw_weights(model, new if start.pretrained else None, seed=seed)
     if start.learns == "head":
         head = set(new)
         for name, weight in model.named_parameters():
@@ -115,7 +115,7 @@ def draw_heads(
     model, new = _classifier_over(encoder, task)
     weights, heads = dict(model.named_parameters()), []
     for seed in seeds:
-        _draw(model, new, seed=seed)
+        draw_weights(model, new, seed=seed)
         heads.append({name: weights[name].detach().clone().to(encoder.device) for name in new})
     return model.to(encoder.device).eval(), heads
 
@@ -161,17 +161,10 @@ def _unfit(encoder: Encoder, why: str) -> CapabilityError:
     )
 
 
-def _draw(model: Model, names: Iterable[str] | None, *, seed: int) -> None:
-    draw_weights(model, names, torch.Generator().manual_seed(seed))
-
-
-def draw_weights(model: Model, names: Iterable[str] | None, generator: torch.Generator) -> None:
-    """Draw the weights of these names anew, in the order in which the model has them.
-
-    Matrices from the normal distribution with the spread that the config names; biases are 0,
-    scales of LayerNorms 1. Without names, all weights.
-    """
+def draw_weights(model: Model, names: Iterable[str] | None, *, seed: int) -> None:
+    """Draw the weights of these names anew, in the order in which the model has them."""
     wanted = None if names is None else set(names)
+    generator = torch.Generator().manual_seed(seed)
     spread = next(
         (float(v) for n in _SPREADS if (v := getattr(model.config, n, None))), _USUAL_SPREAD
     )
@@ -180,7 +173,8 @@ def draw_weights(model: Model, names: Iterable[str] | None, generator: torch.Gen
             if wanted is not None and name not in wanted:
                 continue
             if weight.dim() > 1:
-                # Drawn on the CPU, so that a GPU begins with the same numbers.
-                weight.copy_(torch.empty(weight.shape).normal_(0.0, spread, generator=generator))
+                # Drawn on the CPU, so that they are the same on every device.
+                drawn = weight if weight.device.type == "cpu" else torch.empty(weight.shape)
+                weight.copy_(drawn.normal_(0.0, spread, generator=generator))
             else:
                 weight.fill_(0.0 if name.endswith("bias") else 1.0)

@@ -42,4 +42,4 @@ class TopAgain(Way):
             raise ParameterError("layers", "top_again", must, self.layers)
         lowest = lesson.layers - self.layers + 1
         names = [n for n, d in lesson.depths().items() if d >= lowest and n not in lesson.head]
-        draw_weights(lesson.model, names, lesson.generator(self))
+        draw_weights(lesson.model, names, seed=lesson.seed_of(self))

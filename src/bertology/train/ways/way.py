@@ -54,10 +54,13 @@ class Lesson:
     spent: dict[str, float] = field(default_factory=dict)
     """Seconds of each stage before the training."""
 
+    def seed_of(self, way: Way) -> int:
+        """For what a way draws before the training: by the seed, and apart from other ways."""
+        return int.from_bytes(sha256(f"{self.seed} {way.name}".encode()).digest()[:7], "big")
+
     def generator(self, way: Way) -> torch.Generator:
-        """For first weights of a way: by the seed, and apart from those of other ways."""
-        number = int.from_bytes(sha256(f"{self.seed} {way.name}".encode()).digest()[:7], "big")
-        return torch.Generator().manual_seed(number)
+        """The same as a generator."""
+        return torch.Generator().manual_seed(self.seed_of(way))
 
     @property
     def layers(self) -> int:
