@@ -81,7 +81,8 @@ class FinetuningVariantsResult(ScoredRunsResult):
     def _gains(self) -> pd.DataFrame:
         table = self.table()
         wanted = (table["metric"] == self.facts["judged"]) & (table["variant"] != PLAIN)
-        return table.loc[wanted]
+        found: pd.DataFrame = table.loc[wanted]
+        return found
 
     @property
     def answer(self) -> str:
