@@ -54,6 +54,7 @@ class Field(StrEnum):
     TAGS = "tags"  # one label per word
     OFFSETS = "offsets"  # characters of each word in TEXT: (first, last + 1)
     GROUP = "group"  # the phenomenon, heuristic, relation … that the example stands for
+    SUBCASE = "subcase"  # which kind of example within its group
     ANSWER = "answer"  # the accepted answers: what fills [MASK], or answers a question
     ENTITY = "entity"  # the name that a fact is about
     WORDINGS = "wordings"  # templates of a fact: [X] is its entity, [Y] its answer

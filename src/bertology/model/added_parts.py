@@ -19,12 +19,22 @@ from torch.nn import functional
 from bertology.errors import CapabilityError, ModelError
 from bertology.model.families import Capability, Stack, family_of
 from bertology.model.hooks.walking import submodule
+from bertology.model.siamese import PairTokens, Siamese, add_siamese
 
-__all__ = ["ADAPTERS", "KEY", "READER", "Adapter", "add_part", "added_parts", "put_in_parts"]
+__all__ = [
+    "ADAPTERS",
+    "KEY",
+    "READER",
+    "SIAMESE",
+    "Adapter",
+    "add_part",
+    "added_parts",
+    "put_in_parts",
+]
 
 KEY = "bertology_added_parts"
 READER = "layer_reader"  # what the module is called that reads the layers
-ADAPTERS = "adapters"
+ADAPTERS, SIAMESE = "adapters", "siamese"
 _ADAPTER = "adapter"
 _SPREAD = 0.02  # of an adapter's first map
 
@@ -71,9 +81,9 @@ def add_part(model: Any, name: str, generator: torch.Generator, **options: Any) 
     where = next(iter(model.parameters())).device
     new = [n for n, _ in model.named_parameters() if n not in before]
     for module in model.modules():
-        if isinstance(module, Adapter) and name == ADAPTERS:
+        if isinstance(module, {ADAPTERS: Adapter, SIAMESE: Siamese}.get(name, ())):
             module.draw(generator)
-        if isinstance(module, Adapter | _Reader):
+        if isinstance(module, Adapter | _Reader | Siamese):
             module.to(where)
     setattr(model.config, KEY, had | {name: options})
     return new
@@ -267,10 +277,15 @@ def _add_choice(places: _Places, layers: list[int], how: str) -> None:
     _add_reader(places, _Joined(layers, places.hidden) if joined else _Mean(layers))
 
 
+def _add_siamese(places: _Places, first: int, separator: int, padding: int) -> None:
+    add_siamese(places.base, READER, places.hidden, PairTokens(first, separator, padding))
+
+
 _PARTS: Mapping[str, Callable[..., None]] = {
     ADAPTERS: _add_adapters,
     "layer_mix": _add_mix,
     "layer_choice": _add_choice,
+    SIAMESE: _add_siamese,
 }
 
 

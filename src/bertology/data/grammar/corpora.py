@@ -109,6 +109,9 @@ _RECIPES: dict[str, _Recipe] = {
     "grammar-entailment": _Recipe(
         _streamed(made.entailment_rows), _PAIRED, switches=dict.fromkeys(HEURISTICS, True)
     ),
+    "grammar-heuristics": _Recipe(
+        _streamed(made.heuristic_rows), _PAIRED | {Field.GROUP, Field.SUBCASE}
+    ),
     "grammar-acceptability": _Recipe(_streamed(made.acceptability_rows), _JUDGED),
     "grammar-agreement": _Recipe(_streamed(made.agreement_rows), _CONTRASTED),
     "grammar-reflexives": _Recipe(_streamed(made.reflexive_rows), _CONTRASTED),
@@ -181,8 +184,8 @@ def corpus(
     ----------
     name
         "grammar" (annotated sentences), "grammar-paraphrase", "grammar-entailment",
-        "grammar-acceptability", "grammar-agreement", "grammar-reflexives", "grammar-npi",
-        "grammar-licensing", "grammar-order", "grammar-sentences", "grammar-fragments",
+        "grammar-heuristics", "grammar-acceptability", "grammar-agreement", "grammar-reflexives",
+        "grammar-npi", "grammar-licensing", "grammar-order", "grammar-sentences", "grammar-fragments",
         "grammar-chains", "grammar-facts", "grammar-objects", "grammar-senses",
         "grammar-sense-pairs", "grammar-word-pairs", "grammar-analogies", "grammar-number-values",
         "grammar-number-lists" or "grammar-number-sums".

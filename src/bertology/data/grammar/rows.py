@@ -37,6 +37,7 @@ __all__ = [
     "distinct",
     "entailment_rows",
     "fragment_rows",
+    "heuristic_rows",
     "npi_rows",
     "number_rows",
     "order_rows",
@@ -126,6 +127,20 @@ def entailment_rows(seed: int, **heuristics: bool) -> Stream:
     makers = [maker(h, label) for h in HEURISTICS for label in (ENTAILED, 1 - ENTAILED)]
     while True:
         yield makers
+
+
+def heuristic_rows(seed: int) -> Stream:
+    """The same with counterexamples to all heuristics; each row says its heuristic and its case."""
+    for makers in entailment_rows(seed, **dict.fromkeys(HEURISTICS, True)):
+        yield [_named_case(make) for make in makers]
+
+
+def _named_case(make: Callable[[], Row]) -> Callable[[], Row]:
+    def named() -> Row:
+        premise, hypothesis, label, about = make()
+        return premise, hypothesis, label, {"group": about["heuristic"], "subcase": about["case"]}
+
+    return named
 
 
 def _contrast_maker(draw: Callable[[T], MinimalPair], kind: T) -> Callable[[], Row]:

@@ -21,6 +21,13 @@ TASKS = {
         ("accuracy",),
         pair=True,
     ),
+    "grammar-heuristics": Task(
+        "grammar-heuristics",
+        "classification",
+        ("entailment", "non-entailment"),
+        ("accuracy",),
+        pair=True,
+    ),
     "grammar-acceptability": Task(
         "grammar-acceptability",
         "classification",

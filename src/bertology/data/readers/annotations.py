@@ -174,6 +174,7 @@ _FORMS: dict[Field, tuple[Callable[[Any], bool], str]] = {
     Field.TENSE: (_is_name, "be a name"),
     Field.NUMBER: (_is_name, "be a name"),
     Field.GROUP: (_is_name, "be a name"),
+    Field.SUBCASE: (_is_name, "be a name"),
     Field.CONTRAST: (_is_text, "be text"),
     Field.CANDIDATES: (_WORDS, "be a list of answers: text, and none empty"),
     Field.ANSWER: (_TEXTS, "be a list of text"),
