@@ -185,8 +185,8 @@ def corpus(
     name
         "grammar" (annotated sentences), "grammar-paraphrase", "grammar-entailment",
         "grammar-heuristics", "grammar-acceptability", "grammar-agreement", "grammar-reflexives",
-        "grammar-npi", "grammar-licensing", "grammar-order", "grammar-sentences", "grammar-fragments",
-        "grammar-chains", "grammar-facts", "grammar-objects", "grammar-senses",
+        "grammar-npi", "grammar-licensing", "grammar-order", "grammar-sentences",
+        "grammar-fragments", "grammar-chains", "grammar-facts", "grammar-objects", "grammar-senses",
         "grammar-sense-pairs", "grammar-word-pairs", "grammar-analogies", "grammar-number-values",
         "grammar-number-lists" or "grammar-number-sums".
     split

@@ -1,0 +1,274 @@
+"""Answers on pairs that mislead, by method and seed: scores, and how far heuristics are used.
+
+Every heuristic, each of its labels, and each subcase there weighs the same, so that any constant
+answer scores 50 %. Intervals count seeds, and what is drawn with the pairs: examples, or subcases
+within heuristic and label where those differ by more (other templates would give other numbers).
+Both are put together as squares of their arms, as in `stats/crossed.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from bertology.errors import DataError
+from bertology.metrics import find_metric
+from bertology.stats import Estimate
+from bertology.stats.class_weights import weights_by_class
+from bertology.stats.crossed import crossed_difference, crossed_score, joint_freedom
+from bertology.stats.repeated import repeated
+from bertology.studies.designs.heuristic_data import ENTAILED, NOT
+from bertology.studies.designs.trials import split_part
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["CHANCE", "OVERLAP", "SEEDLESS", "VANILLA", "HeuristicRuns", "greatest", "less"]
+
+VANILLA = "vanilla"
+OVERLAP = "overlap-only"
+SEEDLESS = (OVERLAP,)  # nothing in them is drawn: one run is all there is
+CHANCE = 0.5
+_SCORE = find_metric("accuracy")  # of weighted answers: the weighted share of right ones
+_BOTH = (ENTAILED, NOT)
+
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class HeuristicRuns:
+    """What was said: 1 where an answer is "not entailed", seeds first; by method."""
+
+    said: Mapping[str, Floats]  # (S, N) of pairs that mislead
+    control: Mapping[str, Floats]  # (S, M) of their controls
+    task: Mapping[str, Floats]  # (S, K) of the task that was learnt
+    labels: Floats  # (N,)
+    task_labels: Floats  # (K,)
+    group: Whole  # (N,) the number of the heuristic
+    subcase: Whole  # (N,)
+    controlled: Whole  # (M,) which pairs have controls
+    groups: tuple[str, ...]
+    subcases: tuple[str, ...]
+    level: float
+
+    @classmethod
+    def read(cls, measured: Mapping[str, xr.Dataset], level: float) -> HeuristicRuns:
+        """The answers of all parts."""
+        first = next(iter(measured.values()))
+        rows: dict[str, dict[str, dict[int, Floats]]] = {"said": {}, "control": {}, "task": {}}
+        for part, found in measured.items():
+            method, seed = split_part(part)
+            if not np.array_equal(found["labels"], first["labels"]) or (
+                found.attrs["scored_fingerprint"] != first.attrs["scored_fingerprint"]
+            ):
+                raise DataError(
+                    "The data changed between two parts of this study.",
+                    hint="Do all of it again with force=True (--force).",
+                )
+            for name, kept in rows.items():
+                kept.setdefault(method, {})[seed] = found[name].to_numpy().astype(float)
+
+        def stacked(name: str) -> dict[str, Floats]:
+            return {m: np.stack([of[s] for s in sorted(of)]) for m, of in rows[name].items()}
+
+        return cls(
+            stacked("said"),
+            stacked("control"),
+            stacked("task"),
+            first["labels"].to_numpy().astype(float),
+            first["task_labels"].to_numpy().astype(float),
+            first["group"].to_numpy(),
+            first["subcase"].to_numpy(),
+            first["controlled"].to_numpy(),
+            tuple(str(name) for name in first["heuristic"].to_numpy()),
+            tuple(str(name) for name in first["case"].to_numpy()),
+            level,
+        )
+
+    # Weights --------------------------------------------------------------------------------------
+
+    @property
+    def seeds(self) -> int:
+        """Runs of the plain model."""
+        return len(self.said[VANILLA])
+
+    @cached_property
+    def strata(self) -> Whole:
+        """(N,) the heuristic and the label of each pair, as one number."""
+        return np.asarray(2 * self.group + self.labels.astype(int))
+
+    def weights(self, groups: Iterable[int] | None = None, labels: Iterable[int] = _BOTH) -> Floats:
+        """(N,) with the sum 1: each heuristic, label, subcase, and pair in it, weighs the same."""
+        chosen = range(len(self.groups)) if groups is None else groups
+        wanted = [2 * g + y for g in chosen for y in labels]
+        found = np.zeros(len(self.labels))
+        for stratum in wanted:
+            here = self.strata == stratum
+            found[here] = weights_by_class(self.subcase[here]) / len(wanted)
+        return found
+
+    def of_subcase(self, subcase: int) -> Floats:
+        """(N,) the pairs of one subcase."""
+        here = self.subcase == subcase
+        return np.asarray(here / here.sum())
+
+    def right(self, method: str) -> Floats:
+        """(S, N) 1 where the answer is right."""
+        return (self.said[method] == self.labels) * 1.0
+
+    # Quantities -----------------------------------------------------------------------------------
+
+    def score(self, method: str, weights: Floats, tests: int = 1) -> Estimate:
+        """The weighted share of right answers; `tests`: how many such intervals hold together."""
+        return self._estimate(method, self.right(method), None, weights, tests)
+
+    def gain(self, method: str, other: str, weights: Floats, tests: int = 1) -> Estimate:
+        """How much higher the score of one method is than that of another."""
+        one, two = self.right(method), self.right(other)
+        return self._estimate(method, one, two, weights, tests)
+
+    def use(self, method: str, weights: Floats, tests: int = 1) -> Estimate:
+        """How much oftener pairs that are not entailed are taken for entailed than controls are.
+
+        All of them are not entailed; only in the first does the heuristic say that they are.
+        """
+        at = self.controlled
+        kept = weights[at]
+        misled, apart = 1 - self.said[method][:, at], 1 - self.control[method]
+        return self._estimate(method, misled, apart, kept / kept.sum(), tests, at)
+
+    def taught_gain(self, taught: Mapping[int, str]) -> Estimate:
+        """What counterexamples to a heuristic add to the score on its pairs, their mean.
+
+        `taught`: for heuristics, by number, the model that learnt their counterexamples.
+        """
+        one = np.array(self.right(VANILLA))
+        for group, method in taught.items():
+            here = self.group == group
+            one[:, here] = self.right(method)[:, here]
+        weights = self.weights(taught)
+        return self._estimate(VANILLA, one, self.right(VANILLA), weights, 1)
+
+    def task_score(self, method: str) -> Estimate:
+        """The score on the task that was learnt, in two labels that weigh the same."""
+        right = (self.task[method] == self.task_labels) * 1.0
+        weights = weights_by_class(self.task_labels)
+        return self._sure(method, crossed_score(_SCORE, _rows(right, weights), level=self.level))
+
+    def learnt(self, method: str) -> bool:
+        """Whether the task was surely learnt; of one seed, whether the score is above chance."""
+        found = self.task_score(method)
+        return (found.value if math.isnan(found.low) else found.low) > CHANCE
+
+    def _sure(self, method: str, found: Estimate) -> Estimate:
+        """One seed says nothing of others; where nothing is drawn there are no others."""
+        return found if self.seeds > 1 or method in SEEDLESS else _bare(found)
+
+    def _estimate(
+        self,
+        method: str,
+        one: Floats,
+        other: Floats | None,
+        weights: Floats,
+        tests: int,
+        places: Whole | None = None,
+    ) -> Estimate:
+        """The weighted mean of one side, or of the difference of two on the same pairs."""
+        level = 1 - (1 - self.level) / tests
+        at = np.arange(len(self.labels)) if places is None else places
+        here = weights > 0
+        sides = [side[:, here] for side in (one, *(() if other is None else (other,)))]
+        weight, at = weights[here], at[here]
+        means = [_rows(side.mean(axis=0, keepdims=True), weight) for side in sides]
+        if other is None:
+            over_examples = crossed_score(_SCORE, means[0], level=level)
+            within = _SCORE.within
+        else:
+            over_examples = crossed_difference(_SCORE, *means, level=level)
+            within = _SCORE.differences_within
+        seeds = max(len(side) for side in sides)
+        each = sides[0] - (0.0 if other is None else sides[1])  # (S, n)
+        value = float((each @ weight).mean())
+        over_seeds = repeated(each @ weight, level)
+        arm = 0.0 if math.isnan(over_seeds.low) else over_seeds.high - over_seeds.value
+        template, freedom = self._over_subcases(each.mean(axis=0), weight, at, level)
+        below = max(value - over_examples.low, template, 0.0)
+        above = max(over_examples.high - value, template, 0.0)
+        drawn = (below + above) / 2
+        low, high = value - math.hypot(arm, below), value + math.hypot(arm, above)
+        by_template = template >= drawn
+        unit, n = ("subcases", int(freedom) + 1) if by_template else ("examples", len(weight))
+        many = drawn, freedom if by_template else len(weight) - 1.0
+        found = Estimate(value, max(within[0], low), min(within[1], high), n, level, unit)
+        whole = math.hypot(arm, drawn)
+        if whole:
+            free = joint_freedom((arm, max(seeds - 1, 1)), many, level)
+            found = replace(
+                found,
+                freedom=free,
+                lasting=arm / whole,
+                remedy="more seeds and more examples would narrow it",
+            )
+        if arm > drawn:
+            found = replace(found, unit="seeds", n=seeds, lasting=drawn / whole)
+        return self._sure(method, found)
+
+    def _over_subcases(
+        self, values: Floats, weights: Floats, at: Whole, level: float
+    ) -> tuple[float, float]:
+        """The arm of Student's interval over subcases within heuristic and label, and its freedom.
+
+        None (0) where no heuristic has two subcases of a label.
+        """
+        strata, cases = self.strata[at], self.subcase[at]
+        parts = []  # squared errors of the mean, and their freedom
+        for stratum in np.unique(strata):
+            own = strata == stratum
+            share = weights[own].sum()
+            means = []
+            for case in np.unique(cases[own]):
+                here = own & (cases == case)
+                means.append(float(values[here] @ weights[here] / weights[here].sum()))
+            if len(means) > 1:
+                error = share**2 * float(np.var(means, ddof=1)) / len(means)
+                parts.append((error, len(means) - 1))
+        squared = sum(error for error, _ in parts)
+        if squared <= 0:
+            return 0.0, 1.0
+        # Satterthwaite's degrees of freedom
+        freedom = squared**2 / sum(error**2 / free for error, free in parts)
+        return float(stdtrit(freedom, (1 + level) / 2)) * math.sqrt(squared), freedom
+
+
+def greatest(found: Mapping[str, Estimate]) -> Estimate | None:
+    """The largest of several numbers; it is below a border where each of them surely is."""
+    from bertology.studies.designs.scored_runs import least
+
+    turned = least(replace(one, value=-one.value, low=-one.high, high=-one.low)
+                   for one in found.values())  # fmt: skip
+    if turned is None:
+        return None
+    return replace(turned, value=-turned.value, low=-turned.high, high=-turned.low)
+
+
+def less(found: Estimate, by: float) -> Estimate:
+    """The same number beside another zero."""
+    ends = {n: getattr(found, n) - by for n in ("value", "low", "high")}
+    return replace(found, **ends)
+
+
+def _rows(right: Floats, weights: Floats) -> Floats:
+    """(S, N, 2): weighted right answers, and weights."""
+    return np.stack([right * weights, np.broadcast_to(weights, right.shape)], axis=-1)
+
+
+def _bare(found: Estimate) -> Estimate:
+    return replace(found, low=math.nan, high=math.nan)
