@@ -35,6 +35,7 @@ import nulls.facts
 import nulls.finetuning
 import nulls.fragments
 import nulls.landscape
+import nulls.heuristics
 import nulls.layers
 import nulls.licensing
 import nulls.lottery
@@ -76,6 +77,7 @@ NULLS = (
     *nulls.explanations.NULLS,
     *nulls.facts.NULLS,
     *nulls.fragments.NULLS,
+    *nulls.heuristics.NULLS,
     *nulls.models.NULLS,
     *nulls.numeracy.NULLS,
     *nulls.landscape.NULLS,

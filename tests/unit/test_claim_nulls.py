@@ -14,6 +14,7 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 PAPERS = (
     "dark-secrets",
     "nuggets-attention",
+    "nuggets-generalisation",
     "nuggets-lottery",
     "nuggets-outliers",
     "numersense",

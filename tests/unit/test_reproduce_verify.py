@@ -58,6 +58,7 @@ def test_without_a_wish_all_claims_about_a_given_model_are_taken() -> None:
         "fragments",
         "loss-landscape",
         "finetuning-variants",
+        "heuristics",
     } | pruned
     assert {c.study for c, _ in chosen.left_out} == trained
     assert all("models of its own" in why for _, why in chosen.left_out)

@@ -1,0 +1,69 @@
+"""Nulls of heuristics: runs with known habits, in which what a claim says is not so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import made_heuristics as made
+from nulls import FAILS, HOLDS, Null, judged
+
+_USE = ("bert-learns-shallow-heuristics", "lexical-overlap-misleads")
+_HELP, _DATA = "no-modelling-approach-helps", "shortcuts-in-data-are-learnt"
+Habits = dict[str, tuple[float, float, float, float]]
+
+
+def _judged(seed: int, habits: Habits, **how: Any) -> Mapping[str, str]:
+    """Three, four or five seeds; three or four subcases."""
+    sizes = {"seeds": 3 + seed % 3, "cases": 3 + seed % 2, **how}
+    return judged("heuristics", made.made_up(habits, draw=seed, **sizes))
+
+
+def _all(habit: tuple[float, float, float, float]) -> Habits:
+    return dict.fromkeys(made.AS_PUBLISHED, habit)
+
+
+def nothing_learnt(seed: int) -> Mapping[str, str]:
+    """Every answer to everything is drawn by chance, as with shuffled labels or a random model."""
+    return _judged(seed, _all((0.5, 0.5, 0.5, 0.5)))
+
+
+def always_entailed(seed: int) -> Mapping[str, str]:
+    """The task is learnt, but everything here is said to be entailed, controls too."""
+    return _judged(seed, _all((0.9, 0.9, 0.9, 0.9)))
+
+
+def structure_is_seen(seed: int) -> Mapping[str, str]:
+    """Pairs that mislead are told as well as controls, whatever was learnt from."""
+    return _judged(seed, _all((0.9, 0.1, 0.1, 0.9)))
+
+
+def helped_by_the_margin(seed: int) -> Mapping[str, str]:
+    """One way gains just 5 points, the others nothing."""
+    plain, helped = (0.9, 0.6, 0.1, 0.9), (0.9, 0.5, 0.1, 0.9)
+    same = dict.fromkeys(made.WAYS, plain)
+    return _judged(seed, {"vanilla": plain, **same, "hex": helped}, each=100, luck=0.003)
+
+
+def used_by_the_margin(seed: int) -> Mapping[str, str]:
+    """Heuristics are used, and counterexamples help, by just 5 points: not negligible."""
+    plain, taught = (0.8, 0.25, 0.2, 0.9), (0.85, 0.2, 0.2, 0.9)
+    habits = _all(plain) | {f"taught-{name}": taught for name in made.GROUPS}
+    return _judged(seed, habits, each=150, luck=0.003, spread=0.02)
+
+
+NULLS = (
+    Null(
+        "nothing of inference is learnt, so no heuristic",
+        nothing_learnt,
+        dict.fromkeys((*_USE, _HELP, _DATA), HOLDS),
+    ),
+    Null("everything is called entailed", always_entailed, dict.fromkeys((*_USE, _DATA), HOLDS)),
+    Null("structure is seen", structure_is_seen, dict.fromkeys((*_USE, _DATA), HOLDS)),
+    Null("one way helps by the margin", helped_by_the_margin, {_HELP: HOLDS | FAILS}),
+    Null(
+        "heuristics are used by the margin",
+        used_by_the_margin,
+        dict.fromkeys((*_USE, _DATA), frozenset({"fails", "negligible"})),
+    ),
+)
