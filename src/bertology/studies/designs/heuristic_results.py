@@ -11,7 +11,7 @@ from bertology.report.figures import Dots, interval_dots
 from bertology.results.answers import NOTHING_SURE, listed, percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.result import Result
-from bertology.studies.designs.heuristic_data import ENTAILED, NOT
+from bertology.studies.designs.heuristic_data import ALL, ENTAILED, NOT
 from bertology.studies.designs.heuristic_scores import (
     CHANCE,
     OVERLAP,
@@ -224,9 +224,13 @@ def _plain(name: str) -> str:
 
 
 def _taught(runs: HeuristicRuns) -> dict[int, str]:
-    """The model that learnt counterexamples to each heuristic, by its number."""
+    """The model that learnt counterexamples to each heuristic, by its number.
+
+    Where there is none that learnt those of one heuristic only, the one that learnt all.
+    """
     known = {name.removeprefix(TAUGHT): name for name in runs.said if name.startswith(TAUGHT)}
-    return {at: known[name] for at, name in enumerate(runs.groups) if name in known}
+    found = {at: known.get(name, known.get(ALL)) for at, name in enumerate(runs.groups)}
+    return {at: name for at, name in found.items() if name is not None}
 
 
 def _evidence(runs: HeuristicRuns) -> tuple[dict[str, Estimate | None], dict[str, str]]:
