@@ -41,8 +41,8 @@ def made_up(
 ) -> Result:
     """`each` pairs of every subcase, `cases` of every heuristic and label.
 
-    Subcases are harder or easier by `spread` (of the share of "entailed"), for all methods alike
-    by half; runs differ by `luck`.
+    Subcases, but not controls, are harder or easier by `spread` (of the share of "entailed"), for
+    all methods alike by half; runs differ by `luck`.
     """
     known = AS_PUBLISHED | (habits or {})
     rng = np.random.default_rng(draw)
@@ -62,7 +62,7 @@ def made_up(
         for seed in range(1 if method == "overlap-only" else seeds):
             turn = rng.normal(0, luck)
             share = np.where(labels == 0, hit, alarm) + own[rows] + turn
-            apart = control + own[rows[places]] + turn
+            apart = np.full(len(places), control + turn)
             if method.startswith("taught-"):  # other heuristics are as they were
                 was = known["vanilla"]
                 usual = np.where(labels == 0, was[0], was[1]) + own[rows] + turn

@@ -10,12 +10,13 @@ from nulls import FAILS, HOLDS, Null, judged
 
 _USE = ("bert-learns-shallow-heuristics", "lexical-overlap-misleads")
 _HELP, _DATA = "no-modelling-approach-helps", "shortcuts-in-data-are-learnt"
+_BESIDE = ("hypothesis-only", "overlap-only")
 Habits = dict[str, tuple[float, float, float, float]]
 
 
 def _judged(seed: int, habits: Habits, **how: Any) -> Mapping[str, str]:
     """Three, four or five seeds; three or four subcases."""
-    sizes = {"seeds": 3 + seed % 3, "cases": 3 + seed % 2, **how}
+    sizes = {"seeds": 3 + seed % 3, "cases": 3 + seed % 2, "without": _BESIDE, **how}
     return judged("heuristics", made.made_up(habits, draw=seed, **sizes))
 
 

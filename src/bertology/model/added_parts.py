@@ -81,7 +81,8 @@ def add_part(model: Any, name: str, generator: torch.Generator, **options: Any) 
     where = next(iter(model.parameters())).device
     new = [n for n, _ in model.named_parameters() if n not in before]
     for module in model.modules():
-        if isinstance(module, {ADAPTERS: Adapter, SIAMESE: Siamese}.get(name, ())):
+        new_here = {ADAPTERS: Adapter, SIAMESE: Siamese}.get(name)
+        if isinstance(module, Adapter | Siamese) and type(module) is new_here:
             module.draw(generator)
         if isinstance(module, Adapter | _Reader | Siamese):
             module.to(where)

@@ -112,11 +112,11 @@ def _loaded(source: Source, root: Any, taught: str) -> tuple[Corpus, Corpus]:
     from bertology.data.loading import load_corpus
 
     switches = switches_of(source.name)
-    off = dict.fromkeys(switches, False)
-    on = {name: taught in (name, ALL) for name in switches}
-    name, where = source.name, {"root": root}
-    learnt = load_corpus(name, split=source.train, limit=source.examples, **where, **on)
-    asked = load_corpus(name, split=source.scored, limit=source.limit, **where, **off)
+    off: dict[str, Any] = dict.fromkeys(switches, False)
+    on: dict[str, Any] = {name: taught in (name, ALL) for name in switches}
+    name = source.name
+    learnt = load_corpus(name, split=source.train, limit=source.examples, root=root, **on)
+    asked = load_corpus(name, split=source.scored, limit=source.limit, root=root, **off)
     return learnt, asked
 
 
@@ -124,10 +124,10 @@ def read_data(corpus: Corpus, source: Source, taught: str = "") -> HeuristicData
     """All that one training needs; `taught`: a heuristic whose counterexamples are learnt."""
     from bertology.data.inference_labels import has_neutral, inference_corpus
 
-    learnt, asked = _loaded(source, corpus.origin.get("root"), taught)
-    three_way = has_neutral(learnt) and has_neutral(asked)
     scored = inference_corpus(corpus, three_way=False)
     _check(scored)
+    learnt, asked = _loaded(source, corpus.origin.get("root"), taught)
+    three_way = has_neutral(learnt) and has_neutral(asked)
     own, places = controls(scored)
     unseen = {e.texts for e in scored} | {e.texts for e in own} | {e.texts for e in asked}
     train = inference_corpus(learnt, three_way=three_way)
@@ -177,7 +177,7 @@ def controls(scored: Corpus) -> tuple[Corpus, NDArray[np.int64]]:
                 pools[key].append(at)
     words = [(set(_words(e.text)), set(_words(str(e.text_b)))) for e in scored]
     turns = {key: {at: i for i, at in enumerate(pool)} for key, pool in pools.items()}
-    found, places = list[Example](), []
+    found, places = list["Example"](), []
     for at in keys:
         example = scored[at]
         for key in keys[at]:

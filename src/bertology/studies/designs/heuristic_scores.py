@@ -122,7 +122,7 @@ class HeuristicRuns:
 
     def right(self, method: str) -> Floats:
         """(S, N) 1 where the answer is right."""
-        return (self.said[method] == self.labels) * 1.0
+        return np.asarray(self.said[method] == self.labels, dtype=np.float64)
 
     # Quantities -----------------------------------------------------------------------------------
 

@@ -219,7 +219,7 @@ class Heuristics(Trials):
         keep = variant == VANILLA
         trained = train_variant(run, context.trained, keep=keep, reach=reach)
         asked = room.asked_of_hypotheses if variant == HYPOTHESIS else room.asked
-        return [predict(trained.model, rows, run.job.train.task) for rows in asked]
+        return [predict(trained.model, rows, room.data(VANILLA).task) for rows in asked]
 
     def _run(self, room: _Room, variant: str, seed: int) -> VariantRun:
         data = room.data(variant if variant.startswith(TAUGHT) else VANILLA)

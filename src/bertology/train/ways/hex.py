@@ -71,7 +71,8 @@ def projected_out(answers: Tensor, bias: Tensor) -> Tensor:
     spanned = bias.T @ bias  # (C, C)
     ridge = _RIDGE * (spanned.diagonal().mean() + 1e-12)
     spanned = spanned + ridge * torch.eye(len(spanned), device=bias.device)
-    return answers - bias @ torch.linalg.solve(spanned, bias.T @ answers)
+    shares: Tensor = torch.linalg.solve(spanned, bias.T @ answers)  # (C, C)
+    return answers - bias @ shares
 
 
 class Superficial(nn.Module):
