@@ -142,12 +142,9 @@ def test_one_seed_decides_nothing() -> None:
 
 def test_subcases_that_differ_make_intervals_wide() -> None:
     rest = (*WAYS, *TAUGHT, "hypothesis-only", "overlap-only")
-    even, uneven = (
-        made_up({"vanilla": (0.9, 0.5, 0.1, 0.9)}, spread=s, luck=0.003, without=rest).evidence()[
-            "heuristic_use"
-        ]
-        for s in (0, 0.3)
-    )
+    how: dict[str, Any] = {"seeds": 5, "each": 200, "luck": 0.003, "without": rest}
+    habit = {"vanilla": (0.9, 0.5, 0.1, 0.9)}
+    even, uneven = (made_up(habit, spread=s, **how).evidence()["heuristic_use"] for s in (0.0, 0.3))
     assert uneven.high - uneven.low > 1.5 * (even.high - even.low)
     assert uneven.unit == "subcases"
 
