@@ -15,6 +15,7 @@ import transformers as hf
 
 import bertology as bt
 import tiny
+from bertology.data.grammar.corpora import SWITCHES
 from bertology.data.inference_labels import THREE_WAY, TWO_WAY
 from bertology.data.loading import load_corpus
 from bertology.errors import BertologyError, CapabilityError, DataError, ParameterError
@@ -28,6 +29,7 @@ from bertology.studies.designs.heuristic_data import (
     collapsed,
     overlap_answers,
     read_data,
+    switches_of,
 )
 from bertology.studies.designs.heuristic_results import NOT_LEARNT, NOT_RUN, NOT_TAUGHT
 from bertology.studies.designs.variant_runs import train_variant
@@ -168,6 +170,7 @@ def test_controls_are_not_made_of_the_words_of_their_premise() -> None:
         assert scored[int(at)].label == control.label == 1
         words = [set(str(t).lower().rstrip(".").replace(",", "").split()) for t in control.texts]
         assert words[1] - words[0]
+    assert switches_of("grammar-entailment") == tuple(SWITCHES["grammar-entailment"])
     # In the training data no heuristic is wrong; with counterexamples the chosen one is.
     source = Source("grammar-entailment", "train", "validation", 300, 60)
     corpus = load_corpus("grammar-heuristics", limit=240)
