@@ -29,6 +29,7 @@ __all__ = [
     "Adapter",
     "add_part",
     "added_parts",
+    "check_one_pass",
     "put_in_parts",
 ]
 
@@ -51,6 +52,16 @@ def added_parts(config: object) -> dict[str, dict[str, Any]]:
             hint=f"It maps some of {', '.join(_PARTS)} to their options.",
         )
     return dict(written)
+
+
+def check_one_pass(config: object) -> None:
+    """Refuse to look into a model that takes two passes for one input."""
+    if SIAMESE in added_parts(config):
+        raise CapabilityError(
+            "A Siamese model reads the two texts of a pair apart: there is no one pass over a pair "
+            "that could be looked into.",
+            hint="It can be scored: bertology score.",
+        )
 
 
 def put_in_parts(model: Any) -> None:

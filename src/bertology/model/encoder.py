@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from bertology.errors import CapabilityError, ModelError, ParameterError, UnknownNameError
-from bertology.model.added_parts import ADAPTERS, SIAMESE, added_parts
+from bertology.model.added_parts import ADAPTERS, added_parts, check_one_pass
 from bertology.model.batch import Batch, Texts, Tokenized, by_length, texts_of, tokenize
 from bertology.model.families import Capability, Family, family_of
 from bertology.model.hooks.instrument import Instrument, Reducer, swapped_weights, switched_configs
@@ -361,12 +361,7 @@ class Encoder:
         With `gradients`, `trace.backward(scalar)` then `trace.gradient(site)` give the gradient
         of any scalar at any recorded site.
         """
-        if SIAMESE in added_parts(self.config):
-            raise CapabilityError(
-                "A Siamese model reads the two texts of a pair apart: there is no one pass over a "
-                "pair that could be looked into.",
-                hint="It can be scored: bertology score.",
-            )
+        check_one_pass(self.config)
         batch = self._as_batch(inputs)
         asked = [do] if isinstance(do, Intervention | WeightEdit) else list(do)
         changes = [*self.standing, *asked]
