@@ -34,8 +34,8 @@ import nulls.explanations
 import nulls.facts
 import nulls.finetuning
 import nulls.fragments
-import nulls.landscape
 import nulls.heuristics
+import nulls.landscape
 import nulls.layers
 import nulls.licensing
 import nulls.lottery
