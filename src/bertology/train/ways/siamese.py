@@ -23,6 +23,7 @@ class Siamese(Way):
 
     summary: ClassVar[str] = "both texts of a pair are read apart, and then compared"
     order: ClassVar[int] = 4
+    recordable: ClassVar[bool] = False  # whether a recording gives the same was not tried
     against: ClassVar[dict[str, str]] = {
         "layer_choice": "each says what the head reads",
         "layer_mix": "each says what the head reads",
