@@ -50,6 +50,7 @@ import nulls.probes
 import nulls.prompts
 import nulls.pruning
 import nulls.repairs
+import nulls.seeds
 import nulls.senses
 import nulls.sentences
 import nulls.similarity
@@ -95,6 +96,7 @@ NULLS = (
     *nulls.prompts.NULLS,
     *nulls.pruning.NULLS,
     *nulls.repairs.NULLS,
+    *nulls.seeds.NULLS,
     *nulls.senses.NULLS,
     *nulls.sentences.NULLS,
     *nulls.similarity.NULLS,

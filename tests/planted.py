@@ -9,7 +9,9 @@ LayerNorm leaves its sign alone.
 
 from __future__ import annotations
 
+import csv
 import random
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -79,3 +81,13 @@ def corpus(size: int = 300, *, seed: int = 0) -> Corpus:
         words.insert(0, rng.choice(["the", "a"]))
         examples.append(Example(str(i), " ".join(words), label=label))
     return Corpus("planted", examples, frozenset({Field.TEXT, Field.LABEL}), TASK)
+
+
+def written(folder: Path, *, train: int = 160, validation: int = 80) -> Path:
+    """The task in files, as studies that train models want it."""
+    folder.mkdir()
+    for split, size, seed in (("train", train, 1), ("validation", validation, 2)):
+        rows = [(e.text, TASK.labels[int(e.get("label"))]) for e in corpus(size, seed=seed)]
+        with (folder / f"{split}.csv").open("w", newline="") as file:
+            csv.writer(file).writerows([("text", "label"), *rows])
+    return folder

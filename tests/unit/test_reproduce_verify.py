@@ -51,15 +51,10 @@ def test_without_a_wish_all_claims_about_a_given_model_are_taken() -> None:
     assert not any(c.study == "pretraining-objectives" for c in chosen.claims)
     pruned = {"magnitude-pruning", "importance-pruning", "subnetworks", "subnetwork-overlap"}
     pruned |= {"super-survivors"}
-    trained = {
-        "pretraining-objectives",
-        "nsp-positions",
-        "architecture-sweep",
-        "fragments",
-        "loss-landscape",
-        "finetuning-variants",
-        "heuristics",
-    } | pruned
+    tuned = {"loss-landscape", "finetuning-variants", "seed-variance", "layer-restoring"}
+    tuned |= {"heuristics"}
+    trained = {"pretraining-objectives", "nsp-positions", "architecture-sweep", "fragments"}
+    trained |= pruned | tuned
     assert {c.study for c, _ in chosen.left_out} == trained
     assert all("models of its own" in why for _, why in chosen.left_out)
     assert any(c.study == "head-profile" for c in chosen.claims)

@@ -64,6 +64,7 @@ __all__ = [
     "TrainingValues",
     "Use",
     "at_most_half_of_the_heads",
+    "enough_to_cross",
     "enough_to_prune",
     "enough_to_teach",
     "narrow_models_only",
@@ -85,6 +86,11 @@ def enough_to_prune(value: int | None, shape: Shape) -> int | None:
     return value if value is None else max(value, 200)
 
 
+def enough_to_cross(value: int, shape: Shape) -> int:
+    """At least three seeds of each kind: with fewer, no variance by seed can be told."""
+    return max(value, 3)
+
+
 def enough_to_teach(value: int | None, shape: Shape) -> int | None:
     """At least 100 examples to learn from: some are held out, and studies refuse fewer."""
     return value if value is None else max(value, 100)
@@ -100,6 +106,7 @@ _FITS: Mapping[str, Callable[[Any, Shape], object]] = {
     for fit in (
         narrow_models_only,
         at_most_half_of_the_heads,
+        enough_to_cross,
         enough_to_prune,
         enough_to_teach,
     )

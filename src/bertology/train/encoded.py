@@ -17,9 +17,10 @@ from bertology.errors import CapabilityError, DataError
 from bertology.model.batch import by_length, tokenize
 from bertology.train.protocols import Tokenizer
 
-__all__ = ["Encoded", "Targets", "checked_targets", "encode", "task_of"]
+__all__ = ["Encoded", "Targets", "checked_targets", "encode", "encode_once", "task_of"]
 
 TARGET_KINDS = ("classification", "regression")
+_KEPT = 4  # tokenized corpora: what some models learn from one after the other
 _CHUNK = 50  # batches that are sorted by length together: little padding, still well mixed
 
 Targets = list[int] | list[float]
@@ -152,6 +153,20 @@ def encode(corpus: Corpus, tokenizer: Tokenizer, max_length: int | None) -> Enco
         tokenizer, corpus.texts, limit=max_length, too_long="truncate", name=corpus.name
     )
     return Encoded(found.rows, targets, tokenizer, len(found.cut), max_length)
+
+
+_encoded: dict[tuple[str, int, int | None], Encoded] = {}
+
+
+def encode_once(corpus: Corpus, tokenizer: Tokenizer, max_length: int | None) -> Encoded:
+    """The same, but not again for the next model that learns from these data, such as a seed."""
+    # What is kept holds its tokenizer, so that no other one can have its id.
+    key = (corpus.fingerprint, id(tokenizer), max_length)
+    found = _encoded.pop(key, None) or encode(corpus, tokenizer, max_length)
+    _encoded[key] = found
+    while len(_encoded) > _KEPT:
+        del _encoded[next(iter(_encoded))]
+    return found
 
 
 def checked_targets(corpus: Corpus) -> Targets:

@@ -23,9 +23,9 @@ from bertology.data.corpus import Corpus, Task
 from bertology.errors import InterruptedRunError, JobError, ModelError, ParameterError
 from bertology.model.added_parts import READER
 from bertology.model.encoder import Encoder
-from bertology.train.encoded import Encoded, encode, task_of
+from bertology.train.encoded import Encoded, encode_once, task_of
 from bertology.train.evaluate import predict, scores
-from bertology.train.history import Epoch, History, OnStep, Step
+from bertology.train.history import Epoch, History, OnStep, Step, Watch
 from bertology.train.memory import Course, Memory
 from bertology.train.movement import Movement
 from bertology.train.optimizers import learning_rate_factor, make_optimizer, set_rate
@@ -58,6 +58,7 @@ class FinetuneSettings:
     weight_decay: float = 0.01
     clip: float = 1.0  # the largest norm of a gradient; longer ones are scaled down
     seed: int = 0  # of the order of examples and of dropout
+    weights_seed: int | None = None  # of new weights; None: they are drawn by `seed` too
     max_length: int | None = None  # tokens; None for as many as the model takes
     # Stop after so many epochs without a better validation score, and keep the best epoch.
     early_stopping: int | None = None
@@ -91,9 +92,14 @@ class FinetuneSettings:
             raise ParameterError("precision", "FinetuneSettings", must, self.precision)
 
     def as_record(self) -> dict[str, Any]:
-        """Plain values, as they are saved and hashed; ways are texts, and left out if none."""
+        """Plain values, as they are saved and hashed.
+
+        Ways are texts, and left out if there are none; so is a second seed.
+        """
         plain = asdict(self)
         del plain["ways"]
+        if self.weights_seed is None:
+            del plain["weights_seed"]
         return plain | ({"ways": [way.text for way in self.ways]} if self.ways else {})
 
 
@@ -113,6 +119,7 @@ def finetune(
     movement: Movement | None = None,
     head: Collection[str] | None = None,
     source: Mapping[str, Any] | None = None,
+    watch: Watch | None = None,
 ) -> History:
     """Fine-tune `model`, in place and on its device, on the task of `train`.
 
@@ -122,7 +129,8 @@ def finetune(
     again (the `spec` of its Encoder), for ways that need its other head. With a `memory`, every
     finished epoch is saved there, and a stopped run continues after the last one: on a CPU with
     the same numbers as without the stop. With a `movement`, weights go during the training, and
-    are zero after it.
+    are zero after it. A `watch` looks at the model between steps, which changes no
+    number; epochs that a memory brings back are not looked at.
 
     Raises JobError when the loss is no longer a number, and InterruptedRunError on Ctrl-C; in
     both cases the model keeps the weights it had before; parts that a way added remain.
@@ -132,13 +140,15 @@ def finetune(
     check_fit(model, task, validation)
     _check_device(model.device, chosen)
     limit = row_limit(model, tokenizer, chosen.max_length)
-    seen, unseen = encode(train, tokenizer, limit), encode(validation, tokenizer, limit)
+    seen, unseen = (encode_once(data, tokenizer, limit) for data in (train, validation))
     name_labels(model, task)
     steps = chosen.epochs * _batches(seen, chosen)
     given = head, source, memory
     lesson = _lesson(model, tokenizer, train, chosen, given)
     _prepare(lesson, chosen)
-    trainer = _Trainer(model, task, chosen, steps=steps, lesson=lesson, movement=movement)
+    trainer = _Trainer(
+        model, task, chosen, steps=steps, lesson=lesson, movement=movement, watch=watch
+    )
     course = Course(
         model, trainer.optimizer, chosen.seed, patience=chosen.early_stopping, movement=movement
     )
@@ -220,6 +230,7 @@ class _Trainer:
     steps: int
     lesson: Lesson | None = None
     movement: Movement | None = None
+    watch: Watch | None = None
     done: int = 0
     factor: float = 1.0  # of the learning rate, now
     names: tuple[str, ...] = ()  # of the model's inputs
@@ -271,6 +282,7 @@ class _Trainer:
         self._start_training()
         for i, chosen in enumerate(batches, 1):
             unread.append(self._step(*seen.batch(chosen, self.model.device, multiple=multiple)))
+            self._look(unseen)
             if len(unread) < together and i < len(batches):
                 continue
             for b, loss in enumerate(self._read(unread), i - len(unread)):
@@ -285,6 +297,12 @@ class _Trainer:
         epoch = Epoch(number, summed / len(seen), found, time.monotonic() - started)
         progress(Step(self.done, self.steps, loss, epoch))
         return epoch
+
+    def _look(self, unseen: Encoded) -> None:
+        """Let the watch see what the model says now, where it wants to."""
+        if self.watch is not None and self.watch.wants(self.done, self.steps):
+            self.watch.look(self.done, predict(self.model, unseen, self.task))
+            self._start_training()
 
     def _start_training(self) -> None:
         """Dropout for what is trained; a frozen body has none."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bertology.train.records import EpochRecord
 
-__all__ = ["Epoch", "History", "OnStep", "Step"]
+__all__ = ["Epoch", "History", "OnStep", "Step", "Watch"]
 
 
 @dataclass(frozen=True)
@@ -67,3 +70,23 @@ class History:
 
 
 OnStep = Callable[[Step], None]
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Looks during a training: what the model says of the validation data at shares of its steps.
+
+    The last share is 1, the end. Of shares that fall on the same step, it is looked at once.
+    """
+
+    shares: tuple[float, ...]
+    look: Callable[[int, NDArray[np.float64]], None]
+    """Is given the step, from 1, and the answers."""
+
+    def steps(self, total: int) -> tuple[int, ...]:
+        """The step of each share."""
+        return tuple(max(1, round(share * total)) for share in self.shares)
+
+    def wants(self, done: int, total: int) -> bool:
+        """Whether it looks after this step."""
+        return done in self.steps(total)

@@ -18,7 +18,7 @@ from bertology.data.corpus import Corpus
 from bertology.errors import DataError, ModelError, StoreError
 from bertology.model.encoder import Encoder
 from bertology.train.checkpoint import check_folder, read_record, record_of, save_checkpoint
-from bertology.train.encoded import encode, task_of
+from bertology.train.encoded import encode, encode_once, task_of
 from bertology.train.evaluate import baseline, predict, predict_under, scores
 from bertology.train.finetune import (
     FinetuneSettings,
@@ -27,7 +27,7 @@ from bertology.train.finetune import (
     name_labels,
     row_limit,
 )
-from bertology.train.history import Epoch, History, OnStep
+from bertology.train.history import Epoch, History, OnStep, Watch
 from bertology.train.memory import Memory
 from bertology.train.protocols import Classifier
 from bertology.train.recorded import gains_by_recording
@@ -88,13 +88,17 @@ def tune(
     progress: OnStep = lambda step: None,
     memory: Memory | None = None,
     held: Held = nullcontext,
+    watch: Watch | None = None,
 ) -> tuple[Classifier, History]:
     """The model and its history. A model that is not trained has an epoch 0 only.
 
     `held` is given the model before its training and holds what must not change meanwhile, such as
-    weights that a mask removed: `lambda model: weights_held_at_zero(model, mask)`.
+    weights that a mask removed: `lambda model: weights_held_at_zero(model, mask)`. A `watch` looks
+    at the model during its training.
     """
-    model = begin(job.encoder, task_of(job.train), job.start, seed=job.settings.seed)
+    chosen = job.settings
+    drawn_by = chosen.seed if chosen.weights_seed is None else chosen.weights_seed
+    model = begin(job.encoder, task_of(job.train), job.start, seed=drawn_by)
     if job.start.learns == "nothing":
         return model, _scored_as_is(model, job)
     # Not part of the job's identity: the weights are the same up to rounding.
@@ -111,6 +115,7 @@ def tune(
             memory=memory,
             head=new_weights(job.encoder, model),
             source=job.encoder.spec,
+            watch=watch,
         )
     model.requires_grad_(True)
     return model, history
@@ -119,7 +124,7 @@ def tune(
 def answers_of(model: Classifier, job: TuningJob) -> NDArray[np.float64]:
     """What the model of a job says of each example of the validation data."""
     limit = row_limit(model, job.encoder.tokenizer, job.settings.max_length)
-    unseen = encode(job.validation, job.encoder.tokenizer, limit)
+    unseen = encode_once(job.validation, job.encoder.tokenizer, limit)
     return predict(model, unseen, task_of(job.validation))
 
 
