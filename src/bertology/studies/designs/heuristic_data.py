@@ -1,9 +1,9 @@
 """What a study of heuristics reads: inference to learn from, pairs that mislead, their controls.
 
 The control of a pair that is not entailed has the same premise and the hypothesis of another pair
-of its kind, with a word that the premise lacks: it is not entailed either, but no heuristic
-misleads. What is said of both is compared. The grammar's own training data have no counterexamples
-to a heuristic unless they are switched on, so that the heuristic is right in them, or of no use.
+of its kind, with few of the premise's words: it is not entailed either, but no heuristic misleads.
+What is said of both is compared. The grammar's own training data have no counterexamples to a
+heuristic unless they are switched on, so that the heuristic is right in them, or of no use.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ __all__ = [
     "switches_of",
 ]
 
+_TRIED = 50  # hypotheses that may become the one of a control
 FEWEST = 10  # pairs of a heuristic that are not entailed
 ENTAILED, NOT = 0, 1  # the two labels in which all is scored
 ALL = "all"  # heuristics together
@@ -159,11 +160,17 @@ def _words(text: str) -> list[str]:
     return re.findall(r"[\w']+", text.lower())
 
 
+def _share_lacking(hypothesis: set[str], premise: set[str]) -> float:
+    return len(hypothesis - premise) / max(1, len(hypothesis))
+
+
 def controls(scored: Corpus) -> tuple[Corpus, NDArray[np.int64]]:
     """Controls of the pairs that are not entailed, and the places of these pairs.
 
-    The hypothesis is the next one of the same subcase that has a word which the premise lacks; if
-    there is none, of the same heuristic. Pairs for which there is none at all have no control.
+    Of the next hypotheses of the same subcase, the one is taken that shares the fewest of its words
+    with the premise; if all are made of its words, one of the same heuristic. Pairs for which there
+    is none at all have no control. One word alone that the premise lacks would be too little: what
+    is learnt from real data goes by how much overlaps, and would still apply.
     """
     pools: dict[tuple[str, ...], list[int]] = defaultdict(list)
     keys = {}
@@ -180,9 +187,10 @@ def controls(scored: Corpus) -> tuple[Corpus, NDArray[np.int64]]:
         example = scored[at]
         for key in keys[at]:
             pool, turn = pools[key], turns[key][at]
-            others = (pool[(turn + k) % len(pool)] for k in range(1, len(pool)))
-            other = next((o for o in others if words[o][1] - words[at][0]), None)
-            if other is not None:
+            others = [pool[(turn + k) % len(pool)] for k in range(1, min(len(pool), _TRIED + 1))]
+            lacking = [_share_lacking(words[o][1], words[at][0]) for o in others]
+            if lacking and max(lacking) > 0:
+                other = others[int(np.argmax(lacking))]
                 text = scored[other].text_b
                 found.append(replace(example, id=f"{example.id}-control", text_b=text))
                 places.append(at)

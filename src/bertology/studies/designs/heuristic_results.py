@@ -132,7 +132,7 @@ class HeuristicsResult(Result):
                 "learnt, the score on pairs that mislead (in both, labels weigh the same, and any "
                 "constant answer is at the dashed line), the share of right answers on pairs that "
                 "are not entailed, and how much oftener these are taken for entailed than their "
-                f"controls, which have a word that the premise lacks. {apart} Intervals are over "
+                f"controls, hypotheses with few words of the premise. {apart} Intervals are over "
                 "seeds, and examples or subcases.",
             ),
             Drawing(

@@ -71,8 +71,8 @@ class Heuristics(Trials):
     says so. Neutral pairs and contradictions count as not entailed. Each heuristic, label and
     subcase weighs the same, so that any constant answer scores 50 %; what is entailed and what is
     not is told apart. How far a heuristic is used: pairs that are not entailed are set against
-    controls, which have the same premises and the hypotheses of other pairs, with a word that the
-    premise lacks; nothing but the heuristic says that the first are entailed and the second not. A
+    controls, which have the same premises and hypotheses of other pairs with few of their words, at
+    least one of them lacking; they are not entailed either, but no heuristic says that they are. A
     model that is right, or always says the same, or guesses, does not use it.
 
     `vanilla` is plain fine-tuning. Beside it: a Siamese model, which reads both texts apart, with
