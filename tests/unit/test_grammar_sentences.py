@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
+from functools import cache
 from itertools import islice
 
 import pytest
@@ -18,7 +19,6 @@ from bertology.data.grammar.paraphrase import write
 from bertology.data.grammar.sentences import draw_sentences
 from bertology.errors import ParameterError, UnknownNameError
 
-MANY = grammar.sentences(5000, seed=11)
 UPOS = {
     "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT",
     "SCONJ", "VERB",
@@ -28,6 +28,12 @@ RELATIONS = {
     "nmod", "nmod:poss", "amod", "det", "nummod", "case", "advmod", "aux", "aux:pass", "cop",
     "ccomp", "xcomp", "csubj", "advcl", "acl:relcl", "mark", "conj", "cc", "punct", "expl",
 }  # fmt: skip
+
+
+@cache
+def many() -> list[Example]:
+    """Made where they are used: every worker imports this file."""
+    return grammar.sentences(5000, seed=11)
 
 
 def check_tree(example: Example) -> None:
@@ -84,14 +90,14 @@ def test_any_seed_gives_well_formed_sentences(seed: int) -> None:
 
 
 def test_many_sentences_are_well_formed() -> None:
-    for example in MANY:
+    for example in many():
         check_tree(example)
         check_positions(example)
         check_text(example)
 
 
 def test_trees_are_projective() -> None:
-    for example in MANY[:1500]:
+    for example in many()[:1500]:
         heads = example.get("heads")
         arcs = [(min(i, h), max(i, h)) for i, h in enumerate(heads) if h >= 0]
         assert not any(a < c < b < d for a, b in arcs for c, d in arcs), example.text
@@ -101,7 +107,7 @@ def test_finite_verbs_agree_with_their_subjects() -> None:
     """Present-tense "be" and "have" beside a noun subject show its number."""
     singular, plural = {"is", "was", "has", "does"}, {"are", "were", "have", "do"}
     checked = 0
-    for example in MANY:
+    for example in many():
         words, heads, relations = (example.get(n) for n in ("words", "heads", "relations"))
         subject, root = example.get("subject"), relations.index("root")
         if relations[subject] not in ("nsubj", "nsubj:pass") or heads[subject] != root:
@@ -120,7 +126,7 @@ def test_finite_verbs_agree_with_their_subjects() -> None:
 
 
 def test_subject_and_object_carry_their_relations() -> None:
-    for example in MANY:
+    for example in many():
         relations = example.get("relations")
         assert relations[example.get("subject")] in {"nsubj", "nsubj:pass", "expl"}, example.text
         if example.get("object") is not None:
@@ -130,7 +136,7 @@ def test_subject_and_object_carry_their_relations() -> None:
 
 def test_role_spans_are_whole_phrases() -> None:
     """No span cuts a phrase: exactly one word of a span has its head outside of it."""
-    for example in MANY:
+    for example in many():
         heads = example.get("heads")
         for role, (start, end) in example.get("roles").items():
             outside = [i for i in range(start, end) if not start <= heads[i] < end]
@@ -139,7 +145,7 @@ def test_role_spans_are_whole_phrases() -> None:
 
 def test_coreferent_mentions_are_pronouns_after_a_first_description() -> None:
     clusters = alone = 0
-    for example in MANY:
+    for example in many():
         pos, relations = example.get("pos"), example.get("relations")
         for cluster in example.get("coreference"):
             assert len(cluster) == len(set(cluster))
@@ -155,18 +161,18 @@ def test_coreferent_mentions_are_pronouns_after_a_first_description() -> None:
 
 
 def test_negation_marks_exactly_the_negation_words() -> None:
-    for example in MANY:
+    for example in many():
         found = [
             i
             for i, w in enumerate(example.get("words"))
             if w.lower() in ("not", "n't", "never", "no")
         ]
         assert found == example.get("negation"), example.text
-    assert sum(bool(e.get("negation")) for e in MANY) > 300
+    assert sum(bool(e.get("negation")) for e in many()) > 300
 
 
 def test_articles_suit_the_next_word() -> None:
-    for example in MANY:
+    for example in many():
         words, lemmas = example.get("words"), example.get("lemmas")
         for i, word in enumerate(words[:-1]):
             if lemmas[i] == "a":
@@ -175,7 +181,7 @@ def test_articles_suit_the_next_word() -> None:
 
 def test_mass_nouns_are_never_plural_or_counted() -> None:
     mass = {n.lemma: n.plural for s in ("foodmass", "drink") for n in LEXICON.sorts[s]}
-    for example in MANY:
+    for example in many():
         words, pos = example.get("words"), example.get("pos")
         for i, word in enumerate(words):
             if pos[i] == "NOUN" and word.lower() in mass.values():
@@ -185,12 +191,12 @@ def test_mass_nouns_are_never_plural_or_counted() -> None:
 
 
 def test_there_is_a_variety_of_constructions_and_features() -> None:
-    relations = {r for e in MANY for r in e.get("relations")}
+    relations = {r for e in many() for r in e.get("relations")}
     assert relations == RELATIONS
-    assert {e.get("tense") for e in MANY} == {"past", "present", "future"}
-    assert {e.get("aspect") for e in MANY} == {"simple", "progressive", "perfect"}
-    assert len({e.get("frame") for e in MANY}) > 80
-    roles = {role for e in MANY for role in e.get("roles")}
+    assert {e.get("tense") for e in many()} == {"past", "present", "future"}
+    assert {e.get("aspect") for e in many()} == {"simple", "progressive", "perfect"}
+    assert len({e.get("frame") for e in many()}) > 80
+    roles = {role for e in many() for role in e.get("roles")}
     assert {"agent", "patient", "theme", "recipient", "experiencer", "stimulus"} <= roles
 
 
@@ -201,7 +207,7 @@ def test_fifty_thousand_distinct_sentences() -> None:
 
 def test_the_lexicon_has_more_than_600_words() -> None:
     assert len(LEXICON.words) >= 600
-    used = {lemma for e in MANY for lemma in e.get("lemmas")}
+    used = {lemma for e in many() for lemma in e.get("lemmas")}
     assert len(used & LEXICON.words) >= 600
     assert {w for w in used if w not in LEXICON.words} <= {".", ",", "?"}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -38,8 +39,27 @@ def render(figure: Figure, format: str = "svg", *, dpi: int = 200) -> bytes:
 
     buffer = io.BytesIO()
     with mpl.rc_context(_SETTINGS):
+        _lay_out_only_first(figure)
         figure.savefig(buffer, format=format, dpi=dpi, metadata=_METADATA[format])
     return buffer.getvalue()
+
+
+def _lay_out_only_first(figure: Figure) -> None:
+    """Let the first drawing of a figure with a layout place its parts and do nothing else.
+
+    matplotlib draws such a figure twice: to nowhere, for the layout that it does before, then to
+    the file. The file is the same without the first, which takes a quarter of the time.
+    """
+    engine = figure.get_layout_engine()
+    if engine is None or not figure.axes:
+        return
+
+    def lay_out(renderer: object) -> None:
+        del figure.draw  # from here on the figure's own
+        with suppress(ValueError):  # a layout that cannot be done is left out there, too
+            engine.execute(figure)
+
+    figure.draw = lay_out  # type: ignore[method-assign]
 
 
 def rendered(result: Result, name: str) -> bytes:

@@ -62,6 +62,7 @@ _COPIES = "copies with shuffled weights"
 _MOST_COPIES = 50
 _GATE = 0.99  # level at which a model must lie outside of its copies
 _CHOSEN: WeakKeyDictionary[Any, tuple[Any, Any]] = WeakKeyDictionary()  # the last by tokenizer
+_ENDS_OF: WeakKeyDictionary[Any, list[int]] = WeakKeyDictionary()  # by tokenizer
 _WINDOW = 1024  # texts whose tokens are held at a time
 
 
@@ -107,9 +108,12 @@ def words_of_texts(encoder: Encoder, texts: Sequence[Text]) -> Iterator[tuple[To
 
 def sentence_ends(encoder: Encoder) -> list[int]:
     """The pieces that end a sentence, in the ways tokenizers spell them."""
-    known: dict[str, int] = encoder.tokenizer.get_vocab()
-    spelt = [before + end for end in ENDS for before in ("", "##", "Ġ", "▁")]
-    return [known[one] for one in spelt if one in known]
+    found = _ENDS_OF.get(encoder.tokenizer)
+    if found is None:  # a vocabulary is a copy of tens of thousands of pieces at every call
+        known: dict[str, int] = encoder.tokenizer.get_vocab()
+        spelt = [before + end for end in ENDS for before in ("", "##", "Ġ", "▁")]
+        found = _ENDS_OF[encoder.tokenizer] = [known[one] for one in spelt if one in known]
+    return found
 
 
 def change(by_layer: Floats) -> Floats:
