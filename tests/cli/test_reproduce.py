@@ -121,10 +121,11 @@ def test_a_survey_is_a_page_without_any_data(
     record = json.loads((to / "summary.json").read_text())
     assert not record["missing"]
     # This model kept no training steps, and learns nothing from 16 examples: what would survive?
-    lacking = {"super-survivors", "training-steps"} if paper == "nuggets" else set()
+    # Twelve pairs are too few to ask about heuristics.
+    lacking = {"heuristics", "super-survivors", "training-steps"} if paper == "nuggets" else set()
     assert {key.partition("@")[0] for key in record["not_run"]} == lacking, said
     unrun = {c["id"] for c in record["claims"] if c["overall"] == "not run"}
-    told = {c.id for c in load_claims() if c.study == "super-survivors"}
+    told = {c.id for c in load_claims() if c.study in ("heuristics", "super-survivors")}
     assert unrun == (told | {"nuggets-outliers.outliers-emerge-early"} if lacking else set())
     # A random model follows no relation, has no outliers, and nothing could go: no figures of them.
     absent = ("head-profile", "relation-heads", "outlier-dimensions", "subnetwork-overlap")
