@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from bertology.errors import InterruptedRunError, ParameterError
-from bertology.metrics import find_metric, judged_metric
+from bertology.metrics import judged_metric
 from bertology.parameters import parameter
 from bertology.report.figures import Dots, interval_dots
 from bertology.results.answers import NOTHING_SURE, listed
@@ -142,7 +142,7 @@ class FinetuningVariantsResult(ScoredRunsResult):
             sides = [100 * own[f"over_plain{end}"].to_numpy(float) for end in ("", "_low", "_high")]
             for side in sides:
                 side[0] = 0.0  # plain is no better than itself
-            panels.append(Dots(f"{find_metric(judged).in_hundred} above plain, {label}", *sides))
+            panels.append(Dots(f"points of {judged} above plain, {label}", *sides))
         return interval_dots(
             panels,
             [TITLES[name] for name in rows],
