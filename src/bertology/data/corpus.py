@@ -61,6 +61,7 @@ class Field(StrEnum):
     ITEM = "item"  # examples with the same value are versions of one item
     CONDITION = "condition"  # which version of its item the example is
     STEPS = "steps"  # how many inferences lead to the label or the answer
+    PARAPHRASE = "paraphrase"  # TEXT in other words
 
 
 @dataclass(frozen=True, slots=True)

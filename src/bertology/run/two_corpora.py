@@ -22,7 +22,7 @@ class Asked(NamedTuple):
 def seen_and_unseen(train: Asked, held_out: Asked, **reading: Any) -> tuple[Corpus, Corpus]:
     """Two splits of one source, or two sources, each with a task."""
     from bertology.data.loading import load_split
-    from bertology.train.encoded import task_of
+    from bertology.train.encoded import learnable
     from bertology.train.tuning import check_apart
 
     if held_out.data is None:
@@ -34,6 +34,6 @@ def seen_and_unseen(train: Asked, held_out: Asked, **reading: Any) -> tuple[Corp
         for data, split, limit in (train, held_out)
     )
     for corpus in (seen, unseen):
-        task_of(corpus)
+        learnable(corpus)
     check_apart(seen, unseen)
     return seen, unseen

@@ -24,7 +24,7 @@ from bertology.stats.intervals import Estimate, bounded_mean_bounds, check_level
 from bertology.stats.paired import influences, jackknife
 from bertology.stats.repeated import repeated
 
-__all__ = ["crossed_difference", "crossed_score", "joint_freedom"]
+__all__ = ["bounds_over", "crossed_difference", "crossed_score", "joint_freedom", "together"]
 
 MANY = 100  # examples; from here on the signed root of a likelihood is nearly Student's t
 
@@ -38,8 +38,8 @@ def crossed_score(metric: Metric, statistics: Floats, *, level: float = 0.95) ->
     influence = (jackknife(metric, runs) + values[:, None]).mean(axis=0)  # (N,)
     lowest, highest = metric.within
     ends = min(lowest, float(influence.min())), max(highest, float(influence.max()))
-    low, high = _over_examples(influence, ends, level)
-    return _together(values, low, high, len(influence), level=level, within=metric.within)
+    low, high = bounds_over(influence, ends, level)
+    return together(values, low, high, len(influence), level=level, within=metric.within)
 
 
 def crossed_difference(
@@ -68,10 +68,10 @@ def crossed_difference(
     influence = np.mean([psi[0] for psi, _ in found], axis=0)
     reach = float(np.mean([most[0] for _, most in found]))
     reach = max(reach, float(np.abs(influence).max()))
-    low, high = _over_examples(influence, (-reach, reach), level)
+    low, high = bounds_over(influence, (-reach, reach), level)
     differences = metric.finish(first.sum(axis=1)) - metric.finish(second.sum(axis=1))
     n, within = len(influence), metric.differences_within
-    over = _together(differences, low, high, n, level=level, within=within)
+    over = together(differences, low, high, n, level=level, within=within)
     return _in_seeds(over, seeds) if in_seeds else over
 
 
@@ -82,7 +82,7 @@ def _checked(statistics: Floats) -> Floats:
     return array
 
 
-def _over_examples(
+def bounds_over(
     influence: Floats, within: tuple[float, float], level: float
 ) -> tuple[float, float]:
     """Bounds of the mean, which allow for examples that were not seen."""
@@ -94,7 +94,7 @@ def _over_examples(
     return float(low[0]), float(high[0])
 
 
-def _together(
+def together(
     values: Floats, low: float, high: float, n: int, *, level: float, within: tuple[float, float]
 ) -> Estimate:
     """Both intervals as one; `unit` is what makes it wide, `lasting` what the other leaves."""

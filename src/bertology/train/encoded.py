@@ -17,9 +17,19 @@ from bertology.errors import CapabilityError, DataError
 from bertology.model.batch import by_length, tokenize
 from bertology.train.protocols import Tokenizer
 
-__all__ = ["Encoded", "Targets", "checked_targets", "encode", "encode_once", "task_of"]
+__all__ = [
+    "Encoded",
+    "Targets",
+    "checked_targets",
+    "encode",
+    "encode_once",
+    "head_for",
+    "learnable",
+    "task_of",
+]
 
 TARGET_KINDS = ("classification", "regression")
+CHOICE = "multiple-choice"
 _KEPT = 4  # tokenized corpora: what some models learn from one after the other
 _CHUNK = 50  # batches that are sorted by length together: little padding, still well mixed
 
@@ -128,7 +138,17 @@ class Encoded:
         yield from by_length(self.lengths, tokens_per_batch)
 
 
-def task_of(corpus: Corpus) -> Task:
+def learnable(corpus: Corpus) -> Task:
+    """The corpus's task, if a model can be fine-tuned on it: also to choose one of some answers."""
+    return task_of(corpus, (*TARGET_KINDS, CHOICE))
+
+
+def head_for(task: Task) -> str:
+    """The head that a model of this task is loaded with."""
+    return CHOICE if task.kind == CHOICE else "classification"
+
+
+def task_of(corpus: Corpus, kinds: Sequence[str] = TARGET_KINDS) -> Task:
     """The corpus's task, if it is one that a sequence classifier can learn."""
     corpus.require(Field.LABEL)
     if corpus.task is None:
@@ -136,16 +156,20 @@ def task_of(corpus: Corpus) -> Task:
             f"Corpus {corpus.name!r} has no task, so a model cannot be fine-tuned on it.",
             hint="`bertology datasets` shows which corpora have one.",
         )
-    if corpus.task.kind not in TARGET_KINDS:
+    if corpus.task.kind not in kinds:
         raise CapabilityError(
             f"{corpus.task.name!r} is a {corpus.task.kind} task; fine-tuning is for "
-            f"{' and '.join(TARGET_KINDS)}."
+            f"{' and '.join(kinds)}."
         )
     return corpus.task
 
 
 def encode(corpus: Corpus, tokenizer: Tokenizer, max_length: int | None) -> Encoded:
     """Tokenize a corpus; texts longer than `max_length` tokens are cut."""
+    if learnable(corpus).kind == CHOICE:
+        from bertology.train.choices import encode_choices  # which is made of what is here
+
+        return encode_choices(corpus, tokenizer, max_length)
     targets = checked_targets(corpus)
     if len({len(e.texts) for e in corpus}) > 1:
         raise DataError(f"{corpus.name!r} mixes single texts and pairs of texts.")
@@ -171,7 +195,7 @@ def encode_once(corpus: Corpus, tokenizer: Tokenizer, max_length: int | None) ->
 
 def checked_targets(corpus: Corpus) -> Targets:
     """What is to be predicted for each example: a class of the task, or a finite number."""
-    task = task_of(corpus)
+    task = learnable(corpus)
     return [_target(e, task) for e in corpus]
 
 

@@ -15,7 +15,7 @@ from torch.func import functional_call
 
 from bertology.data.corpus import Corpus, Task
 from bertology.metrics import find_metric
-from bertology.train.encoded import Encoded, task_of
+from bertology.train.encoded import Encoded, learnable
 from bertology.train.protocols import Classifier
 
 __all__ = ["baseline", "constant_answer", "predict", "predict_under", "scores"]
@@ -103,12 +103,12 @@ def scores(
 def baseline(train: Corpus, validation: Corpus) -> dict[str, float]:
     """The scores of one constant answer: the most frequent class, or the mean, of `train`."""
     always = np.full(len(validation), constant_answer(train))
-    return scores(always, validation.labels, task_of(train))
+    return scores(always, validation.labels, learnable(train))
 
 
 def constant_answer(train: Corpus) -> float:
     """The mean, or the most frequent class; of equally frequent ones the first."""
-    if task_of(train).kind == "regression":
+    if learnable(train).kind == "regression":
         return float(np.mean(train.labels))
     counts = Counter(train.labels)
     return float(min(counts, key=lambda label: (-counts[label], label)))

@@ -23,7 +23,7 @@ from bertology.data.corpus import Corpus, Task
 from bertology.errors import InterruptedRunError, JobError, ModelError, ParameterError
 from bertology.model.added_parts import READER
 from bertology.model.encoder import Encoder
-from bertology.train.encoded import Encoded, encode_once, task_of
+from bertology.train.encoded import CHOICE, Encoded, encode_once, learnable
 from bertology.train.evaluate import predict, scores
 from bertology.train.history import Epoch, History, OnStep, Step, Watch
 from bertology.train.memory import Course, Memory
@@ -136,7 +136,7 @@ def finetune(
     both cases the model keeps the weights it had before; parts that a way added remain.
     """
     chosen = settings or FinetuneSettings()
-    task = task_of(train)
+    task = learnable(train)
     check_fit(model, task, validation)
     _check_device(model.device, chosen)
     limit = row_limit(model, tokenizer, chosen.max_length)
@@ -367,10 +367,12 @@ def _batches(encoded: Encoded, settings: FinetuneSettings) -> int:
 
 def check_fit(model: Model, task: Task, validation: Corpus) -> None:
     """Refuse validation data of another task, and a model with another number of outputs."""
-    other = task_of(validation)
+    other = learnable(validation)
     if (other.kind, other.labels) != (task.kind, task.labels):
         must = f"have the same task as train, {_described(task)}"
         raise ParameterError("validation", "finetune", must, f"{other.name}, {_described(other)}")
+    if task.kind == CHOICE:
+        return  # one output, whatever the number of answers
     wanted = 1 if task.kind == "regression" else len(task.labels)
     if model.config.num_labels != wanted:
         raise ModelError(
@@ -398,6 +400,8 @@ def row_limit(model: Model, tokenizer: Tokenizer, wanted: int | None) -> int | N
 
 def name_labels(model: Model, task: Task) -> None:
     """Write the classes into the config, so that the saved model says what it predicts."""
+    if task.kind == CHOICE:
+        return  # answers have no names of their own
     if task.kind == "regression":
         model.config.problem_type = "regression"
         return

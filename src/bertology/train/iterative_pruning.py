@@ -47,7 +47,7 @@ from bertology.model.weight_masks import WeightMask, weights_held_at_zero, weigh
 from bertology.model.weight_ranks import THRESHOLDS, without_smallest
 from bertology.results.comparison import beats_constant_answer
 from bertology.train.answers import Answers, answer, match_of
-from bertology.train.encoded import Encoded, encode, task_of
+from bertology.train.encoded import Encoded, encode, head_for, learnable, task_of
 from bertology.train.evaluate import baseline
 from bertology.train.finetune import row_limit
 from bertology.train.history import Step as TrainingStep
@@ -188,13 +188,14 @@ def tuned_encoder(
     progress: Callable[[TrainingStep], None] = lambda step: None,
 ) -> Encoder:
     """The fine-tuned model of a job, from `folder` if it is there; trained into it if not."""
+    head = head_for(learnable(job.train))
     if folder is None:
         model, _ = tune(job, progress=progress)
-        return Encoder(model, job.encoder.tokenizer, head="classification", name=job.encoder.name)
+        return Encoder(model, job.encoder.tokenizer, head=head, name=job.encoder.name)
     place = folder / _MODELS / job.identity
     make_tuned(place, job, progress=progress)
-    made = Encoder.load(str(place), head="classification", device=str(job.encoder.device))
-    return Encoder(made.model, job.encoder.tokenizer, head="classification", name=job.encoder.name)
+    made = Encoder.load(str(place), head=head, device=str(job.encoder.device))
+    return Encoder(made.model, job.encoder.tokenizer, head=head, name=job.encoder.name)
 
 
 def prune(

@@ -85,7 +85,7 @@ def default_rate(start: Start, hidden: int, ways: Iterable[Way] = ()) -> float:
 
 
 def begin(encoder: Encoder, task: Task, start: Start, *, seed: int) -> Classifier:
-    """A sequence classifier over a copy of the encoder's weights, on its device.
+    """A classifier of texts, or of answers, over a copy of the encoder's weights, on its device.
 
     New weights, which for the random start are all of them, are drawn by `seed`: matrices from the
     normal distribution with the spread that the config names, biases 0, scales of LayerNorms 1.
@@ -125,13 +125,18 @@ def _classifier_over(encoder: Encoder, task: Task) -> tuple[Classifier, list[str
     import transformers
 
     config = copy.deepcopy(encoder.config)
-    config.num_labels = max(1, len(task.labels))
+    chooses = task.kind == "multiple-choice"
+    config.num_labels = 1 if chooses else max(1, len(task.labels))
     # Copies: transformers would use the very tensors, and training would change the encoder.
     given = {n: w.detach().cpu().float().clone() for n, w in encoder.base.state_dict().items()}
     prefix = f"{encoder.model.base_model_prefix}."
     for name in encoder.new_weights:  # drawn when the encoder was loaded, so not pre-trained
         given.pop(name.removeprefix(prefix), None)
-    auto = transformers.AutoModelForSequenceClassification
+    auto = (
+        transformers.AutoModelForMultipleChoice
+        if chooses
+        else transformers.AutoModelForSequenceClassification
+    )
     try:
         with torch.random.fork_rng(devices=[]):
             # In bfloat16, as an encoder may be, small updates of weights would be rounded away.
@@ -146,7 +151,8 @@ def _classifier_over(encoder: Encoder, task: Task) -> tuple[Classifier, list[str
     except ValueError as error:
         if "Unrecognized configuration class" not in str(error):
             raise
-        raise _unfit(encoder, "transformers has no classifier for them") from error
+        lacking = "head for multiple choice" if chooses else "classifier"
+        raise _unfit(encoder, f"transformers has no {lacking} for them") from error
     new = sorted(info["missing_keys"])
     body = [n for n in new if n.startswith(prefix) and "pooler" not in n]
     if body:

@@ -41,8 +41,10 @@ class Finetuned:
     def encoder(self) -> Encoder:
         """The first model, loaded with its head."""
         from bertology.model.encoder import Encoder
+        from bertology.train.encoded import head_for, learnable
 
-        return Encoder.load(str(self.folder), head="classification", **self.loading)
+        head = head_for(learnable(self.validation))
+        return Encoder.load(str(self.folder), head=head, **self.loading)
 
     @property
     def main(self) -> str:
@@ -67,14 +69,14 @@ class Finetuned:
     def _over_examples(self) -> dict[str, Estimate]:
         import numpy as np
 
-        from bertology.train.encoded import encode, task_of
+        from bertology.train.encoded import encode, learnable
         from bertology.train.evaluate import predict
         from bertology.train.finetune import row_limit
 
         model, tokenizer = self.encoder.model, self.encoder.tokenizer
         longest = row_limit(model, tokenizer, self.records[0]["settings"]["max_length"])
         encoded = encode(self.validation, tokenizer, longest)
-        said = predict(model, encoded, task_of(self.validation))
+        said = predict(model, encoded, learnable(self.validation))
         right = np.asarray(encoded.targets, dtype=float)
         found = {}
         for name in self.records[0]["scores"]:

@@ -14,15 +14,15 @@ _LOADING = """\
 ```python
 import bertology as bt
 
-encoder = bt.load("{name}", head="classification")  # the path of this folder
+encoder = bt.load("{name}", head="{head}")  # the path of this folder
 ```"""
 
 
-def tuned_card(record: TrainingRecord, *, name: str) -> str:
+def tuned_card(record: TrainingRecord, *, name: str, head: str = "classification") -> str:
     """A README.md with front matter; every number is the record's."""
     base = record["base"]
     lines = [
-        *card_head("text-classification"),
+        *card_head("text-classification" if head == "classification" else head),
         f"# {name}",
         "",
         f"{base['name']} (fingerprint `{base['fingerprint']}`) for the task {record['task']}: "
@@ -33,7 +33,7 @@ def tuned_card(record: TrainingRecord, *, name: str) -> str:
         *_data(record),
         "## How to load it",
         "",
-        _LOADING.format(name=name),
+        _LOADING.format(name=name, head=head),
         "",
         *_limits(record),
         *card_versions(record),

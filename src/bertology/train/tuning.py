@@ -18,7 +18,7 @@ from bertology.data.corpus import Corpus
 from bertology.errors import DataError, ModelError, StoreError
 from bertology.model.encoder import Encoder
 from bertology.train.checkpoint import check_folder, read_record, record_of, save_checkpoint
-from bertology.train.encoded import encode, encode_once, task_of
+from bertology.train.encoded import encode, encode_once, head_for, learnable
 from bertology.train.evaluate import baseline, predict, predict_under, scores
 from bertology.train.finetune import (
     FinetuneSettings,
@@ -98,7 +98,7 @@ def tune(
     """
     chosen = job.settings
     drawn_by = chosen.seed if chosen.weights_seed is None else chosen.weights_seed
-    model = begin(job.encoder, task_of(job.train), job.start, seed=drawn_by)
+    model = begin(job.encoder, learnable(job.train), job.start, seed=drawn_by)
     if job.start.learns == "nothing":
         return model, _scored_as_is(model, job)
     # Not part of the job's identity: the weights are the same up to rounding.
@@ -125,7 +125,7 @@ def answers_of(model: Classifier, job: TuningJob) -> NDArray[np.float64]:
     """What the model of a job says of each example of the validation data."""
     limit = row_limit(model, job.encoder.tokenizer, job.settings.max_length)
     unseen = encode_once(job.validation, job.encoder.tokenizer, limit)
-    return predict(model, unseen, task_of(job.validation))
+    return predict(model, unseen, learnable(job.validation))
 
 
 def score_heads(
@@ -135,7 +135,7 @@ def score_heads(
 
     Each is what `tune` gives for the frozen start; but the encoder reads the texts once for all.
     """
-    task = task_of(validation)
+    task = learnable(validation)
     model, heads = draw_heads(encoder, task, seeds=seeds)
     check_fit(model, task, validation)
     limit = row_limit(model, encoder.tokenizer, max_length)
@@ -145,7 +145,7 @@ def score_heads(
 
 
 def _scored_as_is(model: Classifier, job: TuningJob) -> History:
-    task = task_of(job.train)
+    task = learnable(job.train)
     check_fit(model, task, job.validation)
     name_labels(model, task)
     limit = row_limit(model, job.encoder.tokenizer, job.settings.max_length)
@@ -180,7 +180,8 @@ def make_tuned(
             tell(f"{place}: continuing after epoch {done} of {job.settings.epochs}.")
     model, history = tune(job, progress=progress, memory=memory)
     record = _record(job, history, memory.identity)
-    card = tuned_card(record, name=f"{place.parent.name}-{place.name}")
+    head = head_for(learnable(job.train))
+    card = tuned_card(record, name=f"{place.parent.name}-{place.name}", head=head)
     save_checkpoint(place, model, job.encoder.tokenizer, record=record, card=card)
     memory.forget()
     return record

@@ -16,6 +16,7 @@ from bertology.data.grammar.facts import fact_rows
 from bertology.data.grammar.licensing import licensing_rows
 from bertology.data.grammar.numbers import EXTRAPOLATION
 from bertology.data.grammar.objects import OBJECT_SENTENCES, object_rows
+from bertology.data.grammar.reading import reading_rows
 from bertology.data.grammar.rows import Row, Stream, distinct, split_of
 from bertology.data.grammar.senses import sense_pair_rows, sense_rows
 from bertology.data.grammar.tasks import TASKS
@@ -156,6 +157,10 @@ _RECIPES: dict[str, _Recipe] = {
         frozenset({Field.TEXT, Field.WORDS, Field.GROUP}),
         (LISTED,),
     ),
+    "grammar-reading": _Recipe(
+        lambda a: islice(reading_rows(a.stream_seed, a.has), a.size),
+        _PAIRED | {Field.CANDIDATES, Field.GROUP, Field.ITEM, Field.PARAPHRASE},
+    ),
     "grammar-number-values": _numbers("values"),
     "grammar-number-lists": _numbers("lists"),
     "grammar-number-sums": _numbers("sums"),
@@ -187,8 +192,8 @@ def corpus(
         "grammar-heuristics", "grammar-acceptability", "grammar-agreement", "grammar-reflexives",
         "grammar-npi", "grammar-licensing", "grammar-order", "grammar-sentences",
         "grammar-fragments", "grammar-chains", "grammar-facts", "grammar-objects", "grammar-senses",
-        "grammar-sense-pairs", "grammar-word-pairs", "grammar-analogies", "grammar-number-values",
-        "grammar-number-lists" or "grammar-number-sums".
+        "grammar-sense-pairs", "grammar-word-pairs", "grammar-analogies", "grammar-reading",
+        "grammar-number-values", "grammar-number-lists" or "grammar-number-sums".
     split
         "train", "validation" or "test". No sentence is in two splits, whatever corpus or seed.
         Of the numbers, no number is; they also have "extrapolation", with larger ones. Of

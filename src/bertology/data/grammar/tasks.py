@@ -54,6 +54,9 @@ TASKS = {
     "grammar-word-pairs": Task(
         "grammar-word-pairs", "regression", (), ("spearman", "pearson"), pair=True
     ),
+    "grammar-reading": Task(
+        "grammar-reading", "multiple-choice", ("A", "B", "C"), ("accuracy",), pair=True
+    ),
     "grammar-number-values": Task(
         "grammar-number-values", "regression", (), ("pearson", "spearman")
     ),

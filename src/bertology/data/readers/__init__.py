@@ -16,9 +16,9 @@ __all__ = ["READERS", "ReadFunction", "Request"]
 _NAMES = (
     "analogies", "bio", "brackets", "coarsewsd", "conll", "conllu", "corefud", "csv",
     "e-snli", "eraser", "framenet", "gap", "glue", "grammar", "hub", "jsonl", "lama",
-    "lm-diagnostics", "med", "minimal-pairs", "npi", "numersense", "olmpics", "ontonotes",
-    "physical-commonsense", "propbank", "proto-roles", "scws", "semcor", "semeval-relations",
-    "senteval", "squad", "sts", "text", "verb-physics", "wic", "winobias", "wsc",
+    "lm-diagnostics", "med", "minimal-pairs", "multiple-choice", "npi", "numersense", "olmpics",
+    "ontonotes", "physical-commonsense", "propbank", "proto-roles", "scws", "semcor",
+    "semeval-relations", "senteval", "squad", "sts", "text", "verb-physics", "wic", "winobias", "wsc",
 )  # fmt: skip
 
 

@@ -176,6 +176,7 @@ _FORMS: dict[Field, tuple[Callable[[Any], bool], str]] = {
     Field.GROUP: (_is_name, "be a name"),
     Field.SUBCASE: (_is_name, "be a name"),
     Field.CONTRAST: (_is_text, "be text"),
+    Field.PARAPHRASE: (_is_text, "be text"),
     Field.CANDIDATES: (_WORDS, "be a list of answers: text, and none empty"),
     Field.ANSWER: (_TEXTS, "be a list of text"),
     Field.ENTITY: (_is_text, "be text"),

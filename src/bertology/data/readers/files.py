@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from xml.etree.ElementTree import Element, ParseError, fromstring
 
 from bertology.errors import DataError
-from bertology.plain_files import read_utf8
+from bertology.plain_files import read_bytes, read_utf8
 
-__all__ = ["numbered_lines", "read_text"]
+__all__ = ["numbered_lines", "read_text", "xml_root"]
 
 
 def read_text(path: Path) -> str:
@@ -26,3 +27,14 @@ def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
     """
     for number, line in enumerate(text.split("\n"), start=1):
         yield number, line.removesuffix("\r")
+
+
+def xml_root(path: Path) -> Element:
+    """The root of an XML file that defines no entities of its own."""
+    data = read_bytes(path)
+    if b"<!ENTITY" in data or b"<!DOCTYPE" in data:
+        raise DataError(f"{path.name} defines entities of its own, which are not read.")
+    try:
+        return fromstring(data)
+    except (ParseError, ValueError, LookupError) as error:
+        raise DataError(f"{path.name} is not XML: {error}.") from None

@@ -13,15 +13,15 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from xml.etree.ElementTree import Element, ParseError, fromstring
+from xml.etree.ElementTree import Element
 
 from bertology.data.corpus import Corpus, Example
+from bertology.data.readers.files import xml_root
 from bertology.data.readers.jsonl import objects
 from bertology.data.readers.mentions import MENTIONED, of_characters
 from bertology.data.readers.request import Request
 from bertology.data.words.alignment import Span, split_words
 from bertology.errors import DataError
-from bertology.plain_files import read_bytes
 
 __all__ = ["read"]
 
@@ -36,14 +36,7 @@ def read(source: str | Path, request: Request | None = None) -> Corpus:
 
 
 def _collection(path: Path) -> Iterator[Example]:
-    data = read_bytes(path)
-    if b"<!ENTITY" in data or b"<!DOCTYPE" in data:
-        raise DataError(f"{path.name} defines entities of its own, which are not read.")
-    try:
-        root = fromstring(data)
-    except (ParseError, ValueError, LookupError) as error:
-        raise DataError(f"{path.name} is not XML: {error}.") from None
-    for i, schema in enumerate(root.iter("schema")):
+    for i, schema in enumerate(xml_root(path).iter("schema")):
         at = f"{path.name}, schema {i + 1}"
         before, pronoun, after = (_said(schema, f"text/{part}", at) for part in
                                   ("txt1", "pron", "txt2"))  # fmt: skip
