@@ -49,6 +49,7 @@ import nulls.positions
 import nulls.probes
 import nulls.prompts
 import nulls.pruning
+import nulls.reading
 import nulls.repairs
 import nulls.seeds
 import nulls.senses
@@ -95,6 +96,7 @@ NULLS = (
     *nulls.probes.NULLS,
     *nulls.prompts.NULLS,
     *nulls.pruning.NULLS,
+    *nulls.reading.NULLS,
     *nulls.repairs.NULLS,
     *nulls.seeds.NULLS,
     *nulls.senses.NULLS,

@@ -125,13 +125,13 @@ def test_surveys_run_on_what_comes_along_and_on_treebanks_where_there_are(name: 
     }  # fmt: skip
     own |= {"grammar-number-values", "grammar-objects", "grammar-paraphrase"}
     own |= {"grammar-senses", "grammar-sense-pairs", "grammar-word-pairs"}
-    pairs = own if name == "primer" else {"grammar-heuristics"}
+    pairs = own if name == "primer" else {"grammar-heuristics", "grammar-reading"}
     assert read == {"grammar", "grammar-entailment"} | pairs
     few = plan(paper=name, examples=20)
     assert max(s.data.limit or 0 for s in few.steps if isinstance(s, RunStudy)) <= 200
     looked = plan(paper=name, root="no such folder")
     assert {m.name for m in looked.missing} >= {"ud-ewt", "framenet"} | (
-        {"clams", "lama-trex"} if name == "primer" else {"hans"}
+        {"clams", "lama-trex"} if name == "primer" else {"hans", "quail"}
     )
 
 

@@ -2,8 +2,8 @@
 
 What is said of one question of a text goes with what is said of the others, so that groups are what
 is counted. A mean is over questions; the difference of two means may be over the same groups (each
-text is read twice), over others, or over some of both: how much each group moves the difference (its
-influence) holds for all of these. Seeds are put together with groups as in `crossed.py`.
+text is read twice), over others, or over some of both: how much each group moves the difference
+(its influence) holds for all of these. Seeds are put together with groups as in `crossed.py`.
 """
 
 from __future__ import annotations

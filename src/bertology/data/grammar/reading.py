@@ -54,8 +54,7 @@ class ReadingDraw:
         verbs = [self._verbs[self.rng.choice(known)] for known in _VERBS]
         self.rng.shuffle(verbs)
         people, things, places = (
-            self.rng.sample(pool, len(verbs))
-            for pool in (self._people, self._things, self._places)
+            self.rng.sample(pool, len(verbs)) for pool in (self._people, self._things, self._places)
         )
         events = tuple(
             Event(verb, Entity(who), Entity(what), place=Adjunct("in", Entity(where)))

@@ -18,7 +18,8 @@ _NAMES = (
     "e-snli", "eraser", "framenet", "gap", "glue", "grammar", "hub", "jsonl", "lama",
     "lm-diagnostics", "med", "minimal-pairs", "multiple-choice", "npi", "numersense", "olmpics",
     "ontonotes", "physical-commonsense", "propbank", "proto-roles", "scws", "semcor",
-    "semeval-relations", "senteval", "squad", "sts", "text", "verb-physics", "wic", "winobias", "wsc",
+    "semeval-relations", "senteval", "squad", "sts", "text", "verb-physics", "wic", "winobias",
+    "wsc",
 )  # fmt: skip
 
 

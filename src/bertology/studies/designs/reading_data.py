@@ -1,8 +1,8 @@
-"""What a study of reading reads: questions to learn from, to be asked, and to be asked in other words.
+"""What a study of reading reads: questions to learn from, to be asked, and asked in other words.
 
 Either every question comes with its text in other words, so that the same question is asked twice;
-or there is a challenge set with texts and questions of its own, as QuAIL has. Nothing that is scored
-is learnt from, not even another question about the same text.
+or there is a challenge set with texts and questions of its own, as QuAIL has. Nothing that is
+scored is learnt from, not even another question about the same text.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def read_data(corpus: Corpus, wanted: Wanted) -> ReadingData:
         except BertologyError as error:
             raise DataError(
                 f"There is nothing to learn from: {error.problem}",
-                hint="Name other data (--train, --train-split), or learn from the corpus itself but "
-                "for some texts (--held-out 30).",
+                hint="Name other data (--train, --train-split), or learn from the corpus itself "
+                "but for some texts (--held-out 30).",
             ) from error
     for other, what in ((original, "asked about"), (challenge, "in the challenge set")):
         both = {e.text for e in train} & {e.text for e in other}
@@ -119,7 +119,7 @@ def _challenge(corpus: Corpus, wanted: Wanted) -> Corpus:
 
 
 def _same_genres(corpus: Corpus, challenge: Corpus) -> Corpus:
-    """The questions about the kinds of text that the challenge set has, where both tell the kind."""
+    """The questions about the kinds of text that the challenge set has, where both tell it."""
     there = {e.annotations.get("genre") for e in challenge}
     kept = [e for e in corpus if e.annotations.get("genre") in there]
     if None in there or not kept:
