@@ -48,7 +48,7 @@ class EncodedChoices(Encoded):
         rows = [i * n + k for i in chosen for k in range(n)]
         inputs, _ = self._each.batch(rows, device, multiple=multiple)
         targets = torch.tensor([self.targets[i] for i in chosen])
-        shaped = {name: value.unflatten(0, (len(chosen), n)) for name, value in inputs.items()}
+        shaped = {name: value.view(len(chosen), n, -1) for name, value in inputs.items()}
         return shaped, targets.to(device, non_blocking=True)
 
     def in_order_of_length(self, tokens_per_batch: int) -> Iterator[list[int]]:

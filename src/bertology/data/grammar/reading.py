@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from bertology.data.grammar.clauses import clause, close
-from bertology.data.grammar.lexicon import LEXICON, Verb
+from bertology.data.grammar.lexicon import LEXICON
 from bertology.data.grammar.meaning import Adjunct, Entity, Event
 from bertology.data.grammar.paraphrase import write
 from bertology.data.grammar.rows import Row
@@ -86,19 +86,21 @@ def _the(entity: Entity) -> str:
     return f"the {entity.noun.lemma}"
 
 
-def _parts(event: Event) -> tuple[Verb, str, str, str]:
+def _told(event: Event) -> dict[str, str]:
+    """Who did something to what, and where, in words."""
     assert event.object is not None
     assert event.place is not None
     where = f"{event.place.preposition} {_the(event.place.entity)}"
-    return event.verb, _the(event.subject), _the(event.object), where
+    return {"who": _the(event.subject), "what": _the(event.object), "where": where}
 
 
 def _answer(event: Event, kind: str) -> str:
-    return _parts(event)[1 + KINDS.index(kind)]
+    return _told(event)[kind]
 
 
 def _asked(event: Event, kind: str) -> str:
-    verb, who, what, _ = _parts(event)
+    verb, told = event.verb, _told(event)
+    who, what = told["who"], told["what"]
     return {
         "who": f"Who {verb.past} {what}?",
         "what": f"What did {who} {verb.lemma}?",

@@ -107,15 +107,19 @@ def reworded(corpus: Corpus) -> Corpus:
 def _challenge(corpus: Corpus, wanted: Wanted) -> Corpus:
     from bertology.data.loading import load_split
 
+    why: BertologyError | None = None
     try:
-        return load_split(corpus, wanted.challenge_split, other=wanted.challenge)
+        found = load_split(corpus, wanted.challenge_split, other=wanted.challenge)
+        if {e.texts for e in found} != {e.texts for e in corpus}:  # a lone file is all its splits
+            return found
     except BertologyError as error:
-        raise DataError(
-            f"{corpus.name!r} has neither paraphrases of its texts nor a challenge set: "
-            f"{error.problem}",
-            hint="Give each question a field `paraphrase`, the text in other words; or name a "
-            "challenge set (--challenge, --challenge-split).",
-        ) from error
+        why = error
+    more = f": {why.problem}" if why else "."
+    raise DataError(
+        f"{corpus.name!r} has neither paraphrases of its texts nor a challenge set{more}",
+        hint="Give each question a field `paraphrase`, the text in other words; or name a "
+        "challenge set (--challenge, --challenge-split).",
+    ) from why
 
 
 def _same_genres(corpus: Corpus, challenge: Corpus) -> Corpus:

@@ -65,7 +65,7 @@ class ReadingRuns:
         texts = about["text"].to_numpy(), about["asked_text"].to_numpy()
         types = about["type"].to_numpy(), about["asked_type"].to_numpy()
         names = tuple(str(name) for name in about["type_name"].to_numpy())
-        return cls(*sides, texts, types, names, bool(about.attrs["paired"]), level)
+        return cls(sides[0], sides[1], texts, types, names, bool(about.attrs["paired"]), level)
 
     @property
     def methods(self) -> list[str]:
@@ -179,7 +179,7 @@ class ReadingRuns:
 
 
 def _columns(found: Mapping[str, Estimate | None]) -> dict[str, float]:
-    row = {}
+    row: dict[str, float] = {}
     for name, one in found.items():
         ends = (math.nan,) * 3 if one is None else (one.value, one.low, one.high)
         row |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bertology.errors import InterruptedRunError, ParameterError
 from bertology.parameters import parameter
@@ -179,7 +180,7 @@ class ParaphrasedReading(TaskTrials):
             encoded = encode(asked, encoder.tokenizer, limit)
             said = predict(made.model, encoded, learnable(asked))
             right.append((said == np.asarray(encoded.targets))[None].astype(float))
-        return _answered([variant], *right, data)
+        return _answered([variant], right, data)
 
     def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
         """Shares of right answers, drops, and where they are."""
@@ -215,14 +216,15 @@ def _fingerprint(data: ReadingData) -> str:
 
 
 def _answered(
-    methods: Sequence[str], original: object, paraphrased: object, data: ReadingData
+    methods: Sequence[str], right: Sequence[NDArray[np.float64]], data: ReadingData
 ) -> xr.Dataset:
+    """How far each answer is right: (methods, questions), in the original words and in others."""
     import xarray as xr
 
     return xr.Dataset(
         {
-            "original": (("method", "question"), original),
-            "paraphrased": (("method", "asked"), paraphrased),
+            "original": (("method", "question"), right[0]),
+            "paraphrased": (("method", "asked"), right[1]),
         },
         {"method": list(methods)},
         {"fingerprint": _fingerprint(data)},
@@ -234,7 +236,7 @@ def _ruled(data: ReadingData) -> xr.Dataset:
     from bertology.train.choices import answer_count
 
     sides = data.original, data.paraphrased
-    found = _answered(RULES, *(by_rules(data.train, one) for one in sides), data)
+    found = _answered(RULES, [by_rules(data.train, one) for one in sides], data)
     texts, types = ([[_named(e, key) for e in one] for one in sides] for key in ("item", "group"))
     # Texts of two sets are others even under the same name, unless the questions are the same.
     marked = texts if data.paired else [[f"{k} {t}" for t in side] for k, side in enumerate(texts)]
