@@ -323,6 +323,6 @@ def test_other_tasks_and_settings_are_refused(tmp_path: Path) -> None:
     three = questions(tmp_path, "three", 8, answers=["cat", "dog", "red"])
     corpus = read(questions(tmp_path, "mine", 8))
     with pytest.raises(ParameterError, match="as many answers"):
-        ParaphrasedReading(train=str(three), challenge=str(three)).check(encoder(), corpus)
+        ParaphrasedReading(train=str(three)).check(encoder(), corpus)
     with pytest.raises(CapabilityError, match="multiple-choice task"):
         bt.run("task-baselines", encoder(), task=corpus, store=None)
