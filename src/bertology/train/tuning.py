@@ -18,7 +18,7 @@ from bertology.data.corpus import Corpus
 from bertology.errors import DataError, ModelError, StoreError
 from bertology.model.encoder import Encoder
 from bertology.train.checkpoint import check_folder, read_record, record_of, save_checkpoint
-from bertology.train.encoded import encode, encode_once, head_for, learnable
+from bertology.train.encoded import CHOICE, encode, encode_once, head_for, learnable
 from bertology.train.evaluate import baseline, predict, predict_under, scores
 from bertology.train.finetune import (
     FinetuneSettings,
@@ -96,14 +96,16 @@ def tune(
     weights that a mask removed: `lambda model: weights_held_at_zero(model, mask)`. A `watch` looks
     at the model during its training.
     """
-    chosen = job.settings
+    chosen, task = job.settings, learnable(job.train)
     drawn_by = chosen.seed if chosen.weights_seed is None else chosen.weights_seed
-    model = begin(job.encoder, learnable(job.train), job.start, seed=drawn_by)
+    model = begin(job.encoder, task, job.start, seed=drawn_by)
     if job.start.learns == "nothing":
         return model, _scored_as_is(model, job)
     # Not part of the job's identity: the weights are the same up to rounding.
     recorded = job.settings.recorded or gains_by_recording(model)
     recorded = recorded and all(way.recordable for way in job.settings.ways)
+    # Batches of questions hold all their answers: a recording of each length would fill a GPU.
+    recorded = recorded and task.kind != CHOICE
     with held(model):
         history = finetune(
             model,
