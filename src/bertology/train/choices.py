@@ -16,8 +16,8 @@ from torch import Tensor
 from bertology.data.corpus import Corpus, Example, Field
 from bertology.errors import DataError
 from bertology.model.batch import by_length, tokenize
-from bertology.train.encoded import Encoded, checked_targets
 from bertology.train.protocols import Tokenizer
+from bertology.train.token_rows import Encoded, Targets
 
 __all__ = ["EncodedChoices", "answer_count", "encode_choices", "rows_of"]
 
@@ -72,9 +72,11 @@ def answer_count(corpus: Corpus) -> int:
     return count
 
 
-def encode_choices(corpus: Corpus, tokenizer: Tokenizer, max_length: int | None) -> EncodedChoices:
+def encode_choices(
+    corpus: Corpus, targets: Targets, tokenizer: Tokenizer, max_length: int | None
+) -> EncodedChoices:
     """Tokenize questions with all their answers; rows longer than `max_length` are cut."""
-    targets, count = checked_targets(corpus), answer_count(corpus)
+    count = answer_count(corpus)
     for example, target in zip(corpus, targets, strict=True):
         if target >= count:
             raise DataError(f"Example {example.id!r}: answer {target} is right, but of {count}.")
