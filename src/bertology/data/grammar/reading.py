@@ -3,9 +3,10 @@
 A story tells three events: who did what to which thing, and where. All three verbs go with all
 things, people and places, and the wrong answers are the other two of the story, so that neither the
 question alone nor the answers alone tell what is right. The paraphrase has the same events in the
-same order, in the passive and with synonyms where the lexicon has them, half of the places in
-front. A question is asked in the words of the story: who matches words finds the answer there, and
-must read to find it in the paraphrase.
+same order: two thirds of the sentences in the passive and with synonyms where the lexicon has them,
+half of their places in front; in the others nothing but the place moves. A question is asked in the
+words of the story: who matches words finds the answer there, and must read to find it in two thirds
+of the paraphrases.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ __all__ = ["KINDS", "ReadingDraw", "Story", "reading_rows"]
 KINDS = ("who", "what", "where")
 _VERBS = (("repair", "fix"), ("buy", "purchase"), ("clean", "push", "sell"))
 _THINGS = ("vehicle", "furniture")
+_MOVED = 1 / 3  # of the sentences: these keep their words together
 _OUTSIDE = ("market", "station", "airport")  # one is at them rather than in them
 
 
@@ -64,6 +66,8 @@ class ReadingDraw:
         return Story(text, " ".join(map(self._reworded, events)), events)
 
     def _reworded(self, event: Event) -> str:
+        if self.rng.random() < _MOVED:
+            return write(close(clause(event.but(front="place"))))
         other = LEXICON.verb_synonyms.get(event.verb.lemma)
         noun = LEXICON.noun_synonyms.get(event.subject.noun.lemma)
         changed = event.but(
