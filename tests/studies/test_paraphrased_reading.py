@@ -137,7 +137,7 @@ def test_stories_are_told_twice_and_words_alone_tell_nothing() -> None:
         by_rules(data.train, one).mean(axis=1) for one in (data.original, data.paraphrased)
     )
     assert before[2] > 0.7
-    assert after[2] < before[2] - 0.1
+    assert after[2] < before[2] - 0.05
     assert before[:2] == pytest.approx([1 / 3] * 2, abs=0.1)
 
 
