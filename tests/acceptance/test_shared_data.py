@@ -95,6 +95,12 @@ COUNTS = [
     ("spr2", "train", 2191, "semantic-proto-roles"),
     ("semeval2010-task8", "train", 8000, "semeval2010-task8"),
     ("semeval2010-task8", "test", 2717, "semeval2010-task8"),
+    ("quail", "validation", 2164, "quail"),
+    ("quail", "challenge", 556, "quail"),
+    ("e-snli", "validation", 9842, "rationales"),
+    ("eraser-movies", "train", 300, "rationales"),
+    ("eraser-movies", "validation", 200, "rationales"),
+    ("eraser-movies", "test", 199, "rationales"),
     ("cprag-102", "test", 34, "lm-diagnostics"),  # 102 completions
     ("role-88", "test", 88, "lm-diagnostics"),
     ("neg-136", "test", 68, "lm-diagnostics"),  # 136 completions

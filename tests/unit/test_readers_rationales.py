@@ -33,6 +33,13 @@ def test_eraser(tmp_path: Path) -> None:
     assert first.text[start:end] == "dull"
 
 
+def test_evidence_without_a_word_is_none(tmp_path: Path) -> None:
+    """As in the published test split of the film reviews."""
+    spans = [{"docid": "a.txt", "start_token": at, "end_token": 4} for at in (3, 4)]
+    first, _ = eraser.read(eraser_file(tmp_path, evidences=[spans]))
+    assert first.get("rationales") == [[3, 4]]
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [

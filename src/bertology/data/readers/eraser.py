@@ -6,8 +6,8 @@ and into sentences by lines:
     {"annotation_id": "negR_900.txt", "classification": "NEG", "query": "…",
      "evidences": [[{"docid": "negR_900.txt", "start_token": 40, "end_token": 43, "text": "…"}]]}
 
-RATIONALES are these words, counted in the document. Tasks whose evidence lies in several documents
-are not read.
+RATIONALES are these words, counted in the document; spans without a word are left out. Tasks whose
+evidence lies in several documents are not read.
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ def _example(row: Mapping[str, Any], label: int | float, docs: Path, at: str) ->
             words += line.split()
     text, offsets = spaced(words)
     spans = sorted({_span(one, len(words), at) for one in evidence})
+    spans = [(start, end) for start, end in spans if start < end]
     about = {
         "words": words,
         "offsets": offsets,
@@ -89,7 +90,7 @@ def _span(one: Mapping[str, Any], words: int, at: str) -> tuple[int, int]:
     ends = one.get("start_token"), one.get("end_token")
     whole = all(isinstance(n, int) and not isinstance(n, bool) for n in ends)
     start, end = ends
-    if not whole or start is None or end is None or not 0 <= start < end <= words:
+    if not whole or start is None or end is None or not 0 <= start <= end <= words:
         raise DataError(
             f"{at}: start_token and end_token must be words of the document, which has {words}, "
             f"not {start!r:.20} and {end!r:.20}."
