@@ -131,7 +131,7 @@ def print_operations(
         print("  " + ", ".join(f"{n} {what}" for what, n in asked.most_common() if n))
 
 
-def main() -> None:
+def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--model", default="bertology-mini")
@@ -140,7 +140,11 @@ def main() -> None:
     parser.add_argument("--root")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--batch-tokens", type=int, default=0)
-    given = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    given = arguments()
     print(describe())
     encoder = Encoder.load(given.model, device=given.device)
     some = bt.load_corpus(given.corpus, root=given.root, limit=4000, seed=0)

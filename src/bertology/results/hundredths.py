@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["in_hundredths", "rows_in_hundredths"]
+__all__ = ["in_hundredths", "rows_in_hundredths", "scores_in_hundredths"]
 
 _ENDS = ("_low", "_high")
 
@@ -42,6 +42,12 @@ def in_hundredths(table: pd.DataFrame, units: Mapping[str, str]) -> pd.DataFrame
         before = name
     scaled = {name: 100 * table[name] for name in renamed if table[name].dtype.kind == "f"}
     return table.assign(**scaled).rename(columns={n: renamed[n] for n in scaled})
+
+
+def scores_in_hundredths(table: pd.DataFrame) -> pd.DataFrame:
+    """A table whose fractions all are scores, times a hundred."""
+    scores = [str(c) for c in table.columns if table[c].dtype.kind == "f"]
+    return in_hundredths(table, dict.fromkeys(scores, "× 100"))
 
 
 def rows_in_hundredths(

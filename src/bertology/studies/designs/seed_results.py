@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from bertology.report.figures import Band, Dots, band_curve, interval_dots
 from bertology.results.answers import NOTHING_SURE, plain, points
 from bertology.results.drawing import Drawing
-from bertology.results.hundredths import in_hundredths
+from bertology.results.hundredths import scores_in_hundredths
 from bertology.results.result import Result
 
 if TYPE_CHECKING:
@@ -44,10 +44,7 @@ class SeedVarianceResult(Result):
 
     def in_units(self, name: str, table: pd.DataFrame) -> pd.DataFrame:
         """Scores times a hundred, as in figures."""
-        if name != "runs":
-            return super().in_units(name, table)
-        scores = [str(c) for c in table.columns if table[c].dtype.kind == "f"]
-        return in_hundredths(table, dict.fromkeys(scores, "× 100"))
+        return scores_in_hundredths(table) if name == "runs" else super().in_units(name, table)
 
     @property
     def answer(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from bertology.errors import DataError, ParameterError
 from bertology.parameters import parameter
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from bertology.train.starts import Start
     from bertology.train.ways import Way
 
-__all__ = ["BARS", "TaskTrials", "same_training_data"]
+__all__ = ["BARS", "TaskTrials", "same_training_data", "tuning_settings"]
 
 BARS = 100  # steps of the progress bar for one run
 
@@ -91,25 +91,8 @@ class TaskTrials(Trials):
     def settings(
         self, start: Start, hidden: int, seed: int, ways: Sequence[Way] = ()
     ) -> FinetuneSettings:
-        """How a model of this width is fine-tuned from a start.
-
-        Heads alone, and ways that train few weights, have their usual rate, whatever is given.
-        """
-        from bertology.train.finetune import FinetuneSettings
-        from bertology.train.starts import default_rate
-
-        rate = self.learning_rate
-        few = any(way.usual_rate is not None for way in ways)
-        if rate is None or start.learns == "head" or few:
-            rate = default_rate(start, hidden, ways)
-        return FinetuneSettings(
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            learning_rate=rate,
-            seed=seed,
-            max_length=self.max_length,
-            ways=tuple(ways),
-        )
+        """How a model of this width is fine-tuned from a start."""
+        return tuning_settings(self, start, hidden, seed, ways)
 
 
 def same_training_data(measured: Mapping[str, xr.Dataset]) -> None:
@@ -119,3 +102,40 @@ def same_training_data(measured: Mapping[str, xr.Dataset]) -> None:
             "The training data changed between two parts of this study.",
             hint="Do all of it again with force=True (--force).",
         )
+
+
+class Recipe(Protocol):
+    """What a study that fine-tunes has as parameters."""
+
+    @property
+    def epochs(self) -> int: ...
+    @property
+    def batch_size(self) -> int: ...
+    @property
+    def learning_rate(self) -> float | None: ...
+    @property
+    def max_length(self) -> int | None: ...
+
+
+def tuning_settings(
+    recipe: Recipe, start: Start, hidden: int, seed: int, ways: Sequence[Way] = ()
+) -> FinetuneSettings:
+    """How a model of this width is fine-tuned from a start.
+
+    Heads alone, and ways that train few weights, have their usual rate, whatever is given.
+    """
+    from bertology.train.finetune import FinetuneSettings
+    from bertology.train.starts import default_rate
+
+    rate = recipe.learning_rate
+    few = any(way.usual_rate is not None for way in ways)
+    if rate is None or start.learns == "head" or few:
+        rate = default_rate(start, hidden, ways)
+    return FinetuneSettings(
+        epochs=recipe.epochs,
+        batch_size=recipe.batch_size,
+        learning_rate=rate,
+        seed=seed,
+        max_length=recipe.max_length,
+        ways=tuple(ways),
+    )

@@ -31,7 +31,7 @@ from bertology.studies.designs.heuristic_results import (
     concluded,
 )
 from bertology.studies.designs.heuristic_scores import OVERLAP, SEEDLESS, VANILLA, HeuristicRuns
-from bertology.studies.designs.task_trials import BARS
+from bertology.studies.designs.task_trials import BARS, tuning_settings
 from bertology.studies.designs.trials import Trials, reaching, split_part
 from bertology.studies.designs.variant_runs import Variant, VariantRun, train_variant
 from bertology.studies.study import Context, Needs
@@ -228,29 +228,10 @@ class Heuristics(Trials):
             train, scored = hypotheses(train), hypotheses(scored)
 
         def settings(start: Start, ways: Sequence[Way]) -> FinetuneSettings:
-            return self._settings(start, room.encoder.shape.hidden, seed, ways)
+            return tuning_settings(self, start, room.encoder.shape.hidden, seed, ways)
 
         way = _WAYS.get(variant, _WAYS[VANILLA])
         return VariantRun.of(room.encoder, train, scored, way, settings)
-
-    def _settings(
-        self, start: Start, hidden: int, seed: int, ways: Sequence[Way]
-    ) -> FinetuneSettings:
-        from bertology.train.finetune import FinetuneSettings
-        from bertology.train.starts import default_rate
-
-        rate = self.learning_rate
-        few = any(way.usual_rate is not None for way in ways)
-        if rate is None or start.learns == "head" or few:
-            rate = default_rate(start, hidden, ways)
-        return FinetuneSettings(
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            learning_rate=rate,
-            seed=seed,
-            max_length=self.max_length,
-            ways=tuple(ways),
-        )
 
     def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
         """Scores, what heuristics are used, and what helps."""
