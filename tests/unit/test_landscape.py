@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -176,6 +177,22 @@ def test_points_are_the_same_together_and_one_by_one_and_leave_no_trace() -> Non
         assert terrain.loss() == pytest.approx(alone[2], rel=1e-5)
     assert all(torch.equal(w, here[n]) for n, w in copied(terrain.model).items())
     assert points_together(terrain) == 1  # no GPU, nothing to fill
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_points_of_a_recording_are_those_of_plain_passes() -> None:
+    asked = job()
+    asked.encoder.model.cuda()
+    terrain = over(asked)
+    assert terrain.recorded
+    here = copied(terrain.model)
+    ways = [random_direction(here, seed=(0, n)) for n in range(2)]
+    steps = np.random.default_rng(0).normal(size=(9, 2))
+    found = terrain.losses(here, ways, steps, together=1)
+    plain = replace(terrain, recorded=False).losses(here, ways, steps, together=1)
+    assert found == pytest.approx(plain, rel=1e-5)
+    assert len(set(found)) == len(steps)
 
 
 def test_curvature_is_that_of_small_steps() -> None:

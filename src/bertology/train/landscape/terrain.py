@@ -25,6 +25,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from bertology.data.corpus import Task
 from bertology.train.encoded import Encoded
 from bertology.train.protocols import Classifier
+from bertology.train.recorded import Recorded, gains_by_recording
 
 __all__ = ["Batch", "Terrain", "Weights", "copied", "points_together", "standing_at", "summed_loss"]
 
@@ -43,14 +44,17 @@ class Terrain:
     model: nn.Module
     batches: Sequence[Batch]
     kind: str  # of the task: classification or regression
+    recorded: bool = False  # whether the passes are recorded once and replayed for each point
 
     @classmethod
     def over(cls, model: Classifier, encoded: Encoded, task: Task, *, batch_tokens: int) -> Terrain:
         """All examples, in batches of similar length."""
         assert isinstance(model, nn.Module)
         model.eval()
+        recorded = gains_by_recording(model)
         chosen = encoded.in_order_of_length(batch_tokens)
-        return cls(model, [encoded.batch(rows, model.device) for rows in chosen], task.kind)
+        batches = [encoded.batch(rows, model.device) for rows in chosen]
+        return cls(model, batches, task.kind, recorded=recorded)
 
     @cached_property
     def size(self) -> int:
@@ -61,6 +65,18 @@ class Terrain:
     def tokens(self) -> int:
         """How many tokens one pass over all examples reads, with their padding."""
         return sum(next(iter(inputs.values())).numel() for inputs, _ in self.batches)
+
+    @cached_property
+    def _total(self) -> Recorded[Tensor]:
+        """The loss summed over all examples, where the model stands.
+
+        Points change the weights in their place, so that a recording of the passes serves them all.
+        """
+
+        def passes() -> Tensor:
+            return torch.stack([self._summed(*batch) for batch in self.batches]).sum()
+
+        return Recorded(passes, record=self.recorded)
 
     def loss(self, at: Weights | None = None) -> float:
         """The mean loss of the model as it is, or with other weights."""
@@ -105,7 +121,7 @@ class Terrain:
         for step, direction in zip(row, directions, strict=True):
             moved = [live[name] for name in direction]
             torch._foreach_add_(moved, list(direction.values()), alpha=float(step))
-        return torch.stack([self._summed(*batch) for batch in self.batches]).sum()
+        return self._total().clone()  # a recording fills the same number again
 
     def _side_by_side(
         self,
