@@ -20,7 +20,7 @@ from bertology.train.protocols import Classifier
 
 __all__ = ["baseline", "constant_answer", "predict", "predict_under", "scores"]
 
-_TOKENS_PER_BATCH = 4096
+_TOKENS_PER_BATCH = {"cpu": 4096, "cuda": 32768}  # a GPU is idle over few tokens
 
 
 def predict(model: Classifier, encoded: Encoded, task: Task) -> NDArray[np.float64]:
@@ -40,10 +40,11 @@ def predict_under(
     assert isinstance(model, nn.Module)
     found = np.zeros((len(heads), len(encoded)))
     was_training = model.training
+    most = _TOKENS_PER_BATCH.get(model.device.type, _TOKENS_PER_BATCH["cpu"])
     model.eval()
     try:
         with torch.no_grad():
-            for chosen in encoded.in_order_of_length(_TOKENS_PER_BATCH):
+            for chosen in encoded.in_order_of_length(most):
                 inputs, _ = encoded.batch(chosen, model.device)
                 with _computed_once(model, heads[0]):
                     for head, row in zip(heads, found, strict=True):

@@ -30,7 +30,7 @@ from bertology.train.memory import Course, Memory
 from bertology.train.movement import Movement
 from bertology.train.optimizers import learning_rate_factor, make_optimizer, set_rate
 from bertology.train.protocols import Classifier, Model, Tokenizer
-from bertology.train.recorded import Recorded
+from bertology.train.recorded import Recorded, quick_products
 from bertology.train.ways import Lesson, Pass, Way, read_ways
 
 __all__ = [
@@ -322,7 +322,8 @@ class _Trainer:
         self.names = tuple(inputs)
         if self.movement is not None:
             self.movement.thin(self.done / self.steps)
-        loss = self.learn(targets, *inputs.values())
+        with quick_products(self.model.device):
+            loss = self.learn(targets, *inputs.values())
         self.done += 1
         return loss.clone() if self.settings.recorded else loss
 

@@ -1,4 +1,4 @@
-"""Work that is recorded once on a GPU and replayed.
+"""Work on a GPU made quick: recorded once and replayed, and with products that are rounded.
 
 For a small model, Python needs more time to start its few thousand kernels than a GPU needs to run
 them. Recorded as one CUDA graph, they start at once: twice the speed at 65,000 tokens a batch.
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from bertology.train.protocols import Model
 
-__all__ = ["Recorded", "gains_by_recording"]
+__all__ = ["Recorded", "gains_by_recording", "quick_products"]
 
 BEFORE = 3  # plain calls before recording, so that nothing is left to compile or to allocate
 
@@ -89,3 +89,19 @@ def gains_by_recording(model: Model) -> bool:
         and config.model_type in _TESTED
         and int(config.hidden_size) < _SMALL
     )
+
+
+@contextmanager
+def quick_products(device: torch.device) -> Iterator[None]:
+    """On a GPU, products of the updates are rounded to TF32, which small steps do not feel.
+
+    In full single precision they take most of the time. Scores are always computed in full.
+    """
+    before = torch.get_float32_matmul_precision()
+    if device.type == "cuda":
+        torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        if device.type == "cuda":
+            torch.set_float32_matmul_precision(before)
