@@ -5,7 +5,7 @@
 
 The same study (`seed-variance`, seeds × orders runs) is done from its start with each number of
 worker processes, as a user does it: starting processes, loading, tokenising, training and scoring
-are all counted. With --mps each number of workers is tried again under NVIDIA's Multi-Process
+are all counted. With --mps each number above 1 is tried again under NVIDIA's Multi-Process
 Service, which lets kernels of several processes run at the same time; without it the GPU turns from
 one process to the next. Scores must be the same everywhere. Prints a markdown table.
 """
@@ -26,11 +26,17 @@ from tempfile import TemporaryDirectory
 import pandas as pd
 from machine import describe
 
+_MPS = "CUDA_MPS_"
+_PIPE = f"{_MPS}PIPE_DIRECTORY"  # is set where the service runs already
+
 
 @contextmanager
 def shared_by_processes(folder: Path) -> Iterator[dict[str, str]]:
     """What processes need in their environment to share the GPU, while the service runs."""
-    places = {f"CUDA_MPS_{name}_DIRECTORY": str(folder / name.lower()) for name in ("PIPE", "LOG")}
+    if _PIPE in os.environ:
+        yield {name: value for name, value in os.environ.items() if name.startswith(_MPS)}
+        return
+    places = {f"{_MPS}{name}_DIRECTORY": str(folder / name.lower()) for name in ("PIPE", "LOG")}
     for place in places.values():
         Path(place).mkdir()
     own = {**os.environ, **places}
@@ -53,7 +59,8 @@ def seconds(
         for name, value in given.items():
             command += [] if value is None else [f"--{name}", str(value)]
         started = time.perf_counter()
-        env = {**os.environ, **environment}
+        own = {name: value for name, value in os.environ.items() if not name.startswith(_MPS)}
+        env = {**own, **environment}
         subprocess.run(command, check=True, env=env, capture_output=True, text=True)
         took = time.perf_counter() - started
         [table] = Path(folder).glob("seed-variance/*/runs.parquet")
@@ -77,6 +84,8 @@ def main() -> None:
     with TemporaryDirectory() as folder:
         for title in ("in turns", *(["at the same time"] if asked.mps else [])):
             for workers in asked.workers:
+                if title != "in turns" and workers == 1:
+                    continue  # one process shares with none
                 if title == "in turns":
                     took, found = seconds(asked, workers, {})
                 else:
