@@ -37,12 +37,14 @@ def made_up(
     luck: float = 0.01,
     spread: float = 0.05,
     groups: tuple[str, ...] = GROUPS,
+    failing: float = 0.0,
     without: tuple[str, ...] = (),
 ) -> Result:
     """`each` pairs of every subcase, `cases` of every heuristic and label.
 
     Subcases, but not controls, are harder or easier by `spread` (of the share of "entailed"), for
-    all methods alike by half; runs differ by `luck`.
+    all methods alike by half; runs differ by `luck`. A share of runs, `failing`, says the same of
+    everything.
     """
     known = AS_PUBLISHED | (habits or {})
     rng = np.random.default_rng(draw)
@@ -69,12 +71,19 @@ def made_up(
                 share = np.where(
                     group == groups.index(method.removeprefix("taught-")), share, usual
                 )
+            said = 1.0 - (rng.random(len(rows)) < np.clip(share, 0, 1))
+            beside = 1.0 - (rng.random(len(places)) < np.clip(apart, 0, 1))
             right = rng.random(task_size) < np.clip(skill + rng.normal(0, luck), 0, 1)
+            answers = np.where(right, task_labels, 1 - task_labels) * 1.0
+            if failing and rng.random() < failing:
+                one = float(rng.integers(2))
+                said, beside, answers = (np.full(len(x), one) for x in (
+                    said, beside, answers))  # fmt: skip
             parts[f"{method}-seed-{seed}"] = xr.Dataset(
                 {
-                    "said": ("example", 1.0 - (rng.random(len(rows)) < np.clip(share, 0, 1))),
-                    "control": ("place", 1.0 - (rng.random(len(places)) < np.clip(apart, 0, 1))),
-                    "task": ("task_example", np.where(right, task_labels, 1 - task_labels) * 1.0),
+                    "said": ("example", said),
+                    "control": ("place", beside),
+                    "task": ("task_example", answers),
                     "labels": ("example", labels * 1.0),
                     "task_labels": ("task_example", task_labels * 1.0),
                     "group": ("example", group),

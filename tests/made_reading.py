@@ -30,11 +30,14 @@ def made_up(
     luck: float = 0.01,
     hard: float = 0.08,
     paired: bool = True,
+    uneven: float = 0.0,
+    failing: float = 0.0,
 ) -> Result:
     """Answers that are right with these probabilities; some texts are harder than others.
 
     `overlap` is how often the rule of word overlap is right, and `broken` how often rewording
     spoils that. The model answers as the rule does with probability `follows`, else by itself.
+    Rewording makes texts harder or easier by `uneven`; a share of runs, `failing`, guesses.
     """
     skill = AS_PUBLISHED | (skills or {})
     rng = np.random.default_rng(draw)
@@ -43,6 +46,8 @@ def made_up(
     harder = [rng.normal(0, hard, texts) for _ in range(2)]
     if paired:
         harder[1] = harder[0]
+    if uneven:
+        harder[1] = harder[1] + rng.normal(0, uneven, texts)
 
     def right(p: float, side: int, by_luck: float = 0.0) -> Any:
         level = np.clip(p + by_luck + harder[side][group], 0.001, 0.999)
@@ -77,6 +82,8 @@ def made_up(
         ):
             by_luck = rng.normal(0, luck)
             said = [right(skill[name], side, by_luck) for side, name in enumerate(names)]
+            if failing and rng.random() < failing:
+                said = [(rng.random(size) < 1 / answers) * 1.0 for _ in names]
             if method == BLIND and paired:
                 said[1] = said[0]  # the same question, and no text
             if method == FULL:

@@ -53,6 +53,23 @@ def used_by_the_margin(seed: int) -> Mapping[str, str]:
     return _judged(seed, habits, each=150, luck=0.003, spread=0.02)
 
 
+def runs_collapse(seed: int) -> Mapping[str, str]:
+    """Structure is seen, but one run in six says the same of everything."""
+    return _judged(seed, _all((0.9, 0.1, 0.1, 0.9)), failing=1 / 6)
+
+
+def subcases_differ(seed: int) -> Mapping[str, str]:
+    """Some subcases are called entailed far more often than others, but on the whole none more."""
+    return _judged(seed, _all((0.5, 0.5, 0.5, 0.9)), spread=0.2)
+
+
+def taught_nothing(seed: int) -> Mapping[str, str]:
+    """Heuristics are used; models with counterexamples learn nothing, so show no shortcut."""
+    nothing = {f"taught-{name}": (0.5, 0.5, 0.5, 0.5) for name in made.GROUPS}
+    return _judged(seed, nothing)
+
+
+_UNDER = frozenset({"fails", "negligible"})
 NULLS = (
     Null(
         "nothing of inference is learnt, so no heuristic",
@@ -65,6 +82,13 @@ NULLS = (
     Null(
         "heuristics are used by the margin",
         used_by_the_margin,
-        dict.fromkeys((*_USE, _DATA), frozenset({"fails", "negligible"})),
+        dict.fromkeys((*_USE, _DATA), _UNDER),
     ),
+    Null("runs of inference collapse", runs_collapse, dict.fromkeys((*_USE, _DATA), HOLDS)),
+    Null(
+        "subcases differ, heuristics do not",
+        subcases_differ,
+        {**dict.fromkeys((*_USE, _DATA), HOLDS), _HELP: FAILS},
+    ),
+    Null("counterexamples are not learnt", taught_nothing, {_DATA: _UNDER}),
 )

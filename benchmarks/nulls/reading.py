@@ -44,6 +44,17 @@ def just_matters(seed: int) -> Mapping[str, str]:
     return _judged(seed, skills, texts=60, luck=0.003)
 
 
+def uneven_rewording(seed: int) -> Mapping[str, str]:
+    """Rewording makes some texts harder and others easier, by 20 points, and none on the whole."""
+    return _judged(seed, {"before": 0.5, "after": 0.5, "blind": 0.25}, uneven=0.2, hard=0.05)
+
+
+def some_guess(seed: int) -> Mapping[str, str]:
+    """One run in five guesses; the others read, and rewording changes nothing."""
+    skills = {"before": 0.8, "after": 0.8, "blind": 0.25}
+    return _judged(seed, skills, failing=0.2, hard=0.05)
+
+
 NULLS = (
     Null("questions are guessed", nothing_learnt, dict.fromkeys((_DROP, _BLIND, _WHERE), HOLDS)),
     Null("the text is read", reads, dict.fromkeys((_DROP, _BLIND, _WHERE), HOLDS)),
@@ -53,4 +64,6 @@ NULLS = (
         just_matters,
         {_DROP: _SMALLER, _BLIND: _SMALLER, _WHERE: _SMALLER},
     ),
+    Null("rewording helps as many texts as it hurts", uneven_rewording, {_DROP: HOLDS}),
+    Null("runs of reading guess", some_guess, dict.fromkeys((_DROP, _BLIND, _WHERE), HOLDS)),
 )

@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 import torch
 import transformers as hf
+from sklearn.linear_model import LogisticRegression
 
 import bertology as bt
 import tiny
+from bertology.data.corpus import Corpus
 from bertology.data.grammar.corpora import SWITCHES
 from bertology.data.inference_labels import THREE_WAY, TWO_WAY
 from bertology.data.loading import load_corpus
@@ -26,6 +28,7 @@ from bertology.results.result import Result
 from bertology.studies.designs.heuristic_data import (
     HeuristicData,
     Source,
+    _overlap,
     collapsed,
     overlap_answers,
     read_data,
@@ -117,6 +120,10 @@ def planted(data: HeuristicData, said: list[Any]) -> Result:
     task = np.asarray(data.texts.task.labels, float)
     part = _answered([collapsed(np.asarray(said[0])), collapsed(np.asarray(said[1])), task], data)
     parts = {f"vanilla-seed-{k}": part for k in range(3)}
+    return concluded_of(parts)
+
+
+def concluded_of(parts: dict[str, Any]) -> Result:
     study = Heuristics(methods=(), seeds=3)
     about = Provenance(
         "heuristics", 1, {}, {"name": "m", "fingerprint": "f"}, {"name": "c", "fingerprint": "c"}
@@ -125,16 +132,72 @@ def planted(data: HeuristicData, said: list[Any]) -> Result:
 
 
 def test_what_was_not_learnt_or_run_is_not_judged() -> None:
-    nothing = made_up({"vanilla": (0.5, 0.5, 0.5, 0.5)}, without=TAUGHT)
+    nothing = made_up({"vanilla": (0.5, 0.5, 0.5, 0.5)}, without=(*WAYS, *TAUGHT))
     assert set(claims_of(nothing).values()) == {"not-applicable"}
     assert set(nothing.reasons().values()) == {NOT_LEARNT}
     assert "Nothing is sure" in nothing.answer
-    weak = made_up({"siamese-frozen": (0.5, 0.5, 0.5, 0.5)}, without=TAUGHT)
+    rest = ("hypothesis-only", "overlap-only", *TAUGHT)
+    weak = made_up({"siamese-frozen": (0.5, 0.5, 0.5, 0.5)}, without=rest)
     assert weak.reasons()["best_gain"].endswith("not surely learnt by Siamese, frozen")
-    few = made_up(without=("hex", *TAUGHT))
+    few = made_up(without=("hex", "siamese", "hypothesis-only", "overlap-only", *TAUGHT))
     assert few.reasons() == {"best_gain": NOT_RUN, "taught_gain": NOT_TAUGHT}
-    other = made_up(groups=("negation",), without=TAUGHT)
+    other = made_up(groups=("negation",), without=(*WAYS, *rest))
     assert other.reasons()["lexical_overlap_use"].endswith("no heuristic 'lexical_overlap'")
+
+
+def test_switched_training_data_give_a_sure_answer() -> None:
+    """A learner that sees overlap, and with some noise what follows, takes what its data reward."""
+    asked = grammar().texts
+    parts = {}
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        for taught in ("", *GROUPS):
+            every = (asked.scored, asked.controls, asked.task)
+            said = learnt_from(grammar(taught).train, every, rng)
+            name = f"taught-{taught}" if taught else "vanilla"
+            parts[f"{name}-seed-{seed}"] = _answered([collapsed(x) for x in said], grammar())
+    result = concluded_of(parts)
+    outcomes = claims_of(result)
+    assert outcomes[USED] == outcomes[OVERLAP] == outcomes[DATA] == "holds"
+    table = result.table("heuristics").set_index(["heuristic", "method"])
+    gains, uses = table["gain"].to_dict(), table["use_low"].to_dict()
+    assert all(gains[name, f"taught-{name}"] > 0.3 for name in GROUPS)
+    assert all(uses[name, "vanilla"] > 0 for name in GROUPS)
+    assert not result.table("methods")["collapsed"].any()
+
+
+def learnt_from(train: Corpus, asked: tuple[Corpus, ...], rng: Any) -> list[Any]:
+    """Logistic regression on overlap, and on the label, which is seen wrongly in one of ten."""
+
+    def seen(corpus: Corpus) -> Any:
+        labels = np.asarray(corpus.labels)
+        noisy = np.where(rng.random(len(labels)) < 0.1, 1 - labels, labels)
+        return np.column_stack([_overlap(corpus), noisy])
+
+    model = LogisticRegression(C=100.0, max_iter=1000).fit(seen(train), train.labels)
+    return [model.predict(seen(one)) for one in asked]
+
+
+def test_runs_that_collapse_are_told_and_what_learnt_nothing_proves_nothing() -> None:
+    rest = (*WAYS, "hypothesis-only", "overlap-only")
+    result = made_up(seeds=5, failing=0.4, without=(*rest, *TAUGHT), draw=2)
+    lost = int(result.table("methods")["collapsed"].sum())
+    assert lost
+    assert f"of which {lost} collapsed" in result.answer
+    dull = made_up(dict.fromkeys(TAUGHT, (0.5, 0.5, 0.5, 0.5)), without=rest, spread=0.0, cases=2)
+    assert claims_of(dull)[DATA] == "not-applicable"
+    assert (
+        "nothing was surely learnt with counterexamples: lexical overlap"
+        in (dull.reasons()["taught_gain"])
+    )
+
+
+def test_one_heuristic_is_judged_by_itself_and_in_tables_with_the_others() -> None:
+    result = made_up(without=(*WAYS, *TAUGHT, "hypothesis-only", "overlap-only"))
+    own = result.evidence()["lexical_overlap_use"]
+    row = result.table("heuristics").iloc[0]
+    assert own.level == 0.95
+    assert row["use_low"] < own.low < own.high < row["use_high"]
 
 
 def test_one_seed_decides_nothing() -> None:
@@ -148,17 +211,18 @@ def test_subcases_that_differ_make_intervals_wide() -> None:
     habit = {"vanilla": (0.9, 0.5, 0.1, 0.9)}
     even, uneven = (made_up(habit, spread=s, **how).evidence()["heuristic_use"] for s in (0.0, 0.3))
     assert uneven.high - uneven.low > 1.5 * (even.high - even.low)
-    assert uneven.unit == "subcases"
+    assert (uneven.unit, uneven.n) == ("subcases", 12)  # those that are not entailed
+    assert "more subcases" in uneven.remedy
 
 
 # Data --------------------------------------------------------------------------------------------
 
 
 @cache
-def grammar() -> HeuristicData:
+def grammar(taught: str = "") -> HeuristicData:
     corpus = load_corpus("grammar-heuristics", limit=240)
     source = Source("grammar-entailment", "train", "validation", 300, 60)
-    return read_data(corpus, source)
+    return read_data(corpus, source, taught)
 
 
 def test_controls_are_not_made_of_the_words_of_their_premise() -> None:
@@ -172,10 +236,8 @@ def test_controls_are_not_made_of_the_words_of_their_premise() -> None:
         assert words[1] - words[0]
     assert switches_of("grammar-entailment") == tuple(SWITCHES["grammar-entailment"])
     # In the training data no heuristic is wrong; with counterexamples the chosen one is.
-    source = Source("grammar-entailment", "train", "validation", 300, 60)
-    corpus = load_corpus("grammar-heuristics", limit=240)
     for taught, expected in (("", set()), ("subsequence", {"subsequence"}), ("all", set(GROUPS))):
-        train = read_data(corpus, source, taught).train
+        train = grammar(taught).train
         said = overlap_answers(data.train, [train])[0]
         wrong = {
             e.annotations["heuristic"] for e, s in zip(train, said, strict=True) if s != e.label

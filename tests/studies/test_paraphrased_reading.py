@@ -109,6 +109,13 @@ def test_groups_are_counted_and_not_questions() -> None:
     assert (copied.value, copied.low, copied.high, copied.n) == pytest.approx(
         (plain.value, plain.low, plain.high, 30)
     )
+    # Independent questions about the same texts tell more, and what always is the same tells least.
+    free = Answers((rng.random((3, 240)) < 0.7) * 1.0, np.repeat(np.arange(30), 8))
+    alike = Answers(np.repeat(free.right[:, ::8], 8, axis=1), free.groups)
+    narrow, wide = (grouped_mean(a) for a in (free, alike))
+    assert narrow.high - narrow.low < 0.7 * (wide.high - wide.low)
+    none = grouped_mean(Answers(np.ones((3, 240)), free.groups))
+    assert none.low == pytest.approx(0.025 ** (1 / 30), abs=0.02)
     same = grouped_contrast([(1, one), (-1, one)])
     apart = grouped_contrast([(1, one), (-1, replace(one, groups=one.groups + 30))])
     assert same.high - same.low < apart.high - apart.low

@@ -67,8 +67,9 @@ class HeuristicsResult(Result):
 
     Table `methods`: for each method the score on the task (two labels), the score on pairs that
     mislead, what is entailed and what is not apart, how far heuristics are used, and the gain over
-    plain fine-tuning. `heuristics`: the same by heuristic. `subcases`: the share of right answers
-    by subcase. `runs`: single runs. In scores labels weigh the same: chance is 50 %.
+    plain fine-tuning; `collapsed` are runs that give the task one answer only. `heuristics`: the
+    same by heuristic. `subcases`: the share of right answers by subcase. `runs`: single runs. In
+    scores labels weigh the same: chance is 50 %.
     """
 
     lead: ClassVar[int] = 6
@@ -83,9 +84,13 @@ class HeuristicsResult(Result):
     def answer(self) -> str:
         """Whether heuristics are used, and whether anything helps."""
         found = self.evidence()
+        table = self.tables["methods"]
+        lost = int(table["collapsed"][table["method"] == VANILLA].sum())
+        more = f", of which {lost} collapsed" if lost else ""
+        runs = f"(over {self.facts['seeds']} seeds{more})."
         if "heuristic_use" not in found:
             why = self.reasons().get("heuristic_use", "nothing was measured")
-            return f"{NOTHING_SURE}: {why.removeprefix('not judged: ')}."
+            return f"{NOTHING_SURE}: {why.removeprefix('not judged: ')} {runs}"
         use = found["heuristic_use"]
         surely = (
             "surely goes by heuristics" if use.low > 0
@@ -107,7 +112,7 @@ class HeuristicsResult(Result):
             told += f"; no other way surely helps (best: {points(found['best_gain'])})"
         if "taught_gain" in found:
             told += f"; counterexamples in training add {points(found['taught_gain'])}"
-        return f"{told} (over {self.facts['seeds']} seeds)."
+        return f"{told} {runs}"
 
     def headline(self) -> str:
         """What was learnt and asked."""
@@ -252,7 +257,7 @@ def _evidence(runs: HeuristicRuns) -> tuple[dict[str, Estimate | None], dict[str
     for quantity, name in uses.items():
         if name in numbers:
             weights = runs.weights([numbers[name]], (NOT,))
-            found[quantity] = runs.use(VANILLA, weights, len(runs.groups))
+            found[quantity] = runs.use(VANILLA, weights)  # a claim of its own, chosen before
         else:
             reasons[quantity] = f"not judged: the corpus has no heuristic {name!r}"
     for name in gains:
@@ -266,7 +271,13 @@ def _evidence(runs: HeuristicRuns) -> tuple[dict[str, Estimate | None], dict[str
     else:
         each = {name: runs.gain(name, VANILLA, everything) for name in gains}
         found["best_gain"] = greatest(each)
-    if taught := _taught(runs):
+    taught = _taught(runs)
+    own = {name: [at for at, of in taught.items() if of == name] for name in taught.values()}
+    poor = [title_of(name) for name, at in own.items() if not runs.taught_learnt(name, at)]
+    if poor:
+        # What learnt nothing scores as low as what goes by a heuristic, and shows no shortcut.
+        reasons["taught_gain"] = f"not judged: nothing was surely learnt with {listed(poor)}"
+    elif taught:
         found["taught_gain"] = runs.taught_gain(taught)
     else:
         reasons["taught_gain"] = NOT_TAUGHT
@@ -290,6 +301,7 @@ def _methods(runs: HeuristicRuns) -> pd.DataFrame:
         row: dict[str, object] = {
             "method": method,
             "seeds": len(runs.said[method]),
+            "collapsed": runs.collapsed(method),
             **_bounds("task", runs.task_score(method)),
             **_bounds("score", runs.score(method, everything)),
             **_bounds("entailed", runs.score(method, runs.weights(labels=(ENTAILED,)))),

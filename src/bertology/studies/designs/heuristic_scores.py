@@ -38,6 +38,7 @@ SEEDLESS = (OVERLAP,)  # nothing in them is drawn: one run is all there is
 CHANCE = 0.5
 _SCORE = find_metric("accuracy")  # of weighted answers: the weighted share of right ones
 _BOTH = (ENTAILED, NOT)
+_NEARLY_ALL = 0.99  # answers of a run that collapsed
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -165,8 +166,19 @@ class HeuristicRuns:
 
     def learnt(self, method: str) -> bool:
         """Whether the task was surely learnt; of one seed, whether the score is above chance."""
-        found = self.task_score(method)
-        return (found.value if math.isnan(found.low) else found.low) > CHANCE
+        return _beyond_chance(self.task_score(method))
+
+    def taught_learnt(self, method: str, groups: Iterable[int]) -> bool:
+        """Whether a model that learnt counterexamples learnt anything: they, or the task.
+
+        With counterexamples to all heuristics, the task as it is without them was never seen.
+        """
+        return self.learnt(method) or _beyond_chance(self.score(method, self.weights(groups)))
+
+    def collapsed(self, method: str) -> int:
+        """How many runs give nearly all examples of the task the same answer."""
+        often = self.task[method].mean(axis=1)
+        return int(np.sum(np.maximum(often, 1 - often) >= _NEARLY_ALL))
 
     def _sure(self, method: str, found: Estimate) -> Estimate:
         """One seed says nothing of others; where nothing is drawn there are no others."""
@@ -205,7 +217,8 @@ class HeuristicRuns:
         drawn = (below + above) / 2
         low, high = value - math.hypot(arm, below), value + math.hypot(arm, above)
         by_template = template >= drawn
-        unit, n = ("subcases", int(freedom) + 1) if by_template else ("examples", len(weight))
+        cases = len(np.unique(self.subcase[at]))
+        unit, n = ("subcases", cases) if by_template else ("examples", len(weight))
         many = drawn, freedom if by_template else len(weight) - 1.0
         found = Estimate(value, max(within[0], low), min(within[1], high), n, level, unit)
         whole = math.hypot(arm, drawn)
@@ -215,7 +228,7 @@ class HeuristicRuns:
                 found,
                 freedom=free,
                 lasting=arm / whole,
-                remedy="more seeds and more examples would narrow it",
+                remedy=f"more seeds and more {unit} would narrow it",
             )
         if arm > drawn:
             found = replace(found, unit="seeds", n=seeds, lasting=drawn / whole)
@@ -263,6 +276,11 @@ def less(found: Estimate, by: float) -> Estimate:
     """The same number beside another zero."""
     ends = {n: getattr(found, n) - by for n in ("value", "low", "high")}
     return replace(found, **ends)
+
+
+def _beyond_chance(found: Estimate) -> bool:
+    """Surely; of one seed, whether the value is."""
+    return (found.value if math.isnan(found.low) else found.low) > CHANCE
 
 
 def _rows(right: Floats, weights: Floats) -> Floats:

@@ -28,8 +28,8 @@ TITLES = {
     "word-overlap": "word overlap",
 }
 NOT_LEARNT = (
-    "not judged: the task was not surely learnt beyond the most frequent place of right answers, "
-    "so there is nothing to lose"
+    "not judged: the model does not surely answer more than guessing does, so there is nothing to "
+    "lose"
 )
 NOT_PAIRED = (
     "not judged: the challenge set has questions of its own, so that it is not known what "
@@ -64,9 +64,7 @@ class ParaphrasedReadingResult(Result):
         seeds = f"over {facts['seeds']} seeds"
         blind = found.get("without_text_gain")
         told = (
-            f"Without the text a model answers {points(blind)} more than the most frequent place"
-            if blind
-            else ""
+            f"Without the text a model answers {points(blind)} more than guessing" if blind else ""
         )
         if "paraphrase_drop" not in found:
             why = self.reasons().get("paraphrase_drop", "nothing was measured")
@@ -77,6 +75,9 @@ class ParaphrasedReadingResult(Result):
         lost = (
             f"Of {percent(first, limits=())} right answers it {surely} {points(drop)} by rewording"
         )
+        beyond = found.get("drop_beyond_blind")
+        if beyond is not None and not facts["paired"]:
+            lost += f", {points(beyond)} more than without the text"
         return f"{lost}. {told} ({seeds})." if told else f"{lost} ({seeds})."
 
     def headline(self) -> str:
@@ -113,7 +114,7 @@ class ParaphrasedReadingResult(Result):
                     "types",
                     self._draw_types,
                     f"One row for each type of question, the last for all. {sides} Intervals are "
-                    "over seeds and texts; those of losses hold for all types together.",
+                    "over seeds and texts, and hold for all types together.",
                 )
             )
         return found
@@ -139,7 +140,7 @@ class ParaphrasedReadingResult(Result):
             self._panels("types"),
             [str(name).replace("_", " ") for name in self.tables["types"]["type"]],
             title=f"Rewording by type of question\n{self.about}",
-            note="Dashed: guessing, or no loss. Intervals of losses hold for all types together.",
+            note="Dashed: guessing, or no loss. Intervals hold for all types together.",
         )
 
 
@@ -148,14 +149,15 @@ def concluded(runs: ReadingRuns) -> tuple[dict[str, Estimate | None], dict[str, 
     found: dict[str, Estimate | None] = {
         "original_accuracy": runs.score(FULL, 0),
         "paraphrased_accuracy": runs.score(FULL, 1),
-        "reading_gain": runs.gain(FULL, "most-frequent-place"),
-        "without_text_gain": runs.gain(BLIND, "most-frequent-place"),
+        "reading_gain": runs.gain(FULL),
+        "without_text_gain": runs.gain(BLIND),
     }
     learnt = found["reading_gain"]
     assert learnt is not None
     if len(runs.original[FULL]) > 1 and not learnt.low > 0:
         return found, dict.fromkeys(("paraphrase_drop", "overlap_drop"), NOT_LEARNT)
     found["paraphrase_drop"] = runs.drop(FULL)
+    found["drop_beyond_blind"] = runs.drop_beyond(FULL, BLIND)
     more = found["overlap_drop"] = runs.overlap_drop()
     if more is not None:
         return found, {}

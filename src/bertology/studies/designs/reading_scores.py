@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -39,6 +39,7 @@ class ReadingRuns:
     texts: tuple[Codes, Codes]  # of each question, before and after
     types: tuple[Codes, Codes]
     names: tuple[str, ...]  # of types
+    choices: int  # answers to each question
     paired: bool
     level: float
 
@@ -65,7 +66,8 @@ class ReadingRuns:
         texts = about["text"].to_numpy(), about["asked_text"].to_numpy()
         types = about["type"].to_numpy(), about["asked_type"].to_numpy()
         names = tuple(str(name) for name in about["type_name"].to_numpy())
-        return cls(sides[0], sides[1], texts, types, names, bool(about.attrs["paired"]), level)
+        choices, paired = int(about.attrs["answers"]), bool(about.attrs["paired"])
+        return cls(sides[0], sides[1], texts, types, names, choices, paired, level)
 
     @property
     def methods(self) -> list[str]:
@@ -78,10 +80,12 @@ class ReadingRuns:
         found = Answers(right, self.texts[side])
         return found if only is None else found.only(self.types[side] == only)
 
-    def score(self, method: str, side: int, only: int | None = None) -> Estimate | None:
+    def score(
+        self, method: str, side: int, only: int | None = None, *, tests: int = 1
+    ) -> Estimate | None:
         """The share of right answers; None where there are no questions."""
-        answers = self.answers(method, side, only)
-        found = grouped_mean(answers, level=self.level) if len(answers) else None
+        answers, level = self.answers(method, side, only), 1 - (1 - self.level) / tests
+        found = grouped_mean(answers, level=level) if len(answers) else None
         return self._honest(found, method)
 
     def drop(self, method: str, only: int | None = None, *, tests: int = 1) -> Estimate | None:
@@ -89,16 +93,48 @@ class ReadingRuns:
         before, after = (self.answers(method, side, only) for side in (0, 1))
         if not len(before) or not len(after):
             return None
-        level = 1 - (1 - self.level) / tests
-        found = grouped_contrast([(1.0, before), (-1.0, after)], level=level)
+        found = self._lost(before, after, 1 - (1 - self.level) / tests)
         return self._honest(found, method)
 
-    def gain(self, one: str, other: str) -> Estimate | None:
-        """How much more one method answers right than another, in the original words."""
-        if not {one, other} <= self.original.keys():
+    def drop_beyond(self, method: str, other: str) -> Estimate | None:
+        """How much more one method loses by rewording than another with the same seeds.
+
+        What a model without the text loses, too, is no matter of reading: a challenge set may have
+        answers that are harder to guess.
+        """
+        if not {method, other} <= self.original.keys():
             return None
-        terms = [(1.0, self.answers(one, 0)), (-1.0, self.answers(other, 0))]
-        return self._honest(grouped_contrast(terms, level=self.level), one)
+        before, after = (
+            Answers(
+                self.answers(method, side).right - self.answers(other, side).right, self.texts[side]
+            )
+            for side in (0, 1)
+        )
+        terms, most = [(1.0, before), (-1.0, after)], 1.0
+        if self.paired:
+            terms, most = [(1.0, Answers(before.right - after.right, before.groups))], 2.0
+        found = grouped_contrast(terms, level=self.level, within=(-2.0, 2.0), each=(-most, most))
+        return self._honest(found, method)
+
+    def _lost(self, before: Answers, after: Answers, level: float) -> Estimate:
+        """What is right before and not after; the same questions are compared one by one."""
+        if not self.paired:
+            return grouped_contrast([(1.0, before), (-1.0, after)], level=level)
+        lost = Answers(before.right - after.right, before.groups)
+        return grouped_contrast([(1.0, lost)], level=level, each=(-1.0, 1.0))
+
+    def gain(self, method: str) -> Estimate | None:
+        """How much more a method answers right than guessing does, in the original words.
+
+        A head that reads each answer by itself does not know the place where it stands, so that
+        what knows nothing is right in one of as many cases as there are answers. That is known,
+        and needs no rule whose own luck would make the interval wider.
+        """
+        found = self.score(method, 0) if method in self.original else None
+        if found is None:
+            return None
+        ends = {name: getattr(found, name) - 1 / self.choices for name in ("value", "low", "high")}
+        return replace(found, **ends)
 
     @property
     def overlap_sides(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -117,7 +153,7 @@ class ReadingRuns:
         before, after = (self.answers(FULL, side) for side in (0, 1))
         lost = Answers(before.right - after.right, before.groups)
         terms = [(1.0, lost.only(broken)), (-1.0, lost.only(kept))]
-        found = grouped_contrast(terms, level=self.level, within=(-2.0, 2.0))
+        found = grouped_contrast(terms, level=self.level, within=(-2.0, 2.0), each=(-1.0, 1.0))
         return self._honest(found, FULL)
 
     def _honest(self, found: Estimate | None, method: str) -> Estimate | None:
@@ -148,11 +184,11 @@ class ReadingRuns:
         for only, name in chosen:
             if only is not None and len(self.names) == 1:
                 continue
-            sides = {
-                "original": self.score(FULL, 0, only),
-                "paraphrased": self.score(FULL, 1, only),
-            }
             tests = len(self.names) if only is not None else 1
+            sides = {
+                "original": self.score(FULL, 0, only, tests=tests),
+                "paraphrased": self.score(FULL, 1, only, tests=tests),
+            }
             sides["drop"] = self.drop(FULL, only, tests=tests)
             sides["overlap_drop"] = self.drop("word-overlap", only, tests=tests)
             sizes = [len(self.answers(FULL, side, only)) for side in (0, 1)]
@@ -167,8 +203,7 @@ class ReadingRuns:
         names, rows = ("no longer", "still"), []
         for name, which in zip(names, self.overlap_sides, strict=True):
             before, after = (self.answers(FULL, side).only(which) for side in (0, 1))
-            terms: Sequence[tuple[float, Answers]] = [(1.0, before), (-1.0, after)]
-            lost = grouped_contrast(terms, level=self.level) if len(before) else None
+            lost = self._lost(before, after, self.level) if len(before) else None
             own = {"original": before, "paraphrased": after}
             sides = {
                 k: grouped_mean(a, level=self.level) if len(a) else None for k, a in own.items()

@@ -55,11 +55,14 @@ class ParaphrasedReading(TaskTrials):
     several answers equally good it is right in part. Where the same questions are asked twice, the
     drop is also compared between those that word overlap loses by rewording and those that it
     keeps. Texts are the unit of intervals, since questions about one text are not independent;
-    seeds and texts count together. Intervals of single types hold for all of them together.
+    seeds and texts count together. Intervals of single types hold for all of them together. What is
+    learnt is told against guessing: the head reads each answer by itself, and so does not know the
+    place where it stands.
 
     Source: Rogers et al. (2020), Getting Closer to AI Complete Question Answering (QuAIL), as told
     in BERTology Nuggets. Limits: QuAIL's challenge set has other texts, all fiction, so that its
-    drop is also one between texts; originals are then asked about fiction only. Texts that are
+    drop is also one between texts; originals are then asked about fiction only, and the drop is
+    also told beyond that of the model without the text (`drop_beyond_blind`). Texts that are
     longer than the model takes lose their end.
     """
 
@@ -68,6 +71,7 @@ class ParaphrasedReading(TaskTrials):
     )
     result_type: ClassVar[type[Result]] = ParaphrasedReadingResult
     trains_models: ClassVar[bool] = True
+    version: ClassVar[int] = 2  # intervals by how alike questions of a text are; beside guessing
 
     challenge: str = parameter(
         "", "Other data with paraphrased questions; if not given, the paraphrases of the corpus, "
