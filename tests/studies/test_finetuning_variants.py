@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
 import bertology as bt
 import tiny
@@ -19,7 +19,8 @@ from bertology.model.encoder import Encoder
 from bertology.model.shape import Shape
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
-from bertology.studies.designs.scored_runs import answered
+from bertology.stats import Estimate
+from bertology.studies.designs.scored_runs import ScoredRuns, answered
 from bertology.studies.designs.trials import split_part
 from bertology.studies.study import Context
 from bertology.studies.training.finetuning_variants import (
@@ -27,6 +28,8 @@ from bertology.studies.training.finetuning_variants import (
     FinetuningVariants,
     FinetuningVariantsResult,
 )
+from bertology.studies.training.finetuning_variants import _at_once as variants_at_once
+from bertology.studies.training.finetuning_variants import _surely as surely
 from made_tunings import WORDS, KilledError
 from result_conformance import ResultConformance
 
@@ -44,9 +47,14 @@ def made_up(
     draw: int = 0,
     constant: float = 0.5,
     ways: tuple[str, ...] = CLAIMED,
-    luck: float = 0.005,
+    luck: dict[str, float] | float = 0.005,
+    failing: float = 0.0,
 ) -> Result:
-    """Runs that are made up: how often a variant is right; examples are hard for all alike."""
+    """Runs that are made up: how often a variant is right; examples are hard for all alike.
+
+    `luck` is how far runs of a variant spread; `failing` the share of runs of any variant that give
+    one answer only.
+    """
     rng = np.random.default_rng(draw)
     study = FinetuningVariants(seeds=seeds, ways=ways, intermediate="another")
     labels = rng.integers(0, 2, n)
@@ -56,12 +64,14 @@ def made_up(
     hard, parts = rng.random((2, n)), {}
     for part in study.parts(Shape(1, 1, 1, 1, 1), corpus):
         name, _ = split_part(part)
-        lucky = rng.normal(0, luck)
+        lucky = rng.normal(0, luck if isinstance(luck, float) else luck.get(name, 0.005))
         said = []
         for row, asked in zip(hard, (right, noisy), strict=True):
             share = asked if isinstance(asked, float) else asked.get(name, 0.75)
             fine = (row + rng.random(n)) / 2 < _mixed(share) + lucky
             said.append(np.where(fine, labels, 1 - labels))
+        if failing and rng.random() < failing:
+            said = [np.ones(n, int)] * 2
         facts = {"trained": 10 if name == "adapters" else 1000, "size": 1000, "seconds": 2.0}
         facts |= {"constant_accuracy": constant, "constant_f1": 0.5}
         found = answered({name: said[0]}, corpus, corpus, **facts)
@@ -117,6 +127,35 @@ def test_intervals_hold_for_all_variants_together() -> None:
         rows = table[table["metric"] == "accuracy"].dropna(subset=["over_plain"])
         seen += bool(((rows["over_plain_low"] > 0) | (rows["over_plain_high"] < 0)).any())
     assert seen <= binom.ppf(0.999, 6, 0.05)
+
+
+def test_a_claim_is_about_its_own_variant_alone() -> None:
+    """The table looks at all six at once, so its intervals are wider than a claim's."""
+    result = made_up(AS_PUBLISHED, seeds=3, n=300)
+    row = result.table().set_index(["variant", "metric"]).loc[("adapters", "accuracy")]
+    found = result.evidence()["adapters_over_plain"]
+    assert found.value == pytest.approx(row["over_plain"])
+    assert row["over_plain_low"] < found.low < found.high < row["over_plain_high"]
+    assert found.level == 0.95
+    assert found.unit == "seeds"
+
+
+def test_those_that_surely_differ_leave_fewer_to_look_at() -> None:
+    """Holm: the third differs at the level of one test, once the first two are told."""
+
+    class Told(ScoredRuns):
+        def difference(self, one: str, other: str, metric: str, **how: object) -> Estimate:
+            half = norm.isf((1 - self.level) / 2)
+            value = {"adapters": -2.1, "features": -9.0, "mixout": 2.4}[one]
+            return Estimate(value, value - half, value + half, 9, self.level)
+
+    names = ("adapters", "features", "mixout")
+    runs = Told(dict.fromkeys(names, np.zeros((2, 2))), np.zeros(2), 0.95)
+    first = variants_at_once(runs, names, "accuracy")
+    alone = [name for name, one in first.items() if one is not None and one.excludes(0)]
+    assert alone == ["features", "mixout"]
+    told = {"features": "worse", "mixout": "better", "adapters": "worse"}
+    assert surely(runs, first, "accuracy") == told
 
 
 def test_where_plain_fine_tuning_learns_nothing_there_is_no_verdict() -> None:

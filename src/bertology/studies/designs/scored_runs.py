@@ -127,11 +127,12 @@ class ScoredRuns:
         return found if self._sure(method) else _bare(found)
 
     def difference(
-        self, one: str, other: str, metric: str, *, in_seeds: bool = False
+        self, one: str, other: str, metric: str, *, in_seeds: bool = False, once: bool = False
     ) -> Estimate | None:
         """How much higher one method is than another, by seed; None if one was not run.
 
-        With `in_seeds`, what would settle a question is counted in seeds.
+        With `in_seeds`, what would settle a question is counted in seeds; with `once`, what seeds
+        and examples do together is counted once (`crossed_difference`).
         """
         if not {one, other} <= self.predictions.keys():
             return None
@@ -141,6 +142,7 @@ class ScoredRuns:
             self.statistics(other, metric),
             level=self.level,
             in_seeds=in_seeds,
+            once=once,
         )
         return found if self._sure(one) and self._sure(other) else _bare(found)
 

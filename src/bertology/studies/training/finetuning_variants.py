@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -59,6 +59,7 @@ VARIANTS: dict[str, Variant] = {
 TITLES = {name: variant.title for name, variant in VARIANTS.items()}
 # LoRA needs another package, and another task must be named.
 USUAL = tuple(name for name in VARIANTS if name not in (PLAIN, "lora", INTERMEDIATE))
+_BETTER, _WORSE = "better", "worse"
 _UNLEARNT = (
     "not judged: plain fine-tuning does not surely beat a constant answer, so that there is "
     "nothing to improve on"
@@ -70,9 +71,10 @@ class FinetuningVariantsResult(ScoredRunsResult):
 
     `variants` has one row for each variant and metric: the mean over seeds with an interval over
     seeds and examples, the spread over seeds, failed runs, and how much it is above plain
-    fine-tuning with the same seeds; the bounds of that hold for all variants together. `noisy` is
-    the same where some tokens of the scored texts are others. `costs` has trained weights and
-    seconds.
+    fine-tuning with the same seeds. The bounds of that hold for all variants together, and `sure`
+    says which are better or worse when all are tested. `noisy` is the same where some tokens of the
+    scored texts are others. `costs` has trained weights and seconds. Claims rest on intervals of
+    their own variant alone.
     """
 
     lead: ClassVar[int] = 6
@@ -88,11 +90,8 @@ class FinetuningVariantsResult(ScoredRunsResult):
     def answer(self) -> str:
         """Which variants are surely better or worse than plain fine-tuning."""
         rows, told = self._gains, []
-        for what, sure in (
-            ("better", rows["over_plain_low"] > 0),
-            ("worse", rows["over_plain_high"] < 0),
-        ):
-            names = [TITLES[name] for name in rows.loc[sure, "variant"]]
+        for what in (_BETTER, _WORSE):
+            names = [TITLES[name] for name in rows.loc[rows["sure"] == what, "variant"]]
             if names:
                 told.append(f"{listed(names)} surely {'is' if len(names) == 1 else 'are'} {what}")
         of = f"than plain fine-tuning, of {len(rows)} variants ({self.facts['judged']}, over "
@@ -177,20 +176,22 @@ class FinetuningVariants(TaskTrials):
     first train on the task's texts or on another task (`--intermediate`), and `early-stopping`
     keeps the best epoch on a part of the training data that is not learnt from. Models are also
     scored on noisy texts, in which some tokens are others (`--noise`), for what is said of
-    robustness. Intervals are over seeds and examples together, and those of differences hold for
-    all variants together (Bonferroni).
+    robustness. Intervals are over seeds and examples together. In tables and figures, those of
+    differences hold for all variants together (Bonferroni), and which variants are surely better or
+    worse is tested for all of them (Holm).
 
-    Claims rest on accuracy (correlation for regressions and CoLA), and are not judged where plain
+    Claims rest on accuracy (correlation for regressions and CoLA). Each is about one variant that
+    was chosen before, so its interval is that of this variant alone. None is judged where plain
     fine-tuning does not surely beat a constant answer.
 
     Source: A Primer in BERTology (TACL 2020), section 6.3. Limits: every variant has one setting,
     the same for all tasks, and the epochs of plain fine-tuning; with a setting chosen for the task
     each may be better. Variants that train few weights have a higher rate (1e-3). Noise is of
-    random tokens, which is not what attacks do. Times are of one machine that may have had other
-    work.
+    random tokens, which is not what attacks do. Runs that fail stay in, but few seeds may show none
+    of a way that fails now and then. Times are of one machine that may have had other work.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     result_type: ClassVar[type[Result]] = FinetuningVariantsResult
     trains_models: ClassVar[bool] = True
     column: ClassVar[str] = "variant"
@@ -290,18 +291,12 @@ class FinetuningVariants(TaskTrials):
         }
         noisy = ScoredRuns.read(seen_with, self.level, order=order)
         others = [name for name in runs.predictions if name != PLAIN]
-        family = 1 - (1 - self.level) / max(1, len(others))
         evidence, tables = dict[str, Estimate | None](), {}
         for ending, scored in (("", runs), ("_noisy", noisy)):
-            over = {
-                (name, metric): _over_plain(scored, name, metric, family)
-                for name in others
-                for metric in metrics
-            }
-            tables[ending] = _table(scored, metrics, over)
+            tables[ending] = _table(scored, metrics)
             for name in others:
                 quantity = f"{name.replace('-', '_')}_over_plain{ending}"
-                evidence[quantity] = over[name, judged]
+                evidence[quantity] = _over_plain(scored, name, judged)
         plain, constant = runs.score(PLAIN, judged), float(facts[f"constant_{judged}"])
         learnt = not constant >= (plain.value if math.isnan(plain.low) else plain.low)
         reasons = {} if learnt else dict.fromkeys(evidence, _UNLEARNT)
@@ -328,22 +323,54 @@ class FinetuningVariants(TaskTrials):
         )
 
 
-def _over_plain(runs: ScoredRuns, name: str, metric: str, family: float) -> Estimate | None:
-    """The difference to plain fine-tuning; its interval is for all variants together."""
-    found = runs.difference(name, PLAIN, metric, in_seeds=True)
-    return found if found is None or math.isnan(found.low) else found.at_level(family)
+def _over_plain(runs: ScoredRuns, name: str, metric: str) -> Estimate | None:
+    return runs.difference(name, PLAIN, metric, in_seeds=True, once=True)
 
 
-def _table(
-    runs: ScoredRuns, metrics: Sequence[str], over: Mapping[tuple[str, str], Estimate | None]
-) -> pd.DataFrame:
+def _at_once(runs: ScoredRuns, names: Sequence[str], metric: str) -> dict[str, Estimate | None]:
+    """Differences to plain fine-tuning of so many variants; intervals hold for all together.
+
+    They are made at the stricter level. Stretching those of one variant is not the same: with three
+    seeds that spread much, they would miss more often than they may.
+    """
+    strict = replace(runs, level=1 - (1 - runs.level) / max(1, len(names)))
+    return {name: _over_plain(strict, name, metric) for name in names}
+
+
+def _surely(runs: ScoredRuns, first: Mapping[str, Estimate | None], metric: str) -> dict[str, str]:
+    """Which variants are better or worse, when all are tested: Holm's method, step by step.
+
+    Those that differ where all are looked at make the next step less strict for the others.
+    """
+    found, open_yet = dict[str, str](), dict(first)
+    while open_yet:
+        told = {
+            name: _BETTER if one.value > 0 else _WORSE
+            for name, one in open_yet.items()
+            if one is not None and one.excludes(0.0)
+        }
+        if not told:
+            break
+        found |= told
+        open_yet = _at_once(runs, [name for name in open_yet if name not in told], metric)
+    return found
+
+
+def _table(runs: ScoredRuns, metrics: Sequence[str]) -> pd.DataFrame:
     """Scores, failed runs, and differences to plain fine-tuning."""
     table = runs.table("variant", metrics)
     failed = {name: int(runs.collapsed(name).sum()) for name in runs.predictions}
     table["failed"] = [failed[name] for name in table["variant"]]
-    found = [over.get(key) for key in zip(table["variant"], table["metric"], strict=True)]
+    over, sure = dict[tuple[str, str], Estimate | None](), dict[tuple[str, str], str]()
+    for metric in metrics:
+        found = _at_once(runs, [name for name in runs.predictions if name != PLAIN], metric)
+        over |= {(name, metric): one for name, one in found.items()}
+        sure |= {(name, metric): w for name, w in _surely(runs, found, metric).items()}
+    keys = list(zip(table["variant"], table["metric"], strict=True))
     for end, of in (("", "value"), ("_low", "low"), ("_high", "high")):
-        table[f"over_plain{end}"] = [math.nan if e is None else getattr(e, of) for e in found]
+        each = [over.get(key) for key in keys]
+        table[f"over_plain{end}"] = [math.nan if e is None else getattr(e, of) for e in each]
+    table["sure"] = [sure.get(key, "") for key in keys]
     return table
 
 
