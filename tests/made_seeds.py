@@ -23,12 +23,14 @@ def made_up(
     told: float = 0.8,
     failing: float = 0.0,
     base: float = BASE,
+    leaning: float = 0.0,
     draw: int = 0,
 ) -> Result:
     """`spreads` are standard deviations by initialisation, order and rest.
 
     `told` is the correlation of a run's true score half-way with its last one; `failing` the share
-    of runs that give one answer only.
+    of runs that give one answer only. `leaning` is how far each kind of seed makes runs better on
+    one class and worse on the other, which changes no true score.
     """
     rng = np.random.default_rng([draw, 7])
     study = SeedVariance(seeds=seeds, orders=orders, looks=3, deals=3)
@@ -39,12 +41,14 @@ def made_up(
     away = rows + columns + rest
     other = rng.normal(0, np.hypot(np.hypot(*spreads[:2]), spreads[2]), away.shape)
     labels, common = rng.integers(0, 2, examples), rng.normal(size=examples)
+    side = np.where(labels == 1, leaning, -leaning)
+    leans = rng.normal(size=(seeds, 1)) + rng.normal(size=(1, orders)) if leaning else away * 0
     parts = {}
     for i, j in np.ndindex(seeds, orders):
         early = BASE + told * away[i, j] + np.sqrt(1 - told**2) * other[i, j] + base - BASE
         skills = (base - 0.1 + 0.1 * rng.random() - 0.05, early, base + away[i, j])
         luck = np.sqrt(ALIKE) * common + np.sqrt(1 - ALIKE) * rng.normal(size=(3, examples))
-        right = ndtr(luck) < np.array(skills)[:, None]
+        right = ndtr(luck) < np.array(skills)[:, None] + leans[i, j] * side
         said = np.where(right, labels, 1 - labels)
         if rng.random() < failing:
             said[:] = 1

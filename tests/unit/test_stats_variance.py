@@ -97,6 +97,37 @@ def test_luck_of_examples_is_not_taken_for_seeds() -> None:
     assert (low > 0).sum() <= binom.ppf(0.999, 30, 0.025)
 
 
+def test_luck_of_runs_is_not_counted_twice() -> None:
+    """Orders differ by two points, luck by as much: the bound sees about what the F test sees."""
+    rng, seen = np.random.default_rng(8), np.zeros(2)
+    for _ in range(30):
+        found = components(drawn(rng, (0, 0.02, 0), (6, 6, 300)))
+        seen += found.variance["columns"].low > 0, found.p["columns"] < 0.025
+    assert seen[1] > 15
+    assert 0.8 * seen[1] < seen[0] <= seen[1]
+
+
+def test_the_lower_bound_of_a_sum_misses_as_seldom_as_it_may() -> None:
+    """Graybill and Wang's would miss about 30 of these 600, where 15 are promised."""
+    rng = np.random.default_rng(9)
+    missed = sum(
+        components(grid(rng.normal(size=(5, 5)), 3)).variance["runs"].low > 1 for _ in range(600)
+    )
+    assert missed <= 22
+
+
+def test_how_many_seeds_would_settle_it() -> None:
+    """Three by three runs leave open what many more would tell; what was not found is not told."""
+    y = np.array([[1.0, 2.0, 2.5], [2.0, 2.0, 3.0], [1.0, 3.0, 2.0]])
+    found = components(grid(y)).variance
+    assert found["columns"].low < 0 < found["columns"].value
+    assert found["columns"].needed is not None
+    assert 3 < found["columns"].needed < 10
+    assert found["rows"].value < 0
+    assert found["rows"].needed is None
+    assert spread(found["columns"]).needed == found["columns"].needed
+
+
 def test_a_spread_is_never_below_zero() -> None:
     found = spread(components(grid(np.array([[1.0, 2.0], [2.0, 1.0]]))).variance["rows"])
     assert found.value == found.low == 0

@@ -11,16 +11,22 @@ effects. The luck of examples is taken off by using pairs of *different* example
 all products of the effects in one example with those in another has no part of it.
 
 Intervals have two arms, put together as squares. The arm of seeds is Ting, Burdick, Graybill,
-Jeyaratnam and Lu's (1990) modified large-sample interval for differences of mean squares, and
-Graybill and Wang's (1980) for sums; it excludes 0 exactly where the F test does, and is exact for
-the rest. It holds for normal effects. The arm of examples is a jackknife.
+Jeyaratnam and Lu's (1990) modified large-sample interval for differences of mean squares; it
+excludes 0 exactly where the F test does, and is exact for the rest. Of sums, the upper arm is
+Graybill and Wang's (1980) and the lower one Satterthwaite's (1946): the lower one of the former
+misses twice as often as it may where several mean squares are alike, and so does the upper one of
+the latter where one is large. All this holds for normal effects. Mean squares have the luck of each
+run in them, so that this arm counts it as far as every seed has its own. The arm of examples is a
+jackknife, less what it would be if all luck were such: left is what other examples would do to all
+seeds alike, for instance if orders differ in which class they prefer and these examples have more
+of one class.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,6 +39,8 @@ __all__ = ["EFFECTS", "Components", "components", "spread"]
 
 EFFECTS = ("rows", "columns", "rest", "runs")
 """`runs` is the sum of the other three: the variance of one run among all."""
+
+_MANY = 500  # seeds of each kind; more are out of reach
 
 Floats = NDArray[np.float64]
 Bilinear = Callable[[Floats, Floats], Floats]
@@ -66,12 +74,18 @@ def components(values: ArrayLike, *, level: float = 0.95) -> Components:
     scores, each = z.mean(axis=2), np.moveaxis(z, 2, 0)  # (I, J), (N, I, J)
     squares = _mean_squares(scores, scores)
     freedom = _freedom(*scores.shape)
+    own = {name: _over_pairs({name: 1.0}, scores, each)[2] for name in squares}  # luck in each
     found, luck = {}, {}
     for effect in EFFECTS:
         weights = _weights(effect, *scores.shape)
         value, error, added = _over_pairs(weights, scores, each)
         below, above = _arms(weights, squares, freedom, (1 - level) / 2)
-        half = float(stdtrit(len(each) - 1, (1 + level) / 2)) * error
+        counted = sum(
+            4 * w**2 * float(squares[name]) * max(own[name], 0.0) / freedom[name]
+            for name, w in weights.items()
+        )
+        left = math.sqrt(max(error**2 - counted, 0.0))
+        half = float(stdtrit(len(each) - 1, (1 + level) / 2)) * left
         count = {"rows": scores.shape[0], "columns": scores.shape[1]}.get(effect, min(scores.shape))
         found[effect] = Estimate(
             value,
@@ -80,7 +94,8 @@ def components(values: ArrayLike, *, level: float = 0.95) -> Components:
             count,
             level,
             "seeds",
-            remedy="more seeds would narrow it",
+            needed=_needed(effect, value, half, squares, scores.shape, (1 - level) / 2),
+            remedy="more seeds and more examples would narrow it",
         )
         luck[effect] = added
     p = {
@@ -97,9 +112,7 @@ def spread(variance: Estimate) -> Estimate:
     value, low, high = (
         math.sqrt(max(x, 0.0)) for x in (variance.value, variance.low, variance.high)
     )
-    return Estimate(
-        value, low, high, variance.n, variance.level, variance.unit, remedy=variance.remedy
-    )
+    return replace(variance, value=value, low=low, high=high)
 
 
 def _freedom(rows: int, columns: int) -> dict[str, int]:
@@ -172,7 +185,47 @@ def _arms(
         (_, first, n1), (_, second, n2) = terms
         below += _cross(n1, n2, tail) * first * abs(second)
         above += _cross(n1, n2, 1 - tail) * first * abs(second)
+    elif (whole := sum(part for _, part, _ in terms)) > 0:
+        joint = whole**2 / sum(part**2 / df for _, part, df in terms)
+        below = (whole * (1 - joint / float(chdtri(joint, tail)))) ** 2
     return math.sqrt(max(below, 0.0)), math.sqrt(max(above, 0.0))
+
+
+def _needed(
+    effect: str,
+    value: float,
+    half: float,
+    squares: Mapping[str, Floats],
+    shape: tuple[int, ...],
+    tail: float,
+) -> int | None:
+    """With how many seeds of each kind a variance that may be 0 would surely be above it.
+
+    If all components are as they were found. None where it is above 0 already, or was not found to
+    be, and where examples alone leave it open. The bounds of a variance do not narrow as the root
+    of the number of seeds, and a standard deviation hides how far below 0 they reach.
+    """
+    rows, columns = shape
+    rest = float(squares["rest"])
+    by_row, by_column = (
+        max(float(squares[name]) - rest, 0.0) / repeats
+        for name, repeats in (("rows", columns), ("columns", rows))
+    )
+    if value <= half:
+        return None
+    seeds = min(shape)
+    while seeds <= _MANY:
+        expected = {
+            "rows": np.asarray(rest + seeds * by_row),
+            "columns": np.asarray(rest + seeds * by_column),
+            "rest": np.asarray(rest),
+        }
+        weights, freedom = _weights(effect, seeds, seeds), _freedom(seeds, seeds)
+        below, _ = _arms(weights, expected, freedom, tail)
+        if math.hypot(below, half) < value:
+            return seeds if seeds > min(shape) else None
+        seeds = max(seeds + 1, seeds * 6 // 5)
+    return None
 
 
 def _cross(n1: int, n2: int, tail: float) -> float:

@@ -252,7 +252,9 @@ class SeedRuns:
         """The rank correlation at one look; None where there are too few seeds."""
         if min(self.grid) < _FEWEST:
             return None
-        found = self._links.estimate(self._agreement[at : at + 1], level=self.level, unit="runs")
+        found = self._links.estimate(self._agreement[at : at + 1], level=self.level)
+        # More runs of the same seeds would tell little: what is counted is seeds of each kind.
+        found = replace(found, n=min(self.grid), unit="seeds")
         value = min(max(found.value, -1 + 1e-9), 1 - 1e-9)
         # On Fisher's scale, so that bounds stay between -1 and 1.
         half, middle = (found.high - found.value) / (1 - value**2), math.atanh(value)

@@ -51,14 +51,17 @@ class SeedVariance(TaskTrials):
     better than always giving the most frequent one, or if its loss was no longer a number.
 
     Intervals of variances are over seeds of both kinds and over examples, for normal effects
-    (modified large-sample method); those of the best of k and of stopping are jackknifed. Claims
-    rest on accuracy (correlation for regressions and CoLA), and on a third of the training.
+    (modified large-sample method); luck that every run has for itself counts with the seeds, and
+    what other examples would do to all seeds alike by a jackknife. Those of the best of k and of
+    stopping are jackknifed. Claims rest on accuracy (correlation for regressions and CoLA), and on
+    a third of the training.
 
     Source: A Primer in BERTology (TACL 2020), section 6.3; Dodge et al. 2020. Limits: dropout goes
     with the order. Where some runs fail, scores have two heights and are not normal: a variance
     then is mostly that of failing. Few seeds tell a variance badly, whatever its size.
     """
 
+    version: ClassVar[int] = 2
     trains_models: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = SeedVarianceResult
     column: ClassVar[str] = "order"
