@@ -33,7 +33,9 @@ def _scores(rng: np.random.Generator, size: int) -> np.ndarray:
     erased = np.where(flips, rng.choice([0.05, 0.1, 0.2, 0.3, 0.5, 0.75], shape), 1.0)
     tau = np.clip(rng.normal(0.1 * hard, 0.4, shape), -1, 1)
     precision, f1 = rng.beta(0.8, 2.0, shape), rng.choice([0.0, 0.25, 0.5, 1.0], shape)
-    by_name = dict(zip(SCORES, (lost, alone, erased, tau, precision, f1), strict=True))
+    sizes = np.clip(rng.normal(0.1 * hard, 0.4, shape), -1, 1)
+    erased[rng.random(size) < 0.4] = np.nan  # answers that stay without any word
+    by_name = dict(zip(SCORES, (lost, alone, erased, tau, sizes, precision, f1), strict=True))
     return np.stack([by_name[name] for name in SCORES], axis=-1)
 
 
@@ -68,8 +70,9 @@ def by_chance(seed: int) -> Mapping[str, str]:
         coords={"method": list(NAMES), "score": list(SCORES), "place": list(PLACES)},
         attrs={"task": "made up"},
     )
-    names = ("divergence", "variation", "changed")
-    values = (_divergence(rng, size), rng.random(size) / 10, rng.integers(0, 2, size).astype(float))
+    names = ("divergence", "variation", "changed", "found_as_near")
+    moved, changed = rng.random(size) / 10, rng.integers(0, 2, size).astype(float)
+    values = (_divergence(rng, size), moved, changed, _divergence(rng, size))
     trained = xr.Dataset({n: ("example", v) for n, v in zip(names, values, strict=True)})
     about = Provenance(
         study="attention-explanations",

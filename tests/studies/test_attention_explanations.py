@@ -26,13 +26,20 @@ from bertology.model.attributions.gradients import (
     log_odds_at,
     path_to_masks,
 )
+from bertology.model.attributions.last_layer import last_layer_only
 from bertology.model.attributions.method_names import METHODS
 from bertology.model.attributions.methods import attribute
-from bertology.model.attributions.other_attention import find_attention
+from bertology.model.attributions.other_attention import PermutedAttention, find_attention
+from bertology.model.attributions.units import units_of
 from bertology.model.encoder import Encoder
 from bertology.results.result import Result
 from bertology.studies.attention.attention_explanations import AttentionExplanations
-from bertology.studies.designs.explanation_scores import Ordered, example_scores, rationale_words
+from bertology.studies.designs.explanation_scores import (
+    Ordered,
+    example_scores,
+    of_chance,
+    rationale_words,
+)
 from bertology.studies.study import Context
 from result_conformance import ResultConformance, claims_of
 
@@ -164,6 +171,74 @@ def test_other_families_are_explained_too(family: str) -> None:
     assert all((of[1, 2:] == 0).all() for of in found.relevance.values())
     other = find_attention(encoder, batch, steps=3, tolerance=0.5, seeds=[0, 1])
     assert (other.divergence > 0).all()
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "deberta", "albert"])
+def test_what_is_computed_once_or_left_out_changes_no_number(family: str) -> None:
+    encoder = explorer.encoder_of("classification", family=family)
+    batch = encoder.encode(["the keys are here .", "good dog", "a dog that sees the keys is here"])
+    last = encoder.shape.layers - 1
+    change = PermutedAttention([last], [5, 6, 7], first_only=True)
+    whole = encoder.run(batch, do=change).logits
+    with last_layer_only(encoder, batch):
+        again = encoder.run(batch, do=change).logits
+    assert again.numpy() == pytest.approx(whole.numpy(), abs=1e-6)
+    assert encoder.run(batch, do=change).logits.equal(whole)  # nothing stays in place
+    units = units_of(batch, encoder.tokenizer.all_special_ids)
+    rows = torch.tensor([2, 0, 2, 1, 2])
+    gone = (units.ids[rows] >= 0) & (units.ids[rows] % 2 == torch.tensor([0, 1, 1, 0, 0])[:, None])
+    gone[4] = units.ids[2] >= 0
+    eraser = Eraser(encoder, tokens=12)
+    plain = eraser._whole(batch, rows, gone)
+    assert eraser.logits(batch, rows, gone).numpy() == pytest.approx(plain.numpy(), abs=1e-5)
+
+
+def test_permuted_attention_deals_out_the_same_weights_without_padding() -> None:
+    encoder = explorer.encoder_of("classification", family="bert")
+    texts = ["the keys are here .", "good dog"]
+    batch, site = encoder.encode(texts), "layer.0.head.*.pattern"
+    own = encoder.run(batch, record=site)[site]
+    for lone in (True, False):
+        change = PermutedAttention([0], [1, 2], first_only=lone)
+        other = encoder.run(batch, record=site, do=change)[site]
+        assert other.sort(-1).values.numpy() == pytest.approx(own.sort(-1).values.numpy())
+        assert not other[1, :, :4, 4:].any()  # padding gets none
+        assert not other[:, :, 0].equal(own[:, :, 0])
+        assert other[:, :, 1:].equal(own[:, :, 1:]) == lone
+        alone = PermutedAttention([0], [2], first_only=lone)
+        short = encoder.run(encoder.encode(texts[1]), record=site, do=alone)[site]
+        assert other[1:, :, :4, :4].numpy() == pytest.approx(short.numpy(), abs=1e-6)
+
+
+def test_chance_is_what_random_orders_have_in_the_mean() -> None:
+    rng, marked = np.random.default_rng(0), np.array([True, False, True, False, False])
+    drawn = [
+        example_scores(
+            Ordered(rng.permutation(5), None, np.full((1, 2, 2), 0.5)),
+            answer=1,
+            probability=0.8,
+            sizes=[1],
+            without=np.arange(5.0),
+            marked=marked,
+        )
+        for _ in range(3000)
+    ]
+    known = of_chance(5, marked)
+    assert set(known) == {"tau", "tau_size", "precision", "f1"}
+    for name, value in known.items():
+        assert np.mean([one[name] for one in drawn]) == pytest.approx(value, abs=0.02), name
+    assert set(of_chance(5, np.ones(5, bool))) == {"tau", "tau_size"}  # all are marked: no order
+
+
+def test_sizes_are_compared_where_a_method_has_no_sign() -> None:
+    """Attention on a word that speaks against the answer is right, by its size."""
+    said = np.full((1, 2, 2), 0.5)
+    found = example_scores(
+        Ordered(np.array([0, 1, 2]), np.array([0.7, 0.2, 0.1]), said),
+        answer=1, probability=0.8, sizes=[1], without=np.array([-3.0, 1.0, 0.5]), marked=None,
+    )  # fmt: skip
+    assert found["tau_size"] == pytest.approx(1)
+    assert found["tau"] < 0
 
 
 def test_scores_are_what_they_say() -> None:

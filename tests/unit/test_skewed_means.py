@@ -6,9 +6,22 @@ import numpy as np
 import pytest
 
 from bertology.stats import mean_interval
-from bertology.stats.skewed_means import least_skewed_mean, skewed_means
+from bertology.stats.skewed_means import least_skewed_mean, skewed_mean, skewed_means
 
 WIDE = (-10.0, 10.0)
+
+
+def test_one_mean_has_the_farther_of_both_bounds() -> None:
+    rng = np.random.default_rng(3)
+    long_tailed = rng.exponential(0.1, 40)
+    mean, low, high = skewed_means(long_tailed, within=(0.0, 1.0))
+    found = skewed_mean(np.append(long_tailed, np.nan), within=(0.0, 1.0))
+    half = 2.0226909 * long_tailed.std(ddof=1) / 40**0.5  # Student's quantile for 39
+    assert found is not None
+    assert (found.value, found.n, found.unit) == (pytest.approx(float(mean)), 40, "examples")
+    assert found.high == pytest.approx(max(float(high), float(mean) + half))
+    assert found.low == pytest.approx(min(float(low), float(mean) - half), rel=1e-4)
+    assert skewed_mean(long_tailed[:4], within=(0.0, 1.0)) is None
 
 
 def test_without_skewness_it_is_students_interval() -> None:

@@ -87,17 +87,52 @@ class Eraser:
 
     def logits(self, batch: Batch, rows: Tensor, gone: Tensor) -> Tensor:
         """Logits (V, C): of the example in `rows` (V,) each, without its pieces `gone` (V, T)."""
-        step = max(1, self.tokens // gone.shape[1])
-        found = []
-        for start in range(0, len(rows), step):
-            some = rows[start : start + step]
-            inputs = {name: tensor[some] for name, tensor in batch.inputs.items()}
-            here = gone[start : start + step]
-            if self.how == "hidden":
-                mask = inputs.get("attention_mask", torch.ones_like(inputs["input_ids"]))
-                inputs["attention_mask"] = mask.masked_fill(here, 0)
-            else:
-                mask_id = int(self.encoder.tokenizer.mask_token_id)
-                inputs["input_ids"] = inputs["input_ids"].masked_fill(here, mask_id)
-            found.append(self.encoder.run(inputs).logits.float())
-        return torch.cat(found)
+        real = batch.real[rows] & ~gone if self.how == "hidden" else batch.real[rows]
+        first = self._first_position
+        if first is None or self.how != "hidden":
+            step = max(1, self.tokens // gone.shape[1])
+            chosen = [slice(at, at + step) for at in range(0, len(rows), step)]
+            return torch.cat([self._whole(batch, rows[some], gone[some]) for some in chosen])
+        # What nobody attends to need not be computed: short texts together, at their old positions.
+        lengths = real.sum(1).cpu()
+        order = lengths.argsort(stable=True)
+        found: Tensor | None = None
+        at = 0
+        while at < len(order):
+            rest = lengths[order[at:]]
+            room = rest * torch.arange(1, len(rest) + 1) <= self.tokens
+            step = max(1, int(room.sum()))
+            some = order[at : at + step].to(rows.device)
+            said = self._shortened(batch, rows[some], real[some], first)
+            found = said.new_empty((len(rows), said.shape[1])) if found is None else found
+            found[some] = said
+            at += len(some)
+        assert found is not None
+        return found
+
+    @property
+    def _first_position(self) -> int | None:
+        """The number of the first position; None where positions cannot be told to the model."""
+        config = self.encoder.config
+        if getattr(config, "position_embedding_type", "absolute") != "absolute":
+            return None
+        return 0 if config.model_type in ("bert", "electra") else None
+
+    def _whole(self, batch: Batch, rows: Tensor, gone: Tensor) -> Tensor:
+        inputs = {name: tensor[rows] for name, tensor in batch.inputs.items()}
+        if self.how == "hidden":
+            mask = inputs.get("attention_mask", torch.ones_like(inputs["input_ids"]))
+            inputs["attention_mask"] = mask.masked_fill(gone, 0)
+        else:
+            mask_id = int(self.encoder.tokenizer.mask_token_id)
+            inputs["input_ids"] = inputs["input_ids"].masked_fill(gone, mask_id)
+        return self.encoder.run(inputs).logits.float()
+
+    def _shortened(self, batch: Batch, rows: Tensor, real: Tensor, first: int) -> Tensor:
+        """The same without the pieces that are hidden, where the rest keeps its positions."""
+        length = int(real.sum(1).max())
+        places = torch.argsort((~real).to(torch.uint8), dim=1, stable=True)[:, :length]
+        inputs = {name: tensor[rows].gather(1, places) for name, tensor in batch.inputs.items()}
+        inputs["attention_mask"] = real.gather(1, places).to(inputs["input_ids"].dtype)
+        inputs["position_ids"] = places + first
+        return self.encoder.run(inputs).logits.float()

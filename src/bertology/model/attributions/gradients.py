@@ -70,19 +70,33 @@ def gradient_times_input(encoder: Encoder, batch: Batch, answers: Tensor, path: 
 
 
 def integrated_gradients(
-    encoder: Encoder, batch: Batch, answers: Tensor, path: Path, *, steps: int = 16
+    encoder: Encoder,
+    batch: Batch,
+    answers: Tensor,
+    path: Path,
+    *,
+    steps: int = 16,
+    tokens: int = 0,
 ) -> Tensor:
     """(B, T): the mean gradient along the path, times its length (Sundararajan et al. 2017).
 
     By the Gauss-Legendre rule. Sums over tokens are what the log-odds are at the text less what
-    they are at the baseline (completeness), but for what the rule leaves out.
+    they are at the baseline (completeness), but for what the rule leaves out. `tokens`: so many may
+    go through the model together, points of the path side by side.
     """
     points, shares = np.polynomial.legendre.leggauss(steps)
+    points = (1 + points) / 2
     total = torch.zeros_like(path.end)
+    together = max(1, tokens // batch.inputs["input_ids"].numel())
     with encoder.turn(), frozen(encoder.model):
-        for point, share in zip((1 + points) / 2, shares / 2, strict=True):
-            states = path.start + float(point) * (path.end - path.start)
-            total += float(share) * _slopes(encoder, batch, states, answers)
+        for first in range(0, steps, together):
+            some = torch.from_numpy(points[first : first + together]).to(path.end)
+            weight = torch.from_numpy(shares[first : first + together] / 2).to(path.end)
+            states = path.start + some[:, None, None, None] * (path.end - path.start)
+            inputs = {n: t.repeat(len(some), *[1] * (t.dim() - 1)) for n, t in batch.inputs.items()}
+            many = Batch(inputs, range(len(some) * len(batch)), batch.tokenizer)
+            slopes = _slopes(encoder, many, states.flatten(0, 1), answers.repeat(len(some)))
+            total += torch.einsum("p,pbtm->btm", weight, slopes.view_as(states))
     return ((path.end - path.start) * total).sum(-1).float()
 
 

@@ -65,7 +65,8 @@ def attribute(
     """The classifier's answers and the relevance of words to them; or to the class `answer`.
 
     `steps`: gradients along the path of integrated gradients. `how` tokens are left out, see
-    `Eraser`. Call `check_classifier` before.
+    `Eraser`. `tokens` in one pass; a quarter of them where gradients are taken. Call
+    `check_classifier` before.
     """
     for name in methods:
         if name not in METHODS:
@@ -83,7 +84,7 @@ def attribute(
             gradient_times_input(encoder, batch, answers, path)
         )
         by_name["integrated-gradients"] = lambda: units.summed(
-            integrated_gradients(encoder, batch, answers, path, steps=steps)
+            integrated_gradients(encoder, batch, answers, path, steps=steps, tokens=tokens // 4)
         )
     by_name["left-out"] = lambda: left_out(
         Eraser(encoder, how, tokens), batch, units, logits, answers

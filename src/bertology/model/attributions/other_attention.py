@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from bertology.model.attributions.answering import frozen
+from bertology.model.attributions.last_layer import last_layer_only
 from bertology.model.batch import Batch
 from bertology.model.interventions import Intervention, check_layers
 from bertology.model.sites import Kind, Sites
@@ -68,18 +69,25 @@ class PermutedAttention(Intervention):
         return [Sites(name, Kind.PATTERN, check_layers(self.layers, encoder, self.stack), heads)]
 
     def __call__(self, value: Tensor, at: SiteContext) -> Tensor:
-        queries = 1 if self.first_only else value.shape[2]
-        changed = value.clone()
-        for row, seed in enumerate(self.seeds):
-            keys = torch.nonzero(at.real[row])[:, 0]
+        size, heads, queries, keys = value.shape
+        queries = 1 if self.first_only else queries
+        # Padding keeps its weight of 0 in its place: it is ordered by its own number, and last.
+        noise = torch.arange(1.0, keys + 1).expand(size, heads, queries, keys).clone()
+        for row, (seed, real) in enumerate(zip(self.seeds, at.real.cpu(), strict=True)):
+            where = torch.nonzero(real)[:, 0]
             draw = torch.Generator().manual_seed((1000 * seed + at.layer) % _SEEDS)
             # The padding beyond an example's own length must not change what is drawn.
-            queried = 1 if self.first_only else len(keys)
-            noise = torch.rand(value.shape[1], queried, len(keys), generator=draw)
-            order = noise.argsort(-1).to(keys.device)
-            own = value[row][:, :queries][:, :queried][..., keys]  # (H, Q, K)
-            asked = keys[:queried] if not self.first_only else keys[:1]
-            changed[row][:, asked[:, None], keys] = own.gather(-1, order)
+            asked = torch.zeros(1, dtype=torch.long) if self.first_only else where
+            drawn = torch.rand(heads, len(asked), len(where), generator=draw)
+            noise[row][:, asked[:, None], where] = drawn
+        # Of keys in a row, the one with the n-th smallest number gives its weight to the n-th.
+        real_keys = at.real[:, None, None, :].expand(size, heads, queries, keys)
+        first = (~real_keys).to(noise.dtype)
+        order = (noise.to(value.device) + first * keys).argsort(-1)
+        into = torch.argsort(first, dim=-1, stable=True)
+        changed = value.clone()
+        dealt = value[:, :, :queries].gather(-1, order)
+        changed[:, :, :queries] = torch.empty_like(dealt).scatter(-1, into, dealt)
         return changed
 
 
@@ -117,17 +125,18 @@ def find_attention(
     batch: Batch,
     *,
     steps: int,
-    tolerance: float,
+    tolerance: float | Tensor,
     seeds: Sequence[int],
 ) -> FoundAttention:
     """The attention farthest from the model's own under which the answer hardly changes.
 
     By gradient ascent on the scores; the best step within the `tolerance` (of total variation of
-    the answer's probabilities) counts, so that more steps never find less.
+    the answer's probabilities, of all examples or of each) counts, so that more steps never find
+    less. One that tips a near tie over does not: its answer is another.
     """
     last, shape = encoder.shape.layers - 1, encoder.shape
     site = f"layer.{last}.head.*.pattern"
-    with encoder.turn(), frozen(encoder.model):
+    with encoder.turn(), frozen(encoder.model), last_layer_only(encoder, batch):
         before = encoder.run(batch, record=site)
         own = before[site][:, :, 0].float().mean(1)  # (B, S)
         answer = before.logits.float().softmax(-1)
@@ -156,9 +165,12 @@ def find_attention(
     return best
 
 
-def _better(best: FoundAttention, tried: FoundAttention, tolerance: float) -> FoundAttention:
+def _better(
+    best: FoundAttention, tried: FoundAttention, tolerance: float | Tensor
+) -> FoundAttention:
     """Of each example the farther of two, if its answer is near enough."""
-    better = (tried.variation <= tolerance) & (tried.divergence > best.divergence)
+    near = (tried.variation <= tolerance) & ~tried.changed
+    better = near & (tried.divergence > best.divergence)
     return FoundAttention(
         torch.where(better, tried.divergence, best.divergence),
         torch.where(better, tried.variation, best.variation),

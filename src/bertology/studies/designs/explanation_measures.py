@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from bertology.studies.designs.explanation_scores import (
     SCORES,
     Ordered,
     example_scores,
+    of_chance,
     rationale_words,
 )
 
@@ -102,13 +104,18 @@ class Explaining:
             ]
             table = np.array([[one[s] for s in SCORES] for one in by_order])
             found[row, : len(METHODS)] = table[: len(METHODS)]
-            found[row, -1] = table[len(METHODS) :].mean(0)
+            chance = dict(zip(SCORES, table[len(METHODS) :].mean(0), strict=True))
+            # What is known of random orders has no noise of those that were drawn.
+            chance |= of_chance(words, marked)
+            found[row, -1] = [chance[score] for score in SCORES]
         # Leaving out agrees with itself.
-        found[:, NAMES.index("left-out"), list(SCORES).index("tau")] = np.nan
+        itself = [list(SCORES).index(score) for score in ("tau", "tau_size")]
+        found[:, NAMES.index("left-out"), itself] = np.nan
         return found, known
 
     def permuted(self, batch: Batch, known: Attributed, numbers: Sequence[int]) -> Floats:
         """(example, place, [divergence, variation, changed]): medians over permutations."""
+        from bertology.model.attributions.last_layer import last_layer_only
         from bertology.model.attributions.other_attention import (
             PermutedAttention,
             divergence,
@@ -120,21 +127,22 @@ class Explaining:
         own = self.encoder.run(batch, record=site)[site][:, :, 0].float().mean(1)
         before = known.logits.softmax(-1)
         found = np.zeros((self.permutations, len(batch), len(PLACES), 3))
-        for turn in range(self.permutations):
-            seeds = [(self.seed * 10**6 + number) * 100 + turn for number in numbers]
-            for at, place in enumerate(PLACES):
-                lone = place == "permuted-last"
-                layers = [last] if lone else list(range(last + 1))
-                change = PermutedAttention(layers, seeds, first_only=lone)
-                trace = self.encoder.run(batch, record=site, do=change)
-                said = trace.logits.float()
-                told = (
-                    divergence(trace[site][:, :, 0].float().mean(1), own),
-                    total_variation(said.softmax(-1), before),
-                    said.argmax(-1) != known.answers,
-                )
-                for k, values in enumerate(told):
-                    found[turn, :, at, k] = values.double().cpu().numpy()
+        for at, place in enumerate(PLACES):
+            lone = place == "permuted-last"
+            layers = [last] if lone else list(range(last + 1))
+            with last_layer_only(self.encoder, batch) if lone else nullcontext():
+                for turn in range(self.permutations):
+                    seeds = [(self.seed * 10**6 + number) * 100 + turn for number in numbers]
+                    change = PermutedAttention(layers, seeds, first_only=lone)
+                    trace = self.encoder.run(batch, record=site, do=change)
+                    said = trace.logits.float()
+                    told = (
+                        divergence(trace[site][:, :, 0].float().mean(1), own),
+                        total_variation(said.softmax(-1), before),
+                        said.argmax(-1) != known.answers,
+                    )
+                    for k, values in enumerate(told):
+                        found[turn, :, at, k] = values.double().cpu().numpy()
         middle: Floats = np.median(found, axis=0)
         middle[..., 2] = found[..., 2].mean(0)
         return middle

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["RANDOM", "SCORES", "Ordered", "Score", "example_scores", "rationale_words"]
+__all__ = [
+    "RANDOM",
+    "SCORES",
+    "Ordered",
+    "Score",
+    "example_scores",
+    "of_chance",
+    "rationale_words",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -42,6 +50,12 @@ SCORES = {
     "tau": Score(
         "agreement with leaving out", 1, whole=True, about="Kendall's τ with leaving words out"
     ),
+    "tau_size": Score(
+        "agreement with leaving out, in size",
+        1,
+        whole=True,
+        about="Kendall's τ of sizes, whether a word speaks for the answer or against it",
+    ),
     "precision": Score(
         "agreement with people", 1, about="average precision (AUPRC) for words that people marked"
     ),
@@ -73,7 +87,8 @@ def example_scores(
     """The scores of one order of the words of one example.
 
     `sizes`: how many words each share of the top is. `without`: what the answer loses in log-odds
-    by leaving out each word alone. `marked`: words that people gave as reasons.
+    by leaving out each word alone. `marked`: words that people gave as reasons. Where the answer
+    never flips, all words count as erased.
     """
     words = len(one.order)
     lost = probability - one.said[:, :, answer]  # (share, 2)
@@ -83,6 +98,7 @@ def example_scores(
         "sufficiency": float(lost[:, 1].mean()),
         "erased": sizes[flipped[0]] / words if flipped.size else 1.0,
         "tau": _kendall(_as_relevance(one), without),
+        "tau_size": _kendall(np.abs(_as_relevance(one)), np.abs(without)),
         "precision": np.nan,
         "f1": np.nan,
     }
@@ -91,6 +107,17 @@ def example_scores(
         ranks = np.flatnonzero(hits) + 1
         found["precision"] = float((np.arange(1, ranks.size + 1) / ranks).mean())
         found["f1"] = float(hits[: ranks.size].mean())
+    return found
+
+
+def of_chance(words: int, marked: Bools | None) -> dict[str, float]:
+    """What random orders score in the mean, where that is known without drawing any."""
+    found = {"tau": 0.0, "tau_size": 0.0}
+    if marked is not None and 0 < (hits := int(marked.sum())) < words:
+        sooner = float((1 / np.arange(1, words + 1)).sum())  # a hit at rank k brings 1 / k itself
+        others = (hits - 1) / (words - 1)  # and as much of those before it as of all
+        found["precision"] = (sooner + others * (words - sooner)) / words
+        found["f1"] = hits / words
     return found
 
 

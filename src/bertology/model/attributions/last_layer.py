@@ -1,0 +1,56 @@
+"""Passes in which only the last layer is computed: what lies below is the same in all of them.
+
+    with last_layer_only(encoder, batch):
+        encoder.run(batch, do=change_of_the_last_layer)     # many times
+
+A search for other attention of the last layer asks the model dozens of times about the same texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from torch import nn
+
+from bertology.model.batch import Batch
+from bertology.model.hooks.instrument import standing_in
+
+if TYPE_CHECKING:
+    from bertology.model.encoder import Encoder
+
+__all__ = ["last_layer_only"]
+
+
+@contextmanager
+def last_layer_only(encoder: Encoder, batch: Batch) -> Iterator[None]:
+    """Layers below the last give what they give to this batch; only runs on it are right inside.
+
+    Where one module serves several layers, or changes hold for all runs, passes stay whole.
+    """
+    layers = encoder.shape.layers
+    if layers < 2 or encoder.shares_layers or encoder.standing:
+        yield
+        return
+    block = encoder.family.stacks[encoder.family.main_stack].block
+    below = [encoder.module(block, layer) for layer in range(layers - 1)]
+    kept: list[object] = []
+
+    def keep(module: nn.Module, args: object, output: object) -> None:
+        kept.append(output)
+
+    with encoder.turn(), ExitStack() as undo:
+        hook = below[-1].register_forward_hook(keep)
+        try:
+            encoder.run(batch)
+        finally:
+            hook.remove()
+
+        def again(*args: object, **kwargs: object) -> object:
+            # What enters a layer above the first is not looked at, so all may give the same.
+            return kept[0]
+
+        for module in below:
+            undo.enter_context(standing_in(module, {"forward": again}))
+        yield
