@@ -210,6 +210,33 @@ def test_curvature_is_that_of_small_steps() -> None:
     assert bent == pytest.approx((low - 2 * middle + high) / step**2, rel=0.01)
 
 
+def test_at_like_loss_answers_that_are_only_surer_are_as_sharp(
+    bowl: tuple[Terrain, np.ndarray],
+) -> None:
+    generator = torch.Generator().manual_seed(1)
+    features = torch.randn(200, WIDE, generator=generator)
+    wanted = torch.randn(2, WIDE, generator=generator)
+    targets = (features @ wanted.T + torch.randn(200, 2, generator=generator)).argmax(1)
+    found = []
+    for times in (0.3, 1.0):
+        line = Line(torch.zeros(1, WIDE))
+        line.dense = nn.Linear(WIDE, 2)
+        with torch.no_grad():
+            line.dense.weight.copy_(times * wanted)
+            line.dense.bias.zero_()
+        terrain = Terrain(line, [({"features": features}, targets)], "classification")
+        alike = terrain.softened_to(0.4, copied(line))
+        assert alike is not None
+        assert alike.loss() == pytest.approx(0.4, abs=1e-6)
+        scales = filter_scales(copied(line))
+        bends = [Hessian(t, scales).spectrum(iterations=20).largest[0] for t in (terrain, alike)]
+        found.append(bends)
+    assert found[0][0] != pytest.approx(found[1][0], rel=0.2)
+    assert found[0][1] == pytest.approx(found[1][1], rel=1e-3)
+    assert terrain.softened_to(0.01, copied(line)) is None  # it is not below that
+    assert bowl[0].softened_to(0.4, copied(bowl[0].model)) is None  # no classes
+
+
 def test_a_constant_answer_costs_the_entropy_of_the_labels() -> None:
     corpus = planted.corpus(40)
     share = np.mean([e.get("label") for e in corpus])

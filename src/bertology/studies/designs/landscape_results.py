@@ -42,18 +42,27 @@ TITLES = {"pretrained": "pre-trained start", "random": "random start"}
 TRAINED_BELOW = 0.5
 """A run has trained if its loss is below this share of a constant answer's."""
 # Measures that are compared as ratios: their logarithms are what seeds make vary evenly.
-_RATIOS = ("width", "eigenvalue_1", "trace", "eigenvalue_plain_1", "trace_plain")
+_OWN = ("width", "eigenvalue_1", "trace")
+_RATIOS = (*_OWN, *(f"matched_{name}" for name in _OWN))
 _PLAIN = ("loss", "validation_loss", "moved")
 # Quantities: which start is over the other, so that more is wider or flatter after pre-training.
 _GAINS = {
     "width_gain": ("width", 1),
     "flatness_gain": ("eigenvalue_1", -1),
     "trace_gain": ("trace", -1),
+    "matched_width_gain": ("matched_width", 1),
+    "matched_flatness_gain": ("matched_eigenvalue_1", -1),
+    "matched_trace_gain": ("matched_trace", -1),
 }
 _NOT_TRAINED = (
     "not judged: {} of {} runs did not train (loss not below half of a constant answer's), and a "
-    "plateau is no optimum"
+    "plateau is no optimum; at least half of the seeds, and three, must train from both starts"
 )
+_ERROR = 0.1  # of the largest eigenvalue: the margin of claims is a factor of 1.1
+_NOT_EXACT = (
+    "not judged: some largest eigenvalue is not known to a tenth; more --iterations find it"
+)
+_NO_CLASSES = "not judged: losses can be made alike where answers are classes only"
 _TOO_FAR = "not judged: the loss of some run did not rise enough within five times the reach"
 _NOT_ABOVE = "not judged: some run has no curvature above zero"
 _ANYWHERE = (-math.inf, math.inf)
@@ -111,7 +120,9 @@ class LossLandscapeResult(Result):
                 "how far one can go in random directions, in lengths of filters, until the loss "
                 f"has risen by {rise:.0f} % of a constant answer's; right is wider. Curvature: the "
                 "largest eigenvalue and the trace of the Hessian, in the same coordinates; left is "
-                "flatter. The barrier is the rise of the loss between the ends of two seeds.",
+                "flatter. At like loss: answers of every run are made so much less sure that its "
+                "loss is half of a constant answer's, since a low loss bends less by itself. The "
+                "barrier is the rise of the loss between the ends of two seeds.",
             ),
             Drawing(
                 "lines",
@@ -151,6 +162,8 @@ class LossLandscapeResult(Result):
             "width": "width (lengths of filters)",
             "eigenvalue_1": "largest curvature",
             "trace": "trace of the curvature",
+            "matched_width": "width at like loss",
+            "matched_eigenvalue_1": "largest curvature at like loss",
             "barrier": "barrier between seeds",
         }
         for measure, label in labels.items():
@@ -297,22 +310,34 @@ def _logs(runs: pd.DataFrame, measure: str) -> pd.DataFrame:
 def _judged(runs: pd.DataFrame, level: float) -> tuple[dict[str, Estimate], dict[str, str]]:
     """What claims are judged on, paired by seed, and why the rest is not."""
     evidence, reasons = {}, {}
-    untrained = int((~runs["trained"]).sum())
+    untrained, seeds = int((~runs["trained"]).sum()), runs["seed"].nunique()
+    both = runs[runs.groupby("seed")["trained"].transform("all")]
+    pairs = both["seed"].nunique()
     for quantity, (measure, sign) in _GAINS.items():
-        logs = _logs(runs, measure)
-        if untrained:
+        logs = _logs(both, measure)
+        if untrained and (pairs < 3 or 2 * pairs < seeds):
             reasons[quantity] = _NOT_TRAINED.format(untrained, len(runs))
+        elif measure.startswith("matched_") and both[measure].isna().all():
+            reasons[quantity] = _NO_CLASSES
         elif logs.isna().to_numpy().any():
-            reasons[quantity] = _TOO_FAR if measure == "width" else _NOT_ABOVE
+            reasons[quantity] = _TOO_FAR if measure.endswith("width") else _NOT_ABOVE
+        elif measure.endswith("eigenvalue_1") and _is_rough(both, measure):
+            reasons[quantity] = _NOT_EXACT
         else:
             evidence[quantity] = repeated(sign * (logs[STARTS[0]] - logs[STARTS[1]]), level)
     return evidence, reasons
 
 
+def _is_rough(runs: pd.DataFrame, measure: str) -> bool:
+    """Whether Lanczos' method was stopped before it knew the largest eigenvalue of some run."""
+    errors = runs[measure.removesuffix("_1") + "_error"]
+    return bool((errors > _ERROR * runs[measure]).any())
+
+
 def _barriers_compared(barriers: pd.DataFrame, level: float) -> Estimate:
     """How much higher barriers between two seeds are after pre-training, paired by pair."""
     values = barriers.pivot(index="seed", columns="start", values="barrier")
-    return repeated(values[STARTS[0]] - values[STARTS[1]], level)
+    return repeated(values[STARTS[0]] - values[STARTS[1]], level).counting("pairs of seeds")
 
 
 def _by_start(

@@ -131,16 +131,17 @@ def largest_eigenvalues(
 
     It stops where the largest is known to `tolerance` of itself, or after so many products.
     """
-    basis = [first / first.norm()]
+    most = min(iterations, first.numel())
+    basis = first.new_empty((most, first.numel()))
+    basis[0] = first / first.norm()
     diagonal: list[float] = []
     beside: list[float] = []
-    most = min(iterations, first.numel())
     while True:
-        new = product(basis[-1])
-        diagonal.append(float(new.double() @ basis[-1].double()))
+        known_so_far = basis[: len(diagonal) + 1]
+        new = product(known_so_far[-1])
+        diagonal.append(float(new.double() @ known_so_far[-1].double()))
         for _ in range(2):  # once is not enough in floats of 32 bits
-            for one in basis:
-                new = new - (new.double() @ one.double()).to(new.dtype) * one
+            new = torch.addmv(new, known_so_far.T, known_so_far @ new, alpha=-1)
         rest = float(new.double().norm())
         values, vectors = _ritz(diagonal, beside)
         errors = rest * np.abs(vectors[-1])
@@ -149,7 +150,7 @@ def largest_eigenvalues(
         if len(diagonal) >= most or known or rest <= 1e-7 * size or not math.isfinite(rest):
             break
         beside.append(rest)
-        basis.append(new / rest)
+        basis[len(diagonal)] = new / rest
     return Spectrum(
         values[::-1][:count].copy(), errors[::-1][:count].copy(), float(values[0]), len(diagonal)
     )

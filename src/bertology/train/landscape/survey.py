@@ -40,8 +40,12 @@ AROUND, PATH = "around", "path"
 PLANES = (AROUND, PATH)
 TWIN_ORDER = 10_000  # added to the seed: no run of the study has that order of examples
 _PLANE_DIRECTIONS = (900, 901)  # numbers of directions that no width is measured along
-_GPU_TOKENS, _GPU_BENT, _CPU_BENT = 32768, 4096, 1024  # in one batch; graphs need more room
+_GPU_TOKENS, _CPU_BENT = 32768, 1024  # in one batch; graphs of second derivatives need more room
+_GPU_SHARE, _UNIT_BYTES = 8, 520  # of free memory; of a graph, by token, layer and width
+MATCHED, MATCHED_LOSS = "matched_", 0.5
+"""Measures at one loss for all runs: a share of a constant answer's that trained runs are below."""
 _TOLERANCE = 5e-3  # of the largest eigenvalue
+_COARSE = 9  # points along a direction, where only the width is wanted
 Tell = Callable[[float], None]
 Floats = NDArray[np.float64]
 T = TypeVar("T")
@@ -173,6 +177,12 @@ class Survey:
             reach=asked.reach,
             points=asked.grid,
         )
+        alike = self.terrain.softened_to(MATCHED_LOSS * constant, end)
+        matched = math.nan
+        if alike is not None:
+            matched = measure_widths(
+                alike, end, ways, rise=asked.rise * constant, reach=asked.reach, points=_COARSE
+            ).width
         places = way_places(asked.grid)
         moved = difference(end, self.start)
         to_end = self.terrain.losses(self.start, [moved], places[:, None])
@@ -182,6 +192,7 @@ class Survey:
                 "loss": wide.losses[0, asked.grid // 2],
                 "constant_loss": constant,
                 "width": wide.width,
+                f"{MATCHED}width": matched,
                 "moved": length(moved) / length(self.start),
             }.items()
         }
@@ -202,13 +213,18 @@ class Survey:
         return {"validation_loss": unseen, **scores(said, encoded.targets, task)}
 
     def _bent(self) -> dict[str, float]:
-        """The curvature at the end, in filter-normalised coordinates and in plain ones."""
+        """The curvature at the end in filter-normalised coordinates: as it is, and at one loss."""
         asked, seed = self.asked, self.job.settings.seed
-        bent = self._terrain(self.sample, _GPU_BENT if self._on_gpu else _CPU_BENT)
+        bent, scales = self._terrain(self.sample, self._bent_tokens), filter_scales(self.end)
+        alike = bent.softened_to(MATCHED_LOSS * constant_loss(self.sample), self.end)
         found: dict[str, float] = {}
-        for ending, scales in (("", filter_scales(self.end)), ("_plain", None)):
+        for prefix, terrain in (("", bent), (MATCHED, alike)):
+            if terrain is None:
+                names = ("eigenvalue_1", "eigenvalue_error", "trace", "trace_error")
+                found |= {f"{prefix}{name}": math.nan for name in names}
+                continue
             with standing_at(self._model, self.end):
-                hessian = Hessian(bent, scales)
+                hessian = Hessian(terrain, scales)
                 spectrum = hessian.spectrum(
                     iterations=asked.iterations,
                     count=asked.eigenvalues,
@@ -217,13 +233,22 @@ class Survey:
                 )
                 traces = hessian.traces(probes=asked.probes, seed=seed)
             largest = [*spectrum.largest, *[math.nan] * asked.eigenvalues][: asked.eigenvalues]
-            found |= {f"eigenvalue{ending}_{i}": v for i, v in enumerate(largest, 1)}
-            found[f"eigenvalue{ending}_error"] = float(spectrum.errors[0])
-            found[f"lowest{ending}"] = spectrum.lowest
-            found[f"trace{ending}"] = float(traces.mean())
+            found |= {f"{prefix}eigenvalue_{i}": v for i, v in enumerate(largest, 1)}
+            found[f"{prefix}eigenvalue_error"] = float(spectrum.errors[0])
+            found[f"{prefix}lowest"] = spectrum.lowest
+            found[f"{prefix}trace"] = float(traces.mean())
             error = traces.std(ddof=1) / math.sqrt(len(traces)) if len(traces) > 1 else math.nan
-            found[f"trace{ending}_error"] = float(error)
+            found[f"{prefix}trace_error"] = float(error)
         return found
+
+    @property
+    def _bent_tokens(self) -> int:
+        """In one batch of second derivatives: as many as there is room for."""
+        if not self._on_gpu:
+            return _CPU_BENT
+        free, shape = torch.cuda.mem_get_info(self.job.encoder.device)[0], self.job.encoder.shape
+        room = free // (_GPU_SHARE * _UNIT_BYTES * shape.layers * shape.hidden)
+        return int(min(max(room, _CPU_BENT), _GPU_TOKENS))
 
     @property
     def plane(self) -> Plane:

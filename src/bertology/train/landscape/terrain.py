@@ -9,9 +9,10 @@ few tokens leave it idle: several points then go through it together (`points_to
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -45,6 +46,8 @@ class Terrain:
     batches: Sequence[Batch]
     kind: str  # of the task: classification or regression
     recorded: bool = False  # whether the passes are recorded once and replayed for each point
+    softened: float = 1.0
+    """What logits are divided by: above 1, answers are less sure and the loss is higher."""
 
     @classmethod
     def over(cls, model: Classifier, encoded: Encoded, task: Task, *, batch_tokens: int) -> Terrain:
@@ -83,6 +86,31 @@ class Terrain:
         with standing_at(self.model, at or {}), torch.no_grad():
             total = torch.stack([self._summed(*batch) for batch in self.batches]).double().sum()
         return float(total) / self.size
+
+    def softened_to(self, loss: float, at: Weights) -> Terrain | None:
+        """The same examples with answers so much less sure that the loss at `at` is this one.
+
+        Two models whose answers are right, but not as sure, differ in their loss, and with it in
+        how far it bends. None where there are no classes, or the loss is not below that.
+        """
+        if self.kind == "regression":
+            return None
+        with standing_at(self.model, at), torch.no_grad():
+            said = [(self.model(**inputs).logits.double(), y) for inputs, y in self.batches]
+
+        def loss_by(times: float) -> float:
+            total = sum(float(summed_loss(logits / times, y, self.kind)) for logits, y in said)
+            return total / self.size
+
+        low, high = 1.0, 2.0
+        if not loss_by(low) < loss < math.log(said[0][0].shape[-1]):
+            return None
+        while loss_by(high) < loss:
+            low, high = high, 2 * high
+        for _ in range(40):
+            middle = math.sqrt(low * high)
+            low, high = (middle, high) if loss_by(middle) < loss else (low, middle)
+        return replace(self, softened=high)
 
     def losses(
         self,
@@ -144,7 +172,7 @@ class Terrain:
 
         def one(weights: Weights, inputs: dict[str, Tensor], targets: Tensor) -> Tensor:
             logits = functional_call(self.model, weights, kwargs=inputs).logits
-            return summed_loss(logits, targets, self.kind)
+            return summed_loss(logits / self.softened, targets, self.kind)
 
         passed = vmap(one, in_dims=(0, None, None))
         # torch cannot map its fused attention for CPUs over points; where texts are few or short,
@@ -154,7 +182,7 @@ class Terrain:
         return np.asarray(total.cpu().numpy())
 
     def _summed(self, inputs: dict[str, Tensor], targets: Tensor) -> Tensor:
-        return summed_loss(self.model(**inputs).logits, targets, self.kind)
+        return summed_loss(self.model(**inputs).logits / self.softened, targets, self.kind)
 
 
 def summed_loss(logits: Tensor, targets: Tensor, kind: str) -> Tensor:
