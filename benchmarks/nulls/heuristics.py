@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 import made_heuristics as made
+import made_sizes
+from bertology.studies.joins.model_sizes import ModelSizes
 from nulls import FAILS, HOLDS, Null, judged
 
 _USE = ("bert-learns-shallow-heuristics", "lexical-overlap-misleads")
 _HELP, _DATA = "no-modelling-approach-helps", "shortcuts-in-data-are-learnt"
 _BESIDE = ("hypothesis-only", "overlap-only")
+_LARGER, _THESE = "larger-models-generalise-better", "the-larger-of-these-models-do-better"
 Habits = dict[str, tuple[float, float, float, float]]
 
 
@@ -69,6 +74,31 @@ def taught_nothing(seed: int) -> Mapping[str, str]:
     return _judged(seed, nothing)
 
 
+def _joined(seed: int, alarms: list[float], **how: Any) -> Mapping[str, str]:
+    """Models of as many sizes, by how often each calls "entailed" what is not."""
+    sizes = {"seeds": 3 + seed % 3, "cases": 3 + seed % 2, "luck": 0.01, "spread": 0.04, **how}
+    habits = [(0.9, alarm, 0.1, 0.9) for alarm in alarms]
+    results = made_sizes.of_models(habits, draw=seed, **sizes)
+    return judged("model-sizes", ModelSizes().join(results))
+
+
+def sizes_do_not_matter(seed: int) -> Mapping[str, str]:
+    """Four or five models that are the same but for their seeds."""
+    return _joined(seed, [0.5] * (4 + seed % 2))
+
+
+def models_differ_by_chance(seed: int) -> Mapping[str, str]:
+    """Four or five models with other habits, which have nothing to do with their sizes."""
+    rng = np.random.default_rng([seed, 1])
+    return _joined(seed, list(rng.normal(0.5, 0.1, 4 + seed % 2)), each=40)
+
+
+def sizes_help_by_the_margin(seed: int) -> Mapping[str, str]:
+    """Each doubling adds just one point to the score: it is not negligible."""
+    alarms = [0.5 - 0.02 * at for at in range(5)]
+    return _joined(seed, alarms, each=150, luck=0.003, spread=0.01)
+
+
 _UNDER = frozenset({"fails", "negligible"})
 NULLS = (
     Null(
@@ -91,4 +121,15 @@ NULLS = (
         {**dict.fromkeys((*_USE, _DATA), HOLDS), _HELP: FAILS},
     ),
     Null("counterexamples are not learnt", taught_nothing, {_DATA: _UNDER}),
+    Null(
+        "models of all sizes are alike",
+        sizes_do_not_matter,
+        dict.fromkeys((_LARGER, _THESE), HOLDS | FAILS),
+    ),
+    Null("models differ, but not by size", models_differ_by_chance, {_LARGER: HOLDS | FAILS}),
+    Null(
+        "each doubling helps by the margin",
+        sizes_help_by_the_margin,
+        dict.fromkeys((_LARGER, _THESE), _UNDER),
+    ),
 )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 import shlex
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
 from typer.core import TyperCommand
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
     from typer._click import Command as ClickCommand
     from typer._click import Context
 
+    from bertology.registry import Registry
     from bertology.results.result import Result
     from bertology.results.store import Store
     from bertology.studies.study import Study
 
-__all__ = ["RunOptions", "add_to", "summary_line"]
+__all__ = ["QuestionGroup", "RunOptions", "add_to", "present", "summary_line"]
 
 _EXAMPLE_MODEL, _EXAMPLE_TASK = "bertology-demo/model", "grammar-entailment"  # of `bertology demo`
 _TASK_HEADS = ("classification", "token-classification", "multiple-choice")
@@ -51,18 +53,29 @@ class RunOptions(EngineOptions, StoreOptions, CorpusOptions, _NumberOptions, Loa
     force: bool = flag("Compute again, even if the result is stored.")
 
 
-class _Studies(PlainGroup):
-    """Finds a study by its name when it is needed, so that no other study is imported."""
+class QuestionGroup(PlainGroup, ABC):
+    """One subcommand for each study or join; none is imported before it is needed."""
+
+    @abstractmethod
+    def registry(self) -> Registry[type[Any]]:
+        """Where they are found by name."""
+
+    @abstractmethod
+    def command(self, name: str, kind: type[Any]) -> Command:
+        """The subcommand of one of them."""
 
     def list_commands(self, ctx: Context) -> list[str]:
-        from bertology.studies import STUDIES
-
-        return STUDIES.names()
+        return self.registry().names()
 
     def get_command(self, ctx: Context, cmd_name: str) -> ClickCommand:
-        from bertology.studies import STUDIES
+        # An app of its own: docstrings of studies are Markdown.
+        app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
+        self.command(cmd_name, self.registry().get(cmd_name)).add_to(app, kind=self.kind)
+        command = typer.main.get_command(app)
+        command.name = cmd_name
+        return command
 
-        return _typer_command(cmd_name, STUDIES.get(cmd_name))
+    kind: ClassVar[type[TyperCommand] | None] = None
 
     def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str, ClickCommand, list[str]]:
         # Typer's own message for an unknown name knows less than the registry's.
@@ -79,6 +92,27 @@ class _StudyCommand(PlainHelp, TyperCommand):
         if ctx.args:
             ctx.fail(f"Unexpected {ctx.args[0]!r}. A model is named by --model {ctx.args[0]}")
         return rest
+
+
+class _Studies(QuestionGroup):
+    kind: ClassVar[type[TyperCommand] | None] = _StudyCommand
+
+    def registry(self) -> Registry[type[Study]]:
+        from bertology.studies import STUDIES
+
+        return STUDIES
+
+    def command(self, name: str, kind: type[Study]) -> Command:
+        return Command(
+            name,
+            partial(_run, name),
+            (RunOptions, kind),
+            examples=_examples(name, kind),
+            help=inspect.getdoc(kind),
+            panel="Parameters of the study",
+            # A study that needs no data can be run as it is: there is a model by default.
+            needs_input=kind.needs.task or bool(kind.needs.fields),
+        )
 
 
 def add_to(app: typer.Typer) -> None:
@@ -101,24 +135,6 @@ def _group() -> None:
 
     A result that is stored is not computed again.
     """
-
-
-def _typer_command(name: str, kind: type[Study]) -> ClickCommand:
-    # An app of its own: docstrings of studies are Markdown.
-    app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-    Command(
-        name,
-        partial(_run, name),
-        (RunOptions, kind),
-        examples=_examples(name, kind),
-        help=inspect.getdoc(kind),
-        panel="Parameters of the study",
-        # A study that needs no data can be run as it is: there is a model by default.
-        needs_input=kind.needs.task or bool(kind.needs.fields),
-    ).add_to(app, kind=_StudyCommand)
-    command = typer.main.get_command(app)
-    command.name = name
-    return command
 
 
 def summary_line(kind: type[object]) -> str:
@@ -162,10 +178,11 @@ def _run(name: str, options: RunOptions, study: Study) -> None:
     model = replace(options.model_source(), dtype=options.dtype, num_labels=options.num_labels)
     corpus = options.load_corpus("run")
     result = run_study(name, study, session, model=model, corpus=corpus, notify=warn)
-    _present(result, session.store)
+    present(result, session.store)
 
 
-def _present(result: Result, store: Store) -> None:
+def present(result: Result, store: Store) -> None:
+    """Print a result that was made just now, where it lies, and what can be done with it."""
     from bertology.cli.results import show_result
 
     show_result(result)

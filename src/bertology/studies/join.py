@@ -14,7 +14,7 @@ from bertology.studies.study import Question
 if TYPE_CHECKING:
     from bertology.results.result import Result
 
-__all__ = ["Join"]
+__all__ = ["Join", "ResampledJoin"]
 
 
 @dataclass(frozen=True)
@@ -28,14 +28,15 @@ class Join(Question):
     """The studies whose results it takes; none are named where it takes those of any study."""
     over: ClassVar[str] = ""
     """What it is over, where that is no single corpus, such as `all tasks`."""
-    made_by: ClassVar[str] = "`bertology reproduce` and `bertology verify` make it."
+    made_by: ClassVar[str] = (
+        "`bertology reproduce` and `bertology verify` make it, and `bertology join` of stored "
+        "results."
+    )
     """Which commands make it, for those who try to run it on a model."""
     lacking: ClassVar[str] = "it needs results of other studies"
     """Why there is none, where no step of a plan makes it."""
 
-    resamples: int = parameter(10_000, "Resamples behind intervals and tests.", minimum=100)
     level: float = parameter(0.95, "Confidence level.", minimum=0.5, maximum=0.999)
-    seed: int = parameter(0, "Seed of the resampling.", minimum=0)
 
     def join(self, results: Sequence[Result]) -> Result:
         """The combined result; its identity depends on those of the results that it was made of."""
@@ -62,8 +63,16 @@ class Join(Question):
             corpus=None if self.over else main.provenance.corpus,
             results=dict(identities),
             over=self.over,
-            seed=self.seed,
+            seed=getattr(self, "seed", None),
         )
+
+
+@dataclass(frozen=True)
+class ResampledJoin(Join):
+    """A join whose intervals or tests rest on draws."""
+
+    resamples: int = parameter(10_000, "Resamples behind intervals and tests.", minimum=100)
+    seed: int = parameter(0, "Seed of the resampling.", minimum=0)
 
 
 def _name_of(kind: type[Join]) -> str:

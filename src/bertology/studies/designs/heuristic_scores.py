@@ -94,6 +94,48 @@ class HeuristicRuns:
             level,
         )
 
+    def kept(self) -> xr.Dataset:
+        """The answers of plain fine-tuning as a result keeps them: models are compared by them."""
+        import xarray as xr
+
+        def small(values: Floats | Whole) -> NDArray[np.int32]:
+            return np.asarray(values, dtype=np.int32)
+
+        return xr.Dataset(
+            {
+                "said": (("seed", "example"), small(self.said[VANILLA])),
+                "control": (("seed", "place"), small(self.control[VANILLA])),
+                "task": (("seed", "task_example"), small(self.task[VANILLA])),
+                "labels": ("example", small(self.labels)),
+                "task_labels": ("task_example", small(self.task_labels)),
+                "group": ("example", small(self.group)),
+                "subcase": ("example", small(self.subcase)),
+                "controlled": ("place", small(self.controlled)),
+            },
+            {"heuristic": list(self.groups), "case": list(self.subcases)},
+        )
+
+    @classmethod
+    def of_kept(cls, kept: xr.Dataset, level: float) -> HeuristicRuns:
+        """The answers of plain fine-tuning that a result kept."""
+
+        def numbers(name: str) -> Floats:
+            return kept[name].to_numpy().astype(np.float64)
+
+        return cls(
+            said={VANILLA: numbers("said")},
+            control={VANILLA: numbers("control")},
+            task={VANILLA: numbers("task")},
+            labels=numbers("labels"),
+            task_labels=numbers("task_labels"),
+            group=numbers("group").astype(np.int64),
+            subcase=numbers("subcase").astype(np.int64),
+            controlled=numbers("controlled").astype(np.int64),
+            groups=tuple(map(str, kept["heuristic"].to_numpy())),
+            subcases=tuple(map(str, kept["case"].to_numpy())),
+            level=level,
+        )
+
     # Weights --------------------------------------------------------------------------------------
 
     @property
@@ -136,6 +178,13 @@ class HeuristicRuns:
         one, two = self.right(method), self.right(other)
         return self._estimate(method, one, two, weights, tests)
 
+    def lead(self, one: Floats, other: Floats, weights: Floats, tests: int = 1) -> Estimate:
+        """How much higher the score of some runs is than that of others on the same pairs.
+
+        Both are (S, N) shares of right answers, of plain fine-tuning; seeds are paired by place.
+        """
+        return self._estimate(VANILLA, one, other, weights, tests)
+
     def use(self, method: str, weights: Floats, tests: int = 1) -> Estimate:
         """How much oftener pairs that are not entailed are taken for entailed than controls are.
 
@@ -160,9 +209,18 @@ class HeuristicRuns:
 
     def task_score(self, method: str) -> Estimate:
         """The score on the task that was learnt, in two labels that weigh the same."""
-        right = (self.task[method] == self.task_labels) * 1.0
+        rows = _rows(self.task_right(method), weights_by_class(self.task_labels))
+        return self._sure(method, crossed_score(_SCORE, rows, level=self.level))
+
+    def task_right(self, method: str) -> Floats:
+        """(S, K) 1 where the answer on the task is right."""
+        return np.asarray(self.task[method] == self.task_labels, dtype=np.float64)
+
+    def task_lead(self, one: Floats, other: Floats) -> Estimate:
+        """As `lead`, on the task that was learnt."""
         weights = weights_by_class(self.task_labels)
-        return self._sure(method, crossed_score(_SCORE, _rows(right, weights), level=self.level))
+        sides = [_rows(side, weights) for side in (one, other)]
+        return self._sure(VANILLA, crossed_difference(_SCORE, *sides, level=self.level))
 
     def learnt(self, method: str) -> bool:
         """Whether the task was surely learnt; of one seed, whether the score is above chance."""

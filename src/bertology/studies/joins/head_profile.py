@@ -19,7 +19,7 @@ from bertology.results.measures import Measure, column_grid
 from bertology.results.result import Result
 from bertology.stats import Estimate, holm
 from bertology.stats.contrasts import group_contrast
-from bertology.studies.join import Join
+from bertology.studies.join import ResampledJoin
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -224,7 +224,7 @@ class HeadProfileResult(Result):
 
 
 @dataclass(frozen=True)
-class HeadProfile(Join):
+class HeadProfile(ResampledJoin):
     """Are heads that stand out in one study those that another study finds?
 
     Combines the `heads` tables of results of different studies, and tests what needs two of them.

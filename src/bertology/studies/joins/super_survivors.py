@@ -25,7 +25,7 @@ from bertology.stats.within_groups import (
 from bertology.studies.designs.head_features import FEATURES, head_features, measured_on
 from bertology.studies.designs.surviving_runs import SurvivingRuns, surviving_runs
 from bertology.studies.designs.survivor_figures import SuperSurvivorsResult
-from bertology.studies.join import Join
+from bertology.studies.join import ResampledJoin
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +48,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class SuperSurvivors(Join):
+class SuperSurvivors(ResampledJoin):
     """Which heads and MLPs survive with most seeds and in most tasks, and what are they?
 
     Method: `importance-pruning` stores which heads and MLPs are left after each step, with every

@@ -21,7 +21,7 @@ from bertology.results.result import Result
 from bertology.stats import Estimate, rank_correlation
 from bertology.stats.agreement import cohens_kappa
 from bertology.stats.intervals import ONE_SIDE
-from bertology.studies.join import Join
+from bertology.studies.join import ResampledJoin
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -186,7 +186,7 @@ class TaskComparisonResult(Result):
 
 
 @dataclass(frozen=True)
-class TaskComparison(Join):
+class TaskComparison(ResampledJoin):
     """What do results of one study over several tasks have in common, two tasks at a time?
 
     They may be of different models of one build: a pre-trained one, fine-tuned for each task.

@@ -20,7 +20,7 @@ from bertology.results.result import Result
 from bertology.results.verdict_view import with_interval
 from bertology.stats import Estimate
 from bertology.stats.emergence import FEWEST_STEPS, Emergence, emergence
-from bertology.studies.join import Join
+from bertology.studies.join import ResampledJoin
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,7 +108,7 @@ class TrainingStepsResult(Result):
 
 
 @dataclass(frozen=True)
-class TrainingSteps(Join):
+class TrainingSteps(ResampledJoin):
     """When, in the course of its training, does a measure of a model emerge?
 
     Combines the results of one study on one corpus, measured at several steps of a training run;

@@ -93,8 +93,8 @@ class Heuristics(Trials):
     Source: BERTology Nuggets, "Shallow heuristics in NLI" and what follows; McCoy et al. (2019);
     Bhargava, Drozd and Rogers (2021). Limits: each way has one setting. Siamese models compare
     means of states, and HEX has bags of input embeddings for its superficial model. Subcases are
-    few, so that intervals over other templates are rough. Models of several sizes are not
-    compared: run it with each of them.
+    few, so that intervals over other templates are rough. Models of several sizes are compared
+    by `bertology join model-sizes`.
     """
 
     needs: ClassVar[Needs] = Needs(
@@ -102,7 +102,7 @@ class Heuristics(Trials):
     )
     result_type: ClassVar[type[Result]] = HeuristicsResult
     trains_models: ClassVar[bool] = True
-    version: ClassVar[int] = 2  # single heuristics by themselves; subcases counted as they are
+    version: ClassVar[int] = 3  # answers of plain fine-tuning are kept, to compare models by them
     column: ClassVar[str] = "method"
 
     methods: tuple[str, ...] = parameter(METHODS, "Methods beside plain fine-tuning.")
@@ -246,6 +246,7 @@ class Heuristics(Trials):
             tables,
             evidence=evidence,
             reasons=reasons,
+            arrays=runs.kept(),
             facts={
                 "task": first["task"],
                 "train_size": int(first["train_size"]),
