@@ -52,7 +52,7 @@ def test_without_a_wish_all_claims_about_a_given_model_are_taken() -> None:
     pruned = {"magnitude-pruning", "importance-pruning", "subnetworks", "subnetwork-overlap"}
     pruned |= {"super-survivors"}
     tuned = {"loss-landscape", "finetuning-variants", "seed-variance", "layer-restoring"}
-    tuned |= {"heuristics", "paraphrased-reading"}
+    tuned |= {"heuristics", "model-sizes", "paraphrased-reading"}
     trained = {"pretraining-objectives", "nsp-positions", "architecture-sweep", "fragments"}
     trained |= pruned | tuned
     assert {c.study for c, _ in chosen.left_out} == trained
