@@ -67,6 +67,12 @@ def just_above(seed: int) -> Mapping[str, str]:
     return judged("layer-restoring", result)
 
 
+def nothing_to_lose(seed: int) -> Mapping[str, str]:
+    """Models guess, whatever is set back: that nothing is lost says nothing of layers."""
+    result = made_restored.made_up(lambda change: 0.0, skill=0.5, seeds=3 + seed % 3, draw=seed)
+    return judged("layer-restoring", result)
+
+
 NULLS = (
     Null("seeds change nothing", only_luck, dict.fromkeys((*_SPREADS, _EARLY), HOLDS)),
     Null("seeds change what runs prefer", leaning_runs, dict.fromkeys(_SPREADS, HOLDS)),
@@ -77,6 +83,7 @@ NULLS = (
         dict.fromkeys((*_SPREADS[1:], _EARLY), HOLDS),
     ),
     Null("stopping is blind", blind_stopping, {_STOPPED: HOLDS, _EARLY: HOLDS}),
+    Null("models set back had learnt nothing", nothing_to_lose, {_LOWER: HOLDS, _UPPER: HOLDS}),
     Null("any layers set back lose the same", any_layers, {_LOWER: BORDER, _UPPER: HOLDS}),
     Null(
         "upper layers lose just the margin more",

@@ -73,6 +73,8 @@ def test_one_seed_decides_nothing_and_none_is_judged_without_learning() -> None:
     poor = made_restored.made_up(lambda change: 0.0, skill=0.5)
     assert set(claims_of(poor).values()) == {"not-applicable"}
     assert "not surely better" in poor.answer
+    weak = made_restored.made_up(lambda change: 0.0, skill=0.6, seeds=5)
+    assert "not-applicable" not in claims_of(weak).values()
 
 
 # Models ------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from bertology.metrics import find_metric
 from bertology.stats import Estimate
+from bertology.stats.crossed import crossed_difference, crossed_score
 from bertology.studies.designs.scored_runs import ScoredRuns
 
 if TYPE_CHECKING:
@@ -88,19 +89,28 @@ class RestoredLayers:
         """How many layers a third is."""
         return third_of(self.count)
 
-    def _loss(self, change: Change) -> Estimate:
-        found = self.runs.difference(WHOLE, change.name, self.metric, in_seeds=True)
+    def _loss(self, change: Change, tests: int = 1) -> Estimate:
+        """With bounds that hold for so many tests together (Bonferroni)."""
+        runs = replace(self.runs, level=1 - (1 - self.runs.level) / tests)
+        found = runs.difference(WHOLE, change.name, self.metric, in_seeds=True)
         assert found is not None
         return found
 
-    def _for_all(self, change: Change) -> Estimate:
-        """A loss with bounds that hold for all layers together (Bonferroni)."""
-        found = self._loss(change)
-        if math.isnan(found.low) or self.count < 2:
-            return found
-        wider = found.at_level(1 - (1 - found.level) / self.count)
-        lowest, highest = find_metric(self.metric).differences_within
-        return replace(wider, low=max(wider.low, lowest), high=min(wider.high, highest))
+    def learnt(self, *, classes: bool) -> bool:
+        """Whether the whole models surely beat a constant answer, over seeds and examples.
+
+        It is their mean that must: to ask it of every single run is to ask more, the more runs
+        there are. But no run may have collapsed, since such a one has nothing to lose.
+        """
+        metric, own = find_metric(self.metric), self.runs.statistics(WHOLE, self.metric)
+        if self.runs.collapsed(WHOLE).any():
+            return False
+        if not classes or self.metric == "matthews":  # a constant answer is worth 0
+            return crossed_score(metric, own, level=self.runs.level).low > 0
+        kinds, counts = np.unique(self.runs.labels, return_counts=True)
+        constant = np.full(len(self.runs.labels), kinds[counts.argmax()])
+        other = metric.statistics(constant, self.runs.labels)[None]
+        return crossed_difference(metric, own, other, level=self.runs.level).low > 0
 
     def evidence(self) -> dict[str, Estimate | None]:
         """What claims are judged on."""
@@ -123,7 +133,7 @@ class RestoredLayers:
         for layer in range(self.count):
             row: dict[str, float] = {"layer": layer}
             for way in WAYS:
-                found = self._for_all(_change(way, layer, self.count))
+                found = self._loss(_change(way, layer, self.count), self.count)
                 row |= {way: found.value, f"{way}_low": found.low, f"{way}_high": found.high}
                 if way == "restored":
                     row["sure"] = bool(found.low > 0 or found.high < 0)

@@ -10,7 +10,6 @@ import numpy as np
 
 from bertology.errors import InterruptedRunError
 from bertology.metrics import judged_metric
-from bertology.results.comparison import beats_constant_answer
 from bertology.results.result import Provenance, Result
 from bertology.studies.designs.restored_layers import (
     WHOLE,
@@ -32,8 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["LayerRestoring", "LayerRestoringResult"]
 
 _NOT_LEARNT = (
-    "not judged: with {} of {} seeds the whole model is not surely better than always giving the "
-    "most frequent answer, so there is no score to lose"
+    "not judged: the whole models are not surely better than always giving the most frequent "
+    "answer, or some collapsed ({} of {}), so there is no score to lose"
 )
 _TRAINED = 0.7  # of the work, about
 
@@ -52,7 +51,8 @@ class LayerRestoring(TaskTrials):
     fine-tuned. How far fine-tuning moved the weights of a layer is told beside them.
 
     Claims rest on accuracy (correlation for regressions and CoLA), and on the lowest and the
-    highest third of the layers; they are judged where every seed surely beats a constant answer.
+    highest third of the layers; they are judged where the whole models, over seeds and examples,
+    surely beat a constant answer, and none collapsed.
 
     Source: A Primer in BERTology (TACL 2020), section 5.2; Hao et al. 2019. Limits: layers above
     were trained with what is set back below them, and get states that they never saw; so a loss
@@ -63,6 +63,7 @@ class LayerRestoring(TaskTrials):
     trains_models: ClassVar[bool] = True
     result_type: ClassVar[type[Result]] = LayerRestoringResult
     column: ClassVar[str] = "change"
+    version: ClassVar[int] = 2  # judged where the mean over seeds learnt; exact bounds of layers
 
     @property
     def variants(self) -> Sequence[str]:
@@ -121,15 +122,10 @@ class LayerRestoring(TaskTrials):
         runs = ScoredRuns.read(measured, self.level)
         moved = np.mean([part["moved"].to_numpy() for part in measured.values()], axis=0)
         found = RestoredLayers(runs, judged, moved)
-        unlearnt = sum(
-            not beats_constant_answer(
-                said, runs.labels, classes=bool(facts["classes"]), metric=judged
-            )
-            for said in runs.predictions[WHOLE]
-        )
+        collapsed = int(runs.collapsed(WHOLE).sum())
         evidence, reasons = found.evidence(), {}
-        if unlearnt:
-            why = _NOT_LEARNT.format(unlearnt, len(runs.predictions[WHOLE]))
+        if not found.learnt(classes=bool(facts["classes"])):
+            why = _NOT_LEARNT.format(collapsed, len(runs.predictions[WHOLE]))
             evidence, reasons = {}, dict.fromkeys(evidence, why)
         return self.result(
             provenance,
@@ -148,6 +144,6 @@ class LayerRestoring(TaskTrials):
                 "seeds": len(runs.predictions[WHOLE]),
                 "epochs": self.epochs,
                 "third": found.third,
-                "learnt": len(runs.predictions[WHOLE]) - unlearnt,
+                "collapsed": collapsed,
             },
         )
