@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from bertology.errors import DataError
 from bertology.metrics import find_metric
@@ -238,9 +239,10 @@ class SeedRuns:
             [self._on(self._picks, at).reshape(len(final), -1) for at in range(last + 1)], axis=1
         )  # (deals, shares, runs)
         found = [rank_agreement(e, f) for e, f in zip(early, final, strict=True)]
+        # Runs are what is drawn, and each is in all deals: what it does to their mean is the mean.
         return Agreement(
             np.mean([one.value for one in found], axis=0),
-            np.stack([one.influence for one in found], axis=1),
+            np.mean([one.influence for one in found], axis=0),
         )
 
     @property
@@ -252,14 +254,18 @@ class SeedRuns:
         """The rank correlation at one look; None where there are too few seeds."""
         if min(self.grid) < _FEWEST:
             return None
-        found = self._links.estimate(self._agreement[at : at + 1], level=self.level)
-        # More runs of the same seeds would tell little: what is counted is seeds of each kind.
-        found = replace(found, n=min(self.grid), unit="seeds")
-        value = min(max(found.value, -1 + 1e-9), 1 - 1e-9)
+        row, seeds = self._agreement[at : at + 1], min(self.grid)
+        value = float(row.value[0])
+        # One kind of seed may decide all; so there are no more independent runs than of these.
+        half = float(stdtrit(seeds - 1, (1 + self.level) / 2) * self._links.error(row.influence)[0])
+        inner = min(max(value, -1 + 1e-9), 1 - 1e-9)
         # On Fisher's scale, so that bounds stay between -1 and 1.
-        half, middle = (found.high - found.value) / (1 - value**2), math.atanh(value)
+        half, middle = half / (1 - inner**2), math.atanh(inner)
         low, high = math.tanh(middle - half), math.tanh(middle + half)
-        return replace(found, low=min(low, found.value), high=max(high, found.value))
+        return Estimate(
+            value, min(low, value), max(high, value), seeds, self.level, "seeds",
+            remedy="more seeds and more examples would narrow it",
+        )  # fmt: skip
 
     def stopping_table(self, stopped: Sequence[Stopping]) -> pd.DataFrame:
         """A row for each look."""
