@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -42,6 +43,17 @@ def nothing_drawn() -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Store, "_draw", lambda *given: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_flushed() -> Iterator[None]:
+    """A store waits until the disk has what it writes, thousands of times in all tests.
+
+    Only a machine that loses its power would tell the difference; killed processes do not.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda file: None)
         yield
 
 

@@ -11,15 +11,28 @@ import pytest
 from typer.testing import CliRunner
 
 import tiny
+from bertology.annotated import sense_planes
 from bertology.cli.main import app
 from bertology.results.known_claims import load_claims
 from bertology.results.result import Result
 from bertology.run.session import Session
-from bertology.studies.cloze import malformed_input
+from bertology.studies.cloze import affordances, malformed_input
+from bertology.studies.cloze.npi_licensing import NpiLicensing
+from bertology.studies.geometry.static_embeddings import StaticEmbeddings
+from bertology.studies.geometry.vector_repairs import VectorRepairs
+from bertology.studies.geometry.word_senses import WordSenses
+from bertology.studies.geometry.words_in_context import WordsInContext
+from bertology.studies.probing.linear_order import LinearOrder
 from bertology.studies.probing.numeracy import Numeracy
+from bertology.studies.probing.sentence_probes import SentenceProbes
 from bertology.train.baselines import networks
 from bertology.train.probes import battery
 from printed import Done, run
+
+WITH_COPIES = (
+    LinearOrder, NpiLicensing, Numeracy, SentenceProbes, StaticEmbeddings, VectorRepairs,
+    WordSenses, WordsInContext,
+)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -112,8 +125,12 @@ def test_a_survey_is_a_page_without_any_data(
         learn(*given, steps=4, **more)
 
     monkeypatch.setattr(battery, "descended", learn_little)
-    monkeypatch.setattr(Numeracy, "copies", 1)
     monkeypatch.setattr(malformed_input, "_LEARNT", 40)
+    # Nor do how many copies with shuffled weights there are, and how a picture is laid out.
+    for study in WITH_COPIES:
+        monkeypatch.setattr(study, "copies", 2)
+    monkeypatch.setattr(affordances, "_COPIES", 1)
+    monkeypatch.setattr(sense_planes, "_FEW", 1000)
     to = tmp_path / "out"
     little = ("--limit", 12, "--train-limit", 16, "--seeds", 1, "--epochs", 1)
     code, said = call(paper, "--model", model, "--to", to, *little)

@@ -47,7 +47,8 @@ def _is_span(value: object) -> bool:
     return (
         isinstance(value, Sequence)
         and len(value) == 2
-        and all(map(_is_whole, value))
+        and _is_whole(value[0])  # not all(map(…)): most of what is checked are spans
+        and _is_whole(value[1])
         and 0 <= value[0] <= value[1]
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from hashlib import sha256
 
 import torch
@@ -66,12 +67,17 @@ def settings_of(config: ModelConfig) -> dict[str, object]:
 def _tokenizer(tokenizer: Tokenizer) -> str:
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
-        written: object = sorted(tokenizer.get_vocab().items())
+        written = json.dumps(sorted(tokenizer.get_vocab().items()), sort_keys=True)
     else:
-        settings: dict[str, object] = json.loads(backend.to_str())
-        # Left by the last call; no property of the tokenizer.
-        settings.pop("truncation", None)
-        settings.pop("padding", None)
-        written = settings
+        written = _lasting(backend.to_str())
     rest = [tokenizer.model_max_length, tokenizer.padding_side, tokenizer.truncation_side]
-    return json.dumps([written, rest], sort_keys=True)
+    return f"[{written}, {json.dumps(rest)}]"
+
+
+@lru_cache(maxsize=4)  # a model and its copies have the same tokenizer
+def _lasting(written: str) -> str:
+    """A tokenizer's settings without what the last call left, which is no property of it."""
+    settings: dict[str, object] = json.loads(written)
+    settings.pop("truncation", None)
+    settings.pop("padding", None)
+    return json.dumps(settings, sort_keys=True)
