@@ -6,7 +6,7 @@ the numbers that are learnt from. Baselines are decoded the same way from other 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -52,24 +52,26 @@ def lengths(numbers: Numbers) -> Features:
 
 
 def random_vectors(
-    encoder: Encoder, texts: Corpus, numbers: Numbers, *, pooling: str, seed: int
-) -> Features:
-    """A random vector for each piece of the vocabulary, pooled over the pieces of a number."""
+    encoder: Encoder, texts: Corpus, numbers: Numbers, *, pooling: str, seeds: Sequence[int]
+) -> Iterator[Features]:
+    """For each seed a random vector for each piece, pooled over the pieces of a number."""
     from bertology.annotated.words import words_of
 
-    rng = np.random.default_rng([seed, 1])
-    encodings = words_of(encoder, texts)
     ids = encoder.tokenize([example.given for example in texts]).rows["input_ids"]
-    width = encoder.shape.hidden
-    table = rng.normal(size=(int(encoder.config.vocab_size), width)).astype(np.float32)
-    found = np.zeros((1, *numbers.words.shape, width), np.float32)
-    for at, one in enumerate(encodings):
+    kept = []  # example, place of the number in it, its pieces; the same for all seeds
+    for at, one in enumerate(words_of(encoder, texts)):
         for place in range(numbers.words.shape[1]):
             pieces = list(one.alignment.pieces_of(place))
-            kept = {"first": pieces[:1], "last": pieces[-1:]}.get(pooling, pieces)
-            if kept:
-                found[0, at, place] = table[np.asarray(ids[at])[kept]].mean(axis=0)
-    return found
+            some = {"first": pieces[:1], "last": pieces[-1:]}.get(pooling, pieces)
+            if some:
+                kept.append((at, place, np.asarray(ids[at])[some]))
+    shape = int(encoder.config.vocab_size), encoder.shape.hidden
+    for seed in seeds:
+        table = np.random.default_rng([seed, 1]).normal(size=shape).astype(np.float32)
+        found = np.zeros((1, *numbers.words.shape, shape[1]), np.float32)
+        for at, place, of in kept:
+            found[0, at, place] = table[of].mean(axis=0)
+        yield found
 
 
 def constant(numbers: Numbers) -> Floats:

@@ -188,13 +188,11 @@ class Numeracy(Sampled):
             return xr.Dataset(said | dev)
         alone = np.broadcast_to(decoding.constant(numbers), (len(seeds), len(numbers.target)))
         sizes = decoding.decode(decoding.lengths(numbers), numbers, groups, seeds=seeds)
+        drawn = decoding.random_vectors(encoder, texts, numbers, pooling=self.pooling, seeds=seeds)
         vectors = [
-            decoding.decode(
-                decoding.random_vectors(encoder, texts, numbers, pooling=self.pooling, seed=seed),
-                numbers, groups, seeds=[seed], device=device,
-            ).said[0, 0]
-            for seed in seeds
-        ]  # fmt: skip
+            decoding.decode(one, numbers, groups, seeds=[seed], device=device).said[0, 0]
+            for seed, one in zip(seeds, drawn, strict=True)
+        ]
         base = np.stack([alone, sizes.said[:, 0], np.stack(vectors)])
         about = {
             "target": numbers.target, "group": numbers.group, "cluster": numbers.clusters,
