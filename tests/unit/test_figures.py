@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.text import Annotation
 
 from bertology.errors import ParameterError, StoreError, UnknownNameError
 from bertology.report.export import FORMATS, export
@@ -321,3 +322,16 @@ def test_the_name_of_a_level_stands_beside_its_line() -> None:
     box = axes.texts[0].get_window_extent()
     line = axes.transData.transform((0, 0.85))[1]
     assert box.y0 < line < box.y1
+
+
+def test_a_point_beyond_a_surface_is_an_arrow_inside_of_it() -> None:
+    from bertology.report.figures.surfaces import Mark, Surface, loss_surfaces
+
+    places = np.linspace(-1, 1, 5)
+    far = Surface("one", places, places, np.ones((5, 5)), marks=[Mark("twin's end", 0.5, 4.0)])
+    figure = loss_surfaces(
+        [far], title="Losses", labels=("x", "y"), highest=2.0, levels=[0.5], note="Note."
+    )
+    [told] = [text for text in figure.axes[0].texts if isinstance(text, Annotation)]
+    assert told.get_text() == "twin's end: beyond"
+    assert abs(told.xy[1]) <= 1

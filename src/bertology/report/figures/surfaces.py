@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from bertology.errors import ParameterError
 from bertology.report.figures.pieces import add_note, add_title, checked, colour_bar
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LossLine", "LossLines", "Mark", "Surface", "loss_lines", "loss_surfaces"]
 
+Floats = NDArray[np.float64]
 _COLOURS = (POSITIVE, ACCENT)
 _STYLES = ("-", "--")
 
@@ -125,8 +126,12 @@ def _path(axes: Axes, one: Surface) -> None:
         at = np.asarray(one.path, float)
         axes.plot(at[:, 0], at[:, 1], "-", color=ON_DARK, linewidth=3.0, alpha=0.8)
         axes.plot(at[:, 0], at[:, 1], "o-", color=ACCENT, linewidth=1.4, markersize=3.2, mew=0)
-    room = float(np.ptp(np.asarray(one.x, float))) * 0.03
+    x, y = np.asarray(one.x, float), np.asarray(one.y, float)
+    room = float(np.ptp(x)) * 0.03
     for mark in one.marks:
+        if not (x.min() <= mark.x <= x.max() and y.min() <= mark.y <= y.max()):
+            _beyond(axes, mark, x, y)
+            continue
         axes.plot(
             mark.x, mark.y, mark.shape, color=ACCENT, markeredgecolor=ON_DARK, markersize=7,
             zorder=4, clip_on=False,
@@ -136,6 +141,25 @@ def _path(axes: Axes, one: Surface) -> None:
                 mark.x + room, mark.y + room, mark.name, fontsize=type_size(7.5), color=INK,
                 bbox={"facecolor": ON_DARK, "alpha": 0.75, "edgecolor": "none", "pad": 1.0},
             )  # fmt: skip
+
+
+def _beyond(axes: Axes, mark: Mark, x: Floats, y: Floats) -> None:
+    """An arrow from inside to the edge, towards a point that the surface does not reach."""
+    middle = np.array([x.mean(), y.mean()])
+    half = np.array([np.ptp(x), np.ptp(y)]) / 2
+    way = np.array([mark.x, mark.y]) - middle
+    edge = way / np.abs(way / half).max()
+    axes.annotate(
+        f"{mark.name}: beyond",
+        xy=tuple(middle + 0.99 * edge),
+        xytext=tuple(middle + 0.72 * edge),
+        ha="center",
+        va="center",
+        fontsize=type_size(7.5),
+        color=INK,
+        bbox={"facecolor": ON_DARK, "alpha": 0.75, "edgecolor": "none", "pad": 1.0},
+        arrowprops={"arrowstyle": "->", "color": ACCENT, "linewidth": 1.4},
+    )
 
 
 @dataclass(frozen=True)

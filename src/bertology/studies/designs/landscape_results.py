@@ -221,7 +221,7 @@ class LossLandscapeResult(Result):
                 marks, path = [Mark("", 0.0, 0.0, "P")], None
             else:
                 marks, path = self._way(start)
-            shown.append(Surface(TITLES[start], x, y, grid.to_numpy(float), path, marks))
+            shown.append(Surface(self._named(start), x, y, grid.to_numpy(float), path, marks))
         around = plane == AROUND
         return loss_surfaces(
             shown,
@@ -235,6 +235,11 @@ class LossLandscapeResult(Result):
             if around
             else f"The unit is the way from start to end: {self._ways()}. One scale for both.",
         )
+
+    def _named(self, start: str) -> str:
+        """The start, and that the run which is drawn, the first one, lies on a plateau."""
+        trained = self.tables["runs"].set_index(["start", "seed"])["trained"]
+        return TITLES[start] if trained[start, 0] else f"{TITLES[start]} (this run did not train)"
 
     def _way(self, start: str) -> tuple[list[Mark], Floats]:
         path = self.tables["path"]
