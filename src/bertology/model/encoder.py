@@ -14,8 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from bertology.errors import CapabilityError, ModelError, ParameterError, UnknownNameError
-from bertology.model.added_parts import ADAPTERS, added_parts, check_one_pass
+from bertology.model.added_parts import ADAPTERS, added_parts
 from bertology.model.batch import Batch, Texts, Tokenized, by_length, texts_of, tokenize
+from bertology.model.compressed.forms import check_one_pass, compressed_forms
 from bertology.model.families import Capability, Family, family_of
 from bertology.model.hooks.instrument import Instrument, Reducer, swapped_weights, switched_configs
 from bertology.model.hooks.walking import every_module, submodule
@@ -189,8 +190,8 @@ class Encoder:
             found.discard(Capability.FAST_REPLAY)
         if self.numbering.removed or layers_without_mlp(self.config):
             found.discard(Capability.FAST_REPLAY)  # it takes all layers to be alike
-        if parts := added_parts(self.config):
-            # They know neither adapters nor what reads other layers than the last one.
+        if (parts := added_parts(self.config)) or compressed_forms(self.config):
+            # They know no adapters, no readers of other layers than the last, no packed weights.
             found -= {Capability.FAST_REPLAY, Capability.PRUNING}
             if ADAPTERS in parts:  # a function of all heads together
                 found.discard(Capability.CONTRIBUTIONS)
@@ -292,10 +293,9 @@ class Encoder:
         row, shape = self.family.stacks[name], self.shapes[name]
         if row.projection is None:  # XLNet keeps it as a bare parameter (M, H, D)
             return self.module(row.attention, layer).get_parameter("o").permute(1, 2, 0)
-        module = self.module(row.projection, layer)
-        weight: Tensor = module.get_parameter("weight")
-        if isinstance(module, nn.Linear):
-            weight = weight.T  # (H·D, M); Conv1D already lies this way
+        module: Any = self.module(row.projection, layer)
+        # (H·D, M); Conv1D, which has no `in_features`, already lies this way
+        weight: Tensor = module.weight.T if hasattr(module, "in_features") else module.weight
         return weight.reshape(-1, shape.head_size, weight.shape[-1])
 
     def attention_switched(self, implementation: str) -> AbstractContextManager[None]:

@@ -128,7 +128,8 @@ def _classifier_over(encoder: Encoder, task: Task) -> tuple[Classifier, list[str
     chooses = task.kind == "multiple-choice"
     config.num_labels = 1 if chooses else max(1, len(task.labels))
     # Copies: transformers would use the very tensors, and training would change the encoder.
-    given = {n: w.detach().cpu().float().clone() for n, w in encoder.base.state_dict().items()}
+    held = {n: w.detach().cpu() for n, w in encoder.base.state_dict().items()}
+    given = {n: (w.float() if w.is_floating_point() else w).clone() for n, w in held.items()}
     prefix = f"{encoder.model.base_model_prefix}."
     for name in encoder.new_weights:  # drawn when the encoder was loaded, so not pre-trained
         given.pop(name.removeprefix(prefix), None)

@@ -66,7 +66,7 @@ def check_tokenizer(name: str, tokenizer: Tokenizer, model: PretrainedModel) -> 
 
 def check_pieces(name: str, largest: int, model: PretrainedModel) -> None:
     """Refuse pieces for which the model has no embedding."""
-    rows = int(model.get_input_embeddings().weight.shape[0])
+    rows = int(model.get_input_embeddings().num_embeddings)
     if largest >= rows:
         raise ModelError(
             f"The tokenizer of {name!r} has a piece with the number {largest}, and the model has "

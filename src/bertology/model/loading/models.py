@@ -60,6 +60,7 @@ def load_model(
     import torch
     import transformers
 
+    import bertology.model.compressed.bilstm  # noqa: F401 - lets transformers know its model type
     from bertology.model.loading.steps import settings_at
 
     if head not in HEADS:
@@ -98,6 +99,8 @@ def load_model(
     try:
         torch.manual_seed(seed)  # heads that a checkpoint lacks start from this seed
         model, new = _read(place, _auto_class(config, head), config, options)
+    except ModelError:
+        raise
     except ValueError as error:
         if "Unrecognized configuration class" in str(error):
             raise ModelError(

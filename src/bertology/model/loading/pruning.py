@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from bertology.errors import BertologyError, CapabilityError
 from bertology.model.added_parts import added_parts, put_in_parts
+from bertology.model.compressed.forms import compressed_forms, put_in_forms
 from bertology.model.families import Capability
 from bertology.model.hooks.attention import IMPLEMENTATION
 from bertology.model.numbering import CONFIG_KEY, MLP_KEY, layers_without_mlp
@@ -48,8 +49,8 @@ def is_pruned(config: object) -> bool:
 
 
 def is_plain(config: object) -> bool:
-    """Whether plain transformers loads the model as it is: nothing is cut, and nothing added."""
-    return not is_pruned(config) and not added_parts(config)
+    """Whether plain transformers loads the model: nothing is cut, added, or of another form."""
+    return not is_pruned(config) and not added_parts(config) and not compressed_forms(config)
 
 
 def prune_heads(
@@ -79,8 +80,13 @@ def prune_heads(
 
 def can_lose_layers(encoder: Encoder) -> bool:
     """Whether each layer is a module of its own that depends on no number: BERT and its like."""
+    changed = added_parts(encoder.config) or compressed_forms(encoder.config)
+    return _has_plain_layers(encoder) and not changed
+
+
+def _has_plain_layers(encoder: Encoder) -> bool:
     plain = Capability.FAST_REPLAY in encoder.family.capabilities
-    return plain and not encoder.shares_layers and not added_parts(encoder.config)
+    return plain and not encoder.shares_layers
 
 
 def prune_layers(model: Encoder | PretrainedModel, layers: Iterable[int]) -> PretrainedModel:
@@ -136,11 +142,11 @@ def prune_mlps(model: Encoder | PretrainedModel, layers: Iterable[int]) -> Pretr
     return pruned
 
 
-def _layers_of(encoder: Encoder, layers: Iterable[int]) -> set[int]:
-    """The layers, checked, of a model that can lose them."""
+def _layers_of(encoder: Encoder, layers: Iterable[int], *, before: bool = False) -> set[int]:
+    """The layers, checked, of a model that can lose them, or could `before` it was changed."""
     from bertology.model.interventions import SkipLayer
 
-    if not can_lose_layers(encoder):
+    if not (_has_plain_layers(encoder) if before else can_lose_layers(encoder)):
         raise CapabilityError(
             f"Layers of {encoder.family.title} cannot be cut: they are shared, or depend on their "
             "number.",
@@ -157,7 +163,7 @@ def load_pruned(
     config: ModelConfig | None = None,
     **options: object,
 ) -> Any:
-    """Load a model that was pruned, or has added parts, from where `save_pretrained` put it.
+    """Load a model that was pruned, compressed or added to, from where `save_pretrained` put it.
 
     `auto_class` is an Auto class of transformers or a model class; `options` go to its
     `from_pretrained`. Without a folder, `config` and `state_dict` are given. The layers are cut
@@ -216,14 +222,16 @@ def _cutting(kind: Any) -> Any:
     def make(self: PretrainedModel, config: ModelConfig, *args: object, **kwargs: object) -> None:
         kind.__init__(self, config, *args, **kwargs)
         encoder = _as_encoder(self)
-        if not added_parts(config):  # a model with added parts is not pruned any more, but was
+        # A model with added parts, or of another form, is not pruned any more, but was.
+        if not added_parts(config) and not compressed_forms(config):
             encoder.require(Capability.PRUNING)
         for stack, layer in encoder.numbering.removed:
             _cut_layer(encoder, stack, layer, encoder.numbering.kept(stack, layer))
         if mlps := layers_without_mlp(config):
-            for layer in _layers_of(encoder, mlps):
+            for layer in _layers_of(encoder, mlps, before=True):
                 _cut_mlp(encoder, layer)
         put_in_parts(self)
+        put_in_forms(self)
 
     return type(kind.__name__, (kind,), {"__init__": make, "__module__": kind.__module__})
 

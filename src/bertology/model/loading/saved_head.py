@@ -17,6 +17,8 @@ def saved_head(name: str = DEFAULT_MODEL) -> str:
     """`classification`, `pretraining`, `mlm`, `causal`; `base` without a head we can use."""
     import transformers
 
+    import bertology.model.compressed.bilstm  # noqa: F401 - lets transformers know its model type
+
     place = locate(name)
     options = {} if place.revision is None else {"revision": place.revision}
     try:
