@@ -204,6 +204,28 @@ def test_what_was_made_of_the_numbers_follows_them(model: Any) -> None:
     close(logits(model.double().float()), before)
 
 
+@pytest.mark.parametrize("name", ["bert", "roberta", "electra"])
+@pytest.mark.parametrize("rank", [None, 6])
+def test_lean_layers_compute_what_the_layers_themselves_do(name: str, rank: int | None) -> None:
+    model = tiny.model(name, "classification")
+    if rank is not None:
+        low_rank.factorise(model, rank)
+    quantised.quantise(model, activations=8)
+    layers = model.base_model.encoder.layer
+    assert all("forward" in layer.__dict__ for layer in layers)
+    lean = logits(model)
+    called: list[object] = []
+    hook = layers[1].output.register_forward_hook(lambda *given: called.append(given))
+    close(logits(model), lean)  # of which layer 1 is not lean
+    hook.remove()
+    assert len(called) == 1
+    logits(model)
+    assert len(called) == 1
+    for layer in layers:
+        del layer.forward
+    close(logits(model), lean)
+
+
 def test_a_rehearsal_computes_what_the_quantised_model_will(model: Any) -> None:
     names = list(model.state_dict())
     with quantised.rehearsed(model):

@@ -169,7 +169,8 @@ def test_exits_that_cannot_be_are_refused(model: Any, leaving: Any) -> None:
 
 
 def test_rows_or_tokens_are_left_out_of_a_quantised_model(leaving: Any, tmp_path: Path) -> None:
-    quantised.quantise(leaving)
+    quantised.quantise(leaving, activations=8)
+    assert leaving.bert.encoder.layer[0].forward.usual is not None
     close(logits(opened(leaving, tmp_path / "rows")), logits(leaving))
     with pytest.raises(CapabilityError, match="early exit"):
         eliminated_tokens.eliminate(leaving, [6, 5, 4])

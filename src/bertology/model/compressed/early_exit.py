@@ -7,7 +7,7 @@ and none of them runs when all have left. In training all rows go through all la
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -109,7 +109,8 @@ def put_in(model: Any, layers: list[int], entropy: float) -> None:
     model.base_model.add_module(EXITS, exits)
     heads = dict(zip(layers, exits.heads, strict=True))
     for number, layer in enumerate(held):
-        layer.forward = _Stage(layer, heads.get(number), exits.passage)
+        usual = layer.__dict__.get("forward")  # where it has one of its own already
+        layer.forward = _Stage(layer, heads.get(number), exits.passage, usual)
     if model is not model.base_model:
         model.register_forward_pre_hook(_Begin(exits.passage), with_kwargs=True)
         model.register_forward_hook(_Answer(exits.passage))
@@ -164,6 +165,7 @@ class _Stage:
     layer: nn.Module
     head: nn.Module | None
     passage: _Passage
+    usual: Callable[..., Tensor] | None = None  # the layer's own way, unless that of its class
 
     def __call__(self, states: Tensor, *given: Any, **named: Any) -> Tensor:
         rows = self.passage.rows
@@ -172,7 +174,10 @@ class _Stage:
                 return states
             given = tuple(_of_rows(value, rows) for value in given)
             named = {name: _of_rows(value, rows) for name, value in named.items()}
-        output: Tensor = type(self.layer).forward(self.layer, states, *given, **named)
+        if self.usual is not None:
+            output = self.usual(states, *given, **named)
+        else:
+            output = type(self.layer).forward(self.layer, states, *given, **named)
         if self.head is None:
             return output
         if self.passage.seen is not None:

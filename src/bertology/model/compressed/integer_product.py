@@ -67,6 +67,8 @@ def plain_product(codes: Tensor, step: Tensor, bias: Tensor | None) -> Product:
 
 def rounded_input(states: Tensor) -> Tensor:
     """What inputs become, in float; gradients pass as if nothing was rounded."""
+    if not states.numel():
+        return states
     scale, zero = _range(states.detach())
     whole = torch.round(states.detach() / scale).add_(zero).clamp_(0, _MOST)
     near = (whole - zero) * scale
