@@ -149,7 +149,7 @@ def _farthest(module: torch.nn.Module, width: int) -> NDArray[np.float32]:
             continue
         values = given.detach().float()
         if values.dim() == 2:  # as one number for each dimension: how long its weights are
-            values = values.norm(dim=1 if isinstance(module, torch.nn.Linear) else 0)
+            values = values.norm(dim=1 if hasattr(module, "in_features") else 0)
         if values.shape == found.shape:
             away = np.abs(sigmas_from_mean(values.cpu().numpy()))
             found = np.maximum(found, away.astype(np.float32))

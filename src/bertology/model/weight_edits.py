@@ -134,6 +134,11 @@ def _last_maps(encoder: Encoder) -> Iterator[tuple[str, int, Tensor]]:
     for module in [] if template is None else encoder.unique_modules(template, name):
         for part in ("weight", "bias"):
             found = getattr(module, part, None)
+            if isinstance(found, Tensor) and not isinstance(found, nn.Parameter):
+                raise CapabilityError(
+                    "Weights of a map that is stored in another form cannot be edited.",
+                    hint="Edit the model that it was compressed from.",
+                )
             if isinstance(found, nn.Parameter):
                 # A Linear has its outputs first; transformers' Conv1D has them last.
                 yield (
