@@ -72,9 +72,17 @@ def test_one_seed_decides_nothing_and_none_is_judged_without_learning() -> None:
     assert not any(m.sure is not None for m in one.measures())
     poor = made_restored.made_up(lambda change: 0.0, skill=0.5)
     assert set(claims_of(poor).values()) == {"not-applicable"}
-    assert "not surely better" in poor.answer
-    weak = made_restored.made_up(lambda change: 0.0, skill=0.6, seeds=5)
-    assert "not-applicable" not in claims_of(weak).values()
+    assert "not surely more than 5 points better than a constant answer" in poor.answer
+
+
+def test_models_with_little_to_lose_are_not_judged() -> None:
+    lost = made_restored.upper_only
+    weak = made_restored.made_up(lost, skill=0.58, seeds=5, examples=1000)
+    assert 0 < weak.table("parts")["score"].iloc[0] - 0.55 < 0.05  # surely learnt, hardly more
+    assert set(claims_of(weak).values()) == {"not-applicable"}
+    assert "too little to lose" in weak.answer
+    enough = made_restored.made_up(lost, skill=0.75, seeds=5, examples=1000)
+    assert "not-applicable" not in claims_of(enough).values()
 
 
 # Models ------------------------------------------------------------------------------------------

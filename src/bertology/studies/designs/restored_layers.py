@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.metrics import find_metric
+from bertology.results.answers import points
 from bertology.stats import Estimate
 from bertology.stats.crossed import crossed_difference, crossed_score
 from bertology.studies.designs.scored_runs import ScoredRuns
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
 
     from bertology.train.restoring import Change
 
-__all__ = ["WAYS", "WHOLE", "RestoredLayers", "asked_changes", "third_of"]
+__all__ = ["MARGIN", "WAYS", "WHOLE", "RestoredLayers", "asked_changes", "third_of"]
 
 WHOLE = "whole"
 WAYS = ("restored", "below", "above", "half", "fresh")
 """Columns of the table of layers: what happens to the layer, or to all up to it, or from it on."""
+MARGIN = 0.05  # of the claim that lower layers can be restored: what it calls no dramatic loss
 _POINTS = (0.0, 0.25, 0.5, 0.75)  # how much of fine-tuning the whole encoder keeps
 
 
@@ -96,21 +98,36 @@ class RestoredLayers:
         assert found is not None
         return found
 
-    def learnt(self, *, classes: bool) -> bool:
-        """Whether the whole models surely beat a constant answer, over seeds and examples.
+    def gain(self, *, classes: bool) -> Estimate:
+        """How much better the whole models are than a constant answer, over seeds and examples.
 
-        It is their mean that must: to ask it of every single run is to ask more, the more runs
-        there are. But no run may have collapsed, since such a one has nothing to lose.
+        It is their mean that counts: to ask it of every single run is to ask more, the more runs
+        there are.
         """
         metric, own = find_metric(self.metric), self.runs.statistics(WHOLE, self.metric)
-        if self.runs.collapsed(WHOLE).any():
-            return False
         if not classes or self.metric == "matthews":  # a constant answer is worth 0
-            return crossed_score(metric, own, level=self.runs.level).low > 0
+            return crossed_score(metric, own, level=self.runs.level)
         kinds, counts = np.unique(self.runs.labels, return_counts=True)
         constant = np.full(len(self.runs.labels), kinds[counts.argmax()])
         other = metric.statistics(constant, self.runs.labels)[None]
-        return crossed_difference(metric, own, other, level=self.runs.level).low > 0
+        return crossed_difference(metric, own, other, level=self.runs.level)
+
+    def unjudged(self, *, classes: bool) -> str | None:
+        """Why nothing can be said of losses; None if something can.
+
+        A model that collapsed has nothing to lose, and one that has hardly more than the margin
+        could not lose as much as would make a claim fail: it would hold emptily.
+        """
+        collapsed, gain = self.runs.collapsed(WHOLE), self.gain(classes=classes)
+        if collapsed.any():
+            how_many = f"{int(collapsed.sum())} of {collapsed.size}"
+            return f"{how_many} models collapsed, and have nothing to lose"
+        if gain.low > MARGIN:
+            return None
+        return (
+            f"the whole models are not surely more than {100 * MARGIN:.0f} points better than a "
+            f"constant answer ({points(gain)}), so that there is too little to lose"
+        )
 
     def evidence(self) -> dict[str, Estimate | None]:
         """What claims are judged on."""
