@@ -157,8 +157,13 @@ def test_a_plateau_is_not_taken_for_an_optimum() -> None:
 
 
 def test_seeds_count_that_trained_from_both_starts() -> None:
-    result = made_up(1.0, 1.5, seeds=6, failed=(1, 4), noise=0.1)
+    result = made_up(1.0, 1.5, seeds=6, failed=(0, 4), noise=0.1)
     assert result.evidence()["width_gain"].n == 4
+    assert "(over 4 of 6 seeds, which trained)" in result.answer
+    titles = [axes.get_title("left") + axes.get_title() for axes in result.plot("surfaces").axes]
+    assert sum("did not train" in title for title in titles) == 1
+    (note,) = (t.get_text() for t in result.plot("sharpness").texts if "Means" in t.get_text())
+    assert "4 of 6 seeds" in note
     assert claims_of(result)[WIDER] == "holds"
     few = made_up(1.0, 1.5, seeds=4, failed=(1, 3))
     assert "2 of 8 runs did not train" in few.reasons()["width_gain"]

@@ -94,9 +94,17 @@ class LossLandscapeResult(Result):
         told = (
             f"after pre-training optima are {plain(wide)} times as wide, and their largest "
             f"curvature is {plain(sharp)} times that after a random start "
-            f"(over {self.facts['seeds']} seeds)."
+            f"(over {self._seeds()})."
         )
         return f"{sure}{told}" if sure else told[0].upper() + told[1:]
+
+    def _seeds(self) -> str:
+        """How many seeds count; a run that did not train ends on a plateau, not in an optimum."""
+        seeds = int(self.facts["seeds"])
+        count = _trained_both(self.tables["runs"])["seed"].nunique()
+        return (
+            f"{seeds} seeds" if count in (0, seeds) else f"{count} of {seeds} seeds, which trained"
+        )
 
     def headline(self) -> str:
         """What was learnt, and how far the losses came down."""
@@ -157,7 +165,10 @@ class LossLandscapeResult(Result):
         ]
 
     def _sharpness(self) -> Figure:
-        table, panels = self.tables["starts"], []
+        table, panels, level = self.tables["starts"], [], float(self.facts["level"])
+        both = _trained_both(self.tables["runs"])
+        if 0 < len(both) < len(self.tables["runs"]):  # barriers are those of all pairs of seeds
+            table = _by_start(both, both[:0], [], level)
         labels = {
             "width": "width (lengths of filters)",
             "eigenvalue_1": "largest curvature",
@@ -174,9 +185,8 @@ class LossLandscapeResult(Result):
             panels,
             [TITLES[start] for start in STARTS],
             title=f"Width and sharpness of optima\n{self.about}",
-            note=f"Means over {self.facts['seeds']} seeds with "
-            f"{100 * float(self.facts['level']):.0f} % intervals. Claims rest on ratios paired by "
-            "seed.",
+            note=f"Means over {self._seeds()}, with {100 * level:.0f} % intervals. Claims rest on "
+            "ratios paired by seed.",
         )
 
     @property
@@ -207,7 +217,8 @@ class LossLandscapeResult(Result):
             title=f"The loss along straight lines\n{self.about}",
             highest=self._highest,
             constant=constant,
-            note="Thin: runs; thick: their mean. Dotted: a constant answer.",
+            note="Thin: runs; thick: their mean. Dotted: a constant answer. "
+            f"{self.facts['untrained']} of {len(self.tables['runs'])} runs did not train.",
         )
 
     def _surfaces(self, plane: str) -> Figure:
@@ -312,11 +323,16 @@ def _logs(runs: pd.DataFrame, measure: str) -> pd.DataFrame:
     return known.transform(np.log2)
 
 
+def _trained_both(runs: pd.DataFrame) -> pd.DataFrame:
+    """Runs of the seeds that trained from both starts: those that claims are judged on."""
+    return runs[runs.groupby("seed")["trained"].transform("all")]
+
+
 def _judged(runs: pd.DataFrame, level: float) -> tuple[dict[str, Estimate], dict[str, str]]:
     """What claims are judged on, paired by seed, and why the rest is not."""
     evidence, reasons = {}, {}
     untrained, seeds = int((~runs["trained"]).sum()), runs["seed"].nunique()
-    both = runs[runs.groupby("seed")["trained"].transform("all")]
+    both = _trained_both(runs)
     pairs = both["seed"].nunique()
     for quantity, (measure, sign) in _GAINS.items():
         logs = _logs(both, measure)
