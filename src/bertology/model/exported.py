@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from bertology.errors import CapabilityError, MissingExtraError, UnknownNameError
+from bertology.model.compressed.forms import make_weights
 
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
@@ -70,6 +71,7 @@ def export_file(encoder: Encoder, example: Inputs, path: Path, *, format: str) -
     length = torch.export.Dim("length", min=2, max=encoder.max_length)
     shapes = {name: {0: batch, 1: length} for name in example}
     module, inputs = _Logits(encoder.model).eval(), dict(example)
+    make_weights(encoder.model)
     write = _write_onnx if format == "onnx" else _write_pt2
     try:
         with encoder.turn(), torch.no_grad(), _quietly():

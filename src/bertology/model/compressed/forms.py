@@ -18,12 +18,14 @@ from bertology.model.compressed import (
     quantised,
     shared_layers,
 )
+from bertology.model.compressed.quantised_maps import Quantised
 from bertology.model.compressed.written import KEY, misfit, written_forms
 
 __all__ = [
     "KEY",
     "check_one_pass",
     "compressed_forms",
+    "make_weights",
     "parameters",
     "put_in_forms",
     "stored_bytes",
@@ -74,10 +76,17 @@ def check_one_pass(config: object) -> None:
         )
 
 
+def make_weights(model: Any) -> None:
+    """Make the weights of all packed maps, which no tracing of the model needs to unpack then."""
+    for module in model.modules():
+        if isinstance(module, Quantised):
+            module.weight  # noqa: B018 - kept by the module
+
+
 def parameters(model: Any) -> int:
     """How many numbers a model is made of: packed ones one by one, shared ones once."""
     plain = sum(p.numel() for p in model.parameters())
-    packed = sum(m.numbers for m in model.modules() if isinstance(m, quantised.Quantised))
+    packed = sum(m.numbers for m in model.modules() if isinstance(m, Quantised))
     return int(plain + packed)
 
 

@@ -77,7 +77,6 @@ def rounded_input(states: Tensor) -> Tensor:
 
 def _range(states: Tensor) -> tuple[Tensor, Tensor]:
     """The step of the inputs, and the whole number that stands for zero."""
-    least, most = torch.aminmax(states)
-    least, most = least.clamp(max=0), most.clamp(min=0)
+    least, most = states.min().clamp(max=0), states.max().clamp(min=0)  # aminmax is not in ONNX
     scale = ((most - least) / _MOST).clamp_min(_TINY)
     return scale, torch.round(-least / scale).clamp_(0, _MOST)

@@ -48,9 +48,12 @@ class Quantised(nn.Module):
     @property
     def weight(self) -> Tensor:
         """(rows, columns) in float."""
-        if self._made is None:
-            self._made = self.format.values(self.unpacked())
-        return self._made
+        if self._made is not None:
+            return self._made
+        made = self.format.values(self.unpacked())
+        if not torch.compiler.is_compiling():  # where there are no values to keep
+            self._made = made
+        return made
 
     def forget(self) -> None:
         """What was made of the stored numbers is made anew when it is next needed."""
