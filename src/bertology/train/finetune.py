@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any
 
@@ -20,11 +20,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from bertology.data.corpus import Corpus, Task
-from bertology.errors import InterruptedRunError, JobError, ModelError, ParameterError
+from bertology.errors import InterruptedRunError, JobError, ParameterError
 from bertology.model.added_parts import READER
-from bertology.model.encoder import Encoder
-from bertology.train.encoded import CHOICE, Encoded, encode_once, learnable
+from bertology.train.encoded import Encoded, encode_once, learnable
 from bertology.train.evaluate import predict, scores
+from bertology.train.fit import check_fit, name_labels, row_limit
 from bertology.train.history import Epoch, History, OnStep, Step, Watch
 from bertology.train.memory import Course, Memory
 from bertology.train.movement import Movement
@@ -96,8 +96,7 @@ class FinetuneSettings:
 
         Ways are texts, and left out if there are none; so is a second seed.
         """
-        plain = asdict(self)
-        del plain["ways"]
+        plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "ways"}
         if self.weights_seed is None:
             del plain["weights_seed"]
         return plain | ({"ways": [way.text for way in self.ways]} if self.ways else {})
@@ -194,6 +193,9 @@ def _lesson(
         head,
         source,
         None if memory is None else memory.stages,
+        epochs=settings.epochs,
+        precision=settings.precision,
+        recorded=settings.recorded,
     )
 
 
@@ -234,6 +236,7 @@ class _Trainer:
     done: int = 0
     factor: float = 1.0  # of the learning rate, now
     names: tuple[str, ...] = ()  # of the model's inputs
+    beside: tuple[str, ...] = ()  # names of what ways put beside them
     optimizer: torch.optim.Optimizer = field(init=False)
     learn: Recorded[Tensor] = field(init=False)
     compute: Pass = field(init=False)
@@ -281,7 +284,8 @@ class _Trainer:
         multiple = _MULTIPLE if self.settings.recorded else 1
         self._start_training()
         for i, chosen in enumerate(batches, 1):
-            unread.append(self._step(*seen.batch(chosen, self.model.device, multiple=multiple)))
+            batch = seen.batch(chosen, self.model.device, multiple=multiple)
+            unread.append(self._step(chosen, *batch))
             self._look(unseen)
             if len(unread) < together and i < len(batches):
                 continue
@@ -312,22 +316,29 @@ class _Trainer:
         if not any(p.requires_grad for p in own):
             body.eval()
 
-    def _step(self, inputs: dict[str, Tensor], targets: Tensor) -> Tensor:
+    def _step(self, chosen: Sequence[int], inputs: dict[str, Tensor], targets: Tensor) -> Tensor:
         rise = round(self.settings.warmup * self.steps)
         self.factor = learning_rate_factor(self.done, rise=rise, total=self.steps)
         set_rate(self.optimizer, self.settings.learning_rate * self.factor)
-        for way in self.settings.ways:
-            assert self.lesson is not None
-            inputs = way.inputs(self.lesson, inputs)
-        self.names = tuple(inputs)
+        more: dict[str, Tensor] = {}
+        if self.lesson is not None:
+            self.lesson.moment.begin(self.done, self.steps, chosen)
+            for way in self.settings.ways:
+                more |= way.beside(self.lesson, inputs)
+            for way in self.settings.ways:
+                inputs = way.inputs(self.lesson, inputs)
+        self.names, self.beside = tuple(inputs), tuple(more)
         if self.movement is not None:
             self.movement.thin(self.done / self.steps)
         with quick_products(self.model.device):
-            loss = self.learn(targets, *inputs.values())
+            loss = self.learn(targets, *inputs.values(), *more.values())
         self.done += 1
         return loss.clone() if self.settings.recorded else loss
 
-    def _learn(self, targets: Tensor, *inputs: Tensor) -> Tensor:
+    def _learn(self, targets: Tensor, *given: Tensor) -> Tensor:
+        inputs, more = given[: len(self.names)], given[len(self.names) :]
+        if self.lesson is not None:
+            self.lesson.moment.beside = dict(zip(self.beside, more, strict=True))
         loss = self.compute(dict(zip(self.names, inputs, strict=True)), targets)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
@@ -364,51 +375,6 @@ def _loss(logits: Tensor, targets: Tensor, task: Task) -> Tensor:
 
 def _batches(encoded: Encoded, settings: FinetuneSettings) -> int:
     return -(-len(encoded) // settings.batch_size)
-
-
-def check_fit(model: Model, task: Task, validation: Corpus) -> None:
-    """Refuse validation data of another task, and a model with another number of outputs."""
-    other = learnable(validation)
-    if (other.kind, other.labels) != (task.kind, task.labels):
-        must = f"have the same task as train, {_described(task)}"
-        raise ParameterError("validation", "finetune", must, f"{other.name}, {_described(other)}")
-    if task.kind == CHOICE:
-        return  # one output, whatever the number of answers
-    wanted = 1 if task.kind == "regression" else len(task.labels)
-    if model.config.num_labels != wanted:
-        raise ModelError(
-            f"The model has {model.config.num_labels} outputs; {task.name!r} needs {wanted}.",
-            hint=f"Load it with num_labels={wanted} (--num-labels {wanted}).",
-        )
-
-
-def _described(task: Task) -> str:
-    classes = f" into {', '.join(task.labels)}" if task.labels else ""
-    return f"a {task.kind}{classes}"
-
-
-def row_limit(model: Model, tokenizer: Tokenizer, wanted: int | None) -> int | None:
-    """The longest row in tokens: what was asked for, if the model takes it."""
-    most = Encoder(model, tokenizer, head="classification").max_length
-    if wanted is None or most is None:
-        return wanted or most
-    if wanted > most:
-        raise ParameterError(
-            "max_length", "FinetuneSettings", f"be at most {most}, which the model takes", wanted
-        )
-    return wanted
-
-
-def name_labels(model: Model, task: Task) -> None:
-    """Write the classes into the config, so that the saved model says what it predicts."""
-    if task.kind == CHOICE:
-        return  # answers have no names of their own
-    if task.kind == "regression":
-        model.config.problem_type = "regression"
-        return
-    model.config.problem_type = "single_label_classification"
-    model.config.id2label = dict(enumerate(task.labels))
-    model.config.label2id = {name: i for i, name in enumerate(task.labels)}
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What a way to fine-tune is: options, and up to five hooks into the trainer.
+"""What a way to fine-tune is: options, and up to six hooks into the trainer.
 
 A way is a frozen dataclass in a module of its own, whose file name is the way's name. Whatever it
 draws while the model is trained, it draws from torch's own generators: the trainer seeds them, and
@@ -8,7 +8,7 @@ before, it draws from `Lesson.generator`, which depends on the seed alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from pathlib import Path
@@ -24,12 +24,33 @@ from bertology.model.encoder import Encoder
 from bertology.parameters import check_parameters
 from bertology.train.protocols import Tokenizer
 
-__all__ = ["EMBEDDINGS", "Lesson", "Pass", "Way"]
+__all__ = ["EMBEDDINGS", "HELPER", "Lesson", "Moment", "Pass", "Way"]
 
 Pass = Callable[[dict[str, Tensor], Tensor], Tensor]
 """From inputs and targets of one batch to the loss."""
 
 EMBEDDINGS = 0  # the depth of the input layer; layers are 1 to L, and what comes after them L + 1
+
+
+HELPER = "training_helper"  # a module beside the model's own: trained with them, and not saved
+
+
+@dataclass
+class Moment:
+    """Where a training is now."""
+
+    done: int = 0
+    """Updates so far."""
+    steps: int = 1
+    """Updates in all."""
+    chosen: Sequence[int] = ()
+    """The examples of this batch, by their places in the training data."""
+    beside: dict[str, Tensor] = field(default_factory=dict)
+    """What ways put beside this batch (`Way.beside`), for their losses."""
+
+    def begin(self, done: int, steps: int, chosen: Sequence[int]) -> None:
+        """The next batch."""
+        self.done, self.steps, self.chosen = done, steps, chosen
 
 
 @dataclass(frozen=True)
@@ -53,6 +74,16 @@ class Lesson:
     """Where a stage before the training may keep what it made; None keeps nothing."""
     spent: dict[str, float] = field(default_factory=dict)
     """Seconds of each stage before the training."""
+    epochs: int = 1
+    """Passes over the training data."""
+    precision: str = "float32"
+    """Of the passes."""
+    recorded: bool = False
+    """Whether steps are recorded on a GPU."""
+    moment: Moment = field(default_factory=Moment)
+    """Where the training is now."""
+    kept: dict[str, Any] = field(default_factory=dict)
+    """What ways keep from one hook to another, by their names."""
 
     def seed_of(self, way: Way) -> int:
         """For what a way draws before the training: by the seed, and apart from other ways."""
@@ -91,10 +122,12 @@ class Lesson:
     def train_only(self, wanted: Callable[[str], bool]) -> None:
         """Freeze all weights but those of these names and of the head; none is unfrozen.
 
-        What reads the layers for the head (a mix, a join) is new too, and belongs to the head.
+        What reads the layers for the head (a mix, a join) is new too, and belongs to the head; so
+        do the helpers of other ways.
         """
         for name, weight in self.model.named_parameters():
-            if name not in self.head and not wanted(name) and f".{READER}." not in name:
+            new = name in self.head or f".{READER}." in name or name.startswith(f"{HELPER}.")
+            if not new and not wanted(name):
                 weight.requires_grad_(False)
 
 
@@ -143,6 +176,14 @@ class Way:
 
     def rates(self, lesson: Lesson) -> Mapping[str, float]:
         """Factors of the learning rate by the names of weights; 1 where there is none."""
+        return {}
+
+    def beside(self, lesson: Lesson, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
+        """What else the loss is made of, by names of its own; the model does not see it.
+
+        `inputs` are the texts as they are, before any way changes them. What is given here is an
+        argument of a recorded step, and the loss finds it in `lesson.moment.beside`.
+        """
         return {}
 
     def inputs(self, lesson: Lesson, inputs: dict[str, Tensor]) -> dict[str, Tensor]:

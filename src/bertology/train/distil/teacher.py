@@ -1,0 +1,193 @@
+"""A teacher: what it answers to the examples of a batch, computed once and kept, or at each step.
+
+A student sees the same examples in every epoch, and a teacher without dropout says the same of
+them each time. So its answers are computed once where they may be kept: logits are a few numbers
+for each example; states are `hidden` numbers for each token and layer, and may be too many.
+
+Both give the same numbers up to rounding: sums of floats are grouped differently in batches of
+other lengths.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bertology.errors import CapabilityError, ParameterError
+from bertology.model.loading.fingerprint import fingerprint_of, state_of
+from bertology.train.distil.kept import Kept, Layout, fill_folder, fill_memory
+from bertology.train.distil.seen import SCORES, STATES, VALUES, Needs, real_tokens, see
+from bertology.train.encoded import Encoded, encode_once
+from bertology.train.fit import row_limit
+from bertology.train.protocols import Tokenizer
+from bertology.train.recorded import Recorded, gains_by_recording, quick_products
+from bertology.train.ways.way import Lesson
+
+__all__ = ["KEEP", "Answering", "Teacher"]
+
+KEEP = ("auto", "memory", "disk", "never")
+GIB = 2**30
+_TOKENS_PER_BATCH = {"cpu": 4096, "cuda": 32768}
+
+
+@dataclass(eq=False)
+class Teacher:
+    """A trained model that does not change, and where its answers are kept.
+
+    `keep` says where: "memory" (of the model's device), "disk" (`folder`, or the run's own),
+    "never", which asks at each step, or "auto": in memory where all answers fit into `memory`
+    bytes and are used more than once, else at each step. Answers are kept with the teacher, for
+    other students of it that learn from the same data; the oldest go when `memory` is full.
+    """
+
+    model: Any
+    tokenizer: Tokenizer | None = None
+    """None: it reads the same tokens as the student."""
+    keep: str = "auto"
+    memory: int = 4 * GIB
+    folder: Path | None = None
+    asked: int = 0
+    """Passes so far."""
+    _kept: dict[str, Kept] = field(default_factory=dict, repr=False)
+    _known: tuple[object, str] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.keep not in KEEP:
+            raise ParameterError("keep", "Teacher", f"be one of {', '.join(KEEP)}", self.keep)
+        self.model.eval()
+        self.model.requires_grad_(False)
+
+    def fingerprint(self, tokenizer: Tokenizer | None = None) -> str:
+        """What decides its answers; its own tokenizer goes before the given one."""
+        state = (state_of(self.model), id(tokenizer))
+        if self._known is None or self._known[0] != state:
+            reads = self.tokenizer or tokenizer
+            found = fingerprint_of(self.model, reads, head="classification")
+            self._known = (state, found)
+        return self._known[1]
+
+    def ready(self, lesson: Lesson, needs: Needs) -> Answering:
+        """Answers to the training data of a lesson; what is kept is computed now."""
+        reads = self.tokenizer or lesson.tokenizer
+        other = reads is not lesson.tokenizer
+        limit = row_limit(lesson.model, lesson.tokenizer, lesson.max_length)
+        if other:
+            if needs.states or needs.scores or needs.values:
+                raise CapabilityError(
+                    "Student and teacher cut texts into different tokens, so that states of tokens "
+                    "cannot be compared.",
+                    hint="Take soft labels, or patient distillation, which reads the first token.",
+                )
+            limit = row_limit(self.model, reads, lesson.max_length)
+        rows = encode_once(lesson.train, reads, limit)
+        found = Answering(self, needs, rows, other, lesson.precision, recorded=lesson.recorded)
+        found.kept = self._find_kept(lesson, needs, found)
+        return found
+
+    def _find_kept(self, lesson: Lesson, needs: Needs, asking: Answering) -> Kept | None:
+        if self.keep == "never" or (self.keep == "auto" and lesson.epochs < 2):
+            return None
+        made_of = [
+            self.fingerprint(lesson.tokenizer),
+            lesson.train.fingerprint,
+            asdict(needs),
+            asking.rows.limit,
+            lesson.precision,
+        ]
+        key = sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()[:16]
+        if key in self._kept:
+            return self._kept[key]
+        layout = asking.layout()
+        if self.keep == "auto" and layout.bytes > self.memory:
+            return None
+        device: torch.device = self.model.device
+        most = _TOKENS_PER_BATCH.get(device.type, _TOKENS_PER_BATCH["cpu"])
+        batches = list(asking.rows.in_order_of_length(most))
+        if self.keep == "disk":
+            folder = self.folder or lesson.folder
+            if folder is None:
+                raise ParameterError("folder", "Teacher", "be given to keep on disk", None)
+            return fill_folder(Path(folder) / f"teacher-{key}", layout, batches, asking.afresh)
+        self._make_room(layout.bytes)
+        self._kept[key] = fill_memory(layout, device, batches, asking.afresh)
+        return self._kept[key]
+
+    def _make_room(self, wanted: int) -> None:
+        """Forget the oldest answers that are in memory."""
+        while self._kept and wanted + sum(k.layout.bytes for k in self._kept.values()) > (
+            self.memory
+        ):
+            del self._kept[next(iter(self._kept))]
+
+
+@dataclass(eq=False)
+class Answering:
+    """A teacher before the examples of one training."""
+
+    teacher: Teacher
+    needs: Needs
+    rows: Encoded
+    other_tokens: bool
+    precision: str
+    recorded: bool = False
+    kept: Kept | None = None
+    _pass: Recorded[tuple[Tensor, ...]] | None = None
+    _names: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+
+    def answers(self, chosen: Sequence[int], inputs: dict[str, Tensor]) -> dict[str, Tensor]:
+        """What the teacher says of these examples; `inputs` are how the student reads them."""
+        if self.kept is not None:
+            return self.kept.batch(chosen, real_tokens(inputs))
+        if self.other_tokens:
+            inputs, _ = self.rows.batch(chosen, self.teacher.model.device)
+        return self._ask(inputs, quick=self.recorded and not self.other_tokens)
+
+    def afresh(self, chosen: Sequence[int]) -> tuple[dict[str, Tensor], Tensor]:
+        """The same by a pass over the texts alone, and which tokens are real."""
+        inputs, _ = self.rows.batch(chosen, self.teacher.model.device)
+        return self._ask(inputs, quick=False), real_tokens(inputs)
+
+    def layout(self) -> Layout:
+        """How large the answers are, by those to the shortest example."""
+        lengths = torch.tensor(self.rows.lengths)
+        found, _ = self.afresh([int(lengths.argmin())])
+        widths = {}
+        for name, answer in found.items():
+            shape = tuple(answer.shape[1:])
+            if name == STATES:
+                shape = (shape[0], shape[2])
+            if name in (SCORES, VALUES):
+                shape = shape[:2]
+            widths[name] = shape
+        return Layout(widths, lengths)
+
+    def _ask(self, inputs: dict[str, Tensor], *, quick: bool) -> dict[str, Tensor]:
+        model = self.teacher.model
+        self.teacher.asked += 1
+        if self._pass is None:
+            self._pass = Recorded(self._see, record=self.recorded and gains_by_recording(model))
+        self._names = (tuple(inputs), self._names[1])
+        work = self._pass if quick else self._see
+        there = [tensor.to(model.device) for tensor in inputs.values()]
+        found = work(*there)
+        return dict(zip(self._names[1], found, strict=True))
+
+    def _see(self, *tensors: Tensor) -> tuple[Tensor, ...]:
+        model = self.teacher.model
+        inputs = dict(zip(self._names[0], tensors, strict=True))
+        low = self.precision == "bfloat16"
+        with (
+            torch.no_grad(),
+            quick_products(model.device),
+            torch.autocast(model.device.type, dtype=torch.bfloat16, enabled=low),
+        ):
+            found = see(model, inputs, self.needs)
+        self._names = (self._names[0], tuple(found))
+        return tuple(found.values())
