@@ -5,10 +5,13 @@ from __future__ import annotations
 from bertology.data.corpus import Corpus, Task
 from bertology.errors import ModelError, ParameterError
 from bertology.model.encoder import Encoder
+from bertology.model.families import FAMILIES
 from bertology.train.encoded import CHOICE, learnable
 from bertology.train.protocols import Model, Tokenizer
 
 __all__ = ["check_fit", "name_labels", "row_limit"]
+
+_NO_LIMIT = 10**9  # tokenizers without a limit name a number beyond this
 
 
 def check_fit(model: Model, task: Task, validation: Corpus) -> None:
@@ -34,7 +37,7 @@ def _described(task: Task) -> str:
 
 def row_limit(model: Model, tokenizer: Tokenizer, wanted: int | None) -> int | None:
     """The longest row in tokens: what was asked for, if the model takes it."""
-    most = Encoder(model, tokenizer, head="classification").max_length
+    most = _most(model, tokenizer)
     if wanted is None or most is None:
         return wanted or most
     if wanted > most:
@@ -42,6 +45,13 @@ def row_limit(model: Model, tokenizer: Tokenizer, wanted: int | None) -> int | N
             "max_length", "FinetuneSettings", f"be at most {most}, which the model takes", wanted
         )
     return wanted
+
+
+def _most(model: Model, tokenizer: Tokenizer) -> int | None:
+    """What the model takes; one of no family, such as a BiLSTM, what its tokenizer gives."""
+    if model.config.model_type in FAMILIES:
+        return Encoder(model, tokenizer, head="classification").max_length
+    return tokenizer.model_max_length if tokenizer.model_max_length < _NO_LIMIT else None
 
 
 def name_labels(model: Model, task: Task) -> None:

@@ -83,11 +83,13 @@ def make_student(
     seed: int = 0,
     tokenizer: Tokenizer | None = None,
     teacher_tokenizer: Tokenizer | None = None,
+    rows: Mapping[int, int] | None = None,
 ) -> Any:
     """A model of the teacher's class, on its device; the teacher stays as it is.
 
     With a `tokenizer` of its own the student has that vocabulary: pieces that the teacher's
-    vocabulary (`teacher_tokenizer`) has too begin with their vectors, others at random.
+    vocabulary (`teacher_tokenizer`) has too begin with their vectors, others at random. `rows` says
+    instead which row of the teacher's table each piece begins with.
     """
     if start not in STARTS:
         must = f"be one of {', '.join(STARTS)}"
@@ -107,8 +109,8 @@ def make_student(
     draw_weights(student, None, seed=seed)
     if start != "random":
         layers = chosen_layers(which, _int(wanted.layers), encoder.shape.layers)
-        rows = _rows(tokenizer, teacher_tokenizer)
-        _take(student, encoder, stack, layers, rows)
+        taken = _rows(tokenizer, teacher_tokenizer) if rows is None else rows
+        _take(student, encoder, stack, layers, taken)
     student.tie_weights()
     return student.to(encoder.device).eval()
 

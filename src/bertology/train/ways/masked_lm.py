@@ -15,10 +15,11 @@ from bertology.model.encoder import Encoder
 from bertology.parameters import parameter
 from bertology.train.encoded import Encoded, encode
 from bertology.train.optimizers import learning_rate_factor, make_optimizer, set_rate
+from bertology.train.protocols import Tokenizer
 from bertology.train.stages import after_stage
 from bertology.train.ways.way import Lesson, Way
 
-__all__ = ["MaskedLm"]
+__all__ = ["MaskedLm", "hidden_tokens"]
 
 _WARMUP, _DECAY, _CLIP = 0.1, 0.01, 1.0  # as in fine-tuning
 _MASKED, _KEPT = 0.8, 0.1  # of the chosen tokens; the rest becomes any token
@@ -69,19 +70,24 @@ class MaskedLm(Way):
     def _loss(self, model: Any, rows: Encoded, chosen: list[int], lesson: Lesson) -> Tensor:
         inputs, _ = rows.batch(chosen, model.device)
         ids = inputs["input_ids"]
-        special = torch.tensor(lesson.tokenizer.all_special_ids, device=ids.device)
-        ordinary = ~torch.isin(ids, special)
-        drawn = torch.rand(ids.shape, device=ids.device)
-        # The lowest draw of a batch is always chosen, so that there is something to predict.
-        least = drawn.masked_fill(~ordinary, 2.0)
-        asked = ordinary & (drawn <= least.min().clamp(min=self.share))
-        how = torch.rand(ids.shape, device=ids.device)
-        mask: int = lesson.tokenizer.mask_token_id  # type: ignore[attr-defined]
-        others = torch.randint_like(ids, len(lesson.tokenizer))
-        shown = torch.where(how < _MASKED, mask, torch.where(how < 1 - _KEPT, others, ids))
-        seen = {**inputs, "input_ids": torch.where(asked, shown, ids)}
-        logits = model(**seen).logits[asked]
+        shown, asked = hidden_tokens(ids, lesson.tokenizer, self.share)
+        logits = model(**{**inputs, "input_ids": shown}).logits[asked]
         return functional.cross_entropy(logits.float(), ids[asked])
+
+
+def hidden_tokens(ids: Tensor, tokenizer: Tokenizer, share: float) -> tuple[Tensor, Tensor]:
+    """Tokens (B, T) as a model sees them, and which of them it is to predict."""
+    special = torch.tensor(tokenizer.all_special_ids, device=ids.device)
+    ordinary = ~torch.isin(ids, special)
+    drawn = torch.rand(ids.shape, device=ids.device)
+    # The lowest draw of a batch is always chosen, so that there is something to predict.
+    least = drawn.masked_fill(~ordinary, 2.0)
+    asked = ordinary & (drawn <= least.min().clamp(min=share))
+    how = torch.rand(ids.shape, device=ids.device)
+    mask: int = tokenizer.mask_token_id  # type: ignore[attr-defined]
+    others = torch.randint_like(ids, len(tokenizer))
+    shown = torch.where(how < _MASKED, mask, torch.where(how < 1 - _KEPT, others, ids))
+    return torch.where(asked, shown, ids), asked
 
 
 def _with_its_head(lesson: Lesson) -> Any:
