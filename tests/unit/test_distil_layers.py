@@ -11,13 +11,16 @@ import torch
 
 from bertology.errors import CapabilityError, ParameterError
 from bertology.train.distil.layers import LayerFollowing, Layers
+from bertology.train.distil.patient import Patient
 from bertology.train.distil.relations import RelationFollowing, Relations, relation_loss
 from bertology.train.distil.seen import STATES, Needs, see
+from bertology.train.distil.soft_labels import SoftLabels
 from bertology.train.distil.students import StudentShape, make_student
 from bertology.train.distil.teacher import Teacher
 from bertology.train.distil.theseus import Replacing, Theseus, groups_of
 from bertology.train.finetune import finetune
 from bertology.train.memory import Memory
+from bertology.train.optimizers import make_optimizer
 from made_students import QUICK, TOKENS, asking, batch, lesson_of, teacher_model, train_data
 from made_tunings import KilledError, corpus, same
 
@@ -222,3 +225,57 @@ def test_successors_are_trained_and_then_all_of_the_student() -> None:
     narrow = make_student(teacher.model, StudentShape(hidden=8), start="slices")
     with pytest.raises(CapabilityError, match="one width"):
         finetune(narrow, TOKENS, *DATA, settings=replace(QUICK, ways=(way,)))
+
+
+# Recorded steps ----------------------------------------------------------------------------------
+
+
+def _acted(work: Any) -> Any:
+    """A recording on a CPU: replaying does the work, on the tensors that it was made with."""
+    found = torch.zeros(())
+    return found, lambda: found.copy_(work())
+
+
+@pytest.mark.parametrize("keep", ["never", "memory"])
+@pytest.mark.parametrize("kind", [SoftLabels, Patient, LayerFollowing, RelationFollowing])
+def test_recorded_steps_see_the_answers_to_their_own_batch(
+    kind: Any, keep: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def losses(*, recorded: bool) -> list[float]:
+        teacher = asking(keep)
+        student = make_student(teacher.model, StudentShape(layers=2))
+        for module in student.modules():  # draws would be others
+            if isinstance(module, torch.nn.Dropout):
+                module.p = 0.0
+        settings = replace(QUICK, recorded=recorded, ways=(kind(teacher),))
+        history = finetune(student, TOKENS, *DATA, settings=settings)
+        return [epoch.loss for epoch in history.epochs]
+
+    plain = losses(recorded=False)
+    monkeypatch.setattr("bertology.train.recorded.captured", _acted)
+    monkeypatch.setattr("bertology.train.recorded.BEFORE", 1)
+    monkeypatch.setattr("bertology.train.finetune._check_device", lambda *given: None)
+    own = make_optimizer
+    monkeypatch.setattr(
+        "bertology.train.finetune.make_optimizer",
+        lambda *given, capturable, **more: own(*given, **more),
+    )
+    assert losses(recorded=True) == pytest.approx(plain, rel=1e-3)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("keep", ["never", "memory"])
+@pytest.mark.parametrize("kind", [SoftLabels, Patient, LayerFollowing, RelationFollowing])
+def test_steps_that_are_recorded_on_a_gpu_are_those_that_are_not(kind: Any, keep: str) -> None:
+    def losses(*, recorded: bool) -> list[float]:
+        teacher = asking(keep, teacher_model().cuda())
+        student = make_student(teacher.model, StudentShape(layers=2))
+        for module in student.modules():
+            if isinstance(module, torch.nn.Dropout):
+                module.p = 0.0
+        settings = replace(QUICK, epochs=4, recorded=recorded, ways=(kind(teacher),))
+        history = finetune(student, TOKENS, *DATA, settings=settings)
+        return [epoch.loss for epoch in history.epochs]
+
+    assert losses(recorded=True) == pytest.approx(losses(recorded=False), rel=0.1)
