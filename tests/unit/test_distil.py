@@ -12,6 +12,7 @@ import torch
 from torch.nn import functional
 
 import tiny
+from bertology.data.corpus import Corpus, Example, Field, Task
 from bertology.errors import CapabilityError, ModelError, ParameterError, StoreError
 from bertology.train.distil import kept as kept_module
 from bertology.train.distil.patient import Patient, followed_layers
@@ -24,7 +25,7 @@ from bertology.train.evaluate import predict
 from bertology.train.finetune import finetune
 from bertology.train.memory import Memory
 from made_students import QUICK, TOKENS, asking, batch, lesson_of, teacher_model, train_data
-from made_tunings import YES_NO, KilledError, corpus, killed_at, same
+from made_tunings import LENGTH, YES_NO, KilledError, corpus, killed_at, same
 
 ALL = Needs(logits=True, first=(1, 3), states=(0, 2, 4), scores=(2, 4), values=(4,))
 
@@ -343,3 +344,41 @@ def test_patient_layers() -> None:
     narrow = make_student(teacher.model, StudentShape(hidden=8), start="slices")
     with pytest.raises(CapabilityError, match="one width"):
         Patient(teacher).prepare(lesson_of(narrow))
+
+
+def test_numbers_and_choices_are_taught_too() -> None:
+    numbers = corpus(0, 16, LENGTH)
+    offered = {"candidates": ["cat", "elk hen"]}
+    questions = Corpus(
+        "choices",
+        [
+            Example(str(i), e.text, "which ?", label=i % 2, annotations=offered)
+            for i, e in enumerate(corpus(0, 16))
+        ],
+        frozenset({Field.TEXT, Field.TEXT_B, Field.LABEL, Field.CANDIDATES}),
+        Task("choice", "multiple-choice", ("a", "b"), ("accuracy",)),
+    )
+    for data, kind in (
+        (numbers, "BertForSequenceClassification"),
+        (questions, "BertForMultipleChoice"),
+    ):
+        model = teacher_model(kind)
+        model.config.num_labels = 1
+        if kind == "BertForSequenceClassification":
+            model = _with_one_output(model)
+        student = make_student(model, StudentShape(layers=1))
+        losses = []
+        for keep in ("never", "memory"):
+            way = SoftLabels(Teacher(model, keep=keep), hard=0.0)
+            history = finetune(
+                copy.deepcopy(student), TOKENS, data, data[:4], settings=replace(QUICK, ways=(way,))
+            )
+            losses.append([epoch.loss for epoch in history.epochs])
+        assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+        assert losses[0][0] > 0
+
+
+def _with_one_output(model: Any) -> Any:
+    model.classifier = torch.nn.Linear(16, 1)
+    model.num_labels = 1
+    return model
