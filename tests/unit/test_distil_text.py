@@ -11,6 +11,8 @@ import torch
 
 from bertology.data.corpus import Corpus
 from bertology.errors import CapabilityError
+from bertology.train.distil.layers import LayerFollowing
+from bertology.train.distil.relations import RelationFollowing
 from bertology.train.distil.students import StudentShape, make_student
 from bertology.train.distil.teacher import Teacher
 from bertology.train.distil.text import Text, TextFollowing, distil_text
@@ -58,6 +60,18 @@ def test_a_student_comes_nearer_and_a_stop_changes_nothing(tmp_path: Path) -> No
         learn(memory, progress=killed_at(7))
     assert memory.found() == 3
     assert same(learn(memory)[0], whole)
+
+
+@pytest.mark.parametrize("kind", [LayerFollowing, RelationFollowing])
+def test_a_teachers_inside_is_learnt_on_texts_too(kind: Any) -> None:
+    teacher = Teacher(teacher_model("BertForMaskedLM").base_model)
+    student = make_student(teacher_model("BertForMaskedLM"), StudentShape(layers=2), start="random")
+    head = {n: w.clone() for n, w in student.cls.state_dict().items() if "decoder" not in n}
+    settings = replace(QUICK, epochs=4, learning_rate=1e-2)
+    history = distil_text(teacher, student, TOKENS, TEXTS, settings=settings, way=kind(teacher))
+    losses = [epoch.loss for epoch in history.epochs]
+    assert losses[-1] < 0.9 * losses[0]
+    assert same(head, {n: w for n, w in student.cls.state_dict().items() if "decoder" not in n})
 
 
 def test_a_stage_before_fine_tuning(tmp_path: Path) -> None:

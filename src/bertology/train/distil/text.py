@@ -177,13 +177,15 @@ def distil_text(
     texts: Corpus,
     *,
     settings: FinetuneSettings | None = None,
-    way: TextFollowing | None = None,
+    way: Distilled | None = None,
     memory: Memory | None = None,
     progress: OnStep = lambda step: None,
 ) -> History:
     """Train a masked LM, in place, on texts by another one; labels are not looked at.
 
-    The scores of its epochs say nothing; their losses do.
+    Other ways that look at no label may stand in for the three parts: `RelationFollowing`, which is
+    how MiniLM is made, and `LayerFollowing`, the first stage of TinyBERT, with the teacher's body
+    (`Teacher(teacher_lm.base_model)`). The scores of epochs say nothing; their losses do.
     """
     chosen = replace(settings or FinetuneSettings(), ways=(way or TextFollowing(teacher),))
     data = replace(
@@ -224,9 +226,11 @@ class _Masked(nn.Module):
         found: torch.device = self.masked.device
         return found
 
-    def forward(self, **inputs: Tensor) -> Any:
-        """One class."""
-        return SimpleNamespace(logits=torch.zeros(len(inputs["input_ids"]), 1, device=self.device))
+    def forward(self, **inputs: Any) -> Any:
+        """One class; and the states, where they are asked for."""
+        out = self.base_model(**inputs)
+        logits = torch.zeros(len(inputs["input_ids"]), 1, device=self.device)
+        return SimpleNamespace(logits=logits, hidden_states=out.hidden_states)
 
 
 def _at(model: Any, inputs: dict[str, Tensor], asked: Tensor) -> tuple[Tensor, Tensor]:
