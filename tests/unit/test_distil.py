@@ -235,6 +235,8 @@ def test_teachers_that_cannot_answer_are_refused() -> None:
         Teacher(model, keep="always")
     with pytest.raises(ParameterError, match="folder"):
         Teacher(model, keep="disk").ready(lesson_of(model), ALL)
+    alike = Teacher(model, copy.deepcopy(TOKENS), keep="never")  # another object, the same tokens
+    assert not alike.ready(lesson_of(model), ALL).other_tokens
     with pytest.raises(CapabilityError, match="different tokens"):
         Teacher(model, tiny.tokenizer(["cat"])).ready(lesson_of(model), ALL)
     three = copy.deepcopy(model)

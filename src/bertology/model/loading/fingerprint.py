@@ -11,7 +11,7 @@ from torch import nn
 
 from bertology.model.protocols import ModelConfig, PretrainedModel, Tokenizer
 
-__all__ = ["fingerprint_of", "settings_of", "state_of"]
+__all__ = ["fingerprint_of", "settings_of", "state_of", "tokenizer_text"]
 
 # Parts of a config that change no number.
 _VOLATILE = {
@@ -42,7 +42,7 @@ def fingerprint_of(model: PretrainedModel, tokenizer: Tokenizer | None, *, head:
         digest.update(f"{name} {tuple(raw.shape)} {raw.dtype}\n".encode())
         digest.update(raw.reshape(-1).view(torch.uint8).numpy().data)
     if tokenizer is not None:
-        digest.update(_tokenizer(tokenizer).encode())
+        digest.update(tokenizer_text(tokenizer).encode())
     return digest.hexdigest()[:16]
 
 
@@ -55,7 +55,7 @@ def states_fingerprint(base: torch.nn.Module, tokenizer: Tokenizer | None) -> st
             digest.update(f"{name} {tuple(raw.shape)}\n".encode())
             digest.update(raw.reshape(-1).view(torch.uint8).numpy().data)
     if tokenizer is not None:
-        digest.update(_tokenizer(tokenizer).encode())
+        digest.update(tokenizer_text(tokenizer).encode())
     return digest.hexdigest()[:16]
 
 
@@ -64,7 +64,8 @@ def settings_of(config: ModelConfig) -> dict[str, object]:
     return {k: v for k, v in config.to_dict().items() if k not in _VOLATILE}
 
 
-def _tokenizer(tokenizer: Tokenizer) -> str:
+def tokenizer_text(tokenizer: Tokenizer) -> str:
+    """All that decides how a tokenizer cuts texts, in one line."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         written = json.dumps(sorted(tokenizer.get_vocab().items()), sort_keys=True)

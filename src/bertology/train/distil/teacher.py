@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from bertology.errors import CapabilityError, ParameterError
-from bertology.model.loading.fingerprint import fingerprint_of, state_of
+from bertology.model.loading.fingerprint import fingerprint_of, state_of, tokenizer_text
 from bertology.train.distil.kept import Kept, Layout, fill_folder, fill_memory
 from bertology.train.distil.seen import SCORES, STATES, VALUES, Needs, real_tokens, see
 from bertology.train.encoded import Encoded, encode_once
@@ -76,7 +76,10 @@ class Teacher:
     def ready(self, lesson: Lesson, needs: Needs) -> Answering:
         """Answers to the training data of a lesson; what is kept is computed now."""
         reads = self.tokenizer or lesson.tokenizer
-        other = reads is not lesson.tokenizer
+        other = reads is not lesson.tokenizer and (
+            tokenizer_text(reads) != tokenizer_text(lesson.tokenizer)
+        )
+        reads = reads if other else lesson.tokenizer
         limit = row_limit(lesson.model, lesson.tokenizer, lesson.max_length)
         if other:
             if needs.states or needs.scores or needs.values:
