@@ -38,6 +38,9 @@ __all__ = [
 ]
 
 
+_SHOWN = 16  # names that a message lists at most
+
+
 class BertologyError(Exception):
     """The root of the tree: a problem in one sentence and, where there is one, its mend."""
 
@@ -74,8 +77,8 @@ class UnknownNameError(BertologyError):
         if near:
             mend = "Did you mean " + " or ".join(repr(n) for n in near) + "?"
         elif self.choices:
-            shown = ", ".join(self.choices[:12]) + (" …" if len(self.choices) > 12 else "")
-            mend = f"Known: {shown}."
+            shown = ", ".join(self.choices[:_SHOWN])
+            mend = f"Known: {shown}" + (", …" if len(self.choices) > _SHOWN else ".")
         else:
             mend = "" if hint else f"No {kind} is registered."
         super().__init__(f"Unknown {kind} {name!r}.", hint=f"{mend} {hint or ''}".strip())

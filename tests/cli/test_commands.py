@@ -16,6 +16,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from bertology.cli.main import app
+from bertology.data.catalog import entries
 from bertology.parameters import following
 from bertology.results import claim_files
 from bertology.studies import STUDIES
@@ -76,6 +77,24 @@ def test_every_help_has_examples(command: str) -> None:
 )
 def test_examples_have_what_a_first_run_needs(study: str, needed: str) -> None:
     assert f"bertology run {study} --corpus grammar {needed}" in bertology("run", study, "--help")
+
+
+def test_examples_name_bundled_data_that_fit() -> None:
+    known, wrong = entries(), []
+    for name in STUDIES:
+        shown = " ".join(bertology("run", name, "--help").split())
+        needs = STUDIES.get(name).needs
+        for named in re.findall(r"--(?:task|corpus) (grammar\S*)", shown.partition("Examples:")[2]):
+            entry = known[named]
+            if not needs.fields <= set(map(str, entry.fields)) or (needs.task and not entry.task):
+                wrong.append((name, named))
+    assert not wrong
+    assert "--task grammar-heuristics" in bertology("run", "heuristics", "--help")
+
+
+def test_long_defaults_are_shown_whole() -> None:
+    shown = " ".join(bertology("run", "heuristics", "--help").replace("│", " ").split())
+    assert "hypothesis-only, overlap-only]" in shown
 
 
 def test_the_version() -> None:

@@ -16,6 +16,7 @@ from bertology.model.encoder import Encoder
 from bertology.results.store import Store
 from bertology.train.history import Step
 from bertology.train.tuned import is_at_chance
+from bertology.train.ways import WAYS
 
 WORDS = ("cat", "dog", "owl", "fox", "hen", "elk")
 
@@ -240,3 +241,14 @@ def test_help_has_examples_and_defaults() -> None:
     assert "bertology finetune bertology-mini grammar-entailment" in said
     assert "[default: 32]" in said
     assert "1e-4 for a hidden size below 512" in said
+
+
+def test_every_way_stands_in_the_help_and_on_its_page() -> None:
+    said = "".join(call("--help")[1].split())
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "finetune.md").read_text("utf-8")
+    for name in WAYS:
+        way = WAYS.get(name)()
+        assert way.text in said
+        row = next(line for line in page.splitlines() if line.startswith(f"| `{name}` |"))
+        for option in filter(None, way.text.partition(":")[2].split(",")):
+            assert f"`{option}`" in row

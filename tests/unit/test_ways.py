@@ -477,7 +477,10 @@ def test_the_text_of_a_way_is_read_back() -> None:
         ("mixout:share=1", "at most 0.99"),
         ("mixout:share=nan", "at least 0"),
         ("substitution:by=luck", "'random', 'mask'"),
-        ("bias_only:size=3", "none"),
+        ("adapters:size=3,size=4", "give 'size' once"),
+        ("bias_only:size=3", "without options"),
+        ("features", "--start frozen-features"),
+        ("early-stopping", "--early-stopping 2"),
     ],
 )
 def test_texts_that_say_nothing_sensible_are_refused(text: str, message: str) -> None:

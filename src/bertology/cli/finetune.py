@@ -35,9 +35,8 @@ class _Training:
     ways: list[str] = field(
         default_factory=list,
         metadata={
-            "help": "Another way to fine-tune, with its options: adapters:size=16; layer_mix, "
-            "layer_choice, frozen_bottom, top_again, layer_rates, bias_only, lora, mixout, "
-            "adversarial, substitution, masked_lm, intermediate. May be given several times.",
+            "help": "Another way to fine-tune, with its options if you like: adapters or "
+            "adapters:size=16; all are listed above. May be given several times: ways combine.",
             "option": "way",
             "metavar": "WAY:OPTION=VALUE,…",
         },
@@ -115,11 +114,21 @@ def add_to(app: typer.Typer) -> None:
 def finetune(options: FinetuneOptions) -> None:
     """Fine-tune a pre-trained model on a task, and get one model for each seed.
 
-    TASK may be any corpus for classification or regression; all nine tasks of GLUE have names.
-    Each model is an ordinary Hugging Face folder with a model card; its file bertology.json
-    records how it was made.
+    TASK may be any corpus for classification, regression or multiple choice; all nine tasks of
+    GLUE have names. Each model is an ordinary Hugging Face folder with a model card; its file
+    bertology.json records how it was made.
 
     Finished models are kept. If the command is stopped, the same command continues.
+
+    Ways (--way), with their options and defaults. Few weights are trained by adapters:size=16,
+    bias_only, lora:rank=8,alpha=16,dropout=0.1 and frozen_bottom:layers=1. The head reads other
+    layers by layer_mix:rate=0.01 and layer_choice:which=last-4,how=joined. Layers begin or learn
+    otherwise by top_again:layers=1, layer_rates:decay=0.9 and mixout:share=0.5. Inputs are changed
+    in training by adversarial:steps=3,start=0.1,rate=0.1,limit=0.5 and
+    substitution:share=0.1,by=random. Another training comes first by
+    masked_lm:epochs=1,rate=0.0001,share=0.15 and
+    intermediate:task=mnli,split=train,limit=0,epochs=1. For pairs of texts: siamese reads them
+    apart, and hex takes out what a bag of words predicts.
     """
     from bertology.run.finetuning import finetune as finetune_model
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from bertology.registry import Registry
     from bertology.results.result import Result
     from bertology.results.store import Store
-    from bertology.studies.study import Study
+    from bertology.studies.study import Needs, Study
 
 __all__ = ["QuestionGroup", "RunOptions", "add_to", "present", "summary_line"]
 
@@ -143,9 +143,10 @@ def summary_line(kind: type[object]) -> str:
 
 
 def _examples(name: str, kind: type[Study]) -> list[str]:
-    data = f" --task {_EXAMPLE_TASK}" if kind.needs.task else ""
-    if kind.needs.fields and not data:
-        data = f" --corpus {_bundled_corpus(kind.needs.fields)}"
+    data = ""
+    if kind.needs.task or kind.needs.fields:
+        option = "--task" if kind.needs.task else "--corpus"
+        data = f" {option} {_bundled_corpus(name, kind.needs)}"
     # The default model has no trained head for a task.
     model = f" --model {_EXAMPLE_MODEL}" if kind.needs.head in _TASK_HEADS else ""
     bundled, other = (f"{data} {more}".rstrip() for more in kind.help_options)
@@ -155,13 +156,21 @@ def _examples(name: str, kind: type[Study]) -> list[str]:
     ]
 
 
-def _bundled_corpus(fields: frozenset[str]) -> str:
-    """A corpus of the bundled grammar that has these fields; the plainest one."""
+def _bundled_corpus(study: str, needs: Needs) -> str:
+    """A corpus of the bundled grammar that has what the study needs: its own, or the plainest."""
     from bertology.data.catalog import entries
 
-    known = {entry.name: set(map(str, entry.fields)) for entry in entries().values()}
-    plain = ["grammar", "grammar-agreement", *(n for n in known if n.startswith("grammar-"))]
-    return next((name for name in plain if fields <= known[name]), plain[0])
+    known = {name: entry for name, entry in entries().items() if name.startswith("grammar")}
+    own = f"grammar-{study}"
+    plain = [own, _EXAMPLE_TASK] if needs.task else ["grammar", "grammar-agreement"]
+    fitting = (
+        name
+        for name in (*plain, *known)
+        if name in known
+        and needs.fields <= set(map(str, known[name].fields))
+        and (known[name].task is not None or not needs.task)
+    )
+    return next(fitting, plain[-1])
 
 
 def _run(name: str, options: RunOptions, study: Study) -> None:

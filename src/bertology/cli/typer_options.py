@@ -99,6 +99,8 @@ def _option(f: Field[object], annotation: Any, panel: str | None) -> inspect.Par
         settings.setdefault("metavar", _metavar(annotation))
         annotation = object
     default = _default(f)
+    if isinstance(default, str) and default.count(",") > 2:
+        settings["show_default"] = default.replace(",", ", ")  # so that lines may break
     if default is None and annotation is not object:
         annotation = annotation | None
     declared = (

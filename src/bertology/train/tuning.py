@@ -217,6 +217,7 @@ def _described(record: TrainingRecord) -> str:
     )
     shown = [f"{n} {settings[n]}" for n in ("epochs", "batch_size", "learning_rate", "seed")
              if n in settings]  # fmt: skip
+    shown += [f"way {way}" for way in settings.get("ways", ())]
     return ", ".join([str(base), str(record.get("task")), str(record.get("start")), *shown])
 
 

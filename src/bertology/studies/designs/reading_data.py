@@ -113,6 +113,8 @@ def _challenge(corpus: Corpus, wanted: Wanted) -> Corpus:
         if {e.texts for e in found} != {e.texts for e in corpus}:  # a lone file is all its splits
             return found
     except BertologyError as error:
+        if wanted.challenge:  # what is wrong with the data that were named, and nothing else
+            raise
         why = error
     more = f": {why.problem}" if why else "."
     raise DataError(

@@ -31,6 +31,8 @@ class TaskTrials(Trials):
     """Where the training data are, how models are fine-tuned on them, and what is refused."""
 
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "label"}), task=True)
+    # Many models are trained: with all examples of the grammar a first try would take long.
+    help_options: ClassVar[tuple[str, str]] = ("--limit 500 --train-limit 2000", "")
 
     epochs: int = parameter(3, "Passes over the training data.", minimum=1)
     batch_size: int = parameter(32, "Examples in one update.", minimum=1)

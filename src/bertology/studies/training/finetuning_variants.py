@@ -211,7 +211,7 @@ class FinetuningVariants(TaskTrials):
         none = not self.ways and not self.intermediate
         if odd or none or len(set(self.ways)) < len(self.ways):
             must = f"be some of {', '.join(known)}, none twice"
-            raise ParameterError("ways", "FinetuningVariants", must, list(self.ways))
+            raise ParameterError("ways", "FinetuningVariants", must, odd or list(self.ways))
 
     @property
     def variants(self) -> Sequence[str]:

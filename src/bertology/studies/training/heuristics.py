@@ -100,6 +100,7 @@ class Heuristics(Trials):
     needs: ClassVar[Needs] = Needs(
         fields=frozenset({"text", "text_b", "label", "group"}), task=True
     )
+    help_options: ClassVar[tuple[str, str]] = ("--limit 600 --nli-examples 2000", "")
     result_type: ClassVar[type[Result]] = HeuristicsResult
     trains_models: ClassVar[bool] = True
     version: ClassVar[int] = 3  # answers of plain fine-tuning are kept, to compare models by them

@@ -30,7 +30,22 @@ def _modules() -> Mapping[str, str]:
     }
 
 
-WAYS: Registry[type[Way]] = Registry("way", group="bertology.ways", builtin=_modules)
+_ELSEWHERE = {
+    "features": "The head alone is trained by --start frozen-features.",
+    "early_stopping": "It is an option of its own: --early-stopping 2.",
+    "joined_layers": "It is layer_choice:which=last-4,how=joined.",
+    "plain": "Without --way, fine-tuning is plain.",
+}
+"""Variants of `finetuning-variants` that are no ways by these names."""
+
+
+def _elsewhere(name: str) -> str:
+    return _ELSEWHERE.get(name, "")
+
+
+WAYS: Registry[type[Way]] = Registry(
+    "way", group="bertology.ways", builtin=_modules, elsewhere=_elsewhere
+)
 
 
 def read_ways(given: Iterable[str | Way], *, start: str = "pretrained") -> tuple[Way, ...]:
@@ -51,10 +66,16 @@ def read_way(text: str) -> Way:
         option, equals, value = (part.strip() for part in pair.partition("="))
         option = option.replace("-", "_")
         if not equals or option not in known or option in options:
-            offered = ", ".join(f"{n}={f.default}" for n, f in known.items()) or "none"
-            raise ParameterError("way", "finetune", f"have options such as {offered}", text)
+            raise ParameterError("way", "finetune", _allowed(name, option, known, options), text)
         options[option] = _value(text, option, known[option].type, value)
     return kind(**options)
+
+
+def _allowed(name: str, option: str, known: Mapping[str, Any], given: Collection[str]) -> str:
+    if option in given:
+        return f"give {option!r} once"
+    offered = ", ".join(f"{n}={f.default}" for n, f in known.items())
+    return f"have options of {name!r}: {offered}" if offered else f"be {name!r} without options"
 
 
 def _value(text: str, option: str, annotation: object, value: str) -> object:
