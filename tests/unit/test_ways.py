@@ -11,11 +11,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch.nn import functional
 
 import tiny
+from bertology.data.corpus import Corpus, Field, Task
 from bertology.errors import CapabilityError, MissingExtraError, ParameterError, UnknownNameError
 from bertology.model.encoder import Encoder
 from bertology.model.interventions import SkipLayer
@@ -381,6 +383,22 @@ def test_more_masked_lm_changes_the_body_before_the_task_is_learnt(
     assert same(dict(own), dict(again.base.state_dict()))
     assert [e["loss"] for e in cut["history"]] == [e["loss"] for e in whole["history"]]
     assert not list(tmp_path.glob("*-stages"))
+
+
+@pytest.mark.parametrize("text", ["masked_lm", "adversarial:steps=2", "substitution", "layer_mix"])
+def test_ways_go_with_multiple_choice(saved: Encoder, text: str) -> None:
+    """A batch then has one more dimension: the answers of each question."""
+    task = Task("which", "multiple-choice", ("0", "1"), ("accuracy",), pair=True)
+    answers = {"candidates": ["cat hen", "dog"]}
+    examples = [
+        replace(e, text_b="fox", label=int(e.label or 0), annotations=answers)
+        for e in corpus(0, 16).examples
+    ]
+    fields = frozenset({Field.TEXT, Field.TEXT_B, Field.LABEL, Field.CANDIDATES})
+    asked = Corpus("which", examples, fields, task, "train")
+    settings = replace(ONCE, ways=read_ways([text]))
+    _, history = tune(TuningJob(saved, asked, asked, STARTS["pretrained"], settings))
+    assert np.isfinite(history.scores["accuracy"])
 
 
 def test_masked_lm_needs_the_head_that_was_pre_trained() -> None:

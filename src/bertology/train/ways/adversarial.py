@@ -40,8 +40,9 @@ class Adversarial(Way):
         """The mean loss over all shifts."""
         table: nn.Embedding = lesson.model.get_input_embeddings()
         unit = table.weight.detach().norm(dim=1).mean()
-        inside = inputs["attention_mask"][..., None].to(table.weight.dtype)  # (B, T, 1)
-        shape = (*inputs["input_ids"].shape, table.weight.shape[1])
+        mask = inputs["attention_mask"].flatten(0, -2)  # of multiple choice, a row for each answer
+        inside = mask[..., None].to(table.weight.dtype)  # (B, T, 1)
+        shape = (*mask.shape, table.weight.shape[1])
         shift = inside * (2 * torch.rand(shape, device=inside.device, dtype=inside.dtype) - 1)
         shift = self.start * unit * shift / _size(shift)
         chance = _Chance(inside.device)

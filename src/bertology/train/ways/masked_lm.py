@@ -68,7 +68,9 @@ class MaskedLm(Way):
         return {name: weight for name, weight in learnt.items() if name in there}
 
     def _loss(self, model: Any, rows: Encoded, chosen: list[int], lesson: Lesson) -> Tensor:
-        inputs, _ = rows.batch(chosen, model.device)
+        batch, _ = rows.batch(chosen, model.device)
+        # Of multiple choice every answer is a row of its own.
+        inputs = {name: value.flatten(0, -2) for name, value in batch.items()}
         ids = inputs["input_ids"]
         shown, asked = hidden_tokens(ids, lesson.tokenizer, self.share)
         logits = model(**{**inputs, "input_ids": shown}).logits[asked]
