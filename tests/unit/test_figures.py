@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
+from itertools import combinations
 from pathlib import Path
 
 import matplotlib as mpl
@@ -32,7 +33,7 @@ from bertology.report.figures import (
 )
 from bertology.report.look import PAPER, diverging, sequential
 from bertology.results import Provenance, Result
-from bertology.results.drawing import Drawing
+from bertology.results.drawing import WIDTHS, Canvas, Drawing
 from bertology.results.rendering import render
 
 GRID = np.linspace(-0.02, 0.01, 12).reshape(3, 4)
@@ -263,6 +264,21 @@ def test_a_dot_without_an_interval_is_hollow() -> None:
     axes = dots().axes[0]
     hollow = [line for line in axes.get_lines() if line.get_markerfacecolor() == PAPER]
     assert [list(line.get_ydata()) for line in hollow] == [[1, 2]]
+
+
+@pytest.mark.parametrize("width", WIDTHS.values())
+def test_panels_of_a_narrow_figure_have_room_for_their_labels(width: float) -> None:
+    panels = [
+        Dots(f"comprehensiveness of kind {i} (%)", [0.1, 0.5], [0, 0], [1, 1]) for i in "abcdef"
+    ]
+    names = ["attention (last layer)", "leaving out"]
+    made = Drawing("d", lambda: interval_dots(panels, names, title="T"), "")
+    figure = made.on(Canvas(width=width))
+    figure.draw_without_rendering()
+    labels = [axes.xaxis.label.get_window_extent() for axes in figure.axes]
+    assert len(labels) == 6
+    assert not any(one.overlaps(other) for one, other in combinations(labels, 2))
+    assert max(box.x1 for box in labels) < figure.bbox.x1 + 3
 
 
 def test_names_of_levels_that_are_close_do_not_lie_on_each_other() -> None:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["Dots", "interval_dots"]
 
 _LABEL = 36  # characters of a label in one line: more would leave the panel
+_NARROWEST = 14  # characters of a label that a panel has room for at least
+_CHARACTERS = 18  # in an inch
 
 
 @dataclass(frozen=True)
@@ -74,26 +76,46 @@ def interval_dots(
     if not panels:
         raise ParameterError("panels", "interval_dots", "hold at least one", 0)
     place = np.arange(len(names))
+    columns, room = _grid(panels, names)
+    rows = -(-len(panels) // columns)
     with look():
         size = max(4.8, 2.0 + 1.9 * len(panels)), max(2.2, 0.24 * len(names) + 1.5)
+        if rows > 1:  # as wide as was asked for, so that rows of names keep their height
+            size = canvas().width or size[0], rows * (0.19 * len(names) + 0.75) + 0.6
         if len(panels) == 1:
             figure, axes = new_figure(*size)
             spots = [axes]
         else:
-            figure, spots = new_panels(*size, 1, len(panels), share_rows=True)
-        for i, one in enumerate(spots):
+            figure, spots = new_panels(*size, rows, columns, share_rows=True)
+        for spare in spots[len(panels) :]:
+            spare.remove()
+        for i, one in enumerate(spots[: len(panels)]):
             _panel(
                 one, panels[i], place, None if reference is None else list(names).index(reference)
             )
-            room = _LABEL if len(panels) == 1 else 22
-            one.set_xlabel(fill(panels[i].label, room if canvas().width is None else 14))
-            one.tick_params(axis="y", length=0, labelleft=i == 0)
+            one.set_xlabel(fill(panels[i].label, room, break_long_words=False))
+            one.tick_params(axis="y", length=0, labelleft=i % columns == 0)
         one.set_yticks(place, names)
         one.set_ylim(len(names) - 0.4, -0.6)
         add_title(figure, title)
         line = "" if reference is None else f"The line is {reference}. "
         add_note(figure, f"{line}{note}")
     return figure
+
+
+def _grid(panels: Sequence[Dots], names: Sequence[str]) -> tuple[int, int]:
+    """How many panels stand in a row, and how many characters of a label in a line.
+
+    As many as have room for their labels beside the names, where a width is asked for.
+    """
+    asked = canvas().width
+    if asked is None:
+        return len(panels), _LABEL if len(panels) == 1 else 22
+    words = [word for panel in panels for word in panel.label.split()]
+    least = max([_NARROWEST, *map(len, words)])
+    free = asked * _CHARACTERS - max(map(len, names))
+    columns = min(len(panels), max(1, int(free // (least + 2))))
+    return columns, max(least, min(22, int(free / columns) - 2))
 
 
 def _panel(axes: Axes, dots: Dots, place: NDArray[np.integer], reference: int | None) -> None:
