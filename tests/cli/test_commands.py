@@ -94,7 +94,7 @@ def test_examples_name_bundled_data_that_fit() -> None:
 
 def test_long_defaults_are_shown_whole() -> None:
     shown = " ".join(bertology("run", "heuristics", "--help").replace("│", " ").split())
-    assert "hypothesis-only, overlap-only]" in shown
+    assert "adapters, hex, hypothesis-only, overlap-only" in shown
 
 
 def test_the_version() -> None:

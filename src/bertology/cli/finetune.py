@@ -114,21 +114,30 @@ def add_to(app: typer.Typer) -> None:
 def finetune(options: FinetuneOptions) -> None:
     """Fine-tune a pre-trained model on a task, and get one model for each seed.
 
-    TASK may be any corpus for classification, regression or multiple choice; all nine tasks of
-    GLUE have names. Each model is an ordinary Hugging Face folder with a model card; its file
-    bertology.json records how it was made.
+    TASK may be any corpus for classification, regression or multiple choice;
+    all nine tasks of GLUE have names. Each model is an ordinary Hugging Face
+    folder with a model card; its file bertology.json records how it was made.
 
-    Finished models are kept. If the command is stopped, the same command continues.
+    Finished models are kept. If the command is stopped, the same command
+    continues.
 
-    Ways (--way), with their options and defaults. Few weights are trained by adapters:size=16,
-    bias_only, lora:rank=8,alpha=16,dropout=0.1 and frozen_bottom:layers=1. The head reads other
-    layers by layer_mix:rate=0.01 and layer_choice:which=last-4,how=joined. Layers begin or learn
-    otherwise by top_again:layers=1, layer_rates:decay=0.9 and mixout:share=0.5. Inputs are changed
-    in training by adversarial:steps=3,start=0.1,rate=0.1,limit=0.5 and
-    substitution:share=0.1,by=random. Another training comes first by
-    masked_lm:epochs=1,rate=0.0001,share=0.15 and
-    intermediate:task=mnli,split=train,limit=0,epochs=1. For pairs of texts: siamese reads them
-    apart, and hex takes out what a bag of words predicts.
+    Ways to fine-tune (--way), each with its options and their defaults:
+
+    - adapters:size=16: small bottlenecks in each layer are trained
+    - bias_only: bias terms are trained
+    - lora:rank=8,alpha=16,dropout=0.1: low-rank changes of queries and values
+    - frozen_bottom:layers=1: the lowest layers stay as they are
+    - top_again:layers=1: the highest layers begin with new weights
+    - layer_rates:decay=0.9: lower layers learn with smaller rates
+    - layer_mix:rate=0.01: the head reads a learnt mix of all layers
+    - layer_choice:which=last-4,how=joined: the head reads chosen layers
+    - mixout:share=0.5: weights are mixed with their pre-trained values
+    - adversarial:steps=3,start=0.1,rate=0.1,limit=0.5: moved embeddings
+    - substitution:share=0.1,by=random: some tokens are replaced
+    - masked_lm:epochs=1,rate=0.0001,share=0.15: first more masked-LM training
+    - intermediate:task=mnli,split=train,limit=0,epochs=1: first another task
+    - siamese: both texts of a pair are read apart, and then compared
+    - hex: for pairs; what a bag of words predicts is taken out of the answers
     """
     from bertology.run.finetuning import finetune as finetune_model
 

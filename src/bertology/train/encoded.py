@@ -48,8 +48,9 @@ def task_of(corpus: Corpus, kinds: Sequence[str] = TARGET_KINDS) -> Task:
         )
     if corpus.task.kind not in kinds:
         raise CapabilityError(
-            f"{corpus.task.name!r} is a {corpus.task.kind} task; fine-tuning is for "
-            f"{' and '.join(kinds)}."
+            f"{corpus.task.name!r} is a {corpus.task.kind} task; this is for "
+            f"{' and '.join(kinds)}.",
+            hint="`bertology datasets` shows the kind of every task.",
         )
     return corpus.task
 

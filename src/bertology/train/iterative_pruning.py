@@ -172,8 +172,9 @@ def split_deciding(
     size = min(deciding, len(usable) // _LARGEST_SHARE)
     if size < _FEWEST:
         raise DataError(
-            f"{len(usable)} training examples of {train.name!r} are not among those that report; "
-            f"{_FEWEST * _LARGEST_SHARE} are needed, of which a fifth decides.",
+            f"{len(usable)} training examples of {train.name!r} can be used (those that are also "
+            f"scored are left out); at least {_FEWEST * _LARGEST_SHARE} are needed, since a fifth "
+            "is set aside to decide by, such as when to stop or what to prune.",
             hint="Learn from more examples (--train-limit), or name other data (--train).",
         )
     parts = (usable[size:], usable[:size])
