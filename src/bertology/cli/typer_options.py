@@ -28,6 +28,7 @@ __all__ = [
     "required",
 ]
 
+_LINE = 24  # characters of a line in the last column of the help, in a narrow terminal
 _SCALARS = (int, float, str)
 _KNOWN_TO_TYPER = (bool, int, float, str, Path)
 
@@ -99,7 +100,7 @@ def _option(f: Field[object], annotation: Any, panel: str | None) -> inspect.Par
         settings.setdefault("metavar", _metavar(annotation))
         annotation = object
     default = _default(f)
-    if isinstance(default, str) and default.count(",") > 2:
+    if isinstance(default, str) and "," in default and len(default) > _LINE:
         settings["show_default"] = default.replace(",", ", ")  # so that lines may break
     if default is None and annotation is not object:
         annotation = annotation | None
