@@ -130,6 +130,8 @@ def text_of(value: object) -> str:
         return ""
     if not isinstance(value, float):
         return str(value)
+    if value != value:  # as intervals that are not known: there is no such number
+        return "–"
     from bertology.results.number_text import whole_number_text
 
     return whole_number_text(value)

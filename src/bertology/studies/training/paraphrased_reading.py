@@ -113,7 +113,10 @@ class ParaphrasedReading(TaskTrials):
         assert corpus is not None
         task = learnable(corpus)
         if task.kind != "multiple-choice":
-            must = f"be multiple choice, not {task.kind}"
+            must = (
+                f"be multiple choice, not {task.kind} (a file of questions is read with --columns "
+                "reader=multiple-choice)"
+            )
             raise ParameterError("corpus", "ParaphrasedReading", must, corpus.name)
         data = self.data(corpus)
         counts = {answer_count(one): one.name for one in (data.train, data.original)}
