@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from bertology.results.store import Store as Store
     from bertology.run.api import run as run
     from bertology.run.asking import ask as ask
+    from bertology.run.compressing import compress as compress
     from bertology.run.exporting import export_model as export_model
     from bertology.run.finetuning import finetune as finetune
     from bertology.run.pruning import prune as prune
@@ -92,6 +93,7 @@ _HOMES = {
     "ask": "bertology.run.asking",
     "cloze": "bertology.model.masked_lm.scoring",
     "compare_pairs": "bertology.model.masked_lm.scoring",
+    "compress": "bertology.run.compressing",
     "distil_static": "bertology.run.distilling",
     "export": "bertology.report.export",
     "export_model": "bertology.run.exporting",

@@ -100,8 +100,11 @@ def save_checkpoint(
     *,
     record: Mapping[str, object],
     card: str | None = None,
+    more: Mapping[str, str] | None = None,
 ) -> Path:
     """Write safetensors, config, tokenizer, record and model card to `folder`, all or nothing.
+
+    `more` are other texts by the names of their files.
 
     A checkpoint that was there before is replaced only when the new one is complete; any other
     folder that is not empty is left alone.
@@ -116,6 +119,8 @@ def save_checkpoint(
             (draft / RECORD).write_text(text + "\n", encoding="utf-8")
             if card is not None:
                 (draft / CARD).write_text(card, encoding="utf-8")
+            for name, other in (more or {}).items():
+                (draft / name).write_text(other, encoding="utf-8")
             put_in_place(draft, place)
     except OSError as error:
         raise StoreError(

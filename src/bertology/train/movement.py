@@ -34,7 +34,7 @@ from torch import Tensor, nn
 from bertology.errors import ParameterError
 from bertology.model.weight_masks import WeightMask
 
-__all__ = ["Movement", "highest", "share_at"]
+__all__ = ["GradualMagnitude", "Movement", "highest", "share_at"]
 
 _BEFORE, _AFTER = 0.1, 0.3  # shares of all steps: nothing goes yet, and no more goes
 _SIZE = 0.2  # the first score of a weight of usual size (root mean square) in its matrix
@@ -79,12 +79,16 @@ class Movement:
         self._whole: dict[str, Tensor] = {}
         self._stays: dict[str, Tensor] = {}
 
+    def _rank(self, name: str) -> Tensor:
+        """What decides which weights of a matrix stay: the highest do."""
+        return self._scores[name]
+
     def thin(self, done: float) -> None:
         """Put zeros where scores are low, until `restore`; `done` is how far the training is."""
         share = share_at(done, self.share)
         with torch.no_grad():
             for name, weight in self._weights.items():
-                stays = highest(self._scores[name], round(share * weight.numel()))
+                stays = highest(self._rank(name), round(share * weight.numel()))
                 self._whole[name], self._stays[name] = weight.detach().clone(), stays
                 weight.mul_(stays)
 
@@ -123,7 +127,8 @@ class Movement:
     def chosen(self) -> WeightMask:
         """What stays at the end."""
         kept = {}
-        for name, scores in self._scores.items():
+        for name in self._weights:
+            scores = self._rank(name)
             stays = highest(scores, round(self.share * scores.numel()))
             kept[name] = stays.cpu().numpy()
         return WeightMask.of(kept)
@@ -145,3 +150,28 @@ class Movement:
                     value = kept[f"{key}/{name}"].clone()
                     at = value if key == "step" else value.to(scores.device)  # Adam counts on CPU
                     self._optimizer.state[scores][key] = at
+
+
+class GradualMagnitude(Movement):
+    """Gradual magnitude pruning (Zhu and Gupta, 2017): the smallest weights go.
+
+    Sizes are compared anew in each step, among all weights of a matrix: one that is gone keeps the
+    value it had, so that it comes back where others become smaller than it.
+    """
+
+    def _rank(self, name: str) -> Tensor:
+        return self._weights[name].detach().abs()
+
+    def learn(self, rate: float) -> None:
+        """Weights that were used learn; there are no scores."""
+        for name, weight in self._weights.items():
+            if weight.grad is not None:
+                weight.grad.mul_(self._stays[name])
+        self.restore()
+
+    def state(self) -> dict[str, Tensor]:
+        """Nothing but the weights decides how it goes on."""
+        return {}
+
+    def take(self, kept: Mapping[str, Tensor]) -> None:
+        """Nothing to go on from."""

@@ -63,7 +63,7 @@ class TrainingRecord(TypedDict, total=False):
     """The record of a model; which keys it has depends on how the model was made."""
 
     schema: int
-    method: str  # "finetune", "pretrain", "prune" or "export"
+    method: str  # "finetune", "pretrain", "prune", "compress" or "export"
     scores: dict[str, float]  # checkpoints from the middle of pre-training have null here
     versions: dict[str, str]
     created: str  # date and time
@@ -90,6 +90,10 @@ class TrainingRecord(TypedDict, total=False):
     pruned_from: BaseModelRecord
     pruning: dict[str, Any]  # settings, what was cut, scores and speeds before and after
     command: str  # which makes the model again
+
+    # Compression.
+    compressed_from: BaseModelRecord
+    compression: dict[str, Any]  # the steps, and all numbers before and after
 
     # Export to one file.
     exported_from: BaseModelRecord

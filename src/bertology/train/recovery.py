@@ -19,7 +19,7 @@ from bertology.train.starts import default_rate, find_start
 if TYPE_CHECKING:
     from bertology.train.memory import Memory
 
-__all__ = ["Recovery", "recover"]
+__all__ = ["Recovery", "in_order", "recover"]
 
 _SLOWER = 0.5  # than a fine-tuning: the model knows the task already
 
@@ -48,7 +48,7 @@ def recover(
     selection: Corpus,
     settings: FinetuneSettings,
     *,
-    memory: Memory,
+    memory: Memory | None,
     progress: OnStep = lambda step: None,
     movement: Movement | None = None,
 ) -> History:
@@ -63,8 +63,8 @@ def recover(
         return finetune(
             encoder.model,
             encoder.tokenizer,
-            _in_order(training, order),
-            _in_order(selection, order),
+            in_order(training, order),
+            in_order(selection, order),
             settings=settings,
             progress=progress,
             memory=memory,
@@ -75,7 +75,7 @@ def recover(
             setattr(config, name, value)
 
 
-def _in_order(corpus: Corpus, order: Sequence[int]) -> Corpus:
+def in_order(corpus: Corpus, order: Sequence[int]) -> Corpus:
     """The same examples with labels numbered as the model's outputs are."""
     task = task_of(corpus)
     if task.kind == "regression" or list(order) == sorted(order):

@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.train.encoded import Encoded
 
-__all__ = ["Speed", "measure_latencies", "measure_speeds"]
+__all__ = ["Speed", "measure_batches", "measure_latencies", "measure_speeds"]
 
 _BATCHES = 16  # timed in one round; taken evenly from the longest texts to the shortest
 _ROUNDS = 3
 _TIMES = 7  # that each model is timed at least: with one batch, chance decides among three
 _ALONE = 24  # texts that are timed one by one
+_TIMED = 192  # texts in batches of one size, but at least two batches
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,32 @@ def measure_latencies(encoders: Sequence[Encoder], encoded: Encoded) -> list[flo
             if number:  # the first text warms up
                 own.append(1e3 * seconds)
     return [median(own) for own in spent]
+
+
+def measure_batches(
+    models: Sequence[tuple[Encoder, Encoded]], *, size: int, rounds: int = _ROUNDS
+) -> list[float]:
+    """Texts a second in batches of `size`: the median of some rounds, models taking turns.
+
+    Each model reads the same texts in tokens of its own. Batches hold texts of similar length.
+    """
+    first = models[0][1]
+    order = sorted(range(len(first)), key=lambda i: -first.lengths[i])
+    batches = [order[i : i + size] for i in range(0, len(order), size)]
+    most = _ALONE if size == 1 else max(2, _TIMED // size)
+    batches = batches[:: -(-len(batches) // most)]
+    texts = sum(len(chosen) for chosen in batches)
+    spent: list[list[float]] = [[] for _ in models]
+    for number in range(rounds + 1):
+        sums = [0.0 for _ in models]
+        for chosen in batches:
+            for at, (encoder, encoded) in enumerate(models):
+                inputs, _ = encoded.batch(chosen, encoder.device)
+                sums[at] += _seconds(encoder, inputs)
+        if number:  # the first round warms up
+            for own, seconds in zip(spent, sums, strict=True):
+                own.append(seconds)
+    return [texts / median(own) for own in spent]
 
 
 def _seconds(encoder: Encoder, inputs: dict[str, Tensor]) -> float:

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import fields
 from typing import Any
 
 from bertology.errors import ParameterError
 from bertology.registry import Registry
 from bertology.train.ways.way import Lesson, Pass, Way
+from bertology.train.written_options import options_of
 
 __all__ = ["WAYS", "Lesson", "Pass", "Way", "compatible", "read_way", "read_ways"]
 
@@ -58,34 +58,10 @@ def read_ways(given: Iterable[str | Way], *, start: str = "pretrained") -> tuple
 
 def read_way(text: str) -> Way:
     """The way that a text such as `adapters:size=16` describes."""
-    name, _, rest = text.strip().partition(":")
+    name, _, _ = text.strip().partition(":")
     kind = WAYS.get(name.replace("-", "_"))
-    known = {f.name: f for f in fields(kind)}
-    options: dict[str, Any] = {}
-    for pair in filter(None, (piece.strip() for piece in rest.split(","))):
-        option, equals, value = (part.strip() for part in pair.partition("="))
-        option = option.replace("-", "_")
-        if not equals or option not in known or option in options:
-            raise ParameterError("way", "finetune", _allowed(name, option, known, options), text)
-        options[option] = _value(text, option, known[option].type, value)
+    options: dict[str, Any] = options_of(kind, text, kind="way", of="finetune")
     return kind(**options)
-
-
-def _allowed(name: str, option: str, known: Mapping[str, Any], given: Collection[str]) -> str:
-    if option in given:
-        return f"give {option!r} once"
-    offered = ", ".join(f"{n}={f.default}" for n, f in known.items())
-    return f"have options of {name!r}: {offered}" if offered else f"be {name!r} without options"
-
-
-def _value(text: str, option: str, annotation: object, value: str) -> object:
-    kinds = {"int": int, "float": float, "str": str}
-    wanted = kinds[str(annotation)]
-    try:
-        return wanted(value)
-    except ValueError:
-        kind = {int: "a whole number", float: "a number"}[wanted]
-        raise ParameterError(option, f"the way {text!r}", f"be {kind}", value) from None
 
 
 def compatible(ways: Sequence[Way], *, start: str = "pretrained") -> None:

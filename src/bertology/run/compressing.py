@@ -1,0 +1,175 @@
+"""`bertology.compress`: a smaller model for a task by any methods, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bertology.data.corpus import Corpus
+from bertology.errors import BertologyError, StoreError
+from bertology.quiet import hush
+from bertology.run.loading import ModelSource
+from bertology.run.two_corpora import Asked, seen_and_unseen
+
+if TYPE_CHECKING:
+    from bertology.model.encoder import Encoder
+    from bertology.train.compress import Method
+    from bertology.train.compress.compressed import Compressed
+    from bertology.train.compress.work import CompressSettings, CompressWatch
+
+__all__ = ["compress"]
+
+_ORIGINAL = "-original"
+
+
+def compress(
+    model: Encoder | ModelSource | str | Path,
+    task: Corpus | str | Path,
+    validation: Corpus | str | Path | None = None,
+    *,
+    method: str | Method | Sequence[str | Method],
+    to: str | Path,
+    epochs: int = 3,
+    batch_size: int = 32,
+    rate: float | None = None,
+    max_length: int | None = None,
+    precision: str = "float32",
+    seed: int = 0,
+    limit: int | None = None,
+    validation_limit: int | None = None,
+    train_split: str = "train",
+    split: str = "validation",
+    force: bool = False,
+    watch: CompressWatch | None = None,
+    **reading: Any,
+) -> Compressed:
+    """Compress a model for a task by one method, or by several one after the other.
+
+    Args:
+        model: A loaded encoder, or a name or folder. One without a head for a task is fine-tuned
+            on it first, and that model is kept beside `to` (`FOLDER-original`).
+        task: The training data: a name (`"mrpc"`), a file, a folder, a hub id, or a corpus.
+        validation: The held-out data that both models are scored on once; by default another split
+            of `task`.
+        method: Methods with their options, in the order in which they are applied:
+            `"layer_choice:layers=6,int8"`, or a list of them (`docs/how-to/compress.md`).
+        to: The folder for the smaller model.
+        epochs: Passes over the training data, of each training whose method says nothing else.
+        batch_size: Examples in one update.
+        rate: The highest learning rate; by default one that suits the model's size.
+        max_length: Cut texts to so many tokens in training; by default to what the model can read.
+        precision: `"bfloat16"`: mixed precision in training, on a GPU.
+        seed: Of new weights, the order of examples, dropout, and of what is chosen by.
+        limit: Learn from so many examples, drawn at random; all if not given.
+        validation_limit: Score on so many examples; all if not given.
+        train_split: The split to learn from.
+        split: The split to score on.
+        force: Replace a model that is already in the folder.
+        watch: Is told what is done, and each step of each training.
+        **reading: How named data are read, as `load_corpus` takes it: `root`, `columns`, `labels`.
+
+    Returns:
+        What it saves and costs; print it. After a stop, the same call goes on.
+
+    Example:
+        >>> print(bt.compress("my-model", "mrpc", method="int8", to="small"))  # doctest: +SKIP
+    """
+    hush()
+    from bertology.train.checkpoint import check_folder
+    from bertology.train.compress import Method, read_methods
+    from bertology.train.compress.compressing import CompressJob, compress_to
+    from bertology.train.compress.work import CompressSettings, CompressWatch
+
+    methods = read_methods([method] if isinstance(method, str | Method) else method)
+    settings = CompressSettings(epochs, batch_size, rate, max_length, precision, seed)
+    place, told = check_folder(to), watch or CompressWatch()
+    train, held_out = seen_and_unseen(
+        Asked(task, train_split, limit), Asked(validation, split, validation_limit), **reading
+    )
+    original, base = _original(model, train, held_out, settings, place, told)
+    job = CompressJob(original, train, held_out, methods, settings, base)
+    return compress_to(place, job, force=force, watch=told)
+
+
+def _original(
+    model: Encoder | ModelSource | str | Path,
+    train: Corpus,
+    held_out: Corpus,
+    settings: CompressSettings,
+    place: Path,
+    watch: CompressWatch,
+) -> tuple[Encoder, Encoder | None]:
+    """The fine-tuned model, and the one before, where it is known."""
+    from bertology.model.encoder import Encoder
+    from bertology.model.loading.saved_head import saved_head
+    from bertology.run.bodies import body_of
+
+    if isinstance(model, str | Path):
+        model = ModelSource(str(model))
+    if isinstance(model, ModelSource):
+        if saved_head(model.name) == "classification":
+            encoder = model.load("classification")
+            return encoder, _before(encoder)
+        body = model.load()
+    elif model.head == "classification" and not model.new_weights:
+        return model, _before(model)
+    else:
+        body = body_of(model)
+    body.require_tokenizer()
+    made = _tuned(body, train, held_out, settings, place.with_name(place.name + _ORIGINAL), watch)
+    encoder = Encoder.load(str(made), head="classification", device=str(body.device))
+    return encoder, body
+
+
+def _tuned(
+    body: Encoder,
+    train: Corpus,
+    held_out: Corpus,
+    settings: CompressSettings,
+    folder: Path,
+    watch: CompressWatch,
+) -> Path:
+    """Fine-tune a pre-trained model on the task, or find it; it is kept."""
+    from bertology.train.finetune import FinetuneSettings
+    from bertology.train.starts import default_rate, find_start
+    from bertology.train.tuning import TuningJob, make_tuned
+
+    start = find_start("pretrained")
+    recipe = FinetuneSettings(
+        epochs=settings.epochs,
+        batch_size=settings.batch_size,
+        learning_rate=settings.rate or default_rate(start, body.shape.hidden),
+        seed=settings.seed,
+        max_length=settings.max_length,
+        precision=settings.precision,
+    )
+    watch.tell(f"{body.name} has no head for the task: it is fine-tuned first, into {folder}")
+    line = watch.training("the original", recipe.epochs)
+    try:
+        # The last epoch is kept, so the held-out data choose nothing.
+        job = TuningJob(body, train, held_out, start, recipe)
+        make_tuned(folder, job, progress=line.step, tell=watch.tell)
+    except StoreError as error:
+        raise StoreError(
+            error.problem, hint="Choose another folder (--to), or move that one away."
+        ) from error
+    finally:
+        line.stop()
+    return folder
+
+
+def _before(encoder: Encoder) -> Encoder | None:
+    """The model that this one was fine-tuned from, where its record tells it and it is here."""
+    from bertology.model.encoder import Encoder
+    from bertology.train.checkpoint import read_record
+
+    try:
+        record = read_record(Path(encoder.name).expanduser()) or {}
+        base = record.get("base")
+        if base is None or record.get("start") == "random":
+            return None
+        found = Encoder.load(base["name"], device=str(encoder.device))
+    except (BertologyError, OSError):
+        return None
+    return found if found.fingerprint == base["fingerprint"] else None

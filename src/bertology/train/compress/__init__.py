@@ -1,0 +1,82 @@
+"""Methods of compression. Every file here but those in `_OTHERS` is one; the file name is its name.
+
+    bertology compress my-model --task mrpc --method layer_choice:layers=6,int8 --to small
+
+A method is written as its name and its options, several of them in the order in which they are
+applied. `check_sequence` refuses what makes no sense, before any work.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from bertology.errors import ParameterError
+from bertology.registry import Registry
+from bertology.train.compress.method import FORM, LEARNING, SHAPE, STORED, ZEROS, Method
+from bertology.train.written_options import options_of, separated
+
+__all__ = ["METHODS", "Method", "check_sequence", "read_methods"]
+
+_OTHERS = {"method", "work", "compressing", "compressed", "measuring", "card", "students"}
+
+
+def _modules() -> Mapping[str, str]:
+    """`layer_choice.py` holds `LayerChoice`."""
+    return {
+        module.name: f"{__name__}.{module.name}:{module.name.title().replace('_', '')}"
+        for module in pkgutil.iter_modules(__path__)
+        if module.name not in _OTHERS
+    }
+
+
+METHODS: Registry[type[Method]] = Registry(
+    "method of compression", group="bertology.compression", builtin=_modules
+)
+
+_FILLED = "its training would fill the zeros again"
+_LAST = "weights that are stored in fewer bits are neither trained nor cut; put it last"
+_PARTS = "it cuts ordinary layers, and the model has other parts by then"
+_AFTER: Mapping[str, Mapping[str, str]] = {
+    SHAPE: {FORM: _PARTS, ZEROS: _FILLED, STORED: _LAST},
+    FORM: {ZEROS: _FILLED, STORED: _LAST},
+    LEARNING: {ZEROS: _FILLED, STORED: _LAST},
+    ZEROS: {ZEROS: _FILLED, STORED: _LAST},
+    STORED: {STORED: _LAST},
+}
+"""Kinds of methods, and the kinds that cannot come before them."""
+
+
+def read_methods(given: Iterable[str | Method]) -> tuple[Method, ...]:
+    """Methods from their texts, in their order, if they can be applied one after the other."""
+    found: list[Method] = []
+    for one in given:
+        if isinstance(one, Method):
+            found.append(one)
+        else:
+            found += [_read(text) for text in separated([one])]
+    check_sequence(found)
+    return tuple(found)
+
+
+def _read(text: str) -> Method:
+    name, _, _ = text.partition(":")
+    kind = METHODS.get(name.strip().replace("-", "_"))
+    options: dict[str, Any] = options_of(kind, text, kind="method", of="compress")
+    return kind(**options)
+
+
+def check_sequence(methods: Sequence[Method]) -> None:
+    """Refuse methods that make no sense one after the other."""
+    if not methods:
+        known = ", ".join(METHODS.names())
+        raise ParameterError("method", "compress", f"name at least one of {known}", "none")
+    for number, later in enumerate(methods):
+        for earlier in methods[:number]:
+            why = _AFTER[later.kind].get(earlier.kind) or later.against.get(earlier.name)
+            if later.begins:
+                why = "it begins with the original model, so only it can be the first"
+            if why:
+                must = f"not have {later.name!r} after {earlier.name!r}: {why}"
+                raise ParameterError("method", "compress", must, [m.text for m in methods])

@@ -1,0 +1,69 @@
+"""What a method of compression is: options, and how a model becomes a smaller one.
+
+A method is a frozen dataclass in a module of its own, whose file name is the method's name. It is
+given `Work`: the model as it is now, the original, and data. What it draws, it draws by the seed
+of the work, and what it trains, it trains by `Work.train_on`: so a run that was killed goes on to
+the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from bertology.parameters import check_parameters
+from bertology.train.written_options import option_text
+
+if TYPE_CHECKING:
+    from bertology.model.encoder import Encoder
+    from bertology.train.compress.work import Work
+
+__all__ = ["EPOCHS", "FORM", "LEARNING", "ONE_EPOCH", "SHAPE", "STORED", "ZEROS", "Method"]
+
+ONE_EPOCH = "Epochs of its training; those of the command if not given."
+EPOCHS = "Epochs of its training; those of the command if not given, 0 for none."
+
+SHAPE = "shape"  # fewer layers, heads, MLPs, or a smaller student: an ordinary model
+FORM = "form"  # parts that models of this family do not have
+LEARNING = "learning"  # the same parts, trained
+ZEROS = "zeros"  # zeros in the place of single weights
+STORED = "stored"  # other numbers on the disk: whole ones, or of 16 bits
+
+
+@dataclass(frozen=True)
+class Method:
+    """One method of compression."""
+
+    summary: ClassVar[str] = ""
+    """What it does, for a table of methods."""
+    source: ClassVar[str] = ""
+    """Who described it."""
+    against: ClassVar[Mapping[str, str]] = {}
+    """Methods that cannot come before it, and why."""
+    uses_base: ClassVar[bool] = False
+    """Whether it needs the model before it was fine-tuned (`Work.base`)."""
+    begins: ClassVar[bool] = False
+    """Whether it begins with the original, so that it can only be the first."""
+
+    def __post_init__(self) -> None:
+        check_parameters(self)
+
+    @property
+    def name(self) -> str:
+        """The name of its file."""
+        return type(self).__module__.rpartition(".")[2]
+
+    @property
+    def text(self) -> str:
+        """As it is written: `low_rank:share=0.5`."""
+        return option_text(self, self.name)
+
+    @property
+    def kind(self) -> str:
+        """What it changes, which decides what may come after it."""
+        return SHAPE
+
+    def apply(self, work: Work) -> Encoder:
+        """The smaller model; that of the work may be changed, the original not."""
+        raise NotImplementedError

@@ -1,0 +1,238 @@
+"""What a method of compression works with: models, data, and the one way to train."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from bertology.data.corpus import Corpus, Example
+from bertology.errors import CapabilityError, ParameterError
+from bertology.model.encoder import Encoder
+from bertology.train.finetune import PRECISIONS, FinetuneSettings
+from bertology.train.history import History, Step
+from bertology.train.memory import Memory
+from bertology.train.movement import Movement
+from bertology.train.recorded import gains_by_recording
+from bertology.train.recovery import recover
+from bertology.train.starts import default_rate, find_start
+from bertology.train.ways import Way
+
+__all__ = ["CompressSettings", "CompressWatch", "Line", "Work"]
+
+_MOST_CHOOSING = 2000  # training examples that rank parts and choose
+_SHARE_CHOOSING = 5  # one of so many training examples, at most
+_SHOWN = 500  # of these, whose score is shown after each epoch
+
+
+@dataclass(frozen=True)
+class CompressSettings:
+    """How trainings are made, unless a method says otherwise."""
+
+    epochs: int = 3
+    batch_size: int = 32
+    rate: float | None = None  # None: one that suits the model's size
+    max_length: int | None = None
+    precision: str = "float32"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, low in (("epochs", 1), ("batch_size", 1), ("max_length", 3), ("seed", 0)):
+            value = getattr(self, name)
+            if value is not None and value < low:
+                raise ParameterError(name, "compress", f"be at least {low}", value)
+        if self.rate is not None and not 0 < self.rate < math.inf:
+            raise ParameterError("rate", "compress", "be above 0 and finite", self.rate)
+        if self.precision not in PRECISIONS:
+            must = f"be one of {', '.join(PRECISIONS)}"
+            raise ParameterError("precision", "compress", must, self.precision)
+
+    def as_record(self) -> dict[str, Any]:
+        """Plain values, as they are saved and hashed."""
+        return asdict(self)
+
+
+class Line(Protocol):
+    """Shows one training."""
+
+    def step(self, step: Step) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+class _NoLine:
+    def step(self, step: Step) -> None:
+        """Show nothing."""
+
+    def stop(self) -> None:
+        """Nothing was shown."""
+
+
+@dataclass(frozen=True)
+class CompressWatch:
+    """Who is told what, while a model is compressed."""
+
+    tell: Callable[[str], None] = lambda text: None
+    training: Callable[[str, int], Line] = lambda name, epochs: _NoLine()
+    """Is told that a training begins, with its name and epochs."""
+    command: str | None = None  # which makes the model again
+
+
+Held = Callable[[Any], AbstractContextManager[object]]
+
+
+@dataclass
+class Work:
+    """The model as it is now, the original, data and settings, for one method.
+
+    `train` and `choosing` hold no text of the data that score the finished model.
+    """
+
+    encoder: Encoder
+    """The model as it is now: a copy, which a method may change."""
+    teacher: Encoder
+    """The original model, fine-tuned on the task. No method changes it."""
+    train: Corpus
+    """What may be learnt from; labels are numbered as the models' outputs are."""
+    settings: CompressSettings = field(default_factory=CompressSettings)
+    base: Encoder | None = None
+    """The model before it was fine-tuned; None where it is not known."""
+    folder: Path | None = None
+    """Where trainings keep their state; None keeps nothing."""
+    identity: str = ""
+    """A hash of everything that decides what the method gives."""
+    watch: CompressWatch = field(default_factory=CompressWatch)
+    number: str = ""  # of the method among all, for the progress line
+    notes: list[str] = field(default_factory=list)
+    """What was done, in words, for the card."""
+    epochs: int = 0  # that were trained, in all
+    examples: int = 0  # that the last training learnt from
+
+    @property
+    def seed(self) -> int:
+        """Of all that is drawn."""
+        return self.settings.seed
+
+    @property
+    def choosing(self) -> Corpus:
+        """Training examples that rank parts, and choose: at most a fifth of them, and 2,000."""
+        size = min(_MOST_CHOOSING, max(2, len(self.train) // _SHARE_CHOOSING))
+        return self.train.take(size, seed=self.seed)
+
+    @property
+    def learning(self) -> Corpus:
+        """The others: where a training is followed by a choice, it learns from these."""
+        chosen = {e.id for e in self.choosing}
+        rest = [e for e in self.train if e.id not in chosen]
+        if not rest:
+            raise CapabilityError(
+                f"{len(self.train)} training examples are too few to learn from some and to "
+                "choose by others.",
+                hint="Give more training data.",
+            )
+        return self.train if len(rest) == len(self.train) else _part(self.train, rest)
+
+    def say(self, text: str) -> None:
+        """Something that was done, for whoever waits and for the card."""
+        self.notes.append(text)
+        self.watch.tell(text)
+
+    def copy(self, encoder: Encoder | None = None) -> Encoder:
+        """A copy of a model, of the one as it is now if none is given."""
+        given = encoder or self.encoder
+        model = copy.deepcopy(given.model)
+        model.requires_grad_(True)  # that of a teacher learns nothing
+        return self.around(model, given.tokenizer)
+
+    def around(self, model: Any, tokenizer: Any = None) -> Encoder:
+        """An encoder of another model, under the name of the original."""
+        tokens = self.encoder.tokenizer if tokenizer is None else tokenizer
+        return Encoder(model, tokens, head="classification", name=self.teacher.name)
+
+    def train_on(
+        self,
+        encoder: Encoder,
+        *,
+        name: str = "",
+        ways: Iterable[Way] = (),
+        epochs: int | None = None,
+        rate: float | None = None,
+        on: Corpus | None = None,
+        movement: Movement | None = None,
+        held: Held = lambda model: nullcontext(),
+    ) -> History | None:
+        """Train a model in place by the one trainer; None where no epoch is asked for.
+
+        The last epoch is kept: nothing is chosen by the scores that are shown. With a folder,
+        every finished epoch is kept there under `name`, and a stopped training goes on. `held` is
+        given the model, and holds what must not change meanwhile.
+        """
+        many = self.settings.epochs if epochs is None else epochs
+        if many == 0:
+            return None
+        corpus = self.train if on is None else on
+        recipe = self.recipe(encoder, ways, epochs=many, rate=rate)
+        if movement is not None:
+            recipe = replace(recipe, recorded=False)  # scores learn outside of a recording
+        memory = None if self.folder is None else self._memory(name)
+        if memory is not None and (done := memory.found()):
+            self.watch.tell(f"continuing the training after epoch {done} of {many}")
+        self.examples = len(corpus)
+        title = " ".join(filter(None, (self.number, name)))
+        with _shown(self.watch.training(title, many)) as line, held(encoder.model):
+            history = recover(
+                encoder,
+                corpus,
+                self.choosing[:_SHOWN],
+                recipe,
+                memory=memory,
+                progress=line.step,
+                movement=movement,
+            )
+        encoder.model.requires_grad_(True)
+        self.epochs += many
+        return history
+
+    def recipe(
+        self,
+        encoder: Encoder,
+        ways: Iterable[Way] = (),
+        *,
+        epochs: int | None = None,
+        rate: float | None = None,
+    ) -> FinetuneSettings:
+        """The settings of a training of this model."""
+        asked, chosen = self.settings, tuple(ways)
+        usual = default_rate(find_start("pretrained"), int(encoder.config.hidden_size), chosen)
+        # Not part of what decides: the weights are the same up to rounding.
+        quick = gains_by_recording(encoder.model) and all(way.recordable for way in chosen)
+        return FinetuneSettings(
+            epochs=asked.epochs if epochs is None else epochs,
+            batch_size=asked.batch_size,
+            learning_rate=rate or asked.rate or usual,
+            seed=asked.seed,
+            max_length=asked.max_length,
+            precision=asked.precision,
+            recorded=quick,
+            ways=chosen,
+        )
+
+    def _memory(self, name: str) -> Memory:
+        assert self.folder is not None
+        return Memory(self.folder / (name or "training"), self.identity)
+
+
+@contextmanager
+def _shown(line: Line) -> Iterator[Line]:
+    try:
+        yield line
+    finally:
+        line.stop()
+
+
+def _part(corpus: Corpus, examples: list[Example]) -> Corpus:
+    return replace(corpus, examples=examples, origin={}, drawn_from=None)
