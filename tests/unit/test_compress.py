@@ -29,43 +29,21 @@ from bertology.model.weight_masks import prunable_in_layers
 from bertology.train.compress import METHODS, read_methods
 from bertology.train.compress.compressed import Compressed
 from bertology.train.compress.compressing import CompressJob, compress_to
-from bertology.train.compress.work import CompressSettings, CompressWatch, Work
-from bertology.train.history import Step
+from bertology.train.compress.work import CompressSettings, CompressWatch
 from bertology.train.movement import GradualMagnitude
+from made_compressions import (
+    HELD_OUT,
+    ONCE,
+    TEXTS,
+    TRAIN,
+    applied,
+    clean,
+    job,
+    logits,
+    stop_at,
+    work,
+)  # fmt: skip
 from made_tunings import KilledError
-
-TRAIN, HELD_OUT = planted.corpus(120, seed=1), planted.corpus(60, seed=2)
-TEXTS = ["the up down good up up", "a down bad", "the good down"]
-ONCE = CompressSettings(epochs=1, batch_size=16, rate=1e-3)
-
-
-def clean() -> Encoder:
-    """The planted model without any noise: one head carries the answer."""
-    model = planted.model()
-    model.config.id2label = dict(enumerate(planted.TASK.labels))
-    return Encoder(model, planted.tokenizer(), head="classification", name="planted")
-
-
-def work(encoder: Encoder | None = None, **more: Any) -> Work:
-    given = encoder or prune_killed.encoder()
-    made = Work(encoder=given, teacher=prune_killed.encoder(), train=TRAIN, settings=ONCE, **more)
-    made.encoder = made.copy()
-    return made
-
-
-def applied(text: str, given: Work | None = None) -> Encoder:
-    [method] = read_methods([text])
-    return method.apply(given or work())
-
-
-def logits(encoder: Encoder) -> torch.Tensor:
-    return encoder.run(TEXTS).logits
-
-
-def job(*methods: str, settings: CompressSettings = ONCE, **more: Any) -> CompressJob:
-    found = CompressJob(prune_killed.encoder(), TRAIN, HELD_OUT, read_methods(methods), settings)
-    return replace(found, **more)
-
 
 # Equal where theory says so ----------------------------------------------------------------------
 
@@ -181,23 +159,6 @@ def test_layers_are_left_out_in_training_only() -> None:
 
 
 # In sequence, stopped, and found again -----------------------------------------------------------
-
-
-def stop_at(number: int, method: str = "") -> CompressWatch:
-    """Gone in the middle of a training: nothing but what is on the disk remains."""
-
-    class Line:
-        def __init__(self, name: str, epochs: int) -> None:
-            self.counts = name.startswith(method)
-
-        def step(self, step: Step) -> None:
-            if self.counts and step.done == number:
-                raise KilledError
-
-        def stop(self) -> None:
-            """Nothing was shown."""
-
-    return CompressWatch(training=Line)
 
 
 LONG = replace(ONCE, epochs=2)

@@ -14,7 +14,7 @@ from typing import Any
 
 from bertology.errors import ParameterError
 from bertology.registry import Registry
-from bertology.train.compress.method import FORM, LEARNING, SHAPE, STORED, ZEROS, Method
+from bertology.train.compress.method import FORM, LEARNING, OTHER, SHAPE, STORED, ZEROS, Method
 from bertology.train.written_options import options_of, separated
 
 __all__ = ["METHODS", "Method", "check_sequence", "read_methods"]
@@ -38,11 +38,13 @@ METHODS: Registry[type[Method]] = Registry(
 _FILLED = "its training would fill the zeros again"
 _LAST = "weights that are stored in fewer bits are neither trained nor cut; put it last"
 _PARTS = "it cuts ordinary layers, and the model has other parts by then"
+_NONE = "it is for transformers, and the model is none by then"
 _AFTER: Mapping[str, Mapping[str, str]] = {
-    SHAPE: {FORM: _PARTS, ZEROS: _FILLED, STORED: _LAST},
-    FORM: {ZEROS: _FILLED, STORED: _LAST},
+    SHAPE: {FORM: _PARTS, ZEROS: _FILLED, STORED: _LAST, OTHER: _NONE},
+    FORM: {ZEROS: _FILLED, STORED: _LAST, OTHER: _NONE},
+    OTHER: {},
     LEARNING: {ZEROS: _FILLED, STORED: _LAST},
-    ZEROS: {ZEROS: _FILLED, STORED: _LAST},
+    ZEROS: {ZEROS: _FILLED, STORED: _LAST, OTHER: _NONE},
     STORED: {STORED: _LAST},
 }
 """Kinds of methods, and the kinds that cannot come before them."""

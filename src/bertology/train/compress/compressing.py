@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -37,8 +38,9 @@ from bertology.train.compress.compressed import Compressed
 from bertology.train.compress.measuring import bytes_on, measure
 from bertology.train.compress.method import ZEROS, Method
 from bertology.train.compress.work import CompressSettings, CompressWatch, Work
+from bertology.train.distil.teacher import Teacher
 from bertology.train.encoded import task_of
-from bertology.train.finetune import check_fit
+from bertology.train.fit import check_fit
 from bertology.train.records import TrainingRecord
 from bertology.train.recovery import in_order
 
@@ -59,6 +61,7 @@ class CompressJob:
     methods: tuple[Method, ...]
     settings: CompressSettings = field(default_factory=CompressSettings)
     base: Encoder | None = None  # the model before it was fine-tuned, where it is known
+    answers: Teacher | None = None  # the original as a teacher, where several jobs share it
 
     def __post_init__(self) -> None:
         if self.original.head != "classification":
@@ -126,13 +129,25 @@ def compress_to(
     )
     steps: list[dict[str, Any]] = []
     now = job.original
-    for number in range(len(job.methods)):
-        now, step = _applied(job, number, now, train, unfinished, told)
-        steps.append(step)
+    with _flags_kept(job.original.model):
+        for number in range(len(job.methods)):
+            now, step = _applied(job, number, now, train, unfinished, told)
+            steps.append(step)
     told.tell("measuring both models")
     found = _saved(place, job, now, steps, identity, unfinished, told)
     unfinished.forget()
     return found
+
+
+@contextmanager
+def _flags_kept(model: Any) -> Iterator[None]:
+    """A teacher's weights are frozen; afterwards they are as free as before."""
+    free = [weight.requires_grad for weight in model.parameters()]
+    try:
+        yield
+    finally:
+        for weight, was in zip(model.parameters(), free, strict=True):
+            weight.requires_grad_(was)
 
 
 def _applied(
@@ -158,6 +173,7 @@ def _applied(
             train=train,
             settings=job.settings,
             base=job.base,
+            answers=job.answers,
             folder=unfinished.trainings(number, method),
             identity=identity,
             watch=watch,

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
-
-from bertology.errors import ModelError
+from bertology.model.compressed.sixteen_bit import store
 from bertology.model.encoder import Encoder
 from bertology.parameters import parameter
 from bertology.train.compress.method import STORED, Method
@@ -38,11 +36,4 @@ class Half(Method):
 
     def apply(self, work: Work) -> Encoder:
         """Round all weights."""
-        kind: torch.dtype = getattr(torch, self.numbers)
-        largest = max(float(w.detach().abs().max()) for w in work.encoder.model.parameters())
-        if largest > torch.finfo(kind).max:
-            raise ModelError(
-                f"A weight of {largest:.3g} does not fit into {self.numbers}.",
-                hint="Take half:numbers=bfloat16.",
-            )
-        return work.around(work.encoder.model.to(kind))
+        return work.around(store(work.encoder.model, self.numbers))

@@ -14,6 +14,8 @@ import torch
 
 from bertology.data.corpus import Corpus
 from bertology.metrics import find_metric
+from bertology.model.compressed.forms import parameters
+from bertology.model.compressed.quantised import Quantised
 from bertology.model.encoder import Encoder
 from bertology.results.comparison import beats_constant_answer
 from bertology.stats.intervals import Estimate
@@ -61,9 +63,10 @@ def measure(
             metric=metric.name,
         ),
         "bytes_on_disk": list(on_disk),
-        "bytes_in_memory": [bytes_in(one.model) for one in both],
-        "parameters": [sum(w.numel() for w in one.model.parameters()) for one in both],
+        "parameters": [parameters(one.model) for one in both],
         **_speeds(both, encoded),
+        # After passes: what is made of packed weights when they are first needed is there then.
+        "bytes_in_memory": [bytes_in(one.model) for one in both],
         "flips": _counted(before, after),
     }
     if zeros:
@@ -90,10 +93,16 @@ def _scores(answers: Answers) -> dict[str, float]:
 
 
 def bytes_in(model: torch.nn.Module) -> int:
-    """What the weights of a model take in memory; shared ones count once."""
-    seen = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes()
-            for t in (*model.parameters(), *model.buffers())}  # fmt: skip
-    return sum(seen.values())
+    """What the weights of a model take in memory now; shared ones count once."""
+    tensors = [*model.parameters(), *model.buffers()]
+    products = 0
+    for module in model.modules():
+        if isinstance(module, Quantised):
+            tensors += [] if module._made is None else [module._made]
+            # A product in whole numbers holds a copy of them in an order of its own.
+            products += module.numbers * (getattr(module, "_product", None) is not None)
+    seen = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in tensors}
+    return sum(seen.values()) + products
 
 
 def _packed(model: torch.nn.Module) -> int:

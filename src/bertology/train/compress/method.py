@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.train.compress.work import Work
 
-__all__ = ["EPOCHS", "FORM", "LEARNING", "ONE_EPOCH", "SHAPE", "STORED", "ZEROS", "Method"]
+__all__ = ["EPOCHS", "FORM", "LEARNING", "ONE_EPOCH", "OTHER", "SHAPE", "STORED", "ZEROS", "Method"]
 
 ONE_EPOCH = "Epochs of its training; those of the command if not given."
 EPOCHS = "Epochs of its training; those of the command if not given, 0 for none."
@@ -28,6 +28,7 @@ SHAPE = "shape"  # fewer layers, heads, MLPs, or a smaller student: an ordinary 
 FORM = "form"  # parts that models of this family do not have
 LEARNING = "learning"  # the same parts, trained
 ZEROS = "zeros"  # zeros in the place of single weights
+OTHER = "other"  # another kind of model, no transformer
 STORED = "stored"  # other numbers on the disk: whole ones, or of 16 bits
 
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from bertology.data.corpus import Corpus, Example
 from bertology.errors import CapabilityError, ParameterError
 from bertology.model.encoder import Encoder
+from bertology.train.distil.teacher import Teacher
 from bertology.train.finetune import PRECISIONS, FinetuneSettings
 from bertology.train.history import History, Step
 from bertology.train.memory import Memory
@@ -109,6 +110,8 @@ class Work:
     number: str = ""  # of the method among all, for the progress line
     notes: list[str] = field(default_factory=list)
     """What was done, in words, for the card."""
+    answers: Teacher | None = None
+    """The original as a teacher, with the answers that are kept of it; made when it is needed."""
     epochs: int = 0  # that were trained, in all
     examples: int = 0  # that the last training learnt from
 
@@ -135,6 +138,15 @@ class Work:
                 hint="Give more training data.",
             )
         return self.train if len(rest) == len(self.train) else _part(self.train, rest)
+
+    def asked(self, tokenizer: Any = None) -> Teacher:
+        """The original as a teacher of students who read with this tokenizer, or its own."""
+        own = self.teacher.tokenizer
+        if tokenizer is not None and tokenizer.get_vocab() != own.get_vocab():
+            return Teacher(self.teacher.model, own)
+        if self.answers is None:
+            self.answers = Teacher(self.teacher.model)
+        return self.answers
 
     def say(self, text: str) -> None:
         """Something that was done, for whoever waits and for the card."""

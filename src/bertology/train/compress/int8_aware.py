@@ -1,0 +1,45 @@
+"""Q8BERT: trained with rounded weights and inputs, and then stored so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from bertology.model.compressed.quantised import quantise, rehearsed
+from bertology.model.encoder import Encoder
+from bertology.parameters import parameter
+from bertology.train.compress.method import ONE_EPOCH, STORED, Method
+from bertology.train.compress.work import Work
+
+__all__ = ["Int8Aware"]
+
+_FILLED = "its training would fill the zeros again; int8 does not train"
+
+
+@dataclass(frozen=True)
+class Int8Aware(Method):
+    """Every pass of a training rounds weights and inputs, as the stored model will.
+
+    Gradients pass through the rounding as if it was not there, so that weights learn to be rounded.
+    """
+
+    summary: ClassVar[str] = "trained with 8-bit weights and inputs, and stored so"
+    source: ClassVar[str] = "Zafrir et al. 2019"
+    against: ClassVar[dict[str, str]] = dict.fromkeys(("magnitude", "movement", "rewound"), _FILLED)
+
+    bits: int = parameter(8, "Bits of the weights; inputs have 8.", minimum=2, maximum=8)
+    epochs: int | None = parameter(None, ONE_EPOCH, minimum=1)
+
+    @property
+    def kind(self) -> str:
+        """Other numbers, which are not trained any more."""
+        return STORED
+
+    def apply(self, work: Work) -> Encoder:
+        """Rehearse, then store."""
+        work.train_on(
+            work.encoder,
+            epochs=self.epochs,
+            held=lambda model: rehearsed(model, self.bits, activations=8),
+        )
+        return work.around(quantise(work.encoder.model, self.bits, activations=8))

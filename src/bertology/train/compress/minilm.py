@@ -1,0 +1,47 @@
+"""MiniLM: a student first follows how tokens relate in the original's last layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from bertology.parameters import parameter
+from bertology.train.compress.students import Teaching
+from bertology.train.compress.work import Work
+from bertology.train.distil.relations import Relations
+from bertology.train.distil.teacher import Teacher
+from bertology.train.ways import Way
+
+__all__ = ["Minilm"]
+
+
+@dataclass(frozen=True)
+class Minilm(Teaching):
+    """Relations of queries with keys and of values, then answers; students of any shape."""
+
+    summary: ClassVar[str] = (
+        "a student follows relations between the original's tokens, then answers"
+    )
+    source: ClassVar[str] = "Wang et al. 2020"
+
+    first_epochs: int = parameter(3, "Epochs of the first stage.", minimum=1)
+    first_rate: float = parameter(0.0, "Its highest rate; 0: as of the second.", minimum=0)
+    layer: int = parameter(0, "The original's layer, from 1; 0 for the last.", minimum=0)
+    parts: int = parameter(
+        0, "Parts that vectors are compared in, if heads differ; 0: the heads.", minimum=0
+    )
+    temperature: float = parameter(2.0, "Softens answers in the second stage.", minimum=0.01)
+    hard: float = parameter(0.5, "Share of the labels in it.", minimum=0, maximum=1)
+
+    def way(self, work: Work, teacher: Teacher) -> Way:
+        """Relations, then answers."""
+        work.say(f"{self.first_epochs} epochs on relations between tokens came before")
+        return Relations(
+            teacher,
+            temperature=self.temperature,
+            hard=self.hard,
+            epochs=self.first_epochs,
+            rate=self.first_rate,
+            layer=self.layer,
+            heads=self.parts,
+        )

@@ -1,0 +1,114 @@
+"""Q-BERT: layers whose loss bends most keep more bits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+
+from bertology.errors import ParameterError
+from bertology.model.compressed.quantised import quantise, rehearsed
+from bertology.model.compressed.written import layer_of, named_maps
+from bertology.model.encoder import Encoder
+from bertology.parameters import parameter
+from bertology.train.compress.int8_aware import Int8Aware
+from bertology.train.compress.method import EPOCHS, STORED, Method
+from bertology.train.compress.work import Work
+from bertology.train.encoded import encode, task_of
+from bertology.train.finetune import row_limit
+from bertology.train.landscape.curvature import Hessian
+from bertology.train.landscape.terrain import Terrain
+
+__all__ = ["MixedPrecision", "sensitivities"]
+
+_PARTS = 4  # of the examples, on each of which the Hessian is looked at
+_EXAMPLES = 32  # in each part
+_ITERATIONS = 12  # of Lanczos' method
+_TOKENS = 1024  # in one pass: second derivatives need memory
+
+
+@dataclass(frozen=True)
+class MixedPrecision(Method):
+    """Layers are ranked by the largest eigenvalue of their Hessian, |mean| + spread over data.
+
+    Half of them, the most sensitive, get `high` bits, the others `low`; tables and what is outside
+    of the layers have 8. Rows of a matrix are rounded in groups, each with a range of its own. A
+    training with rounded weights comes before they are stored.
+    """
+
+    summary: ClassVar[str] = "fewer bits for layers whose loss bends less, trained with them"
+    source: ClassVar[str] = "Shen et al. 2019"
+    against: ClassVar[Mapping[str, str]] = Int8Aware.against
+
+    low: int = parameter(2, "Bits of the less sensitive half of the layers.", minimum=1, maximum=8)
+    high: int = parameter(4, "Bits of the other layers.", minimum=1, maximum=8)
+    groups: int = parameter(128, "Groups of rows in a matrix; at most its rows.", minimum=1)
+    epochs: int | None = parameter(None, EPOCHS, minimum=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.low > self.high:
+            raise ParameterError("low", self.name, f"be at most high ({self.high})", self.low)
+
+    @property
+    def kind(self) -> str:
+        """Other numbers, which are not trained any more."""
+        return STORED
+
+    def apply(self, work: Work) -> Encoder:
+        """Rank, rehearse, store."""
+        encoder = work.encoder
+        if encoder.shares_layers or self.low == self.high:
+            bits = dict.fromkeys(_layers(encoder), self.high)
+        else:
+            found = sensitivities(work)
+            order = sorted(found, key=lambda layer: (-found[layer], layer))
+            fine = order[: -(-len(order) // 2)]
+            bits = {layer: self.high if layer in fine else self.low for layer in sorted(order)}
+            told = ", ".join(f"{i + 1}: {found[i]:.3g}" for i in sorted(found))
+            work.say(f"largest eigenvalues of layers, |mean| + spread: {told}")
+        told = ", ".join(f"{i + 1}: {b}" for i, b in bits.items())
+        work.say(f"bits of layers, {told}; of all else 8")
+        how = {"scheme": "groups", "groups": self.groups, "bits_of": bits}
+        work.train_on(
+            encoder,
+            epochs=self.epochs,
+            held=lambda model: rehearsed(model, 8, activations=None, **how),
+        )
+        return work.around(quantise(encoder.model, 8, **how))
+
+
+def _layers(encoder: Encoder) -> list[int]:
+    """Layers that have maps of their own."""
+    found = {layer_of(encoder.model, name) for name, _ in named_maps(encoder.model, "layers")}
+    return sorted(layer for layer in found if layer is not None)
+
+
+def sensitivities(work: Work) -> dict[int, float]:
+    """For each layer, |mean| + spread of the largest eigenvalue over parts of the training data."""
+    encoder, examples = work.encoder, work.choosing
+    limit = row_limit(encoder.model, encoder.tokenizer, work.settings.max_length)
+    weights = dict(encoder.model.named_parameters())
+    prefix = f"{encoder.model.base_model_prefix}."
+    scales: dict[int, dict[str, torch.Tensor]] = {}
+    for name, _ in named_maps(encoder.model, "layers"):
+        layer = layer_of(encoder.model, name)
+        weight = weights[f"{prefix}{name}.weight"]
+        if layer is not None and weight.numel():
+            scales.setdefault(layer, {})[f"{prefix}{name}.weight"] = torch.ones_like(weight)
+    values: dict[int, list[float]] = {layer: [] for layer in scales}
+    for part in range(_PARTS):
+        some = examples[part * _EXAMPLES : (part + 1) * _EXAMPLES]
+        rows = encode(some, encoder.tokenizer, limit)
+        terrain = Terrain.over(encoder.model, rows, task_of(some), batch_tokens=_TOKENS)
+        for layer, ones in scales.items():
+            seen = Hessian(terrain, ones).spectrum(
+                iterations=_ITERATIONS, count=1, seed=work.seed, tolerance=0.05
+            )
+            values[layer].append(float(seen.largest[0]))
+        if (part + 1) * _EXAMPLES >= len(examples):
+            break
+    return {i: float(abs(np.mean(v)) + np.std(v)) for i, v in values.items()}

@@ -1,0 +1,88 @@
+"""What methods that teach a student have in common: its shape, its start, and its training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bertology.errors import ParameterError
+from bertology.model.encoder import Encoder
+from bertology.parameters import parameter
+from bertology.train.compress.method import LEARNING, ONE_EPOCH, SHAPE, Method
+from bertology.train.compress.work import Work
+from bertology.train.distil.students import StudentShape, make_student
+from bertology.train.distil.teacher import Teacher
+from bertology.train.ways import Way
+
+__all__ = ["Teaching"]
+
+_SHAPE = ("layers", "heads", "hidden", "intermediate")
+
+
+@dataclass(frozen=True)
+class Teaching(Method):
+    """A student learns from the original.
+
+    Where no shape is given, the student is the model as it is now: so what earlier methods made
+    learns from the original. Else it is a smaller model, made of the one as it is now.
+    """
+
+    layers: int | None = parameter(None, "Layers of the student.", minimum=1)
+    heads: int | None = parameter(None, "Heads in each of its layers.", minimum=1)
+    hidden: int | None = parameter(None, "Its width.", minimum=1)
+    intermediate: int | None = parameter(None, "The width of its MLPs.", minimum=1)
+    start: str = parameter(
+        "auto", "layers: chosen layers. slices: parts of them. random. auto: what fits.",
+        choices=("auto", "layers", "slices", "random"),
+    )  # fmt: skip
+    which: str = parameter("even", "Layers that it begins with: even, first, last, or 1+3+5.")
+    epochs: int | None = parameter(None, ONE_EPOCH, minimum=1)
+    rate: float | None = parameter(None, "The highest learning rate.", minimum=1e-9)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self._shaped and (self.start, self.which) != ("auto", "even"):
+            said = {"start": self.start, "which": self.which}
+            must = "be left out where the student has no shape of its own (layers=…, hidden=…)"
+            name = "start" if self.start != "auto" else "which"
+            raise ParameterError(name, self.name, must, said[name])
+
+    @property
+    def _shaped(self) -> bool:
+        return any(getattr(self, name) is not None for name in _SHAPE)
+
+    @property
+    def kind(self) -> str:
+        """A smaller model, or the same parts with other weights."""
+        return SHAPE if self._shaped else LEARNING
+
+    def student(self, work: Work) -> Encoder:
+        """The model that learns."""
+        if not self._shaped:
+            return work.encoder
+        wide = {n: getattr(self, n) for n in _SHAPE if n != "layers"}
+        start = self.start
+        if start == "auto":
+            start = "layers" if all(v is None for v in wide.values()) else "slices"
+        shape = StudentShape(layers=self.layers, **wide)
+        model = make_student(
+            work.encoder.model, shape, start=start, which=self.which, seed=work.seed
+        )
+        found = work.around(model)
+        begun = {
+            "layers": "begins with layers of the model before",
+            "slices": "begins with parts of the model before",
+            "random": "begins at random",
+        }[start]
+        work.say(f"the student ({found.shape}) {begun}")
+        return found
+
+    def way(self, work: Work, teacher: Teacher) -> Way:
+        """How it learns."""
+        raise NotImplementedError
+
+    def apply(self, work: Work) -> Encoder:
+        """Make the student, and teach it."""
+        student = self.student(work)
+        way = self.way(work, work.asked(student.tokenizer))
+        work.train_on(student, ways=(way,), epochs=self.epochs, rate=self.rate)
+        return student

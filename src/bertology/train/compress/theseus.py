@@ -1,0 +1,43 @@
+"""BERT-of-Theseus: new layers take the place of groups of the original's, more and more often."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from bertology.parameters import parameter
+from bertology.train.compress.students import Teaching
+from bertology.train.compress.work import Work
+from bertology.train.distil import theseus
+from bertology.train.distil.teacher import Teacher
+from bertology.train.ways import Way
+
+__all__ = ["Theseus"]
+
+
+@dataclass(frozen=True)
+class Theseus(Teaching):
+    """The loss is the task's own; then the new layers alone are trained on."""
+
+    summary: ClassVar[str] = "a student's layers take the place of the original's, then train alone"
+    source: ClassVar[str] = "Xu et al. 2020"
+
+    first_epochs: int = parameter(3, "Epochs in which layers are replaced.", minimum=1)
+    first_rate: float = parameter(0.0, "Their highest rate; 0: as after them.", minimum=0)
+    probability: float = parameter(
+        0.3, "How often a new layer computes at first.", minimum=0, maximum=1
+    )
+    risen: float = parameter(
+        0.5, "The share of these epochs in which that rises to always.", minimum=0.01, maximum=1
+    )
+
+    def way(self, work: Work, teacher: Teacher) -> Way:
+        """Replacing, then alone."""
+        work.say(f"{self.first_epochs} epochs with layers of both came before")
+        return theseus.Theseus(
+            teacher,
+            epochs=self.first_epochs,
+            rate=self.first_rate,
+            start=self.probability,
+            risen=self.risen,
+        )

@@ -1,0 +1,46 @@
+"""TinyBERT: a student first follows attention and states of the original, then its answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from bertology.parameters import parameter
+from bertology.train.compress.students import Teaching
+from bertology.train.compress.work import Work
+from bertology.train.distil.layers import Layers
+from bertology.train.distil.teacher import Teacher
+from bertology.train.ways import Way
+
+__all__ = ["Tiny"]
+
+
+@dataclass(frozen=True)
+class Tiny(Teaching):
+    """Two stages on the task's data; narrower students learn a map of states.
+
+    In the paper a stage on text comes before, and the data for the task are made more.
+    """
+
+    summary: ClassVar[str] = "a student follows the original's attention and states, then answers"
+    source: ClassVar[str] = "Jiao et al. 2019"
+
+    first_epochs: int = parameter(3, "Epochs of the first stage.", minimum=1)
+    first_rate: float = parameter(0.0, "Its highest rate; 0: as of the second.", minimum=0)
+    parts: int = parameter(
+        0, "Parts that attention is compared in, if heads differ; 0: the heads.", minimum=0
+    )
+    temperature: float = parameter(1.0, "Softens answers in the second stage.", minimum=0.01)
+    hard: float = parameter(0.0, "Share of the labels in it.", minimum=0, maximum=1)
+
+    def way(self, work: Work, teacher: Teacher) -> Way:
+        """Layers, then answers."""
+        work.say(f"{self.first_epochs} epochs on attention and states came before")
+        return Layers(
+            teacher,
+            temperature=self.temperature,
+            hard=self.hard,
+            epochs=self.first_epochs,
+            rate=self.first_rate,
+            heads=self.parts,
+        )

@@ -1,0 +1,161 @@
+"""Methods over other forms of a model and over students: equal where theory says so, and saved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import bertology as bt
+import prune_killed
+from bertology.errors import CapabilityError, ParameterError
+from bertology.model.compressed.written import KEY
+from bertology.train.compress import METHODS, read_methods
+from bertology.train.compress.compressing import compress_to
+from bertology.train.compress.mixed_precision import sensitivities
+from bertology.train.compress.token_elimination import numbers_left
+from bertology.train.compress.work import CompressWatch
+from made_compressions import HELD_OUT, applied, job, logits, stop_at, work
+from made_tunings import KilledError
+
+# Small versions of every method that trains or stores something else.
+SMALL = {
+    "low_rank": "low_rank:share=0.4",
+    "factorised": "factorised:rank=4",
+    "int8": "int8",
+    "int8_aware": "int8_aware",
+    "mixed_precision": "mixed_precision:low=3,high=6,groups=4",
+    "dictionary": "dictionary",
+    "soft_labels": "soft_labels:layers=1",
+    "patient": "patient:layers=1",
+    "tiny": "tiny:hidden=8,heads=2,parts=2,first_epochs=1",
+    "minilm": "minilm:layers=1,first_epochs=1",
+    "theseus": "theseus:layers=1,first_epochs=1",
+    "token_elimination": "token_elimination:keep=0.5",
+    "early_exit": "early_exit:exits=1,entropy=0.5",
+    "bilstm": "bilstm:hidden=8",
+}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "low_rank:rank=16,epochs=0",
+        "factorised:rank=16,groups=2,epochs=0",
+        "token_elimination:keep=1,epochs=0",
+        "early_exit:exits=1,entropy=0",
+    ],
+)
+def test_what_takes_nothing_away_changes_nothing(text: str) -> None:
+    torch.testing.assert_close(logits(applied(text)), logits(work().teacher), atol=1e-4, rtol=1e-4)
+
+
+def test_a_full_size_student_begins_as_the_original() -> None:
+    for text in ("soft_labels:layers=2", "patient:layers=2", "theseus:layers=2"):
+        [method] = read_methods([text])
+        found = method.student(work())  # type: ignore[attr-defined]
+        assert torch.equal(logits(found), logits(work().teacher))
+
+
+def test_whole_numbers_are_within_their_step() -> None:
+    given = work()
+    found = applied("int8:inputs=float", given).model.bert
+    for name, module in work().teacher.model.bert.named_modules():
+        if isinstance(module, torch.nn.Linear):
+            weight = module.weight
+            step = weight.abs().amax(1, keepdim=True) / 127
+            away = (found.get_submodule(name).weight - weight).abs()
+            assert (away <= step / 2 + 1e-6).all(), name
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_every_method_makes_a_model_that_opens_again(name: str, tmp_path: Path) -> None:
+    found = compress_to(tmp_path / "x", job(SMALL[name]))
+    again = bt.load(str(found.folder), head="classification", device="cpu")
+    assert bt.score(again, HELD_OUT).scores["accuracy"].value == pytest.approx(found.after.value)
+    card = (found.folder / "README.md").read_text()
+    assert METHODS.get(name).summary in card
+    assert ("import bertology as bt" in card) == (not found.measured["plain"])
+    assert found.measured["plain"] == (not hasattr(again.config, KEY) and name != "bilstm")
+    if name not in ("early_exit", "token_elimination"):
+        assert found.times_smaller > 1
+
+
+def test_methods_combine_and_go_on_after_a_kill(tmp_path: Path) -> None:
+    """Fewer layers, of low rank, that learn from the original; then in 8 bits."""
+    texts = ("layer_choice:layers=1,epochs=0", "low_rank:share=0.5,epochs=0", "soft_labels", "int8")
+    whole = compress_to(tmp_path / "whole", job(*texts))
+    assert whole.times_smaller > 2
+    with pytest.raises(KilledError):
+        compress_to(tmp_path / "x", job(*texts), watch=stop_at(3, "soft_labels"))
+    said: list[str] = []
+    again = compress_to(tmp_path / "x", job(*texts), watch=CompressWatch(tell=said.append))
+    assert any("2 of 4: low_rank:share=0.5,epochs=0: done before the stop" in s for s in said)
+    files = [f.folder / "model.safetensors" for f in (whole, again)]
+    assert files[0].read_bytes() == files[1].read_bytes()
+    assert whole.after == again.after
+    staged = ("tiny:layers=1,first_epochs=1",)
+    expected = compress_to(tmp_path / "s", job(*staged))
+    with pytest.raises(KilledError):
+        compress_to(tmp_path / "t", job(*staged), watch=stop_at(3))
+    found = compress_to(tmp_path / "t", job(*staged))
+    files = [f.folder / "model.safetensors" for f in (expected, found)]
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_the_original_stays_as_it_was(tmp_path: Path) -> None:
+    asked = job("soft_labels:layers=1")
+    before = {n: w.clone() for n, w in asked.original.model.state_dict().items()}
+    compress_to(tmp_path / "x", asked)
+    assert all(torch.equal(w, before[n]) for n, w in asked.original.model.state_dict().items())
+    assert all(w.requires_grad for w in asked.original.model.parameters())
+
+
+def test_layers_that_bend_the_loss_have_more_bits() -> None:
+    """In the planted model, layer 1 does nothing to the answer."""
+    given = work(prune_killed.encoder())
+    found = sensitivities(given)
+    fine = max(found, key=lambda layer: found[layer])
+    model = applied("mixed_precision:low=2,high=5,groups=4,epochs=0", given).model
+    bits = {name: one["bits"] for name, one in getattr(model.config, KEY)[-1]["maps"].items()}
+    for layer in range(2):
+        own = {b for name, b in bits.items() if f"layer.{layer}." in name}
+        assert own == {5 if layer == fine else 2}
+    assert bits["embeddings.word_embeddings"] == 8
+
+
+def test_tokens_fall_in_a_line() -> None:
+    assert numbers_left(20, 0.25, 3) == [15, 10, 5]
+    assert numbers_left(20, 1, 3) == [20, 20, 20]
+    assert numbers_left(4, 0.01, 2) == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (["int8,soft_labels:layers=1"], "put it last"),
+        (["low_rank,layer_choice"], "has other parts by then"),
+        (["low_rank,soft_labels:layers=1"], "has other parts by then"),
+        (["bilstm,low_rank"], "the model is none by then"),
+        (["layer_choice,bilstm"], "begins with the original"),
+        (["magnitude,int8_aware"], "fill the zeros"),
+        (["magnitude,soft_labels"], "fill the zeros"),
+        (["early_exit,token_elimination"], "tokens that would be gone|tokens"),
+        (["low_rank:rank=3,share=0.5"], "be left out where share is given"),
+        (["soft_labels:start=random"], "no shape of its own"),
+        (["mixed_precision:low=5,high=3"], "be at most high"),
+    ],
+)  # fmt: skip
+def test_nonsense_is_refused(texts: list[str], said: str) -> None:
+    with pytest.raises(ParameterError, match=said):
+        read_methods(texts)
+
+
+def test_what_does_not_fit_the_model_or_the_task() -> None:
+    with pytest.raises(ParameterError, match="layers"):
+        applied("soft_labels:layers=3")
+    with pytest.raises(CapabilityError, match="one width"):
+        applied("patient:hidden=8,heads=2")
+    read = read_methods(["magnitude,int8"])
+    assert [m.name for m in read] == ["magnitude", "int8"], "zeros stay zeros in 8 bits"
