@@ -45,7 +45,10 @@ def applied(text: str, given: Work | None = None) -> Encoder:
 
 
 def logits(encoder: Encoder) -> torch.Tensor:
-    return encoder.run(TEXTS).logits
+    """Of the model itself: some forms cannot be looked into."""
+    with torch.no_grad():
+        found: torch.Tensor = encoder.model(**encoder.encode(TEXTS).inputs).logits
+    return found
 
 
 def job(*methods: str, settings: CompressSettings = ONCE, **more: Any) -> CompressJob:

@@ -64,11 +64,14 @@ class _Wish:
     limit: float
 
     def format(self, model: Any, name: str, weight: Tensor) -> Format:
-        layer = layer_of(model, name)
-        bits = self.bits_of.get(
-            name, self.bits_of.get(layer, self.bits) if layer is not None else self.bits
-        )
+        bits = _bits_for(model, name, self.bits, self.bits_of)
         return Format.of(weight, bits, self.scheme, self.groups, self.limit)
+
+
+def _bits_for(model: Any, name: str, bits: int, others: Mapping[int | str, int]) -> int:
+    """Those of a map by its name, or of its layer, or of all."""
+    layer = layer_of(model, name)
+    return others.get(name, bits if layer is None else others.get(layer, bits))
 
 
 def quantise(
@@ -182,6 +185,7 @@ def rehearsed(
     *,
     scheme: str = SYMMETRIC,
     groups: str | int = "row",
+    bits_of: Mapping[int | str, int] | None = None,
     maps: str = "all",
     activations: int | None = _EIGHT,
 ) -> Iterator[Any]:
@@ -189,11 +193,12 @@ def rehearsed(
 
     Weights stay in full and keep their names; afterwards `quantise` with the same options.
     """
-    found: list[Any] = [m for _, m in named_maps(model, maps) if m.weight.numel()]
-    for module in found:
-        module.forward = _Rehearsal(module, bits, scheme, groups, activations)
+    found: dict[str, Any] = {n: m for n, m in named_maps(model, maps) if m.weight.numel()}
+    for name, module in found.items():
+        own = _bits_for(model, name, bits, bits_of or {})
+        module.forward = _Rehearsal(module, own, scheme, groups, activations)
     try:
         yield model
     finally:
-        for module in found:
+        for module in found.values():
             del module.forward

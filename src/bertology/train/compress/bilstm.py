@@ -11,6 +11,7 @@ from bertology.model.compressed.bilstm import make
 from bertology.model.encoder import Encoder
 from bertology.parameters import parameter
 from bertology.train.compress.method import ONE_EPOCH, OTHER, Method
+from bertology.train.compress.students import check_copies, with_copies
 from bertology.train.compress.work import Work
 from bertology.train.distil.soft_labels import SoftLabels
 from bertology.train.encoded import learnable
@@ -32,8 +33,15 @@ class Bilstm(Method):
     hidden: int = parameter(150, "States of each direction.", minimum=1)
     hard: float = parameter(0.0, "Share of the labels in the loss.", minimum=0, maximum=1)
     dropout: float = parameter(0.1, "Dropout before the head.", minimum=0, maximum=0.9)
+    copies: int = parameter(
+        20, "Copies of each text with hidden words, which the original answers.", minimum=0
+    )
     epochs: int | None = parameter(None, ONE_EPOCH, minimum=1)
     rate: float = parameter(1e-3, "The highest learning rate.", minimum=1e-9)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_copies(self, self.copies, self.hard)
 
     @property
     def kind(self) -> str:
@@ -56,6 +64,7 @@ class Bilstm(Method):
         for name in ("id2label", "label2id", "problem_type"):
             setattr(model.config, name, getattr(original.config, name, None))
         student = work.around(model.to(original.device), tokens)
+        data = with_copies(work, self.copies)
         way = SoftLabels(work.asked(tokens), hard=self.hard, match="logits")
-        work.train_on(student, ways=(way,), epochs=self.epochs, rate=self.rate)
+        work.train_on(student, ways=(way,), epochs=self.epochs, rate=self.rate, on=data)
         return student

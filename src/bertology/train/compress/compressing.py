@@ -21,6 +21,7 @@ from typing import Any
 
 from bertology.data.corpus import Corpus
 from bertology.errors import CapabilityError, DataError, ModelError, StoreError
+from bertology.model.compressed.bilstm import MODEL_TYPE
 from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import is_plain
 from bertology.results.provenance import library_versions
@@ -81,6 +82,8 @@ class CompressJob:
             "settings": self.settings.as_record(),
             "methods": [method.text for method in methods],
         }
+        if more := {k: v for method in methods for k, v in method.ingredients().items()}:
+            asked["ingredients"] = more
         if self.base is not None and any(method.uses_base for method in methods):
             asked["base"] = self.base.fingerprint
         return sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
@@ -241,7 +244,7 @@ def _saved(
         "compression": {
             "steps": steps,
             **numbers,
-            "plain": is_plain(now.config),
+            "plain": is_plain(now.config) and now.config.model_type != MODEL_TYPE,
         },
         "device": str(job.original.device),
         "versions": library_versions(),

@@ -75,6 +75,7 @@ class Exits(Way):
     """Trained: the heads of early exits, each on the labels."""
 
     summary: ClassVar[str] = "heads of early exits are trained, nothing else"
+    recordable: ClassVar[bool] = False
 
     def prepare(self, lesson: Lesson) -> None:
         """Freeze all but the exits."""

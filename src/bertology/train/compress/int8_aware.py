@@ -41,5 +41,6 @@ class Int8Aware(Method):
             work.encoder,
             epochs=self.epochs,
             held=lambda model: rehearsed(model, self.bits, activations=8),
+            recordable=False,
         )
         return work.around(quantise(work.encoder.model, self.bits, activations=8))

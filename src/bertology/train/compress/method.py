@@ -65,6 +65,10 @@ class Method:
         """What it changes, which decides what may come after it."""
         return SHAPE
 
+    def ingredients(self) -> dict[str, str]:
+        """What else decides the result: fingerprints of files that options name."""
+        return {}
+
     def apply(self, work: Work) -> Encoder:
         """The smaller model; that of the work may be changed, the original not."""
         raise NotImplementedError

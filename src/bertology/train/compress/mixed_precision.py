@@ -18,12 +18,13 @@ from bertology.train.compress.int8_aware import Int8Aware
 from bertology.train.compress.method import EPOCHS, STORED, Method
 from bertology.train.compress.work import Work
 from bertology.train.encoded import encode, task_of
-from bertology.train.finetune import row_limit
+from bertology.train.fit import row_limit
 from bertology.train.landscape.curvature import Hessian
 from bertology.train.landscape.terrain import Terrain
 
 __all__ = ["MixedPrecision", "sensitivities"]
 
+_GROUPS = "groups"  # how matrices are rounded
 _PARTS = 4  # of the examples, on each of which the Hessian is looked at
 _EXAMPLES = 32  # in each part
 _ITERATIONS = 12  # of Lanczos' method
@@ -72,13 +73,17 @@ class MixedPrecision(Method):
             work.say(f"largest eigenvalues of layers, |mean| + spread: {told}")
         told = ", ".join(f"{i + 1}: {b}" for i, b in bits.items())
         work.say(f"bits of layers, {told}; of all else 8")
-        how = {"scheme": "groups", "groups": self.groups, "bits_of": bits}
         work.train_on(
             encoder,
             epochs=self.epochs,
-            held=lambda model: rehearsed(model, 8, activations=None, **how),
+            held=lambda model: rehearsed(
+                model, 8, scheme=_GROUPS, groups=self.groups, bits_of=bits, activations=None
+            ),
+            recordable=False,
         )
-        return work.around(quantise(encoder.model, 8, **how))
+        return work.around(
+            quantise(encoder.model, 8, scheme=_GROUPS, groups=self.groups, bits_of=bits)
+        )
 
 
 def _layers(encoder: Encoder) -> list[int]:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bertology.data.corpus import Corpus
 from bertology.errors import ParameterError
 from bertology.model.encoder import Encoder
 from bertology.parameters import parameter
 from bertology.train.compress.method import LEARNING, ONE_EPOCH, SHAPE, Method
 from bertology.train.compress.work import Work
+from bertology.train.distil.augment import masked_copies
 from bertology.train.distil.students import StudentShape, make_student
 from bertology.train.distil.teacher import Teacher
 from bertology.train.ways import Way
 
-__all__ = ["Teaching"]
+__all__ = ["Teaching", "check_copies", "with_copies"]
 
 _SHAPE = ("layers", "heads", "hidden", "intermediate")
 
@@ -55,15 +57,19 @@ class Teaching(Method):
         """A smaller model, or the same parts with other weights."""
         return SHAPE if self._shaped else LEARNING
 
-    def student(self, work: Work) -> Encoder:
-        """The model that learns."""
-        if not self._shaped:
-            return work.encoder
+    def shaped(self) -> tuple[StudentShape, str]:
+        """The shape that is asked for, and what the student begins with."""
         wide = {n: getattr(self, n) for n in _SHAPE if n != "layers"}
         start = self.start
         if start == "auto":
             start = "layers" if all(v is None for v in wide.values()) else "slices"
-        shape = StudentShape(layers=self.layers, **wide)
+        return StudentShape(layers=self.layers, **wide), start
+
+    def student(self, work: Work) -> Encoder:
+        """The model that learns."""
+        if not self._shaped:
+            return work.encoder
+        shape, start = self.shaped()
         model = make_student(
             work.encoder.model, shape, start=start, which=self.which, seed=work.seed
         )
@@ -84,5 +90,27 @@ class Teaching(Method):
         """Make the student, and teach it."""
         student = self.student(work)
         way = self.way(work, work.asked(student.tokenizer))
-        work.train_on(student, ways=(way,), epochs=self.epochs, rate=self.rate)
+        data = self.data(work)
+        work.train_on(student, ways=(way,), epochs=self.epochs, rate=self.rate, on=data)
         return student
+
+    def data(self, work: Work) -> Corpus:
+        """What it learns from."""
+        return work.train
+
+
+def check_copies(method: Method, copies: int, hard: float) -> None:
+    """Copies of texts keep a label that need not be theirs."""
+    if copies and hard:
+        must = "be 0 where texts are copied: the labels of copies need not be right"
+        raise ParameterError("hard", method.name, must, hard)
+
+
+def with_copies(work: Work, copies: int) -> Corpus:
+    """The training data, and copies of its texts with hidden words, for the original to answer."""
+    if not copies:
+        return work.train
+    mask = work.teacher.tokenizer.mask_token
+    found = masked_copies(work.train, copies=copies, mask=mask, seed=work.seed)
+    work.say(f"{len(found) - len(work.train):,} copies of texts, with hidden words, were added")
+    return found

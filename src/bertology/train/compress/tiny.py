@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from bertology.data.corpus import Corpus
 from bertology.parameters import parameter
-from bertology.train.compress.students import Teaching
+from bertology.train.compress.students import Teaching, check_copies, with_copies
 from bertology.train.compress.work import Work
 from bertology.train.distil.layers import Layers
 from bertology.train.distil.teacher import Teacher
@@ -32,6 +33,18 @@ class Tiny(Teaching):
     )
     temperature: float = parameter(1.0, "Softens answers in the second stage.", minimum=0.01)
     hard: float = parameter(0.0, "Share of the labels in it.", minimum=0, maximum=1)
+
+    copies: int = parameter(
+        0, "Copies of each text with hidden words, which the original answers.", minimum=0
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_copies(self, self.copies, self.hard)
+
+    def data(self, work: Work) -> Corpus:
+        """The training data, and copies."""
+        return with_copies(work, self.copies)
 
     def way(self, work: Work, teacher: Teacher) -> Way:
         """Layers, then answers."""

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from bertology.data.corpus import Corpus, Example
-from bertology.errors import CapabilityError, ParameterError
+from bertology.data.corpus import Corpus
+from bertology.errors import ParameterError
 from bertology.model.encoder import Encoder
 from bertology.train.distil.teacher import Teacher
 from bertology.train.finetune import PRECISIONS, FinetuneSettings
@@ -27,7 +27,7 @@ __all__ = ["CompressSettings", "CompressWatch", "Line", "Work"]
 
 _MOST_CHOOSING = 2000  # training examples that rank parts and choose
 _SHARE_CHOOSING = 5  # one of so many training examples, at most
-_SHOWN = 500  # of these, whose score is shown after each epoch
+_SHOWN = 500  # whose score is shown after each epoch
 
 
 @dataclass(frozen=True)
@@ -127,17 +127,9 @@ class Work:
         return self.train.take(size, seed=self.seed)
 
     @property
-    def learning(self) -> Corpus:
-        """The others: where a training is followed by a choice, it learns from these."""
-        chosen = {e.id for e in self.choosing}
-        rest = [e for e in self.train if e.id not in chosen]
-        if not rest:
-            raise CapabilityError(
-                f"{len(self.train)} training examples are too few to learn from some and to "
-                "choose by others.",
-                hint="Give more training data.",
-            )
-        return self.train if len(rest) == len(self.train) else _part(self.train, rest)
+    def looked_at(self) -> Corpus:
+        """Some of them, whose score is shown after each epoch."""
+        return self.choosing[:_SHOWN]
 
     def asked(self, tokenizer: Any = None) -> Teacher:
         """The original as a teacher of students who read with this tokenizer, or its own."""
@@ -176,30 +168,31 @@ class Work:
         on: Corpus | None = None,
         movement: Movement | None = None,
         held: Held = lambda model: nullcontext(),
+        recordable: bool = True,
     ) -> History | None:
         """Train a model in place by the one trainer; None where no epoch is asked for.
 
         The last epoch is kept: nothing is chosen by the scores that are shown. With a folder,
         every finished epoch is kept there under `name`, and a stopped training goes on. `held` is
-        given the model, and holds what must not change meanwhile.
+        given the model, and holds what must not change meanwhile. Steps that are not `recordable`
+        are not recorded on a GPU.
         """
         many = self.settings.epochs if epochs is None else epochs
         if many == 0:
             return None
         corpus = self.train if on is None else on
         recipe = self.recipe(encoder, ways, epochs=many, rate=rate)
-        if movement is not None:
+        if movement is not None or not recordable:
             recipe = replace(recipe, recorded=False)  # scores learn outside of a recording
-        memory = None if self.folder is None else self._memory(name)
+        memory = self.memory(name or "training")
         if memory is not None and (done := memory.found()):
             self.watch.tell(f"continuing the training after epoch {done} of {many}")
         self.examples = len(corpus)
-        title = " ".join(filter(None, (self.number, name)))
-        with _shown(self.watch.training(title, many)) as line, held(encoder.model):
+        with self.shown(name, many) as line, held(encoder.model):
             history = recover(
                 encoder,
                 corpus,
-                self.choosing[:_SHOWN],
+                self.looked_at,
                 recipe,
                 memory=memory,
                 progress=line.step,
@@ -233,18 +226,16 @@ class Work:
             ways=chosen,
         )
 
-    def _memory(self, name: str) -> Memory:
-        assert self.folder is not None
-        return Memory(self.folder / (name or "training"), self.identity)
+    def memory(self, name: str) -> Memory | None:
+        """Where a training keeps its epochs, if anything is kept."""
+        return None if self.folder is None else Memory(self.folder / name, self.identity)
 
-
-@contextmanager
-def _shown(line: Line) -> Iterator[Line]:
-    try:
-        yield line
-    finally:
-        line.stop()
-
-
-def _part(corpus: Corpus, examples: list[Example]) -> Corpus:
-    return replace(corpus, examples=examples, origin={}, drawn_from=None)
+    @contextmanager
+    def shown(self, name: str, epochs: int) -> Iterator[Line]:
+        """A line that shows a training."""
+        title = " ".join(filter(None, (self.number, name)))
+        line = self.watch.training(title, epochs)
+        try:
+            yield line
+        finally:
+            line.stop()
