@@ -394,8 +394,31 @@ def capability_meanings() -> Iterator[str]:
 
 # ---------------------------------------------------------------- all of it
 
+# ---------------------------------------------------------------- compression
+
+
+def compression() -> str:
+    """Every method of compression: its docstring, its source, its options."""
+    from bertology.train.compress import METHODS
+
+    lines = [
+        "Methods of `bertology compress --method NAME:OPTION=VALUE,…`, and of `bt.compress`. The",
+        "[guide](../how-to/compress.md) shows how they are used one after the other.",
+        "",
+    ]
+    for name in METHODS.names():
+        kind = METHODS.get(name)
+        if not kind.__module__.startswith("bertology.train.compress."):
+            continue
+        source = f" ({kind.source})" if kind.source else ""
+        lines += [f"## {name}", "", f"{kind.summary[:1].upper()}{kind.summary[1:]}{source}.", ""]
+        lines += [paragraphs(kind.__doc__), "", *parameters_of(kind), ""]
+    return page("Methods of compression", lines)
+
+
 PAGES = {
     "cli.md": command_line,
+    "compression.md": compression,
     "studies.md": studies,
     "claims.md": claims,
     "corpora.md": corpora,

@@ -32,8 +32,10 @@ class CompressOptions(SourceOptions, LoadingOptions):
         metadata={
             "help": "Methods with their options, applied one after the other: "
             "layer_choice:layers=6,int8. Layers and parts: layer_choice, layer_drop, "
-            "heads_and_mlps. Zeros: magnitude, movement, rewound. Fewer bits: half. May be given "
-            "several times.",
+            "heads_and_mlps. Students: soft_labels, patient, tiny, minilm, theseus, distil_text, "
+            "small_vocabulary, bilstm. Other parts: low_rank, factorised, token_elimination, "
+            "early_exit. Zeros: magnitude, movement, rewound. Fewer bits: half, int8, int8_aware, "
+            "mixed_precision, dictionary. May be given several times.",
             "metavar": "METHOD:OPTION=VALUE,…",
         },
     )
@@ -80,10 +82,9 @@ def add_to(app: typer.Typer) -> None:
         examples=[
             "bertology compress bertology-mini --task grammar-entailment --method half --epochs 1 "
             "--limit 400 --validation-limit 200 --to small",
-            "bertology compress my-model --task mrpc --method layer_choice:layers=6,half "
-            "--to small",
-            "bertology compress my-model --task sst-2 --method heads_and_mlps:heads=0.5 --epochs 2 "
-            "--to small",
+            "bertology compress my-model --task mrpc --method soft_labels:layers=6,int8 --to small",
+            "bertology compress my-model --task sst-2 --method layer_choice:layers=6,epochs=0 "
+            "--method low_rank:share=0.5,epochs=0 --method soft_labels --to small",
             "bertology compress my-model --task train.csv --validation held-out.csv "
             "--columns text=review,label=stars --method magnitude:weights=0.3 --to sparse",
         ],
