@@ -125,6 +125,7 @@ TRAINED: dict[str, tuple[Callable[[str], bool], int]] = {
     "mixout:share=0.5": (lambda n: True, ALL),
     "adversarial:steps=2": (lambda n: True, ALL),
     "substitution:share=0.2": (lambda n: True, ALL),
+    "layer_drop:share=0.3": (lambda n: True, ALL),
     "bias_only layer_mix": (
         lambda n: n.endswith("bias") or n in HEAD or "layer_reader" in n,
         BIASES + 50 + 4,

@@ -97,7 +97,7 @@ def compress(options: CompressOptions) -> None:
 
     The smaller model is saved with a card: size on disk, parameters, memory, speed one by one and
     in batches of 32, the score with its interval beside that of the original, which answers
-    changed, and what was done. Held-out data are looked at once, at the end. The page
+    changed, and what was done. Nothing is chosen by the held-out data. The page
     docs/how-to/compress.md tells of all methods and their options.
 
     If the command is stopped, even killed, the same command continues.

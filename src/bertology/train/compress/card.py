@@ -29,8 +29,8 @@ encoder = bt.load("{name}", head="classification")  # the path of this folder
 model, tokenizer = encoder.model, encoder.tokenizer
 ```
 
-Its parts are not those of its family, so transformers alone refuses this folder. The model that
-`bt.load` gives is an ordinary PyTorch module."""
+Its parts are not those of its family: transformers alone would refuse this folder, leave parts out,
+or put random weights in their place. The model that `bt.load` gives is an ordinary PyTorch module."""
 
 
 def compressed_card(found: Compressed, flips: Sequence[Mapping[str, Any]], *, name: str) -> str:
@@ -99,7 +99,7 @@ def _how_measured(found: Compressed) -> Iterator[str]:
     threads = found.measured["threads"]
     yield (
         f"The loss is {found.loss.value:.2f} points ({found.certainty}), paired over the same "
-        f"{found.loss.n:,} held-out examples, which were used once, for these numbers. Both models "
+        f"{found.loss.n:,} held-out examples, by which nothing was chosen. Both models "
         f"took turns at the same texts on one machine ({threads} "
         f"thread{'' if threads == 1 else 's'} on the CPU); cutting texts into tokens is not "
         "counted. Memory is that of the weights as they are loaded by `bt.load`."

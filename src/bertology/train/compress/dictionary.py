@@ -39,7 +39,9 @@ class Dictionary(Method):
     def apply(self, work: Work) -> Encoder:
         """Store numbers of dictionaries."""
         model = work.encoder.model
-        tables = {name: self.embeddings for name, _ in named_maps(model, "embeddings")}
+        tables: dict[int | str, int] = {
+            name: self.embeddings for name, _ in named_maps(model, "embeddings")
+        }
         found = quantise(
             model,
             self.bits,

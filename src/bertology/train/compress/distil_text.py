@@ -59,7 +59,7 @@ class DistilText(Teaching):
         """On the text, then on the task."""
         teacher, texts = self._masked_lm(work), self._texts(work)
         shape, start = self.shaped()
-        made = {"start": start, "which": self.which, "seed": work.seed}
+        made: dict[str, Any] = {"start": start, "which": self.which, "seed": work.seed}
         masked = make_student(teacher, shape, **made)
         recipe = work.recipe(work.encoder, epochs=self.text_epochs, rate=self.text_rate)
         asked = Teacher(teacher)

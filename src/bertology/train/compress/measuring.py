@@ -109,7 +109,8 @@ def _packed(model: torch.nn.Module) -> int:
     """Bytes of the weights with gzip, at its quickest level."""
     squeeze, size = zlib.compressobj(level=1), 0
     for weight in model.parameters():
-        size += len(squeeze.compress(weight.detach().cpu().contiguous().view(torch.uint8).numpy()))
+        raw = weight.detach().cpu().contiguous().view(torch.uint8).numpy()
+        size += len(squeeze.compress(raw.data))
     return size + len(squeeze.flush())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -62,6 +62,7 @@ class MixedPrecision(Method):
     def apply(self, work: Work) -> Encoder:
         """Rank, rehearse, store."""
         encoder = work.encoder
+        bits: dict[Any, int]
         if encoder.shares_layers or self.low == self.high:
             bits = dict.fromkeys(_layers(encoder), self.high)
         else:
