@@ -89,7 +89,11 @@ def test_every_method_makes_a_model_that_opens_again(name: str, tmp_path: Path) 
 def test_methods_combine_and_go_on_after_a_kill(tmp_path: Path) -> None:
     """Fewer layers, of low rank, that learn from the original; then in 8 bits."""
     texts = ("layer_choice:layers=1,epochs=0", "low_rank:share=0.5,epochs=0", "soft_labels", "int8")
-    whole = compress_to(tmp_path / "whole", job(*texts))
+    asked = job(*texts)
+    before = {n: w.clone() for n, w in asked.original.model.state_dict().items()}
+    whole = compress_to(tmp_path / "whole", asked)
+    assert all(torch.equal(w, before[n]) for n, w in asked.original.model.state_dict().items())
+    assert all(w.requires_grad for w in asked.original.model.parameters()), "as it was"
     assert whole.times_smaller > 2
     assert not whole.measured["plain"]
     card = (whole.folder / "README.md").read_text()
@@ -103,21 +107,21 @@ def test_methods_combine_and_go_on_after_a_kill(tmp_path: Path) -> None:
     files = [f.folder / "model.safetensors" for f in (whole, again)]
     assert files[0].read_bytes() == files[1].read_bytes()
     assert whole.after == again.after
-    staged = ("tiny:layers=1,first_epochs=1",)
-    expected = compress_to(tmp_path / "s", job(*staged))
+
+
+def test_a_method_of_two_stages_goes_on_after_a_kill(tmp_path: Path) -> None:
+    def taught(place: str, watch: CompressWatch | None = None) -> dict[str, torch.Tensor]:
+        given = work(folder=tmp_path / place, identity="x", watch=watch or CompressWatch())
+        found: dict[str, torch.Tensor] = applied(
+            "tiny:layers=1,first_epochs=1", given
+        ).model.state_dict()
+        return found
+
+    expected = taught("whole")
     with pytest.raises(KilledError):
-        compress_to(tmp_path / "t", job(*staged), watch=stop_at(3))
-    found = compress_to(tmp_path / "t", job(*staged))
-    files = [f.folder / "model.safetensors" for f in (expected, found)]
-    assert files[0].read_bytes() == files[1].read_bytes()
-
-
-def test_the_original_stays_as_it_was(tmp_path: Path) -> None:
-    asked = job("soft_labels:layers=1")
-    before = {n: w.clone() for n, w in asked.original.model.state_dict().items()}
-    compress_to(tmp_path / "x", asked)
-    assert all(torch.equal(w, before[n]) for n, w in asked.original.model.state_dict().items())
-    assert all(w.requires_grad for w in asked.original.model.parameters())
+        taught("again", stop_at(3))
+    found = taught("again")
+    assert all(torch.equal(w, found[n]) for n, w in expected.items())
 
 
 def test_layers_that_bend_the_loss_have_more_bits() -> None:

@@ -29,8 +29,8 @@ encoder = bt.load("{name}", head="classification")  # the path of this folder
 model, tokenizer = encoder.model, encoder.tokenizer
 ```
 
-Its parts are not those of its family: transformers alone would refuse this folder, leave parts out,
-or put random weights in their place. The model that `bt.load` gives is an ordinary PyTorch module."""
+Its parts are not those of its family: transformers alone would refuse this folder, leave parts
+out, or put random weights in their place. What `bt.load` gives is an ordinary PyTorch module."""
 
 
 def compressed_card(found: Compressed, flips: Sequence[Mapping[str, Any]], *, name: str) -> str:

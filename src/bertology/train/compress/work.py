@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from bertology.data.corpus import Corpus
 from bertology.errors import ParameterError
 from bertology.model.encoder import Encoder
+from bertology.model.loading.pruning import is_plain
 from bertology.train.distil.teacher import Teacher
 from bertology.train.finetune import PRECISIONS, FinetuneSettings
 from bertology.train.history import History, Step
@@ -213,8 +214,10 @@ class Work:
         """The settings of a training of this model."""
         asked, chosen = self.settings, tuple(ways)
         usual = default_rate(find_start("pretrained"), int(encoder.config.hidden_size), chosen)
-        # Not part of what decides: the weights are the same up to rounding.
-        quick = gains_by_recording(encoder.model) and all(way.recordable for way in chosen)
+        # Not part of what decides: the weights are the same up to rounding. Other parts than those
+        # of its family have hooks of their own, which were not compared with recorded ones.
+        quick = gains_by_recording(encoder.model) and is_plain(encoder.config)
+        quick = quick and all(way.recordable for way in chosen)
         return FinetuneSettings(
             epochs=asked.epochs if epochs is None else epochs,
             batch_size=asked.batch_size,
