@@ -14,7 +14,16 @@ from typing import Any
 
 from bertology.errors import ParameterError
 from bertology.registry import Registry
-from bertology.train.compress.method import FORM, LEARNING, OTHER, SHAPE, STORED, ZEROS, Method
+from bertology.train.compress.method import (
+    EXITS,
+    FORM,
+    LEARNING,
+    OTHER,
+    SHAPE,
+    STORED,
+    ZEROS,
+    Method,
+)
 from bertology.train.written_options import options_of, separated
 
 __all__ = ["METHODS", "Method", "check_sequence", "read_methods"]
@@ -39,12 +48,14 @@ _FILLED = "its training would fill the zeros again"
 _LAST = "weights that are stored in fewer bits are neither trained nor cut; put it last"
 _PARTS = "it cuts ordinary layers, and the model has other parts by then"
 _NONE = "it is for transformers, and the model is none by then"
+_STALE = "exits are trained for the model as it is; put them after it"
 _AFTER: Mapping[str, Mapping[str, str]] = {
-    SHAPE: {FORM: _PARTS, ZEROS: _FILLED, STORED: _LAST, OTHER: _NONE},
-    FORM: {ZEROS: _FILLED, STORED: _LAST, OTHER: _NONE},
+    SHAPE: {FORM: _PARTS, EXITS: _STALE, ZEROS: _FILLED, STORED: _LAST, OTHER: _NONE},
+    FORM: {EXITS: _STALE, ZEROS: _FILLED, STORED: _LAST, OTHER: _NONE},
+    EXITS: {EXITS: _STALE, STORED: _LAST, OTHER: _NONE},
     OTHER: {},
-    LEARNING: {ZEROS: _FILLED, STORED: _LAST},
-    ZEROS: {ZEROS: _FILLED, STORED: _LAST, OTHER: _NONE},
+    LEARNING: {EXITS: _STALE, ZEROS: _FILLED, STORED: _LAST},
+    ZEROS: {EXITS: _STALE, ZEROS: _FILLED, STORED: _LAST, OTHER: _NONE},
     STORED: {STORED: _LAST},
 }
 """Kinds of methods, and the kinds that cannot come before them."""
@@ -76,7 +87,7 @@ def check_sequence(methods: Sequence[Method]) -> None:
         raise ParameterError("method", "compress", f"name at least one of {known}", "none")
     for number, later in enumerate(methods):
         for earlier in methods[:number]:
-            why = _AFTER[later.kind].get(earlier.kind) or later.against.get(earlier.name)
+            why = _AFTER[later.kind].get(earlier.kind) or later.unfit_after(earlier)
             if later.begins:
                 why = "it begins with the original model, so only it can be the first"
             if why:

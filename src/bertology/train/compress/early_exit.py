@@ -13,7 +13,7 @@ from bertology.errors import CapabilityError, ParameterError
 from bertology.model.compressed.early_exit import add_exits, all_logits
 from bertology.model.encoder import Encoder
 from bertology.parameters import parameter
-from bertology.train.compress.method import FORM, ONE_EPOCH, Method
+from bertology.train.compress.method import EXITS, ONE_EPOCH, Method
 from bertology.train.compress.work import Work
 from bertology.train.encoded import learnable
 from bertology.train.ways import Lesson, Pass, Way
@@ -34,8 +34,7 @@ class EarlyExit(Method):
     summary: ClassVar[str] = "sure answers leave after a lower layer, by heads that are trained"
     source: ClassVar[str] = "Xin et al. 2020"
     against: ClassVar[dict[str, str]] = {
-        "early_exit": "it was done already",
-        "token_elimination": "exits read tokens that would be gone",
+        "token_elimination": "rows and tokens cannot both be left out",
         "factorised": "exits belong to layers of their own",
     }
 
@@ -45,8 +44,8 @@ class EarlyExit(Method):
 
     @property
     def kind(self) -> str:
-        """Other parts."""
-        return FORM
+        """Heads for the model as it is."""
+        return EXITS
 
     def apply(self, work: Work) -> Encoder:
         """Add heads, and train them."""

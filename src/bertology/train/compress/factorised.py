@@ -31,7 +31,6 @@ class Factorised(Method):
         "heads_and_mlps": "layers that differ in size cannot be one",
         "factorised": "it was done already",
         "token_elimination": "tokens are chosen by layers of their own",
-        "early_exit": "exits belong to layers of their own",
     }
 
     rank: int = parameter(128, "Columns of the table; those that it has, at most.", minimum=1)

@@ -25,7 +25,10 @@ class Int8Aware(Method):
 
     summary: ClassVar[str] = "trained with 8-bit weights and inputs, and stored so"
     source: ClassVar[str] = "Zafrir et al. 2019"
-    against: ClassVar[dict[str, str]] = dict.fromkeys(("magnitude", "movement", "rewound"), _FILLED)
+    against: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(("magnitude", "movement", "rewound"), _FILLED),
+        "early_exit": "exits are trained for the model as it is; put them after it, or take int8",
+    }
 
     bits: int = parameter(8, "Bits of the weights; inputs have 8.", minimum=2, maximum=8)
     epochs: int | None = parameter(None, ONE_EPOCH, minimum=1)

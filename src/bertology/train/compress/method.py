@@ -19,7 +19,18 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.train.compress.work import Work
 
-__all__ = ["EPOCHS", "FORM", "LEARNING", "ONE_EPOCH", "OTHER", "SHAPE", "STORED", "ZEROS", "Method"]
+__all__ = [
+    "EPOCHS",
+    "EXITS",
+    "FORM",
+    "LEARNING",
+    "ONE_EPOCH",
+    "OTHER",
+    "SHAPE",
+    "STORED",
+    "ZEROS",
+    "Method",
+]
 
 ONE_EPOCH = "Epochs of its training; those of the command if not given."
 EPOCHS = "Epochs of its training; those of the command if not given, 0 for none."
@@ -28,6 +39,7 @@ SHAPE = "shape"  # fewer layers, heads, MLPs, or a smaller student: an ordinary 
 FORM = "form"  # parts that models of this family do not have
 LEARNING = "learning"  # the same parts, trained
 ZEROS = "zeros"  # zeros in the place of single weights
+EXITS = "exits"  # heads on lower layers, trained for the model as it is
 OTHER = "other"  # another kind of model, no transformer
 STORED = "stored"  # other numbers on the disk: whole ones, or of 16 bits
 
@@ -64,6 +76,10 @@ class Method:
     def kind(self) -> str:
         """What it changes, which decides what may come after it."""
         return SHAPE
+
+    def unfit_after(self, earlier: Method) -> str | None:
+        """Why it cannot come after another method, if it cannot."""
+        return self.against.get(earlier.name)
 
     def ingredients(self) -> dict[str, str]:
         """What else decides the result: fingerprints of files that options name."""

@@ -24,6 +24,12 @@ class Minilm(Teaching):
     )
     source: ClassVar[str] = "Wang et al. 2020"
 
+    against: ClassVar[dict[str, str]] = {
+        "token_elimination": "states of tokens cannot be compared where some are gone",
+        "factorised": "layers that are one cannot be compared layer by layer",
+        "bilstm": "a BiLSTM has no attention",
+    }
+
     first_epochs: int = parameter(3, "Epochs of the first stage.", minimum=1)
     first_rate: float = parameter(0.0, "Its highest rate; 0: as of the second.", minimum=0)
     layer: int = parameter(0, "The original's layer, from 1; 0 for the last.", minimum=0)

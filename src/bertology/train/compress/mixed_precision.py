@@ -25,9 +25,9 @@ from bertology.train.landscape.terrain import Terrain
 __all__ = ["MixedPrecision", "sensitivities"]
 
 _GROUPS = "groups"  # how matrices are rounded
-_PARTS = 4  # of the examples, on each of which the Hessian is looked at
+_PARTS = 3  # of the examples, on each of which the Hessian is looked at
 _EXAMPLES = 32  # in each part
-_ITERATIONS = 12  # of Lanczos' method
+_ITERATIONS = 8  # of Lanczos' method
 _TOKENS = 1024  # in one pass: second derivatives need memory
 
 

@@ -22,6 +22,11 @@ class Patient(Teaching):
     summary: ClassVar[str] = "soft labels, and states of layers in between follow the original's"
     source: ClassVar[str] = "Sun et al. 2019"
 
+    against: ClassVar[dict[str, str]] = {
+        "factorised": "layers that are one cannot be compared layer by layer",
+        "bilstm": "a BiLSTM has no layers to compare",
+    }
+
     temperature: float = parameter(2.0, "Softens both answers.", minimum=0.01)
     hard: float = parameter(0.5, "Share of the labels in the loss.", minimum=0, maximum=1)
     weight: float = parameter(0.5, "Factor of the states' distance.", minimum=0)

@@ -57,6 +57,12 @@ class Teaching(Method):
         """A smaller model, or the same parts with other weights."""
         return SHAPE if self._shaped else LEARNING
 
+    def unfit_after(self, earlier: Method) -> str | None:
+        """A student is made of whole layers."""
+        if self._shaped and earlier.name == "heads_and_mlps":
+            return "a student begins with layers that are alike"
+        return super().unfit_after(earlier)
+
     def shaped(self) -> tuple[StudentShape, str]:
         """The shape that is asked for, and what the student begins with."""
         wide = {n: getattr(self, n) for n in _SHAPE if n != "layers"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from bertology.errors import ParameterError
 from bertology.parameters import parameter
 from bertology.train.compress.students import Teaching
 from bertology.train.compress.work import Work
@@ -30,6 +31,12 @@ class Theseus(Teaching):
     risen: float = parameter(
         0.5, "The share of these epochs in which that rises to always.", minimum=0.01, maximum=1
     )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.layers is None:
+            must = "say how many layers take the place of the original's"
+            raise ParameterError("layers", self.name, must, None)
 
     def way(self, work: Work, teacher: Teacher) -> Way:
         """Replacing, then alone."""

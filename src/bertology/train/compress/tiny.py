@@ -26,6 +26,12 @@ class Tiny(Teaching):
     summary: ClassVar[str] = "a student follows the original's attention and states, then answers"
     source: ClassVar[str] = "Jiao et al. 2019"
 
+    against: ClassVar[dict[str, str]] = {
+        "token_elimination": "states of tokens cannot be compared where some are gone",
+        "factorised": "layers that are one cannot be compared layer by layer",
+        "bilstm": "a BiLSTM has no attention",
+    }
+
     first_epochs: int = parameter(3, "Epochs of the first stage.", minimum=1)
     first_rate: float = parameter(0.0, "Its highest rate; 0: as of the second.", minimum=0)
     parts: int = parameter(

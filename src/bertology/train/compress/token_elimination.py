@@ -33,7 +33,6 @@ class TokenElimination(Method):
     source: ClassVar[str] = "Goyal et al. 2020"
     against: ClassVar[dict[str, str]] = {
         "token_elimination": "it was done already",
-        "early_exit": "exits read tokens that would be gone",
         "factorised": "layers that are one cannot pass on different numbers of tokens",
     }
 
