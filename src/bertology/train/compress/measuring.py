@@ -15,7 +15,7 @@ import torch
 from bertology.data.corpus import Corpus
 from bertology.metrics import find_metric
 from bertology.model.compressed.forms import parameters
-from bertology.model.compressed.quantised import Quantised
+from bertology.model.compressed.quantised_maps import Quantised, QuantisedLinear
 from bertology.model.encoder import Encoder
 from bertology.results.comparison import beats_constant_answer
 from bertology.stats.intervals import Estimate
@@ -99,8 +99,10 @@ def bytes_in(model: torch.nn.Module) -> int:
     for module in model.modules():
         if isinstance(module, Quantised):
             tensors += [] if module._made is None else [module._made]
-            # A product in whole numbers holds a copy of them in an order of its own.
-            products += module.numbers * (getattr(module, "_product", None) is not None)
+            # On a CPU a product in whole numbers holds a copy of them in an order of its own.
+            whole = isinstance(module, QuantisedLinear) and module.activations is not None
+            whole = whole and module._made is None and next(module.buffers()).device.type == "cpu"
+            products += module.numbers * whole
     seen = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in tensors}
     return sum(seen.values()) + products
 
