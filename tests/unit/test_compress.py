@@ -299,7 +299,7 @@ def test_methods_are_read_as_they_are_written() -> None:
         (["magnitude,layer_choice"], "would fill the zeros"),
         (["movement,magnitude"], "would fill the zeros"),
         (["layer_choice,rewound"], "it begins with the original"),
-        (["layer_choice:laiers=3"], "have options such as layers, which=even, epochs"),
+        (["layer_choice:laiers=3"], "have options of .layer_choice.: layers, which=even, epochs"),
         (["layer_choice:layers=x"], "be a whole number"),
         (["layer_choice:layers=0"], "be at least 1"),
         (["half:numbers=int8"], "be one of 'float16', 'bfloat16'"),

@@ -132,6 +132,7 @@ def finetune(options: FinetuneOptions) -> None:
     - layer_mix:rate=0.01: the head reads a learnt mix of all layers
     - layer_choice:which=last-4,how=joined: the head reads chosen layers
     - mixout:share=0.5: weights are mixed with their pre-trained values
+    - layer_drop:share=0.2: layers are left out at random
     - adversarial:steps=3,start=0.1,rate=0.1,limit=0.5: moved embeddings
     - substitution:share=0.1,by=random: some tokens are replaced
     - masked_lm:epochs=1,rate=0.0001,share=0.15: first more masked-LM training
