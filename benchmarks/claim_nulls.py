@@ -26,6 +26,7 @@ from pathlib import Path
 import nulls.affordances
 import nulls.agreement
 import nulls.chains
+import nulls.compression
 import nulls.cone
 import nulls.coreference
 import nulls.diagnostics
@@ -73,6 +74,7 @@ NULLS = (
     *nulls.affordances.NULLS,
     *nulls.agreement.NULLS,
     *nulls.chains.NULLS,
+    *nulls.compression.NULLS,
     *nulls.cone.NULLS,
     *nulls.diagnostics.NULLS,
     *nulls.distractors.NULLS,

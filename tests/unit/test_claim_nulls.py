@@ -19,6 +19,7 @@ PAPERS = (
     "nuggets-outliers",
     "numersense",
     "primer-attention",
+    "primer-compression",
     "primer-embeddings",
     "primer-finetuning",
     "primer-layers",

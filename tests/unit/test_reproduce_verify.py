@@ -54,7 +54,7 @@ def test_without_a_wish_all_claims_about_a_given_model_are_taken() -> None:
     tuned = {"loss-landscape", "finetuning-variants", "seed-variance", "layer-restoring"}
     tuned |= {"heuristics", "model-sizes", "paraphrased-reading"}
     trained = {"pretraining-objectives", "nsp-positions", "architecture-sweep", "fragments"}
-    trained |= pruned | tuned
+    trained |= pruned | tuned | {"compression-table", "compression-tasks"}
     assert {c.study for c, _ in chosen.left_out} == trained
     assert all("models of its own" in why for _, why in chosen.left_out)
     assert any(c.study == "head-profile" for c in chosen.claims)

@@ -27,7 +27,14 @@ from bertology.stats.intervals import Estimate, bounded_mean_bounds, check_level
 from bertology.stats.paired import influences, jackknife
 from bertology.stats.repeated import repeated
 
-__all__ = ["bounds_over", "crossed_difference", "crossed_score", "joint_freedom", "together"]
+__all__ = [
+    "bounds_over",
+    "crossed_difference",
+    "crossed_ratio",
+    "crossed_score",
+    "joint_freedom",
+    "together",
+]
 
 MANY = 100  # examples; from here on the signed root of a likelihood is nearly Student's t
 
@@ -80,6 +87,37 @@ def crossed_difference(
     both = _of_both(each) if once else 0.0
     over = together(differences, low, high, n, level=level, within=within, both=both)
     return _in_seeds(over, seeds) if in_seeds else over
+
+
+def crossed_ratio(
+    metric: Metric, one: Floats, other: Floats, *, level: float = 0.95, floor: float = 0.0
+) -> Estimate:
+    """Which share of the mean score of `other` the mean score of `one` is; above `floor`, if given.
+
+    Both are (S, N, K) over the same examples, runs paired by their place. A ratio r of means A and
+    B is as sure as A - r B is, in units of B: so its interval is that of this difference, with r as
+    it was found. What seeds and examples do together is counted once.
+    """
+    first, second = _checked(one), _checked(other)
+    if first.shape != second.shape:
+        raise DataError(
+            "Runs are compared over the same examples, as many of one as of the other. "
+            f"Got {first.shape} and {second.shape}."
+        )
+    above, whole = (metric.finish(x.sum(axis=1)) - floor for x in (first, second))  # (S,)
+    base = float(whole.mean())
+    if not base > 0:
+        return Estimate(math.nan, math.nan, math.nan, first.shape[1], level)
+    ratio = float(above.mean()) / base
+    values = (above - ratio * whole) / base  # their mean is 0
+    each = (jackknife(metric, first) - ratio * jackknife(metric, second)) / base + values[:, None]
+    influence = each.mean(axis=0)
+    found = [influences(metric, b, a[None])[1] for a, b in zip(first, second, strict=True)]
+    reach = max(float(np.mean(found)) / base, float(np.abs(influence).max()))
+    low, high = bounds_over(influence, (-reach, reach), level)
+    within, both = (-math.inf, math.inf), _of_both(each)
+    over = together(values, low, high, len(influence), level=level, within=within, both=both)
+    return replace(over, value=ratio, low=ratio + over.low, high=ratio + over.high)
 
 
 def _checked(statistics: Floats) -> Floats:

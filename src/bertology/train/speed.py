@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.train.encoded import Encoded
 
-__all__ = ["Speed", "measure_batches", "measure_latencies", "measure_speeds"]
+__all__ = ["Speed", "measure_batches", "measure_latencies", "measure_speeds", "timed_rounds"]
 
 _BATCHES = 16  # timed in one round; taken evenly from the longest texts to the shortest
 _ROUNDS = 3
@@ -96,6 +96,17 @@ def measure_batches(
 
     Each model reads the same texts in tokens of its own. Batches hold texts of similar length.
     """
+    texts, spent = timed_rounds(models, size=size, rounds=rounds)
+    return [texts / median(own) for own in spent]
+
+
+def timed_rounds(
+    models: Sequence[tuple[Encoder, Encoded]], *, size: int, rounds: int
+) -> tuple[int, list[list[float]]]:
+    """How many texts a round has, and the seconds of each model for each round after a first one.
+
+    Models take turns at every batch, so that a machine that slows down slows all of them.
+    """
     first = models[0][1]
     order = sorted(range(len(first)), key=lambda i: -first.lengths[i])
     batches = [order[i : i + size] for i in range(0, len(order), size)]
@@ -112,7 +123,7 @@ def measure_batches(
         if number:  # the first round warms up
             for own, seconds in zip(spent, sums, strict=True):
                 own.append(seconds)
-    return [texts / median(own) for own in spent]
+    return texts, spent
 
 
 def _seconds(encoder: Encoder, inputs: dict[str, Tensor]) -> float:

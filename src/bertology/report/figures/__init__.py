@@ -43,11 +43,13 @@ from bertology.report.figures.surfaces import (
     loss_lines,
     loss_surfaces,
 )
+from bertology.report.figures.trade_offs import Costs, trade_offs
 from bertology.report.figures.tree_plane import tree_plane
 
 __all__ = [
     "TYPE_COLOURS",
     "Band",
+    "Costs",
     "Decodings",
     "Dots",
     "Draws",
@@ -83,6 +85,7 @@ __all__ = [
     "point_planes",
     "row_grid",
     "scatter_with_rank",
+    "trade_offs",
     "tree_arcs",
     "tree_plane",
     "type_bars",

@@ -18,7 +18,7 @@ from bertology.errors import DataError
 from bertology.metrics import find_metric
 from bertology.results.drawing import Drawing
 from bertology.stats import Estimate
-from bertology.stats.crossed import crossed_difference, crossed_score
+from bertology.stats.crossed import crossed_difference, crossed_ratio, crossed_score
 from bertology.studies.designs.trials import TrialsResult, split_part
 
 if TYPE_CHECKING:
@@ -144,6 +144,19 @@ class ScoredRuns:
             in_seeds=in_seeds,
             once=once,
         )
+        return found if self._sure(one) and self._sure(other) else _bare(found)
+
+    def kept(self, one: str, other: str, metric: str, *, floor: float = 0.0) -> Estimate | None:
+        """Which share of the score of another method one has, by seed; None if one was not run.
+
+        With a `floor`, such as the score of a constant answer, what is above it is compared.
+        """
+        if not {one, other} <= self.predictions.keys():
+            return None
+        sides = (self.statistics(name, metric) for name in (one, other))
+        found = crossed_ratio(find_metric(metric), *sides, level=self.level, floor=floor)
+        if math.isnan(found.value):
+            return None
         return found if self._sure(one) and self._sure(other) else _bare(found)
 
     def collapsed(self, method: str) -> NDArray[np.bool_]:

@@ -45,7 +45,7 @@ from bertology.train.fit import check_fit
 from bertology.train.records import TrainingRecord
 from bertology.train.recovery import in_order
 
-__all__ = ["CompressJob", "compress_to"]
+__all__ = ["CompressJob", "compress_to", "made_smaller"]
 
 _UNFINISHED = "-unfinished"
 _FLIPS = "flips.json"
@@ -124,9 +124,32 @@ def compress_to(
     elif made := _found(place, identity):
         told.tell(f"{place} was made on {made['created'][:10]} (--force makes it again).")
         return Compressed(place, made)
+    now, steps = _all_applied(job, unfinished, told)
+    told.tell("measuring both models")
+    found = _saved(place, job, now, steps, identity, unfinished, told)
+    unfinished.forget()
+    return found
+
+
+def made_smaller(
+    folder: str | Path, job: CompressJob, *, watch: CompressWatch | None = None
+) -> tuple[Encoder, Path, list[dict[str, Any]]]:
+    """Apply the methods of a job without measuring the model; for whoever measures many of them.
+
+    The model, the folder inside `folder` that holds it, and what was done. After a stop, the same
+    call goes on; a finished model is found again.
+    """
+    kept = _Unfinished(Path(folder), job.identity(job.methods))
+    now, steps = _all_applied(job, kept, watch or CompressWatch())
+    return now, kept.model(len(steps) - 1, job.methods[-1]), steps
+
+
+def _all_applied(
+    job: CompressJob, unfinished: _Unfinished, watch: CompressWatch
+) -> tuple[Encoder, list[dict[str, Any]]]:
     unfinished.begin()
     train = job.learning()
-    told.tell(
+    watch.tell(
         f"{len(train):,} training examples; {len(job.held_out):,} held-out ones are scored at the "
         "end. Scores of epochs are those of training examples."
     )
@@ -134,12 +157,9 @@ def compress_to(
     now = job.original
     with _flags_kept(job.original.model):
         for number in range(len(job.methods)):
-            now, step = _applied(job, number, now, train, unfinished, told)
+            now, step = _applied(job, number, now, train, unfinished, watch)
             steps.append(step)
-    told.tell("measuring both models")
-    found = _saved(place, job, now, steps, identity, unfinished, told)
-    unfinished.forget()
-    return found
+    return now, steps
 
 
 @contextmanager

@@ -1,0 +1,328 @@
+"""Compression table: what do smaller models keep of a fine-tuned model, and what do they save?"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, ClassVar
+
+from bertology.errors import InterruptedRunError, ParameterError
+from bertology.metrics import judged_metric
+from bertology.parameters import parameter
+from bertology.results.result import Provenance, Result
+from bertology.stats import Estimate
+from bertology.studies.designs.compression_results import CompressionTableResult, tables_of
+from bertology.studies.designs.compression_rows import (
+    ALONE,
+    ROWS,
+    SMALL,
+    TEACHER,
+    Row,
+    alone_rows,
+    read_rows,
+)
+from bertology.studies.designs.compression_runs import Made, TableRun, timings
+from bertology.studies.designs.compression_scores import CompressionScores, speed_ups
+from bertology.studies.designs.scored_runs import ScoredRuns, answered
+from bertology.studies.designs.task_trials import BARS, TaskTrials, same_training_data
+from bertology.studies.designs.trials import reaching, split_part
+from bertology.studies.study import Context
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from bertology.data.corpus import Corpus
+    from bertology.model.encoder import Encoder
+    from bertology.model.shape import Shape
+    from bertology.train.tuning import TuningJob
+
+__all__ = ["CompressionTable", "CompressionTableResult"]
+
+TIMINGS = "timings"
+STARTS = ("cut", "random")
+_UNLEARNT = (
+    "not judged: the teacher does not surely beat a constant answer, so that there is nothing to "
+    "keep"
+)
+
+
+@dataclass(frozen=True)
+class CompressionTable(TaskTrials):
+    """What do smaller models keep of a fine-tuned model's score, and what do they save?
+
+    Method: for each seed the model is fine-tuned on the training split, and every row makes a
+    smaller model of that teacher, as `bertology compress` does: a name (`pkd-half`, `q8bert`, …),
+    which fits a published method to the model's size, or methods as they are written, several
+    joined by `+` (`layer_choice:layers=6+int8`). All are scored on the corpus that is given, the
+    validation split, which chooses nothing. Told are: how many times smaller the file is, and how
+    many times fewer the parameters; which share of the teacher's score is kept, and the paired
+    difference; which answers are others than the teacher's; and how many times as fast it is, one
+    text at a time and in batches of 32. Times are those of the first seed's models, measured at the
+    end on one machine, teacher and smaller model taking turns; the teacher against a copy of itself
+    tells what is noise. Beside each row stands what Table 1 of the Primer says of its method.
+
+    Every student has two baselines of its own shape, without a teacher: layers (or parts of them)
+    of the model before fine-tuning, and random weights, trained on the labels for as many epochs as
+    the longest of its students. `--small` names models that were pre-trained in that size, which
+    are fine-tuned as they are. The best small model, and the best student, are picked for each run
+    by other seeds and on the other half of the examples than it is scored on.
+
+    Claims rest on accuracy (correlation for regressions and CoLA), and each on a row that was
+    chosen before: its interval is that of this row alone, over seeds and examples. None is judged
+    where the teacher does not surely beat a constant answer.
+
+    Source: A Primer in BERTology (TACL 2020), section 7 and Table 1. Limits: published figures are
+    of BERT-base (or large) over other tasks, data and machines; that a row is like its paper's
+    method is not that it is the same: students learn from the task's data only, where some papers
+    distil on text first, and every method has one setting. Zeros are stored in full: what they
+    would save is told as parameters that are not zero. Speed is that of this machine and of
+    PyTorch.
+    """
+
+    version: ClassVar[int] = 1
+    result_type: ClassVar[type[Result]] = CompressionTableResult
+    trains_models: ClassVar[bool] = True
+    column: ClassVar[str] = "row"
+
+    methods: tuple[str, ...] = parameter(
+        tuple(ROWS), "Rows: names of the docs page, or methods of `bertology compress`."
+    )
+    alone: tuple[str, ...] = parameter(
+        STARTS,
+        "Baselines without a teacher for each student's shape: cut (pre-trained layers), random; "
+        "[] for none.",
+    )
+    small: tuple[str, ...] = parameter(
+        (), "Small pre-trained models, which are fine-tuned as they are.", metavar="MODEL,…"
+    )
+    rounds: int = parameter(7, "Rounds in which each model is timed.", minimum=3)
+    threads: int = parameter(2, "Threads of the CPU for times.", minimum=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        read_rows(self.methods)
+        odd = [name for name in self.alone if name not in STARTS]
+        if odd or len(set(self.alone)) < len(self.alone):
+            must = f"be some of {', '.join(STARTS)}, none twice"
+            raise ParameterError("alone", "CompressionTable", must, list(self.alone))
+        names = [Path(name).name for name in self.small]
+        if len(set(names)) < len(names):
+            must = "name models with different names"
+            raise ParameterError("small", "CompressionTable", must, list(self.small))
+
+    # What there is to do ----------------------------------------------------------------------
+
+    def rows(self, shape: Shape, corpus: Corpus) -> dict[str, Row]:
+        """All rows by name, the teacher first; baselines follow."""
+        numbers = corpus.task is not None and corpus.task.kind == "regression"
+        asked = [r for r in read_rows(self.methods, shape) if not (numbers and r.classes_only)]
+        found = [
+            Row(TEACHER, "the fine-tuned model", kind=TEACHER),
+            *alone_rows(asked, self.alone, self.epochs),
+            *(Row(f"small-{Path(n).name}", f"{Path(n).name}, as it is", n, SMALL)
+              for n in self.small),
+        ]  # fmt: skip
+        return {row.name: row for row in found}
+
+    @property
+    def variants(self) -> Sequence[str]:
+        """Those that are asked for; how large students are depends on the model."""
+        return [row.name for row in read_rows(self.methods)]
+
+    def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
+        """A run each, and times at the end."""
+        named = [f"{name}-seed-{k}" for k in range(self.seeds) for name in self.rows(shape, corpus)]
+        return [*named, TIMINGS]
+
+    def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
+        """Methods must be known, and fit together and the model; and other models the task."""
+        from bertology.model.encoder import Encoder
+        from bertology.train.compress import read_methods
+        from bertology.train.encoded import task_of
+        from bertology.train.starts import begin, find_start
+
+        super().check(encoder, corpus)
+        assert corpus is not None
+        for row in self.rows(encoder.shape, corpus).values():
+            if row.kind == SMALL:
+                begin(Encoder.load(row.text), task_of(corpus), find_start("pretrained"), seed=0)
+            elif row.kind != TEACHER:
+                read_methods(row.methods)
+
+    def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
+        """The training data, and the small models."""
+        from bertology.model.encoder import Encoder
+
+        known = super().ingredients(corpus)
+        return known | {f"small:{Path(n).name}": Encoder.load(n).fingerprint for n in self.small}
+
+    # The work ---------------------------------------------------------------------------------
+
+    def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
+        """Make one model, or go on with it, and keep its answers; or time all of them."""
+        reach, rows = reaching(context), self.rows(encoder.shape, corpus)
+        with ExitStack() as stack:
+            folder = context.trained or Path(stack.enter_context(TemporaryDirectory()))
+            try:
+                if part == TIMINGS:
+                    run = self._run(encoder, corpus, 0, folder)
+                    teacher, *others = rows.values()
+                    return timings(
+                        run, teacher, others, rounds=self.rounds, threads=self.threads, reach=reach
+                    )
+                name, seed = split_part(part)
+                run, row = self._run(encoder, corpus, seed, folder), rows[name]
+                made = run.make(row, reach)
+                found = self._answered(row, run, made)
+                if seed:  # those of the first seed are timed
+                    run.forget(row, made)
+            except InterruptedRunError:
+                raise KeyboardInterrupt from None  # the session knows what is kept
+        reach(BARS)
+        return found
+
+    def _run(self, encoder: Encoder, corpus: Corpus, seed: int, folder: Path) -> TableRun:
+        from bertology.train.compress.work import CompressSettings
+        from bertology.train.starts import find_start
+        from bertology.train.tuning import TuningJob
+
+        train, start = self.load_train(corpus), find_start("pretrained")
+
+        def tuning(base: Encoder) -> TuningJob:
+            settings = self.settings(start, base.shape.hidden, seed)
+            return TuningJob(base, train, corpus, start, settings)
+
+        settings = CompressSettings(
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            rate=self.learning_rate,
+            max_length=self.max_length,
+            seed=seed,
+        )
+        return TableRun(encoder, train, corpus, settings, tuning, folder)
+
+    def _answered(self, row: Row, run: TableRun, made: Made) -> xr.Dataset:
+        from bertology.train.evaluate import baseline
+
+        assert run.corpus.task is not None
+        return answered(
+            {row.name: run.answers(made)},
+            run.corpus,
+            run.train,
+            kind=row.kind,
+            title=row.title,
+            text=row.text,
+            alone=" ".join(row.alone),
+            answers=run.corpus.task.kind,
+            seconds=made.seconds,
+            epochs=made.epochs,
+            **made.numbers(),
+            **{f"constant_{m}": s for m, s in baseline(run.train, run.corpus).items()},
+        )
+
+    # What it says -----------------------------------------------------------------------------
+
+    def conclude(self, measured: Mapping[str, xr.Dataset], provenance: Provenance) -> Result:
+        """What is kept and saved, by row, with intervals; and the best of them."""
+        runs = {name: part for name, part in measured.items() if name != TIMINGS}
+        same_training_data(runs)
+        facts = next(iter(runs.values())).attrs
+        metrics = str(facts["metrics"]).split()
+        judged = judged_metric(metrics)
+        told: dict[str, list[Mapping[str, object]]] = {}
+        for part, found in sorted(runs.items(), key=lambda item: split_part(item[0])[1]):
+            told.setdefault(split_part(part)[0], []).append(found.attrs)
+        rows = {name: _row(name, own[0]) for name, own in told.items()}
+        scores = CompressionScores(
+            ScoredRuns.read(runs, self.level, order=list(rows)),
+            rows,
+            told,
+            judged,
+            float(facts[f"constant_{judged}"]),
+            facts["answers"] == "regression",
+        )
+        speeds = speed_ups(measured[TIMINGS]["spent"], self.level)
+        small, student = (scores.picked(n) for n in (scores.small(), scores.students()))
+        evidence = _evidence(scores, speeds)
+        evidence["best_small_kept"] = None if small is None else scores.kept_by(small)
+        evidence["best_student_over_alone"] = (
+            None if student is None else scores.best_over_alone(student)
+        )
+        commands = {name: self._command(row, provenance) for name, row in rows.items()}
+        return self.result(
+            provenance,
+            tables_of(scores, speeds, metrics, commands),
+            evidence=evidence if scores.learnt else {},
+            reasons={} if scores.learnt else dict.fromkeys(evidence, _UNLEARNT),
+            facts={
+                "task": facts["task"],
+                "train_size": facts["train_size"],
+                "judged": judged,
+                "examples": len(scores.runs.labels),
+                "epochs": self.epochs,
+                "seeds": self.seeds,
+                "threads": self.threads,
+                "constant": scores.constant,
+                "best_small": "" if small is None else small.names[0],
+                "best_student": "" if student is None else student.names[0],
+            },
+        )
+
+    def _command(self, row: Row, about: Provenance) -> str:
+        """What makes the row's first model again."""
+        words = ["bertology"]
+        if row.kind in (TEACHER, SMALL):
+            model = about.model_name if row.kind == TEACHER else row.text
+            words += ["finetune", model, about.corpus_name]
+        else:
+            words += ["compress", about.model_name, "--task", about.corpus_name]
+            words += [w for text in row.methods for w in ("--method", text)]
+        given = {
+            "epochs": self.epochs,
+            "batch-size": self.batch_size,
+            "rate": self.learning_rate,
+            "max-length": self.max_length,
+            "limit": self.examples,
+        }
+        usual = {"epochs": 3, "batch-size": 32}
+        for name, value in given.items():
+            if value is not None and value != usual.get(name):
+                words += [f"--{name}", str(value)]
+        return shlex.join([*words, "--to", row.name])
+
+
+def _row(name: str, told: Mapping[str, object]) -> Row:
+    """A row as its parts tell of it, with what was published."""
+    known = ROWS.get(name)
+    return Row(
+        name,
+        str(told["title"]),
+        str(told["text"]),
+        str(told["kind"]),
+        known.published if known else None,
+        alone=tuple(str(told["alone"]).split()),
+    )
+
+
+def _evidence(
+    scores: CompressionScores, speeds: Mapping[tuple[str, str, int], Estimate]
+) -> dict[str, Estimate | None]:
+    """What claims rest on: rows that have a name, which were chosen before."""
+    found = dict[str, Estimate | None]()
+    for name, row in scores.rows.items():
+        if name not in ROWS or row.kind == ALONE:
+            continue
+        times = scores.times(name, "bytes")
+        found[f"{row.quantity}_kept"] = scores.kept(name)
+        found[f"{row.quantity}_faster"] = speeds.get((name, "cpu", 1))
+        # Bytes are counted; nothing is drawn.
+        exact = Estimate(times, times, times, len(scores.facts[name]), unit="models")
+        found[f"{row.quantity}_smaller"] = exact
+        if row.alone:
+            found[f"{row.quantity}_over_alone"] = scores.over_alone(name)
+    found["pkd_half_over_soft_half"] = scores.over("pkd-half", "soft-half")
+    return found

@@ -1,0 +1,241 @@
+"""The table of compression as readers see it: rows, losses, times, commands, and pictures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from bertology.report.figures import Costs, Dots, interval_dots, trade_offs
+from bertology.results.answers import NOTHING_SURE, percent, points
+from bertology.results.drawing import Drawing
+from bertology.results.result import Result
+from bertology.stats import Estimate
+from bertology.studies.designs.compression_rows import ALONE, METHOD, SMALL, TEACHER
+from bertology.studies.designs.compression_scores import CompressionScores, speed_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+__all__ = ["CompressionTableResult", "tables_of"]
+
+_KINDS = {
+    TEACHER: "teacher",
+    METHOD: "compressed",
+    ALONE: "same shape, no teacher",
+    SMALL: "small, pre-trained",
+}
+_LOSS = {
+    **dict.fromkeys(("over_teacher", "over_alone", "net"), "points"),
+    **dict.fromkeys(("kept_above_constant", "changed", "lost", "won"), "%"),
+}
+
+
+class CompressionTableResult(Result):
+    """What every row keeps and saves (`rows`), what it loses, how fast it is, and its command.
+
+    `rows` has one row for each model: `smaller` is how many times smaller its file is than the
+    teacher's, `fewer` how many times fewer parameters it has, `nonzero` the same without zeros;
+    `score` is the mean over seeds with an interval over seeds and examples, `kept` its ratio to the
+    teacher's, `faster` how many times as fast it is on the CPU, text by text and in batches of 32,
+    with intervals over rounds. The columns `published…` are of another model on other tasks: the
+    figures of Table 1 of the Primer. `losses` has the paired difference to the teacher, what is
+    kept of what it has above a constant answer, and which answers are others. Every interval is
+    that of its row alone.
+    """
+
+    lead: ClassVar[int] = 3
+    hundredths: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        "rows": {"score": "× 100", "kept": "%"},
+        "losses": _LOSS,
+    }
+
+    @property
+    def answer(self) -> str:
+        """What the best small model keeps, and whether the best student needs its teacher."""
+        facts, found = self.facts, self.evidence()
+        kept, gain = (found.get(n) for n in ("best_small_kept", "best_student_over_alone"))
+        if kept is None and gain is None:
+            why = next(iter(self.reasons().values()), "no row is a small model")
+            return f"{NOTHING_SURE}: {why.removeprefix('not judged: ')}."
+        told = []
+        if kept is not None:
+            rows = self.table().set_index("row")["smaller"]
+            told.append(
+                f"The best small model ({facts['best_small']}, {rows[facts['best_small']]:.1f} "
+                f"times smaller) keeps {percent(kept, '.1f', limits=(1.0,))} of the teacher's "
+                f"{facts['judged']}."
+            )
+        if gain is not None:
+            surely = (
+                "surely better" if gain.low > 0 else "surely worse" if gain.high < 0
+                else "not surely better"
+            )  # fmt: skip
+            told.append(
+                f"The best student ({facts['best_student']}) is {surely} than the same size "
+                f"without a teacher: {points(gain)}."
+            )
+        return " ".join(told)
+
+    def headline(self) -> str:
+        """What was learnt from what."""
+        facts = self.facts
+        return (
+            f"{facts['task']}: {facts['train_size']} examples to learn from, {facts['examples']} "
+            f"to score, {facts['epochs']} epochs, {facts['seeds']} seeds; {len(self.table()) - 1} "
+            "models beside the teacher"
+        )
+
+    def drawings(self) -> Sequence[Drawing]:
+        """Size and time against score, what is kept, and which answers flip."""
+        pareto = (
+            "To the right: megabytes of the model's file, and milliseconds for one text as a share "
+            "of the teacher's, on logarithmic scales. Upwards: the score, times a hundred, with "
+            "intervals over seeds and examples. The dashed line is the teacher; the grey one goes "
+            "through models that no other beats in both. Colours tell compressed models, those of "
+            "the same shape without a teacher, and small pre-trained ones."
+        )
+        kept = (
+            "One row for each model. What it keeps of the teacher's score, and of what the teacher "
+            "has above a constant answer, with intervals over seeds and examples; how many times "
+            "smaller its file is. Hollow diamonds are figures of the papers (Table 1 of the "
+            "Primer), of another model and over other tasks."
+        )
+        flips = (
+            "The share of examples that a model answers otherwise than the teacher, and how many "
+            "more are right than before less those that are wrong now, in points; over seeds and "
+            "examples. A score may stay while many answers change."
+        )
+        found = [
+            Drawing("pareto", self._draw_pareto, pareto),
+            Drawing("kept", self._draw_kept, kept),
+        ]
+        if np.isfinite(self.tables["losses"]["changed"].to_numpy(float)).any():
+            found.append(Drawing("flips", self._draw_flips, flips))
+        return found
+
+    def _draw_pareto(self) -> Figure:
+        table, commands = self.table(), self.tables["commands"]
+        score = [100 * table[c].to_numpy(float) for c in ("score", "score_low", "score_high")]
+        noise = table.loc[table["kind"] == TEACHER].iloc[0]
+        ends = f"{noise['faster_1_low']:.2f} to {noise['faster_1_high']:.2f}"
+        return trade_offs(
+            [
+                Costs("megabytes on the disk", commands["bytes"].to_numpy(float) / 1e6),
+                Costs("time for one text, teacher = 1", 1 / table["faster_1"].to_numpy(float)),
+            ],
+            (score[0], score[1], score[2]),
+            list(table["row"]),
+            [_KINDS[kind] for kind in table["kind"]],
+            ylabel=f"{self.facts['judged']} × 100",
+            marked=list(table["kind"]).index(TEACHER),
+            title=f"What smaller models cost\n{self.about}",
+            note=f"Means over {self.facts['seeds']} seeds. Against a copy of itself the teacher "
+            f"is {ends} times as fast: noise.",
+        )
+
+    def _draw_kept(self) -> Figure:
+        table, losses = self.table(), self.tables["losses"]
+        none = np.full(len(table), math.nan)
+        published = table["published_kept"].map(_first_number).to_numpy(float)
+        sizes = table["published_smaller"].map(_first_number).to_numpy(float)
+        kept = [100 * table[f"kept{end}"].to_numpy(float) for end in ("", "_low", "_high")]
+        panels = [
+            Dots("score kept (%)", *kept, level=100.0, hollow=published),
+            Dots.of_columns("kept above constant (%)", losses, "kept_above_constant", level=100.0),
+            Dots("times smaller", table["smaller"].to_numpy(float), none, none, hollow=sizes),
+        ]
+        return interval_dots(
+            panels,
+            list(table["row"]),
+            title=f"What smaller models keep\n{self.about}",
+            note=f"Means over {self.facts['seeds']} seeds. Hollow diamonds: published, of another "
+            "model and other tasks.",
+        )
+
+    def _draw_flips(self) -> Figure:
+        losses = self.tables["losses"]
+        rows = losses[losses["row"] != TEACHER]
+        panels = [
+            Dots.of_columns("answers that changed (%)", rows, "changed", level=0.0),
+            Dots.of_columns("more right answers (points)", rows, "net", level=0.0),
+        ]
+        return interval_dots(
+            panels, list(rows["row"]), title=f"Which answers flip\n{self.about}", note=""
+        )
+
+
+def _first_number(text: object) -> float:
+    """Of a published figure such as `98 (of BERT-large)`; a range such as `94-100` has none."""
+    word = str(text).partition(" ")[0]
+    try:
+        return float(word)
+    except ValueError:
+        return math.nan
+
+
+def _bounds(name: str, found: Estimate | None) -> dict[str, float]:
+    ends = (math.nan,) * 3 if found is None else (found.value, found.low, found.high)
+    return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+
+
+def tables_of(
+    scores: CompressionScores,
+    speeds: Mapping[tuple[str, str, int], Estimate],
+    metrics: Sequence[str],
+    commands: Mapping[str, str],
+) -> dict[str, pd.DataFrame]:
+    """All tables, rows in the order of the study."""
+    import pandas as pd
+
+    main, losses, told = list[dict[str, object]](), list[dict[str, object]](), []
+    for name, row in scores.rows.items():
+        published = row.published
+        main.append(
+            {"row": name, "kind": row.kind}
+            | {n: scores.times(name, fact) for n, fact in _SIZES.items()}
+            | _bounds("score", scores.runs.score(name, scores.judged))
+            | _bounds("kept", None if row.kind == TEACHER else scores.kept(name))
+            | _bounds("faster_1", speeds.get((name, "cpu", 1)))
+            | _bounds("faster_32", speeds.get((name, "cpu", 32)))
+            | {
+                f"published_{n}": "" if published is None else getattr(published, n)
+                for n in ("smaller", "kept", "faster", "evaluated", "source")
+            }
+        )
+        losses.append({"row": name} | _losses(scores, name))
+        told.append(
+            {"row": name, "title": row.title, "command": commands[name]}
+            | {n: scores.mean(name, n) for n in ("bytes", "parameters", "nonzero")}
+            | {n: scores.mean(name, n) for n in ("epochs", "seconds")}
+        )
+    return {
+        "rows": pd.DataFrame(main),
+        "losses": pd.DataFrame(losses),
+        "speeds": speed_table(speeds),
+        "commands": pd.DataFrame(told),
+        "runs": scores.runs.runs("row", metrics),
+    }
+
+
+_SIZES = {"smaller": "bytes", "fewer": "parameters", "nonzero": "nonzero"}
+
+
+def _losses(scores: CompressionScores, name: str) -> dict[str, object]:
+    """What is lost; of the teacher itself, nothing."""
+    own = name == TEACHER
+    flips = None if own else scores.flips(name)
+    return {
+        **_bounds("over_teacher", None if own else scores.over(name, TEACHER)),
+        **_bounds("kept_above_constant", None if own else scores.kept(name, above=True)),
+        **_bounds("over_alone", None if own else scores.over_alone(name)),
+        **_bounds("changed", None if flips is None else flips.changed),
+        "lost": math.nan if flips is None else flips.lost,
+        "won": math.nan if flips is None else flips.won,
+        **_bounds("net", None if flips is None else flips.net),
+        "moved": math.nan if flips is None else flips.moved,
+        "failed": int(scores.runs.collapsed(name).sum()),
+    }

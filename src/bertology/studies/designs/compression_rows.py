@@ -1,0 +1,208 @@
+"""The rows of a table of compression: methods as they are written, and what was published of them.
+
+A row is a name of `ROWS`, which fits its method to the size of the model, or methods as
+`bertology compress` takes them, several of them joined by `+`: `layer_choice:layers=6+int8`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bertology.errors import ParameterError
+
+if TYPE_CHECKING:
+    from bertology.model.shape import Shape
+
+__all__ = ["ALONE", "METHOD", "ROWS", "SMALL", "TEACHER", "Row", "alone_rows", "read_rows"]
+
+TEACHER, METHOD, ALONE, SMALL = "teacher", "method", "alone", "small"  # kinds of rows
+_NEXT = re.compile(r"\+(?=[A-Za-z])")  # which=1+3+5 is one option
+_LONGEST = 60  # letters of a name that is made of a method's text
+_SHAPE = ("layers", "heads", "hidden", "intermediate")
+_STAGES = ("first_epochs", "text_epochs", "dual_epochs")
+# Their students have the teacher's tokens, so that the same shape alone is the same size.
+_STUDENTS = ("soft_labels", "patient", "tiny", "minilm", "theseus", "distil_text")
+
+
+class Published(NamedTuple):
+    """A row of Table 1 of the Primer: figures of another model, on other tasks and machines."""
+
+    source: str
+    smaller: str
+    kept: str
+    faster: str
+    evaluated: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row: its name in tables and quantities, and the methods that make its model."""
+
+    name: str
+    title: str
+    text: str = ""
+    """Methods, joined by `+`; of models that are fine-tuned as they are, the model."""
+    kind: str = METHOD
+    published: Published | None = None
+    classes_only: bool = False
+    """Whether it cannot be done where answers are numbers."""
+    alone: tuple[str, ...] = ()
+    """Names of the rows of the same shape without a teacher."""
+
+    @property
+    def quantity(self) -> str:
+        """How names of quantities begin."""
+        return re.sub(r"\W+", "_", self.name)
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods, as they are applied."""
+        return tuple(_NEXT.split(self.text))
+
+    def filled(self, values: Mapping[str, int]) -> Row:
+        """With numbers in place of {names}, as they suit the model."""
+        try:
+            return replace(self, text=self.text.format(**values))
+        except (KeyError, ValueError, IndexError):
+            must = f"have no other names in braces than {', '.join(values)}"
+            raise ParameterError("methods", "CompressionTable", must, self.text) from None
+
+
+_SMALLER_GLUE = "no WNLI, CoLA, STS-B; RACE"
+_ROWS = (
+    Row("pkd-half", "BERT-PKD, half of the layers", "patient:layers={half}",
+        published=Published("Sun et al. 2019a (BERT6-PKD)", "1.6", "98", "1.9", _SMALLER_GLUE)),
+    Row("pkd-quarter", "BERT-PKD, a quarter of the layers", "patient:layers={quarter}",
+        published=Published("Sun et al. 2019a (BERT3-PKD)", "2.4", "92", "3.7", _SMALLER_GLUE)),
+    Row("distilbert", "DistilBERT's loss on the task's texts", "distil_text:layers={half}",
+        published=Published("Sanh et al. 2019a", "1.5", "90", "1.6", "all GLUE tasks, SQuAD")),
+    Row("bert-192", "small vocabulary, a quarter as wide",
+        "small_vocabulary:hidden={w4},heads={heads}",
+        published=Published("Zhao et al. 2019 (BERT-192)", "5.7", "93", "22", "MNLI, MRPC, SST-2")),
+    Row("bert-48", "small vocabulary, a sixteenth as wide",
+        "small_vocabulary:hidden={w16},heads={heads}",
+        published=Published("Zhao et al. 2019 (BERT-48)", "62", "87", "77", "MNLI, MRPC, SST-2")),
+    Row("tinybert", "TinyBERT's stages on the task",
+        "tiny:layers={third},hidden={narrow},heads={heads}",
+        published=Published("Jiao et al. 2019", "7.5", "96", "9.4", "no WNLI; SQuAD")),
+    Row("minilm-half", "MiniLM's relations on the task", "minilm:layers={half}",
+        published=Published("Wang et al. 2020b", "1.65", "99", "2",
+                            "no WNLI, STS-B, MNLI-mm; SQuAD")),
+    Row("bilstm-soft", "BiLSTM over static vectors", "bilstm",
+        published=Published("Tang et al. 2019", "110", "91", "434 (of BERT-large)",
+                            "MNLI, QQP, SST-2")),
+    Row("q-bert", "mixed precision by Hessian", "mixed_precision",
+        published=Published("Shen et al. 2019 (Q-BERT-MP)", "13", "98 (of the dev set)", "",
+                            "MNLI, SST-2, CoNLL-03, SQuAD")),
+    Row("q8bert", "8-bit aware training", "int8_aware",
+        published=Published("Zafrir et al. 2019 (BERT-QAT)", "4", "99", "",
+                            "no WNLI, MNLI; SQuAD")),
+    Row("gobo", "dictionary of centroids, outliers kept", "dictionary",
+        published=Published("Zadeh and Moshovos 2020", "9.8", "99", "", "MNLI")),
+    Row("mccarley", "half of the heads and MLPs cut", "heads_and_mlps:heads=0.5,mlps=0.5",
+        published=Published("McCarley et al. 2020 (ff2)", "2.2 (of BERT-large)",
+                            "98 (of BERT-large)", "1.9 (of BERT-large)",
+                            "SQuAD, Natural Questions")),
+    Row("mvp", "movement pruning to 3 %", "movement:weights=0.03",
+        published=Published("Sanh et al. 2020 (Soft MvP)", "33", "94 (of the dev set)", "",
+                            "MNLI, QQP, SQuAD")),
+    Row("imp", "magnitude pruning, rewound, 50 %", "rewound:weights=0.5",
+        published=Published("Chen et al. 2020 (IMP, rewind 50 %)", "1.4-2.5", "94-100", "",
+                            "no MNLI-mm; SQuAD")),
+    Row("albert", "table of low rank, all layers one", "factorised:rank={w4}",
+        published=Published("Lan et al. 2020b (ALBERT-base)", "9", "97", "", "MNLI, SST-2")),
+    Row("theseus-half", "BERT-of-Theseus, half of the layers",
+        "theseus:layers={half},which=first",
+        published=Published("Xu et al. 2020", "1.6", "98", "1.9", "no WNLI")),
+    Row("power-bert", "tokens left out layer by layer", "token_elimination",
+        published=Published("Goyal et al. 2020", "", "99", "2-4.5", "no WNLI; RACE")),
+    Row("soft-half", "soft labels, half of the layers", "soft_labels:layers={half}"),
+    Row("soft-quarter", "soft labels, a quarter of the layers", "soft_labels:layers={quarter}"),
+    Row("soft-half-int8", "soft labels, half of the layers, 8 bits",
+        "soft_labels:layers={half}+int8"),
+    Row("16-bit", "stored in 16 bits", "half"),
+    Row("dynamic-8-bit", "8 bits, not trained", "int8"),
+    Row("low-rank", "maps of low rank, half of the weights", "low_rank:share=0.5"),
+    Row("magnitude-50", "gradual magnitude pruning, 50 %", "magnitude:weights=0.5"),
+    Row("layers-chosen", "half of the layers, trained on", "layer_choice"),
+    Row("layers-dropped", "LayerDrop, cut to half", "layer_drop"),
+    Row("early-exit", "early exit", "early_exit", classes_only=True),
+)  # fmt: skip
+ROWS: dict[str, Row] = {row.name: row for row in _ROWS}
+
+
+def read_rows(given: Sequence[str], shape: Shape | None = None) -> list[Row]:
+    """Rows from names or from methods as they are written; filled in where the shape is known."""
+    from bertology.train.written_options import separated
+
+    found = [ROWS.get(text) or Row(_named(text), text, text) for text in separated(given)]
+    names = [row.name for row in found]
+    if not found or len(set(names)) < len(names):
+        must = f"be some of {', '.join(ROWS)}, or methods of `bertology compress`, none twice"
+        raise ParameterError("methods", "CompressionTable", must, list(given))
+    return found if shape is None else [row.filled(_values(shape)) for row in found]
+
+
+def _named(text: str) -> str:
+    """A name of letters, digits and dashes."""
+    name = re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")
+    if len(name) > _LONGEST:
+        name = f"{name[:_LONGEST]}-{sha256(text.encode()).hexdigest()[:8]}"
+    return name
+
+
+def _values(shape: Shape) -> dict[str, int]:
+    """What {names} stand for: shares of the layers, and widths that heads divide."""
+    heads, width = shape.heads, shape.hidden
+    widths = {"w4": 1 / 4, "w16": 1 / 16, "narrow": 312 / 768}
+    return {
+        **{n: max(1, shape.layers // k) for n, k in (("half", 2), ("third", 3), ("quarter", 4))},
+        **{n: heads * max(1, round(share * width / heads)) for n, share in widths.items()},
+        "heads": heads,
+    }
+
+
+def alone_rows(rows: Iterable[Row], starts: Sequence[str], epochs: int) -> list[Row]:
+    """The rows, those of students with the names of their baselines, and then the baselines.
+
+    A baseline has the shape of its students, and is trained as long as the longest of them, stages
+    before included. A start at random is written so; else it begins as its students do.
+    """
+    from bertology.train.compress import read_methods
+
+    found, shapes = list[Row](), dict[tuple[Any, ...], int]()
+    for row in rows:
+        methods = read_methods(row.methods)
+        one: Any = methods[0]
+        student = len(methods) == 1 and one.name in _STUDENTS
+        shape = tuple(getattr(one, n) for n in _SHAPE) if student else ()
+        if student and any(n is not None for n in shape):
+            long = (one.epochs or epochs) + sum(getattr(one, n, 0) for n in _STAGES)
+            shapes[shape] = max(long, shapes.get(shape, 0))
+            row = replace(row, alone=tuple(_alone_name(shape, start) for start in starts))
+        found.append(row)
+    return found + [
+        _alone(shape, start, long) for shape, long in shapes.items() for start in starts
+    ]
+
+
+def _size(shape: tuple[Any, ...], between: str) -> str:
+    return between.join(f"{n}={v}" for n, v in zip(_SHAPE, shape, strict=True) if v is not None)
+
+
+def _alone_name(shape: tuple[Any, ...], start: str) -> str:
+    return _named(f"{start}-{_size(shape, '-')}")
+
+
+def _alone(shape: tuple[Any, ...], start: str, epochs: int) -> Row:
+    told = {"cut": "pre-trained layers", "random": "random weights"}[start]
+    if start == "cut" and any(n is not None for n in shape[1:]):
+        told = "parts of pre-trained layers"
+    begins = "random" if start == "random" else "auto"
+    text = f"alone:{_size(shape, ',')},start={begins},epochs={epochs}"
+    sizes = _size(shape, ", ").replace("=", " ")
+    return Row(_alone_name(shape, start), f"no teacher, {told} ({sizes})", text, ALONE)

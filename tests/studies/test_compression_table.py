@@ -1,0 +1,283 @@
+"""Compression table: what is kept of known skills, what is picked, and a killed run goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bertology as bt
+import made_tunings
+import tiny
+from bertology.data.corpus import Corpus
+from bertology.data.loading import load_corpus
+from bertology.errors import BertologyError, DataError, ParameterError
+from bertology.metrics import find_metric
+from bertology.model.encoder import Encoder
+from bertology.report.figures.trade_offs import trade_offs, unbeaten
+from bertology.results.result import Result
+from bertology.stats import Estimate
+from bertology.stats.crossed import crossed_ratio
+from bertology.studies.compression.compression_table import (
+    TIMINGS,
+    CompressionTable,
+    CompressionTableResult,
+)
+from bertology.studies.designs.compression_rows import ROWS, TEACHER, read_rows
+from bertology.studies.joins.compression_tasks import CompressionTasks, largest_but
+from bertology.studies.study import Context
+from made_compression_tables import ALONE_HALF, PUBLISHED, SHAPE, made_up, over_tasks
+from made_tunings import WORDS, KilledError
+from result_conformance import ResultConformance, claims_of
+
+PAPER = "primer-compression."
+
+
+class TestResult(ResultConformance):
+    @staticmethod
+    def make() -> Result:
+        some = ("pkd-half", "soft-half", "q8bert", "gobo")
+        return made_up({"pkd-half": 0.7}, seeds=2, n=120, methods=some)
+
+
+class TestOverTasks(ResultConformance):
+    @staticmethod
+    def make() -> Result:
+        return over_tasks((0.1, 0.1, 0.1, 0.0), n=120, seeds=2)
+
+
+# Made-up runs -------------------------------------------------------------------------------------
+
+
+def test_a_method_that_keeps_all_is_100_per_cent_and_a_broken_one_is_not() -> None:
+    same = made_up(0.8, same=True, n=200).table().set_index("row")
+    assert same.loc["pkd-half", "kept"] == 1
+    assert 0.9 < same.loc["pkd-half", "kept_low"] < 1 < same.loc["pkd-half", "kept_high"] < 1.1
+    assert (same["published_kept"] != "").sum() == len(PUBLISHED)
+    some = ("pkd-half", "theseus-half", "q8bert", "gobo")
+    broken = made_up({"pkd-half": 0.5, "teacher": 0.8}, n=2000, luck=0.001, methods=some)
+    row = broken.table().set_index("row").loc["pkd-half"]
+    assert row["kept"] == pytest.approx(0.5 / 0.8, abs=0.03)
+    assert row["kept_low"] < 0.5 / 0.8 < row["kept_high"]
+    losses = broken.table("losses").set_index("row").loc["pkd-half"]
+    assert losses["over_teacher"] == pytest.approx(-0.3, abs=0.03)
+    assert losses["kept_above_constant"] == pytest.approx(0, abs=0.06)
+    assert losses["net"] == pytest.approx(losses["won"] - losses["lost"])
+    assert losses["changed"] == pytest.approx(losses["won"] + losses["lost"])
+    assert losses["changed_low"] < losses["changed"] < losses["changed_high"]
+    told = claims_of(broken)
+    assert told[f"{PAPER}pkd-half-keeps"] == "fails"
+    assert told[f"{PAPER}theseus-keeps"] == "holds"
+    assert told[f"{PAPER}precision-saves-memory"] == "holds"
+    assert told[f"{PAPER}precision-needs-hardware"] == "holds"
+
+
+def test_known_ratios_of_size_and_time_come_back() -> None:
+    some = ("tinybert", "pkd-half")
+    result = made_up(n=100, seeds=2, faster={"tinybert": 9.4}, methods=some)
+    row = result.table().set_index("row").loc["tinybert"]
+    assert (row["smaller"], row["fewer"]) == (2.5, 2.5)
+    assert row["faster_1"] == pytest.approx(9.4, rel=0.05)
+    assert row["faster_1_low"] < row["faster_1"] < row["faster_1_high"]
+    assert row["published_faster"] == "9.4"
+    commands = result.table("commands").set_index("row")["command"]
+    assert commands["pkd-half"] == (
+        "bertology compress m --task made-up --method patient:layers=6 --to pkd-half"
+    )
+    assert commands[TEACHER] == "bertology finetune m made-up --to teacher"
+
+
+def test_a_teacher_that_helps_is_told_from_one_that_does_not() -> None:
+    students = dict.fromkeys(("pkd-half", "soft-half", "minilm-half"), 0.8)
+    helped = made_up(
+        students | dict.fromkeys(ALONE_HALF, 0.7) | {TEACHER: 0.82}, n=1500, methods=tuple(students)
+    )
+    assert claims_of(helped)[f"{PAPER}teachers-help"] == "holds"
+    assert "surely better than the same size" in helped.answer
+    not_helped = made_up(0.75, n=300, methods=tuple(students))
+    assert claims_of(not_helped)[f"{PAPER}teachers-help"] != "holds"
+
+
+def test_the_best_of_rows_of_the_same_skill_is_not_praised_for_its_luck() -> None:
+    """Picked and scored on the same runs, the best of eight would seem better by luck."""
+    gains = []
+    for draw in range(6):
+        some = PUBLISHED[:8]
+        found = made_up(0.75, n=100, draw=draw, luck=0.02, methods=some).evidence()[
+            "best_small_kept"
+        ]
+        gains.append(found.value - 1)
+    assert abs(np.mean(gains)) < 3 * np.std(gains) / np.sqrt(len(gains)) + 0.01
+
+
+def test_where_the_teacher_learnt_nothing_there_is_no_verdict() -> None:
+    result = made_up(constant=0.8, n=100, methods=("pkd-half", "soft-half"))
+    assert not result.evidence()
+    assert "does not surely beat" in next(iter(result.reasons().values()))
+    assert result.answer.startswith("Nothing is sure")
+
+
+def test_one_seed_decides_nothing() -> None:
+    result = made_up(seeds=1, n=100, methods=("pkd-half", "soft-half", "q8bert", "gobo"))
+    decided = {c for c, outcome in claims_of(result).items() if outcome in ("holds", "fails")}
+    exact = {f"{PAPER}precision-saves-memory", f"{PAPER}precision-needs-hardware"}
+    assert decided <= exact  # bytes and times are not drawn by seeds
+    assert result.plot().axes
+
+
+def test_the_ratio_of_two_scores_holds_its_level() -> None:
+    accuracy, rng, missed = find_metric("accuracy"), np.random.default_rng(0), 0
+    labels = np.zeros(300)
+    for _ in range(60):
+        hard = rng.random(300)
+        one, other = (
+            np.stack(
+                [
+                    accuracy.statistics((hard + rng.random(300) > 2 * x).astype(float), labels)
+                    for _ in range(3)
+                ]
+            )
+            for x in (1 - np.sqrt(0.14), 1 - np.sqrt(0.1))
+        )  # right 72 and 80 times in a hundred
+        found = crossed_ratio(accuracy, one, other)
+        missed += not found.low < 0.9 < found.high
+    assert missed <= 9
+    with pytest.raises(DataError, match="as many of one"):
+        crossed_ratio(accuracy, one[:2], other)
+    assert np.isnan(crossed_ratio(accuracy, one, other, floor=0.9).value)
+
+
+def test_the_number_that_most_tasks_reach() -> None:
+    found = [Estimate(x, x - 0.02, x + 0.02, 500) for x in (0.1, 0.2, 0.0, 0.05)]
+    third = largest_but(found, 3, 0.95)
+    assert third.value == 0.05
+    assert 0.02 < third.low < 0.03  # of two tasks that could be below, so a little stricter
+    assert 0.07 < third.high < 0.08
+    assert largest_but(found, 4, 0.95).low == pytest.approx(-0.02, abs=1e-3)
+    assert (
+        claims_of(over_tasks((0.15, 0.15, 0.15, 0.0), n=600))[f"{PAPER}teachers-help-on-most-tasks"]
+        == "holds"
+    )
+
+
+def test_tasks_that_cannot_be_compared_are_refused() -> None:
+    one = made_up(n=100, seeds=2, methods=("pkd-half",))
+    with pytest.raises(DataError, match="two tasks"):
+        CompressionTasks().join([one])
+    three = [made_up(n=100, seeds=2, methods=("pkd-half",), task=f"t{i}") for i in range(3)]
+    found = CompressionTasks().join(three)
+    assert not found.evidence()
+    assert "fewer than 4 tasks" in found.answer
+
+
+# Rows ---------------------------------------------------------------------------------------------
+
+
+def test_rows_fit_the_model_and_bring_their_baselines() -> None:
+    study, corpus = CompressionTable(), made_tunings.corpus(0, 20)
+    rows = study.rows(SHAPE, corpus)
+    assert len([r for r in rows.values() if r.kind == "method"]) == len(ROWS) > 20
+    assert rows["tinybert"].text == "tiny:layers=4,hidden=312,heads=12"
+    assert rows["bert-48"].text == "small_vocabulary:hidden=48,heads=12"
+    assert rows["pkd-half"].alone == ALONE_HALF
+    # Theseus and others have a stage of three epochs before their own three.
+    assert rows[ALONE_HALF[0]].text == "alone:layers=6,start=auto,epochs=6"
+    assert not rows["bert-48"].alone
+    assert "early-exit" not in study.rows(SHAPE, made_tunings.corpus(0, 20, made_tunings.LENGTH))
+    assert study.parts(SHAPE, corpus)[-1] == TIMINGS
+    free = read_rows(["soft_labels:layers=6", "temperature=3+int8", "layer_choice:which=1+3"])
+    assert [row.methods for row in free] == [
+        ("soft_labels:layers=6,temperature=3", "int8"), ("layer_choice:which=1+3",),
+    ]  # fmt: skip
+    assert free[0].name == "soft-labels-layers-6-temperature-3-int8"
+
+
+@pytest.mark.parametrize("methods", [(), ("pkd-half", "pkd-half"), ("low_rank:share={some}",)])
+def test_rows_that_are_none_are_refused(methods: tuple[str, ...]) -> None:
+    with pytest.raises(ParameterError, match=r"pkd-half|braces"):
+        CompressionTable(methods=methods).rows(SHAPE, made_tunings.corpus(0, 20))
+    with pytest.raises(ParameterError, match="cut"):
+        CompressionTable(alone=("layers",))
+    with pytest.raises(ParameterError, match="different names"):
+        CompressionTable(small=("a/x", "b/x"))
+
+
+def test_what_nothing_beats() -> None:
+    assert unbeaten([1, 2, 3, 2], [5, 5, 9, 7]).tolist() == [True, False, True, True]
+    with pytest.raises(ParameterError, match="names"):
+        trade_offs([], ([1], [1], [1]), ["a"], ["b"], ylabel="y", marked=0, title="t")
+
+
+# The real thing, tiny -----------------------------------------------------------------------------
+
+
+def encoder() -> Encoder:
+    return Encoder(tiny.model("bert"), tiny.tokenizer(list(WORDS)), name="tiny")
+
+
+def written(folder: Path) -> Corpus:
+    rng = np.random.default_rng(0)
+    folder.mkdir()
+    for split, size in (("train", 96), ("validation", 40)):
+        rows = [" ".join(rng.choice(WORDS, rng.integers(1, 6))) for _ in range(size)]
+        lines = [f"{text},{'yes' if 'cat' in text else 'no'}" for text in rows]
+        (folder / f"{split}.csv").write_text("\n".join(["text,label", *lines, ""]))
+    return load_corpus(str(folder))
+
+
+GIVEN = {
+    "methods": ("16-bit", "soft_labels:layers=1+int8", "pkd-half"), "alone": ("cut",),
+    "epochs": 2, "learning_rate": 3e-3, "batch_size": 16, "rounds": 3, "threads": 1,
+}  # fmt: skip
+
+
+def test_the_whole_study_runs_and_a_kill_changes_no_number(tmp_path: Path) -> None:
+    corpus, trained = written(tmp_path / "task"), tmp_path / "store" / "trained"
+    result = bt.run(
+        "compression-table", encoder(), task=corpus, store=str(tmp_path / "store"), seeds=2, **GIVEN
+    )
+    assert isinstance(result, CompressionTableResult)
+    rows = result.table().set_index("row")
+    assert list(rows.index) == [
+        TEACHER, "16-bit", "soft-labels-layers-1-int8", "pkd-half", "cut-layers-1",
+    ]  # fmt: skip
+    assert rows.loc["16-bit", "kept"] == 1  # nothing is lost by rounding to 16 bits
+    assert 1.7 < rows.loc["16-bit", "smaller"] <= 2
+    assert rows.loc["pkd-half", "fewer"] == rows.loc["cut-layers-1", "fewer"] > 1
+    assert (rows["faster_1"] > 0).all()
+    assert result.table("losses").set_index("row").loc["16-bit", "changed"] == 0
+    runs = result.table("runs").set_index(["row", "seed"])["accuracy"]
+    assert len(runs) == 10
+    assert len(list((trained / "models").glob("*/model.safetensors"))) == 2  # a teacher each
+    kept = {path.parents[1].name for path in (trained / "compressed").glob("*/*/*.safetensors")}
+    assert len(kept) == 4  # those of the first seed, for the times
+    study = CompressionTable(seeds=2, **GIVEN)
+    with pytest.raises(KilledError):
+        study.measure(encoder(), corpus, "pkd-half-seed-1", killed(tmp_path / "other"))
+    assert list((tmp_path / "other").rglob("state.safetensors"))
+    again = study.measure(encoder(), corpus, "pkd-half-seed-1", Context(trained=tmp_path / "other"))
+    score = float((again["predictions"][0] == again["labels"]).mean())
+    assert score == runs["pkd-half", 1]
+
+
+def killed(folder: Path) -> Context:
+    told = 0
+
+    def advance(steps: int) -> None:
+        nonlocal told
+        told += steps
+        if told > 40:
+            raise KilledError
+
+    return Context(advance=advance, trained=folder)
+
+
+def test_what_does_not_fit_is_refused_before_any_work(tmp_path: Path) -> None:
+    corpus = written(tmp_path / "task")
+    with pytest.raises(BertologyError, match="no_such"):
+        CompressionTable(methods=("no_such",)).check(encoder(), corpus)
+    with pytest.raises(BertologyError, match="int8"):
+        CompressionTable(methods=("int8+pkd-half",)).check(encoder(), corpus)
+    with pytest.raises(BertologyError, match="nowhere"):
+        CompressionTable(small=("nowhere",)).ingredients(corpus)
