@@ -100,7 +100,7 @@ def test_a_teacher_that_helps_is_told_from_one_that_does_not() -> None:
 
 
 def test_the_best_of_rows_of_the_same_skill_is_not_praised_for_its_luck() -> None:
-    """Picked and scored on the same runs, the best of eight would seem better by luck."""
+    """Picked and scored on the same runs, the best of six would seem better by luck."""
     gains = []
     for draw in range(6):
         some = PUBLISHED[:8]
@@ -190,6 +190,10 @@ def test_rows_fit_the_model_and_bring_their_baselines() -> None:
     assert [row.methods for row in free] == [
         ("soft_labels:layers=6,temperature=3", "int8"), ("layer_choice:which=1+3",),
     ]  # fmt: skip
+    assert read_rows(["pkd-half+int8"], SHAPE)[0].methods == ("patient:layers=6", "int8")
+    enough = CompressionTable.enough_for(["pkd_half_over_soft_half"])
+    assert enough == {"methods": ("pkd-half", "soft-half"), "alone": ("none",)}
+    assert CompressionTable.enough_for(["best_small_kept"]) == {}
     assert free[0].name == "soft-labels-layers-6-temperature-3-int8"
 
 
@@ -278,6 +282,6 @@ def test_what_does_not_fit_is_refused_before_any_work(tmp_path: Path) -> None:
     with pytest.raises(BertologyError, match="no_such"):
         CompressionTable(methods=("no_such",)).check(encoder(), corpus)
     with pytest.raises(BertologyError, match="int8"):
-        CompressionTable(methods=("int8+pkd-half",)).check(encoder(), corpus)
+        CompressionTable(methods=("int8+pkd-quarter",)).check(encoder(), corpus)
     with pytest.raises(BertologyError, match="nowhere"):
         CompressionTable(small=("nowhere",)).ingredients(corpus)

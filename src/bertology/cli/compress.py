@@ -35,8 +35,8 @@ class CompressOptions(SourceOptions, LoadingOptions):
             "heads_and_mlps. Students: soft_labels, patient, tiny, minilm, theseus, distil_text, "
             "small_vocabulary, bilstm. Other parts: low_rank, factorised, token_elimination, "
             "early_exit. Zeros: magnitude, movement, rewound. Fewer bits: half, int8, int8_aware, "
-            "mixed_precision, dictionary. A baseline without a teacher: alone. May be given several "
-            "times.",
+            "mixed_precision, dictionary. A baseline without a teacher: alone. May be given "
+            "several times.",
             "metavar": "METHOD:OPTION=VALUE,…",
         },
     )

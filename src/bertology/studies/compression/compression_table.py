@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from bertology.errors import InterruptedRunError, ParameterError
 from bertology.metrics import judged_metric
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["CompressionTable", "CompressionTableResult"]
 
 TIMINGS = "timings"
-STARTS = ("cut", "random")
+STARTS, _NONE = ("cut", "random"), "none"
 _UNLEARNT = (
     "not judged: the teacher does not surely beat a constant answer, so that there is nothing to "
     "keep"
@@ -94,7 +94,7 @@ class CompressionTable(TaskTrials):
     alone: tuple[str, ...] = parameter(
         STARTS,
         "Baselines without a teacher for each student's shape: cut (pre-trained layers), random; "
-        "[] for none.",
+        "or none.",
     )
     small: tuple[str, ...] = parameter(
         (), "Small pre-trained models, which are fine-tuned as they are.", metavar="MODEL,…"
@@ -106,13 +106,25 @@ class CompressionTable(TaskTrials):
         super().__post_init__()
         read_rows(self.methods)
         odd = [name for name in self.alone if name not in STARTS]
-        if odd or len(set(self.alone)) < len(self.alone):
-            must = f"be some of {', '.join(STARTS)}, none twice"
+        if self.alone != (_NONE,) and (odd or len(set(self.alone)) < len(self.alone)):
+            must = f"be some of {', '.join(STARTS)}, no one twice, or {_NONE}"
             raise ParameterError("alone", "CompressionTable", must, list(self.alone))
         names = [Path(name).name for name in self.small]
         if len(set(names)) < len(names):
             must = "name models with different names"
             raise ParameterError("small", "CompressionTable", must, list(self.small))
+
+    @classmethod
+    def enough_for(cls, quantities: Sequence[str]) -> dict[str, Any]:
+        """The rows that they are of, and no baselines where none is asked for; the best of all."""
+        if any(name.startswith("best") for name in quantities):
+            return {}
+        named = [r for r in ROWS.values() if any(n.startswith(r.quantity) for n in quantities)]
+        named += [ROWS["soft-half"]] if any("_over_soft_half" in n for n in quantities) else []
+        if not named:
+            return {}
+        starts = STARTS if any(n.endswith("_over_alone") for n in quantities) else (_NONE,)
+        return {"methods": tuple(row.name for row in named), "alone": starts}
 
     # What there is to do ----------------------------------------------------------------------
 
@@ -122,7 +134,7 @@ class CompressionTable(TaskTrials):
         asked = [r for r in read_rows(self.methods, shape) if not (numbers and r.classes_only)]
         found = [
             Row(TEACHER, "the fine-tuned model", kind=TEACHER),
-            *alone_rows(asked, self.alone, self.epochs),
+            *alone_rows(asked, [s for s in self.alone if s != _NONE], self.epochs),
             *(Row(f"small-{Path(n).name}", f"{Path(n).name}, as it is", n, SMALL)
               for n in self.small),
         ]  # fmt: skip

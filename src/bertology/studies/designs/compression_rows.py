@@ -139,12 +139,17 @@ def read_rows(given: Sequence[str], shape: Shape | None = None) -> list[Row]:
     """Rows from names or from methods as they are written; filled in where the shape is known."""
     from bertology.train.written_options import separated
 
-    found = [ROWS.get(text) or Row(_named(text), text, text) for text in separated(given)]
+    found = [ROWS.get(text) or Row(_named(text), text, _written(text)) for text in separated(given)]
     names = [row.name for row in found]
     if not found or len(set(names)) < len(names):
         must = f"be some of {', '.join(ROWS)}, or methods of `bertology compress`, none twice"
         raise ParameterError("methods", "CompressionTable", must, list(given))
     return found if shape is None else [row.filled(_values(shape)) for row in found]
+
+
+def _written(text: str) -> str:
+    """Methods joined by `+`, of which some may be names of rows."""
+    return "+".join(ROWS[one].text if one in ROWS else one for one in _NEXT.split(text))
 
 
 def _named(text: str) -> str:

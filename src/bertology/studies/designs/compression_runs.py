@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -43,10 +42,21 @@ class Made:
     """A model, and what it took."""
 
     encoder: Encoder
-    folder: Path  # of the whole row, to be deleted when nobody needs it
+    place: Path  # of all that was made for it, to be deleted when nobody needs it
+    folder: Path  # that holds the model
     bytes: int
     seconds: float
     epochs: int
+
+    def on(self, device: str) -> Encoder:
+        """The model on a device; on another one it is opened again."""
+        from bertology.model.encoder import Encoder
+
+        if self.encoder.device.type == device.partition(":")[0]:
+            return self.encoder
+        found = Encoder.load(str(self.folder), head="classification", device=device)
+        tokens = self.encoder.tokenizer if found.tokenizer is None else found.tokenizer
+        return Encoder(found.model, tokens, head="classification", name=self.encoder.name)
 
     def numbers(self) -> dict[str, int]:
         """Its size in bytes on the disk, in parameters, and without those that are zero."""
@@ -72,7 +82,8 @@ class TableRun:
     def make(self, row: Row, reach: Reach = lambda done: None) -> Made:
         """The model of a row; one that is there is found."""
         if row.kind in (TEACHER, SMALL):
-            return self._tuned(self.encoder if row.kind == TEACHER else _loaded(row.text), reach)
+            base = self.encoder if row.kind == TEACHER else self._small(row.text)
+            return self._tuned(base, reach)
         from bertology.train.compress.compressing import made_smaller
         from bertology.train.compress.measuring import bytes_on
 
@@ -81,7 +92,7 @@ class TableRun:
         with _held(place):
             found, model, steps = made_smaller(place, job, watch=_watch(reach))
         seconds, epochs = (sum(step[name] for step in steps) for name in ("seconds", "epochs"))
-        return Made(found, place, bytes_on(model), float(seconds), int(epochs))
+        return Made(found, place, model, bytes_on(model), float(seconds), int(epochs))
 
     def job(self, row: Row) -> CompressJob:
         """What is done to the teacher."""
@@ -106,6 +117,11 @@ class TableRun:
             _LAST[self.encoder] = known
         return known[1:]
 
+    def _small(self, name: str) -> Encoder:
+        from bertology.model.encoder import Encoder
+
+        return Encoder.load(name, device=str(self.encoder.device))
+
     def _tuned(self, base: Encoder, reach: Reach) -> Made:
         from bertology.model.encoder import Encoder
         from bertology.train.compress.measuring import bytes_on
@@ -119,7 +135,7 @@ class TableRun:
             )
         found = Encoder.load(str(place), head="classification", device=str(self.encoder.device))
         seconds = float(record.get("seconds", 0.0))
-        return Made(found, place, bytes_on(place), seconds, job.settings.epochs)
+        return Made(found, place, place, bytes_on(place), seconds, job.settings.epochs)
 
     def answers(self, made: Made) -> Floats:
         """What a model says of each example that is scored."""
@@ -132,13 +148,7 @@ class TableRun:
     def forget(self, row: Row, made: Made) -> None:
         """Delete a compressed model: those of all seeds would fill a disk."""
         if row.kind not in (TEACHER, SMALL):
-            shutil.rmtree(made.folder, ignore_errors=True)
-
-
-def _loaded(name: str) -> Encoder:
-    from bertology.model.encoder import Encoder
-
-    return Encoder.load(name)
+            shutil.rmtree(made.place, ignore_errors=True)
 
 
 @contextmanager
@@ -187,22 +197,21 @@ def timings(
 ) -> xr.Dataset:
     """Seconds of each row's model, and of the teacher in turns with it, by device and batch size.
 
-    The teacher itself is timed against a copy of it, which tells what is noise.
+    The teacher itself is timed against another copy of it, which tells what is noise.
     """
     import xarray as xr
 
     from bertology.train.answers import encode_for
     from bertology.train.speed import timed_rounds
 
-    original, devices = run.make(teacher).encoder, _devices(run.encoder)
+    original, devices = run.make(teacher), _devices(run.encoder)
     spent = np.zeros((len(rows) + 1, len(devices), len(SIZES), 2, rounds))
     for at, row in enumerate([teacher, *rows]):
-        other = run.make(row).encoder
-        encoded = [encode_for(one, run.corpus) for one in (original, other)]
+        both = original, run.make(row)
+        encoded = [encode_for(one.encoder, run.corpus) for one in both]
         for where, device in enumerate(devices):
             with _threads(threads):
-                both = [_copied(one, device) for one in (original, other)]
-                pairs = list(zip(both, encoded, strict=True))
+                pairs = [(one.on(device), texts) for one, texts in zip(both, encoded, strict=True)]
                 for size_at, size in enumerate(SIZES):
                     _, seconds = timed_rounds(pairs, size=size, rounds=rounds)
                     spent[at, where, size_at] = seconds
@@ -227,14 +236,6 @@ def _devices(encoder: Encoder) -> dict[str, str]:
     if encoder.device.type == "cuda":
         found[str(encoder.device)] = torch.cuda.get_device_name(encoder.device)
     return found
-
-
-def _copied(encoder: Encoder, device: str) -> Encoder:
-    """A copy, so that two that are compared share nothing."""
-    from bertology.model.encoder import Encoder
-
-    model = copy.deepcopy(encoder.model).to(device)
-    return Encoder(model, encoder.tokenizer, head=encoder.head, name=encoder.name)
 
 
 @contextmanager
