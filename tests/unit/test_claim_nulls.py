@@ -20,6 +20,7 @@ PAPERS = (
     "numersense",
     "primer-attention",
     "primer-compression",
+    "primer-compression-tasks",
     "primer-embeddings",
     "primer-finetuning",
     "primer-layers",
