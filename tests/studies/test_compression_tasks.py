@@ -30,7 +30,7 @@ def test_the_number_that_most_tasks_reach() -> None:
 
 
 def test_three_of_four_tasks_are_most_of_them_and_two_are_not() -> None:
-    result = over_tasks((0.2, 0.2, 0.2, 0.0), n=400)
+    result = over_tasks((0.2, 0.2, 0.2, 0.0), n=400, seeds=6)
     assert claims_of(result)[CLAIM] == "holds"
     assert "on at least 3 of 4 tasks" in result.answer
     assert result.table("rows").set_index("row").loc["pkd-half", "kept"] == pytest.approx(
