@@ -78,7 +78,9 @@ def trade_offs(
                     str(i + 1), (cost[i], value[i]), ha="center", va="center", color=colour,
                     fontsize=6.0,
                 )  # fmt: skip
-            axes.set_xscale("log")
+            axes.set_xscale("log", base=2)
+            axes.xaxis.set_major_formatter("{x:g}")
+            axes.minorticks_off()
             axes.margins(x=0.12)
             axes.set(xlabel=fill(panel.label, 40), ylabel=ylabel)
         _legend(figure, dict(zip(kinds, (order.index(k) for k in kinds), strict=True)))
