@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -198,7 +199,7 @@ def written(folder: Path) -> Corpus:
     return load_corpus(str(folder))
 
 
-GIVEN = {
+GIVEN: dict[str, Any] = {
     "methods": ("16-bit", "soft_labels:layers=1+int8", "pkd-half"), "alone": ("cut",),
     "epochs": 2, "learning_rate": 3e-3, "batch_size": 16, "rounds": 3, "threads": 1,
 }  # fmt: skip
