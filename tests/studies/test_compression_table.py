@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import bertology as bt
+import made_compressions
 import made_tunings
 import tiny
 from bertology.data.corpus import Corpus
@@ -254,3 +255,5 @@ def test_what_does_not_fit_is_refused_before_any_work(tmp_path: Path) -> None:
         CompressionTable(methods=("int8+pkd-quarter",)).check(encoder(), corpus)
     with pytest.raises(BertologyError, match="nowhere"):
         CompressionTable(small=("nowhere",)).ingredients(corpus)
+    with pytest.raises(BertologyError, match="no model without a teacher"):
+        made_compressions.applied("alone:layers=1")  # of a model whose pre-trained one is not known
