@@ -28,7 +28,7 @@ from bertology.reproduce.plan import (
 )
 from bertology.reproduce.planner import plan_paper
 from bertology.results.known_claims import load_claims
-from bertology.studies import STUDIES
+from bertology.studies import JOINS, STUDIES
 
 SHAPE = Shape(layers=12, heads=12, hidden=192, head_size=16, mlp=768)
 
@@ -109,6 +109,8 @@ def test_every_claim_and_section_has_its_step(name: str) -> None:
     own = [claim for claim in load_claims() if paper.makes(claim)]
     assert own
     for claim in own:
+        if claim.study in JOINS and "reproduce" not in JOINS.get(claim.study).made_by:
+            continue  # it takes results of several models, and a page is about one
         assert claim.study in asked, claim.id
         assert paper.sections_of(claim), claim.id
 
