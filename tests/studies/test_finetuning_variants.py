@@ -243,3 +243,11 @@ def test_what_does_not_fit_is_refused_before_any_work(tmp_path: Path) -> None:
         FinetuningVariants(ways=("adapters",)).check(albert, corpus)
     with pytest.raises(BertologyError, match="no-such-task"):
         FinetuningVariants(intermediate="no-such-task").ingredients(corpus)
+    few = FinetuningVariants(ways=("early-stopping",), examples=40)
+    with pytest.raises(BertologyError, match=r"Early stopping needs data of its own") as refused:
+        few.check(encoder(), corpus)
+    assert "leave early-stopping out" in str(refused.value)
+
+
+def test_ways_are_written_as_for_fine_tuning_too() -> None:
+    assert FinetuningVariants(ways=("layer_mix",)) == FinetuningVariants(ways=("layer-mix",))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.errors import DataError
 from bertology.studies.designs.task_trials import BARS
 from bertology.studies.designs.trials import Reach
 
@@ -70,7 +71,13 @@ class VariantRun:
         ways = read_ways(variant.ways, start=variant.start)
         chosen = settings(start=start, ways=ways)
         if variant.patience is not None:
-            train, scored = split_deciding(train, corpus)
+            try:
+                train, scored = split_deciding(train, corpus)
+            except DataError as error:
+                raise DataError(
+                    f"Early stopping needs data of its own. {error.problem}",
+                    hint="Learn from more examples, or leave early-stopping out of --ways.",
+                ) from error
             chosen = replace(chosen, early_stopping=variant.patience)
         return cls(variant, TuningJob(encoder, train, scored, start, chosen))
 

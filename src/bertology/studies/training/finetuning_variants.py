@@ -206,6 +206,8 @@ class FinetuningVariants(TaskTrials):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        # Ways of `bertology finetune` may be written with either line.
+        object.__setattr__(self, "ways", tuple(name.replace("_", "-") for name in self.ways))
         known = [name for name in VARIANTS if name not in (PLAIN, INTERMEDIATE)]
         odd = [name for name in self.ways if name not in known]
         none = not self.ways and not self.intermediate
