@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from bertology.train.prune import Cut
     from bertology.train.pruned import Pruned
 
-__all__ = ["cut_text", "pruned_card"]
+__all__ = ["LOADED_BY_TRANSFORMERS", "cut_text", "pruned_card"]
 
-_PLAIN = """\
+LOADED_BY_TRANSFORMERS = """\
 ```python
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
@@ -63,7 +63,7 @@ def pruned_card(found: Pruned, record: TrainingRecord, *, name: str) -> str:
         *_command(record),
         "## How to load it",
         "",
-        (_PLAIN if found.plain else _OURS).format(name=name),
+        (LOADED_BY_TRANSFORMERS if found.plain else _OURS).format(name=name),
         "",
         *_limits(),
         *card_versions(record, "Made"),

@@ -7,20 +7,13 @@ from typing import Any
 
 from bertology.train.compress.compressed import Compressed
 from bertology.train.model_card import card_head, card_table, card_versions
+from bertology.train.pruned_card import LOADED_BY_TRANSFORMERS
 
 __all__ = ["compressed_card", "number_rows"]
 
 _SHOWN = 10  # examples that flipped, in the card; all are in flips.json
 _LONGEST = 120  # characters of a text that is shown
 
-_PLAIN = """\
-```python
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
-
-# The name stands for the path of this folder.
-tokenizer = AutoTokenizer.from_pretrained("{name}")
-model = AutoModelForSequenceClassification.from_pretrained("{name}")
-```"""
 _OURS = """\
 ```python
 import bertology as bt
@@ -55,7 +48,7 @@ def compressed_card(found: Compressed, flips: Sequence[Mapping[str, Any]], *, na
         *_command(found),
         "## How to load it",
         "",
-        (_PLAIN if found.measured["plain"] else _OURS).format(name=name),
+        (LOADED_BY_TRANSFORMERS if found.measured["plain"] else _OURS).format(name=name),
         "",
         "## Limits",
         "",

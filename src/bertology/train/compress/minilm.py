@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from bertology.parameters import parameter
-from bertology.train.compress.students import Teaching
+from bertology.train.compress.students import LAYER_BY_LAYER, Teaching
 from bertology.train.compress.work import Work
 from bertology.train.distil.relations import Relations
 from bertology.train.distil.teacher import Teacher
@@ -24,11 +24,7 @@ class Minilm(Teaching):
     )
     source: ClassVar[str] = "Wang et al. 2020"
 
-    against: ClassVar[dict[str, str]] = {
-        "token_elimination": "states of tokens cannot be compared where some are gone",
-        "factorised": "layers that are one cannot be compared layer by layer",
-        "bilstm": "a BiLSTM has no attention",
-    }
+    against: ClassVar[dict[str, str]] = LAYER_BY_LAYER
 
     first_epochs: int = parameter(3, "Epochs of the first stage.", minimum=1)
     first_rate: float = parameter(0.0, "Its highest rate; 0: as of the second.", minimum=0)

@@ -15,7 +15,14 @@ from bertology.train.distil.students import StudentShape, make_student
 from bertology.train.distil.teacher import Teacher
 from bertology.train.ways import Way
 
-__all__ = ["Teaching", "check_copies", "with_copies"]
+__all__ = ["LAYER_BY_LAYER", "Teaching", "check_copies", "with_copies"]
+
+LAYER_BY_LAYER = {
+    "token_elimination": "states of tokens cannot be compared where some are gone",
+    "factorised": "layers that are one cannot be compared layer by layer",
+    "bilstm": "a BiLSTM has no attention",
+}
+"""Methods that cannot come before one whose student follows layers of the original, and why."""
 
 _SHAPE = ("layers", "heads", "hidden", "intermediate")
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from bertology.data.corpus import Corpus
 from bertology.parameters import parameter
-from bertology.train.compress.students import Teaching, check_copies, with_copies
+from bertology.train.compress.students import LAYER_BY_LAYER, Teaching, check_copies, with_copies
 from bertology.train.compress.work import Work
 from bertology.train.distil.layers import Layers
 from bertology.train.distil.teacher import Teacher
@@ -26,11 +26,7 @@ class Tiny(Teaching):
     summary: ClassVar[str] = "a student follows the original's attention and states, then answers"
     source: ClassVar[str] = "Jiao et al. 2019"
 
-    against: ClassVar[dict[str, str]] = {
-        "token_elimination": "states of tokens cannot be compared where some are gone",
-        "factorised": "layers that are one cannot be compared layer by layer",
-        "bilstm": "a BiLSTM has no attention",
-    }
+    against: ClassVar[dict[str, str]] = LAYER_BY_LAYER
 
     first_epochs: int = parameter(3, "Epochs of the first stage.", minimum=1)
     first_rate: float = parameter(0.0, "Its highest rate; 0: as of the second.", minimum=0)
