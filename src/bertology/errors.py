@@ -20,6 +20,7 @@ command that mends it. The command line prints it without a traceback.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 from difflib import get_close_matches
 
 __all__ = [
@@ -85,10 +86,26 @@ class UnknownNameError(BertologyError):
 
 
 class ParameterError(BertologyError):
-    """A parameter outside what it may be."""
+    """A parameter outside what it may be; the command line says which option gives it."""
+
+    name = of = must = got = ""  # where only the text came here, from another process
 
     def __init__(self, name: str, of: str, must: str, got: object) -> None:
-        super().__init__(f"The {name!r} parameter of {of} must {must}. Got {got!r} instead.")
+        # `got` is kept as text: what was given may be a model, which errors should not carry about.
+        self.name, self.of, self.must, self.got = name, of, must, repr(got)
+        super().__init__(_refusal(name, of, must, self.got))
+
+    def as_option(self, name: str, of: str, must: str) -> ParameterError:
+        """The same in the words of whoever typed `name`."""
+        found = copy(self)
+        found.name, found.of, found.must = name, of, must
+        BertologyError.__init__(found, _refusal(name, of, must, self.got), hint=self.hint)
+        return found
+
+
+def _refusal(name: str, of: str, must: str, got: str) -> str:
+    kind = "option" if "--" in name else "parameter"
+    return f"The {name!r} {kind} of {of} must {must}. Got {got} instead."
 
 
 class ModelError(BertologyError):

@@ -7,6 +7,7 @@ import shlex
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,10 @@ from typer.testing import CliRunner
 
 from bertology.cli.main import app
 from bertology.cli.run import _examples
+from bertology.cli.typer_options import argument, in_options
 from bertology.data.catalog import entries
-from bertology.parameters import following
+from bertology.errors import ParameterError
+from bertology.parameters import following, parameter
 from bertology.results import claim_files
 from bertology.studies import STUDIES
 from toy.making import Diary, ToyWorld, make_metadata
@@ -189,6 +192,10 @@ def test_the_catalogue_is_listed_and_one_corpus_is_shown(tmp_path: Path) -> None
         (["run", "toy-lengths", "--model", "m"], "needs a task; none was given"),
         (["run", "toy-lengths", "--model", "m", "--task", "mrpcc"], "mrpc"),
         (["run", "toy-lengths", "--model", "m", "--task", "a", "--corpus", "b"], "--corpus"),
+        (
+            ["run", "paraphrased-reading", "--held-out", "1"],
+            "'--held-out' option of paraphrased",
+        ),
         (["claims", "show", "toy.words-are-lon"], "Did you mean 'toy.words-are-long'?"),
         (["show", "ffff", "--store", "memory://empty"], "no finished result 'ffff'"),
         (["export", "ffff", "--format", "doc", "--to", "x"], "--format"),
@@ -198,6 +205,34 @@ def test_the_catalogue_is_listed_and_one_corpus_is_shown(tmp_path: Path) -> None
 def test_wrong_input_is_answered_with_exit_2(arguments: list[str], text: str | None) -> None:
     shown = bertology(*arguments, code=2)
     assert text is None or text in " ".join(shown.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            ("train_split", "Asked", "hold texts", "x"),
+            "'--train-split' option of ask must hold",
+        ),
+        (("train_split", "a reader", "hold texts", "dev"), "'--train-split' option of ask must"),
+        # A part of the work has a parameter of the same name, with a value of its own.
+        (("train_split", "a reader", "hold texts", "x"), "'train_split' parameter of a reader"),
+        (("texts, top", "ask", "agree", ""), "'TEXTS, --at-most' option"),
+        (("top", "ask", "be left out with train_split", 1), "be left out with --train-split"),
+        (("other", "ask", "be whole", 1), "'other' parameter of ask"),
+    ],
+)
+def test_errors_name_the_option_that_was_typed(error: tuple[Any, ...], said: str) -> None:
+    @dataclass(frozen=True)
+    class Asked:
+        texts: str = argument("Texts.")
+        train_split: str = parameter("train", "A split.")
+        top: int = parameter(3, "How many.", option="at-most")
+
+    given = {"texts": "a", "train_split": "dev", "top": 3}
+    shown = in_options(ParameterError(*error), "ask", [Asked], given)
+    assert said in str(shown)
+    assert str(shown).endswith(f" Got {error[-1]!r} instead.")
 
 
 def test_an_error_in_the_model_is_a_message(world: ToyWorld, tmp_path: Path) -> None:

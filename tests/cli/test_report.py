@@ -132,7 +132,7 @@ def test_options_of_measuring_without_measuring(toy_store: Store, tmp_path: Path
     for option, value in (("--corpus", "a.csv"), ("--columns", "text=a"), ("--limit", "3")):
         code, said = call("toy", "--store", toy_store.url, option, value)
         assert code == 2
-        assert f"'{option}' parameter of report must be given together with --measure" in said
+        assert f"'{option}' option of report must be given together with --measure" in said
     code, said = call("toy", "--measure", "--task", "a.csv", "--corpus", "b.csv")
     assert code == 2
     assert "be left out when --task is given" in said

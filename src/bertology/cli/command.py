@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from bertology.cli.console import examples
-from bertology.cli.typer_options import given_values, options_of
+from bertology.cli.typer_options import given_values, in_options, options_of
 from bertology.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -76,8 +76,12 @@ class Command:
         """A function whose signature is the options, for typer to read."""
 
         def call(ctx: typer.Context, **given: object) -> None:
-            if ctx.invoked_subcommand is None:  # else this is a group, and its subcommand works
+            if ctx.invoked_subcommand is not None:
+                return  # this is a group, and its subcommand works
+            try:
                 self.work(*(kind(**given_values(kind, given)) for kind in self.options))
+            except ParameterError as error:
+                raise in_options(error, self.name, self.options, given) from error
 
         context = inspect.Parameter(
             "ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context

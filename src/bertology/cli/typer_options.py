@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, field, fields
 from pathlib import Path
 from types import NoneType, UnionType
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "argument",
     "given_values",
+    "in_options",
     "options_of",
     "pairs_of",
     "required",
@@ -63,9 +65,39 @@ def given_values(kind: type[DataclassInstance], options: Mapping[str, object]) -
     given = {f.name: options[f.name] for f in fields(kind) if options.get(f.name) is not None}
     for name, value in given.items():
         if value == ():  # as of an unset variable of the shell; the default would surprise
-            option = f"--{name.replace('_', '-')}"
-            raise ParameterError(option, "the command", "have a value, or be left out", "")
+            raise ParameterError(name, kind.__name__, "have a value, or be left out", "")
     return given | following(kind, options)
+
+
+def in_options(
+    error: ParameterError,
+    command: str,
+    kinds: Sequence[type[DataclassInstance]],
+    given: Mapping[str, object],
+) -> ParameterError:
+    """The error with names of options, which the user typed, in place of names of fields.
+
+    Parts of the work have parameters of their own, which may be called as an option is. So either
+    the error must be about the command or one of its `kinds`, or the value must be the option's.
+    """
+    shown = {f.name: _shown_name(f) for kind in kinds for f in fields(kind)}
+    names = error.name.split(", ")
+    if not all(name in shown for name in names):
+        return error
+    about = {command, *(base.__name__ for kind in kinds for base in kind.__mro__)}
+    values = [given.get(name) for name in names]
+    values += [list(value) for value in values if isinstance(value, tuple)]
+    if error.of not in about and error.got not in map(repr, values):
+        return error
+    # A word of the sentence may be a field's name too, but not one with an underscore.
+    must = re.sub(r"\w+_\w+", lambda found: shown.get(found[0], found[0]), error.must)
+    return error.as_option(", ".join(shown[name] for name in names), command, must)
+
+
+def _shown_name(f: Field[object]) -> str:
+    if f.metadata.get("argument"):
+        return str(f.metadata.get("metavar") or f.name.upper())
+    return f"--{option_name(f)}"
 
 
 def pairs_of(given: Iterable[str], option: str, command: str, example: str) -> dict[str, str]:
