@@ -189,5 +189,22 @@ def test_long_work_is_told_in_lines_where_there_is_no_bar(
         now[0] += 0.5
         lines.advance(1)
     lines.stop()
-    said = capsys.readouterr().err.splitlines()
-    assert said == [f"drawing: {20 * n} of 80, {10 * n} s" for n in range(1, 5)]
+    # Much quick work in a row is told of too, and long work in minutes and hours.
+    for number in range(9):
+        lines.start(f"page {number}", 1)
+        now[0] += 2
+        lines.advance(1)
+        lines.stop()
+    lines.start("training", 2_000)
+    now[0] += 600
+    lines.advance(100)
+    heard = capsys.readouterr()
+    assert heard.err.splitlines() == [
+        "drawing: 20 of 80 after 10 s, about 30 s left",
+        "drawing: 40 of 80 after 20 s, about 20 s left",
+        "drawing: 60 of 80 after 30 s, about 10 s left",
+        "drawing: 80 of 80 after 40 s",
+        "page 4: 1 of 1 after 2 s",
+        "training: 100 of 2,000 after 10 min, about 3 h 10 min left",
+    ]
+    assert heard.out == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from io import StringIO
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -10,7 +11,13 @@ import pytest
 
 import bertology as bt
 from bertology.errors import ParameterError
-from bertology.run.progress import NoProgress, NotebookBar, choose_progress
+from bertology.run.progress import (
+    NoProgress,
+    NotebookBar,
+    ProgressBar,
+    ProgressLines,
+    choose_progress,
+)
 
 
 def test_dir_names_what_is_public_and_nothing_else() -> None:
@@ -100,4 +107,7 @@ def test_a_figure_is_the_picture_that_a_cell_shows() -> None:
 def test_without_a_terminal_there_is_no_bar(notebook: Shown, monkeypatch: Any) -> None:
     assert isinstance(choose_progress(False), NoProgress)
     monkeypatch.delitem(sys.modules, "ipykernel")
-    assert isinstance(choose_progress(None), NoProgress)
+    monkeypatch.setattr(sys, "stderr", StringIO())
+    assert isinstance(choose_progress(None), ProgressLines)
+    assert isinstance(choose_progress(False), NoProgress)
+    assert isinstance(choose_progress(True), ProgressBar)

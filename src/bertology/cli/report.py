@@ -128,11 +128,9 @@ def report(options: ReportOptions) -> None:
 @contextmanager
 def _progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
     """A progress bar while figures are drawn."""
-    from bertology.run.progress import NoProgress, ProgressLines, choose_progress
+    from bertology.run.progress import choose_progress
 
     progress = choose_progress(None)
-    if isinstance(progress, NoProgress):
-        progress = ProgressLines()
     progress.start(title, total)
     try:
         yield progress.advance

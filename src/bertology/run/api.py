@@ -73,7 +73,8 @@ def run(
         workers: Worker processes; with 1, this process does the work. Each worker holds the model.
         batch_tokens: Tokens in one batch; fewer need less memory. By default chosen for the device.
         force: Compute again, even if the result is in the store.
-        progress: Show a progress bar; by default on a terminal and in a notebook.
+        progress: Show a progress bar; by default on a terminal and in a notebook, and elsewhere
+            a line every 30 seconds on standard error.
         **parameters: The study's own parameters; for one that names another model you may also
             give an encoder. And how a named `encoder` is loaded, as `bt.load` takes it: `device`,
             `dtype`, `num_labels`, `allow_pickle`, `trust_remote_code`.

@@ -99,7 +99,8 @@ def distil_static(
         batch_tokens: Tokens in one batch; by default chosen for the device.
         force: Replace files that are there.
         device: Where a named model computes.
-        progress: Whether to show a progress bar; by default on a terminal.
+        progress: Show a progress bar; by default on a terminal and in a notebook, and elsewhere
+            a line every 30 seconds on standard error.
         **reading: How data that are named are read, as `load_corpus` takes it: `root`, columns.
 
     Returns:

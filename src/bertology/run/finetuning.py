@@ -75,7 +75,8 @@ def finetune(
         split: The split to validate on.
         device: Where a named model is loaded: `"cpu"`, `"cuda"`, …
         force: Train again what is already there.
-        progress: Show a progress bar; by default on a terminal and in a notebook.
+        progress: Show a progress bar; by default on a terminal and in a notebook, and elsewhere
+            a line every 30 seconds on standard error.
         tell: Is told what is done, in words; `print` shows it.
         **reading: How named data are read, as `load_corpus` takes it: `root`, `columns`, `labels`.
 

@@ -1,4 +1,7 @@
-"""The progress bar of a run: on a terminal on standard error, in a notebook below the cell."""
+"""How far a run is: a bar on a terminal or below a notebook's cell, elsewhere a line now and then.
+
+Bars of terminals and lines go to standard error, so that results can be read from standard output.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ __all__ = [
     "choose_progress",
 ]
 
-_LINES = 10.0  # seconds between two lines
+_LINES = 30.0  # seconds between two lines
 _REFRESH = 0.2  # seconds between two pictures of a notebook's bar
 
 
@@ -47,16 +50,16 @@ class NoProgress:
 
 
 class ProgressLines:
-    """A line now and then, for work that takes long where no bar can be drawn."""
+    """A line now and then, for work that takes long where no bar can be drawn, as in a file."""
 
     def __init__(self, every: float = _LINES) -> None:
         self._every, self._title, self._total, self._done = every, "", 0, 0
-        self._began = self._told = 0.0
+        self._began = self._told = time.monotonic()
 
     def start(self, title: str, total: int) -> None:
-        """Nothing is said of what is quick."""
+        """Nothing is said of what is quick; many quick ones in a row are told of."""
         self._title, self._total, self._done = title, total, 0
-        self._began = self._told = time.monotonic()
+        self._began = time.monotonic()
 
     def advance(self, steps: int) -> None:
         """Say how far it is, unless that was said a moment ago."""
@@ -64,11 +67,25 @@ class ProgressLines:
         now = time.monotonic()
         if now - self._told >= self._every and sys.stderr is not None:
             self._told = now
-            spent = f"{now - self._began:.0f} s"
-            print(f"{self._title}: {self._done} of {self._total}, {spent}", file=sys.stderr)
+            print(self._line(now - self._began), file=sys.stderr, flush=True)
 
     def stop(self) -> None:
         """Say nothing."""
+
+    def _line(self, spent: float) -> str:
+        told = f"{self._title}: {self._done:,} of {self._total:,} after {_time_text(spent)}"
+        if 0 < self._done < self._total:
+            left = spent / self._done * (self._total - self._done)
+            told += f", about {_time_text(left)} left"
+        return told
+
+
+def _time_text(seconds: float) -> str:
+    """As exact as it is of use: 40 s, 12 min, 3 h 20 min."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
 
 
 class ProgressBar:
@@ -171,11 +188,12 @@ def in_notebook() -> bool:
 
 
 def choose_progress(shown: bool | Progress | None) -> Progress:
-    """A bar on a terminal and in a notebook (`None`), always, never, or the given one."""
+    """A bar, where one can be drawn, else lines (`None`); a bar always; nothing; the given one."""
     if not isinstance(shown, bool) and shown is not None:
         return shown
-    if shown is not False and in_notebook():
+    if shown is False:
+        return NoProgress()
+    if in_notebook():
         return NotebookBar()
-    if shown is None:
-        shown = sys.stderr is not None and sys.stderr.isatty()
-    return ProgressBar() if shown else NoProgress()
+    on_terminal = sys.stderr is not None and sys.stderr.isatty()
+    return ProgressBar() if shown or on_terminal else ProgressLines()
