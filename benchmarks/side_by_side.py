@@ -1,13 +1,15 @@
 """Do several small models train faster side by side on one GPU than one after another?
 
     python benchmarks/side_by_side.py [--model NAME] [--task mrpc] [--root FOLDER] [--device cuda]
-        [--seeds 4] [--orders 4] [--workers 1 2 4 8] [--limit N] [--mps]
+        [--seeds 4] [--orders 4] [--workers 1 2 4 8] [--limit N] [--sharing turns,together]
 
 The same study (`seed-variance`, seeds × orders runs) is done from its start with each number of
 worker processes, as a user does it: starting processes, loading, tokenising, training and scoring
-are all counted. With --mps each number above 1 is tried again under NVIDIA's Multi-Process
-Service, which lets kernels of several processes run at the same time; without it the GPU turns from
-one process to the next. Scores must be the same everywhere. Prints a markdown table.
+are all counted. A study of many runs feels the start little: what counts for it is how many runs
+finish in a minute once each worker has finished its first. With `together`, processes share the
+GPU under NVIDIA's Multi-Process Service, which lets their kernels run at the same time; in `turns`
+the GPU turns from one process to the next. Scores must be the same everywhere. Prints a markdown
+table.
 """
 
 from __future__ import annotations
@@ -49,8 +51,8 @@ def shared_by_processes(folder: Path) -> Iterator[dict[str, str]]:
 
 def seconds(
     asked: argparse.Namespace, workers: int, environment: Mapping[str, str]
-) -> tuple[float, pd.DataFrame]:
-    """How long the study takes with so many workers, and the scores of its runs."""
+) -> tuple[float, float, pd.DataFrame]:
+    """How long the study takes with so many workers, runs a minute, and the scores of its runs."""
     with TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "bertology", "run", "seed-variance"]
         given = {"model": asked.model, "task": asked.task, "root": asked.root}
@@ -58,13 +60,26 @@ def seconds(
         given |= {"workers": workers, "store": folder, "device": asked.device}
         for name, value in given.items():
             command += [] if value is None else [f"--{name}", str(value)]
-        started = time.perf_counter()
         own = {name: value for name, value in os.environ.items() if not name.startswith(_MPS)}
-        env = {**own, **environment}
-        subprocess.run(command, check=True, env=env, capture_output=True, text=True)
+        started = time.perf_counter()
+        finished = list[float]()  # when each run was there
+        with subprocess.Popen(
+            command,
+            env={**own, **environment},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        ) as study:
+            while study.poll() is None:
+                there = len(list(Path(folder).glob("unfinished/*/order-*.nc")))
+                finished += [time.perf_counter()] * (there - len(finished))
+                time.sleep(0.02)
+        if study.returncode:
+            raise SystemExit(f"The study failed: {' '.join(command)}")
         took = time.perf_counter() - started
+        later = finished[workers:]
+        rate = 60 * len(later) / (later[-1] - finished[workers - 1])
         [table] = Path(folder).glob("seed-variance/*/runs.parquet")
-        return took, pd.read_parquet(table)
+        return took, rate, pd.read_parquet(table)
 
 
 def main() -> None:
@@ -78,31 +93,36 @@ def main() -> None:
     parser.add_argument("--orders", type=int, default=4)
     parser.add_argument("--limit", type=int)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4, 8])
-    parser.add_argument("--mps", action="store_true")
+    parser.add_argument("--sharing", default="turns,together")
     asked = parser.parse_args()
+    if asked.seeds * asked.orders <= max(asked.workers):
+        parser.error("There must be more runs (--seeds × --orders) than --workers.")
     rows, scores = [], []
+    ways = [("alone", 1)] if 1 in asked.workers else []
+    ways += [(way, n) for way in asked.sharing.split(",") for n in asked.workers if n > 1]
     with TemporaryDirectory() as folder:
-        for title in ("in turns", *(["at the same time"] if asked.mps else [])):
-            for workers in asked.workers:
-                if title != "in turns" and workers == 1:
-                    continue  # one process shares with none
-                if title == "in turns":
-                    took, found = seconds(asked, workers, {})
-                else:
-                    own = Path(folder) / str(workers)
-                    own.mkdir()
-                    with shared_by_processes(own) as environment:
-                        took, found = seconds(asked, workers, environment)
-                rows.append((title, workers, took))
-                scores.append(found.select_dtypes("number"))
-                print(json.dumps({"way": title, "workers": workers, "seconds": took}), flush=True)
+        for way, workers in ways:
+            if way == "together":
+                own = Path(folder) / str(workers)
+                own.mkdir()
+                with shared_by_processes(own) as environment:
+                    took, rate, found = seconds(asked, workers, environment)
+            else:
+                took, rate, found = seconds(asked, workers, {})
+            rows.append((way, workers, took, rate))
+            scores.append(found.select_dtypes("number"))
+            done = {"way": way, "workers": workers, "seconds": took, "rate": rate}
+            print(json.dumps(done), flush=True)
     runs = asked.seeds * asked.orders
     print(f"\n{describe()}\n\n{asked.model or 'the bundled model'}, {asked.task}: {runs} runs\n")
-    print("| kernels of processes run | workers | the study (s) | a run (s) | times as fast |")
-    print("|---|---|---|---|---|")
-    first = rows[0][2]
-    for title, workers, took in rows:
-        print(f"| {title} | {workers} | {took:.1f} | {took / runs:.2f} | {first / took:.2f} |")
+    print("| processes | workers | all runs (s) | times as fast | runs a minute | times as many |")
+    print("|---|---|---|---|---|---|")
+    _, _, first, base = rows[0]
+    for way, workers, took, rate in rows:
+        print(
+            f"| {way} | {workers} | {took:.1f} | {first / took:.2f} "
+            f"| {rate:.1f} | {rate / base:.2f} |"
+        )
     apart = max(float((found - scores[0]).abs().max().max()) for found in scores)
     print(f"\nThe largest difference between two scores of one run: {apart:g}")
 

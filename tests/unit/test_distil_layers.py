@@ -230,10 +230,10 @@ def test_successors_are_trained_and_then_all_of_the_student() -> None:
 # Recorded steps ----------------------------------------------------------------------------------
 
 
-def _acted(work: Any) -> Any:
+def _acted(work: Any, pool: Any) -> Any:
     """A recording on a CPU: replaying does the work, on the tensors that it was made with."""
     found = torch.zeros(())
-    return found, lambda: found.copy_(work())
+    return found, lambda: found.copy_(work()), pool
 
 
 @pytest.mark.parametrize("keep", ["never", "memory"])

@@ -19,10 +19,10 @@ from bertology.train.recorded import BEFORE, Recorded
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
 
-def acted(work):
+def acted(work, pool=None):
     """A recording on a CPU: replaying does the work again and writes where it was recorded."""
     found = work()
-    return found, lambda: found.copy_(work())
+    return found, lambda: found.copy_(work()), pool or (0, 1)
 
 
 class Doubler:
@@ -55,31 +55,65 @@ def test_replayed_calls_see_new_inputs_and_work_once_each(monkeypatch):
 
 
 def test_shapes_and_keys_have_recordings_of_their_own(monkeypatch):
-    made = []
-    monkeypatch.setattr(recorded, "captured", lambda work: made.append(1) or acted(work))
+    pools = []
+    monkeypatch.setattr(
+        recorded, "captured", lambda *given: pools.append(given[1]) or acted(*given)
+    )
     double = Recorded(Doubler(), record=True)
     for _ in range(BEFORE + 2):
         double(torch.ones(3), None)
         double(torch.ones(3), torch.ones(3))
         double(torch.ones(3), None, key="other")
-    assert len(made) == 3
+    assert pools == [None, (0, 1), (0, 1)]  # the first brings the memory of all
+
+
+def test_what_is_forgotten_is_recorded_anew(monkeypatch):
+    pools, emptied = [], []
+    monkeypatch.setattr(
+        recorded, "captured", lambda *given: pools.append(given[1]) or acted(*given)
+    )
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: emptied.append(1))
+    double = Recorded(Doubler(), record=True)
+    double.forget()
+    assert not emptied  # nothing was kept
+    for _ in range(2):
+        for i in range(BEFORE + 1):
+            assert torch.equal(double(torch.full((3,), float(i)), None), torch.full((3,), 2.0 * i))
+        double.forget()
+    assert pools == [None, None]
+    assert len(emptied) == 2
 
 
 def test_nothing_is_collected_in_the_middle_of_a_recording(monkeypatch):
     """On a GPU, an older recording that is thrown away meanwhile would spoil the new one."""
 
     class Graph:
+        ended = 0
+
+        def capture_begin(self, pool) -> None: ...
+
+        def capture_end(self) -> None:
+            Graph.ended += 1
+
         def replay(self) -> None: ...
 
+        def pool(self): ...
+
+    class Stream:
+        def wait_stream(self, other) -> None: ...
+
     monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
-    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
-    monkeypatch.setattr(torch.cuda, "graph", lambda graph: contextlib.nullcontext())
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "current_stream", Stream)
+    monkeypatch.setattr(torch.cuda, "stream", lambda stream: contextlib.nullcontext())
+    monkeypatch.setattr(recorded, "_aside", lambda device: Stream())
     assert gc.isenabled()
-    found, _ = recorded.captured(gc.isenabled)
+    found, *_ = recorded.captured(gc.isenabled)
     assert not found
     with pytest.raises(RuntimeError):
         recorded.captured(lambda: (_ for _ in ()).throw(RuntimeError))
     assert gc.isenabled()
+    assert Graph.ended == 2  # also the one that failed
 
 
 def test_lengths_are_multiples_up_to_the_limit():

@@ -399,6 +399,7 @@ def _all_or_nothing(model: Model, trainer: _Trainer, memory: Memory | None) -> I
     finally:
         model.eval()
         model.zero_grad(set_to_none=True)
+        trainer.learn.forget()  # runs of a study follow each other in one process
         for way in trainer.settings.ways:
             assert trainer.lesson is not None
             way.finish(trainer.lesson)
