@@ -50,6 +50,11 @@ def test_every_method_is_that_of_the_package(client: TestClient, encoder: Encode
     assert max(abs(w["relevance"] or 0) for w in other["words"]) < 0.1
 
 
+def test_words_of_a_pair_say_which_text_they_are_of(client: TestClient) -> None:
+    found = answer(client, "attributions", view=view_of("the up", pair="up down"))["words"]
+    assert [w.get("side") for w in found if not w["special"]] == [0, 0, 1, 1]
+
+
 def test_what_cannot_be_explained_is_refused(client: TestClient) -> None:
     done = client.post("/api/attributions", json={"view": view_of(TEXT), "method": "lime"})
     assert done.status_code == 422
@@ -81,6 +86,15 @@ def test_the_page_explains_by_the_method_that_is_chosen(encoder: Encoder) -> Non
         assert browser.evaluate("document.querySelectorAll('#why img').length") == 0
         assert "left-out" in browser.evaluate("decodeURIComponent(location.hash)")
         assert browser.complaints == []
+        assert browser.evaluate("document.querySelectorAll('#why-frame .side').length") == 0
+        browser.evaluate("document.getElementById('add-pair').click()")
+        browser.click("#pair")
+        browser.type("the good")
+        idle(browser, "document.querySelectorAll('#why-frame tbody').length === 2")
+        last = "#why-frame tbody:last-child th"
+        assert texts(browser, last) == ["Second text", "the", "good"]
+        assert texts(browser, "#why-frame tbody th")[0] == "First text"
+        assert "“good” (first text)" in text(browser, "#why-answer")
         keep(browser, "explore-why.png")
         need_axe()
         assert find_barriers(browser) == []

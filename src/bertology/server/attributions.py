@@ -87,7 +87,7 @@ class Attributions:
 
 
 def _words(sentence: Sentence, units: Units, relevance: list[float]) -> list[dict[str, object]]:
-    """Words in their order, special tokens among them without a relevance."""
+    """Words in their order and of which text (0 or 1); special tokens have no relevance."""
     found: list[dict[str, object]] = []
     pieces_of: dict[int, list[int]] = {}
     for place, unit in enumerate(units.ids[0].tolist()):
@@ -97,7 +97,8 @@ def _words(sentence: Sentence, units: Units, relevance: list[float]) -> list[dic
             found.append({"word": sentence.pieces[place], "relevance": None, "special": True})
         elif unit not in pieces_of:
             pieces_of[unit] = [place]
-            found.append({"word": "", "relevance": relevance[unit], "special": False, "unit": unit})
+            known = {"relevance": relevance[unit], "special": False, "side": sentence.sides[place]}
+            found.append({"word": "", **known, "unit": unit})
         else:
             pieces_of[unit].append(place)
     for entry in found:

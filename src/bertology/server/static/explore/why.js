@@ -5,6 +5,7 @@ import { whenFree } from "./asking.js";
 import { at, element, percent } from "./elements.js";
 
 const LISTED = 3; // words that are told to screen readers
+const SIDES = ["First text", "Second text"];
 
 // Three digits that count, whatever the scale: shares of attention are small, log-odds are not.
 const shown = (value) => `${value < 0 ? "−" : ""}${Math.abs(value).toPrecision(3)}`;
@@ -66,7 +67,9 @@ export class Why {
       .filter(({ special }) => !special)
       .sort((a, b) => b.relevance - a.relevance)
       .slice(0, LISTED);
-    const told = first.map(({ word }) => `“${word}”`).join(", ");
+    const isPair = words.some(({ side }) => side === 1);
+    const whose = (side) => (isPair ? ` (${SIDES[side].toLowerCase()})` : ""); // a word may be in both
+    const told = first.map(({ word, side }) => `“${word}”${whose(side)}`).join(", ");
     at("why-answer").textContent = `The model says ${answer} (${percent(probability)}). By ${title}, these words matter most: ${told || "none"}.`;
     at("why-frame").replaceChildren(
       element("table", {}, [
@@ -78,9 +81,18 @@ export class Why {
             element("th", { scope: "col", text: "Relevance" }),
           ]),
         ]),
-        element("tbody", {}, words.filter(({ special }) => !special).map((word) => this.#row(word, most))),
+        ...SIDES.slice(0, isPair ? 2 : 1).map((title, side) =>
+          element("tbody", {}, [
+            ...(isPair ? [this.#heading(title)] : []),
+            ...words.filter((word) => !word.special && word.side === side).map((word) => this.#row(word, most)),
+          ]),
+        ),
       ]),
     );
+  }
+
+  #heading(text) {
+    return element("tr", { class: "side" }, [element("th", { scope: "rowgroup", colspan: 3, text })]);
   }
 
   #row({ word, relevance }, most) {
