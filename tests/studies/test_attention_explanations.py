@@ -27,7 +27,7 @@ from bertology.model.attributions.gradients import (
     path_to_masks,
 )
 from bertology.model.attributions.last_layer import last_layer_only
-from bertology.model.attributions.method_names import METHODS
+from bertology.model.attributions.method_names import METHODS, TITLES
 from bertology.model.attributions.methods import attribute
 from bertology.model.attributions.other_attention import PermutedAttention, find_attention
 from bertology.model.attributions.units import units_of
@@ -76,6 +76,8 @@ def test_every_method_finds_the_one_word_that_is_read() -> None:
     assert all(column(found, "f1", "mean")[name] == 1 for name in METHODS)
     assert all(column(found, "comprehensiveness", "gain_low")[name] > 0 for name in METHODS)
     assert all(column(found, "sufficiency", "mean")[name] < 0.01 for name in METHODS)
+    rows = {name.get_text() for name in found.plot("gains").axes[0].get_yticklabels()}
+    assert rows == {TITLES[name] for name in METHODS}  # random orders are what they are set against
     outcomes = claims_of(found)
     assert outcomes["primer-attention.attention-beats-chance-as-explanation"] == "holds"
     assert outcomes["primer-attention.attention-agrees-with-human-rationales"] == "holds"

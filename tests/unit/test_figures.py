@@ -166,6 +166,18 @@ def test_layer_bars_show_interval_and_names() -> None:
     assert "numbered" not in render(figure).decode()
 
 
+def test_labels_have_room_beside_the_ticks_that_are_drawn() -> None:
+    """Ticks at −5, 0, 5 were measured; those at −2.5 that came then pushed the label outside."""
+    figure = layer_bars(
+        [-1.0] * 8, [-6.0] * 8, [5.2] * 8, title="T\nm on c", label="points", filled=[False] * 8
+    )
+    figure.set_dpi(200)
+    figure.draw_without_rendering()
+    axis = figure.axes[0].yaxis
+    assert "−2.5" in [tick.get_text() for tick in axis.get_ticklabels()]
+    assert axis.label.get_window_extent().x0 > 0
+
+
 def test_scatter_states_correlation_interval_and_n() -> None:
     assert "Spearman" in (svg := render(scatter()).decode())
     assert "n = 8" in svg

@@ -142,12 +142,12 @@ def new_panels(
 def _empty(width: float, height: float) -> Figure:
     """Outside pyplot's global state."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     from bertology.report.notebook_figure import NotebookFigure
+    from bertology.report.settled_layout import SettledLayout
 
     # "compress": axes of a fixed aspect leave no hole beside them.
-    engine = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08, compress=True)
+    engine = SettledLayout(w_pad=0.08, h_pad=0.08, compress=True)
     asked = canvas().width
     if asked is not None:
         # Title, labels and note keep their height; what is between them keeps its shape.

@@ -96,15 +96,13 @@ class AttentionExplanationsResult(Result):
             ),
         ]
 
-    def _rows(self, score: str) -> tuple[list[str], list[int]]:
-        table = self.tables["methods"]
-        rows = table.index[table["score"] == score]
-        return [TITLES[str(name)] for name in table.loc[rows, "method"]], list(rows)
-
     def _panels(self, column: str, *, level: float | None) -> tuple[list[Dots], list[str]]:
         table, panels, names = self.tables["methods"], list[Dots](), list[str]()
+        if column == "gain":  # of random orders over themselves there is none
+            table = table[table["method"] != RANDOM]
         for score in dict.fromkeys(table["score"]):
-            names, rows = self._rows(str(score))
+            rows = table.index[table["score"] == score]
+            names = [TITLES[str(name)] for name in table.loc[rows, "method"]]
             known = SCORES[str(score)]
             scale = 1.0 if known.whole else 100.0
             sides = (
