@@ -126,6 +126,7 @@ def test_wider_and_flatter_optima_are_found() -> None:
     row = result.table().set_index(["measure", "start"]).loc[("width", "pretrained")]
     assert row["over_random"] == pytest.approx(2, rel=0.3)
     assert row["over_random_low"] < row["over_random"] < row["over_random_high"]
+    assert row["counted"] == "all seeds"
     assert result.evidence()["width_gain"].unit == "seeds"
     assert "times as wide" in result.answer
     assert "mrpc" in result.headline()
@@ -160,6 +161,10 @@ def test_seeds_count_that_trained_from_both_starts() -> None:
     result = made_up(1.0, 1.5, seeds=6, failed=(0, 4), noise=0.1)
     assert result.evidence()["width_gain"].n == 4
     assert "(over 4 of 6 seeds, which trained)" in result.answer
+    rows = result.table().set_index(["counted", "measure", "start"])["over_random"]
+    judged = 2 ** result.evidence()["width_gain"].value
+    assert rows["seeds that trained", "width", "pretrained"] == pytest.approx(judged)
+    assert rows["all seeds", "width", "pretrained"] != pytest.approx(judged, rel=1e-3)
     titles = [axes.get_title("left") + axes.get_title() for axes in result.plot("surfaces").axes]
     assert sum("did not train" in title for title in titles) == 1
     (note,) = (t.get_text() for t in result.plot("sharpness").texts if "Means" in t.get_text())

@@ -27,7 +27,13 @@ from bertology.results.drawing import Drawing
 from bertology.results.number_text import number_text
 from bertology.results.result import Result
 from bertology.stats import Estimate, paired_p, repeated
-from bertology.train.landscape.places import around_places, share_places, way_places
+from bertology.studies.designs.landscape_points import (
+    AROUND,
+    PATH,
+    line_table,
+    path_table,
+    surface_table,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +42,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AROUND", "PATH", "STARTS", "LossLandscapeResult", "concluded"]
 
-AROUND, PATH = "around", "path"
 STARTS = ("pretrained", "random")
 TITLES = {"pretrained": "pre-trained start", "random": "random start"}
 TRAINED_BELOW = 0.5
@@ -66,7 +71,6 @@ _NO_CLASSES = "not judged: losses can be made alike where answers are classes on
 _TOO_FAR = "not judged: the loss of some run did not rise enough within five times the reach"
 _NOT_ABOVE = "not judged: some run has no curvature above zero"
 _ANYWHERE = (-math.inf, math.inf)
-_WHERE = {"run", "between", "way"}
 
 Floats = NDArray[np.float64]
 
@@ -76,7 +80,9 @@ class LossLandscapeResult(Result):
 
     `starts` has one row for each start and measure: the mean over seeds (the geometric one for what
     is compared as a ratio) with its interval, and the pre-trained start over the random one, paired
-    by seed. `surfaces`, `lines` and `path` hold every point that was computed.
+    by seed. Where runs did not train, the same rows stand there for the seeds that `counted`, which
+    trained from both starts, and for all. `surfaces`, `lines` and `path` hold every point that was
+    computed.
     """
 
     @property
@@ -299,11 +305,11 @@ def concluded(
     )
     first = next(iter(parts.values())).attrs
     metrics = [name.removeprefix("constant_") for name in first if name.startswith("constant_")]
-    tables = {"starts": _by_start(runs, barriers, metrics, level), "runs": runs}
-    tables["lines"] = _lines(parts, reach)
+    tables = {"starts": _starts(runs, barriers, metrics, level), "runs": runs}
+    tables["lines"] = line_table(parts, reach)
     if any(part.kind in (AROUND, PATH) for part in parts):
-        tables["surfaces"] = _surfaces(parts, grid, reach)
-        tables["path"] = _paths(parts)
+        tables["surfaces"] = surface_table(parts, grid, reach)
+        tables["path"] = path_table(parts)
     evidence, reasons = _judged(runs, level)
     if len(barriers) and runs["trained"].all():
         evidence["barrier_difference"] = _barriers_compared(barriers, level)
@@ -361,6 +367,20 @@ def _barriers_compared(barriers: pd.DataFrame, level: float) -> Estimate:
     return repeated(values[STARTS[0]] - values[STARTS[1]], level).counting("pairs of seeds")
 
 
+def _starts(
+    runs: pd.DataFrame, barriers: pd.DataFrame, metrics: Sequence[str], level: float
+) -> pd.DataFrame:
+    """Means of all seeds, after those of the seeds that count where these are not the same."""
+    import pandas as pd
+
+    tables, both = {"all seeds": _by_start(runs, barriers, metrics, level)}, _trained_both(runs)
+    if 0 < len(both) < len(runs):  # barriers are those of all pairs of seeds
+        tables = {"seeds that trained": _by_start(both, barriers[:0], metrics, level)} | tables
+    for counted, table in tables.items():
+        table.insert(2, "counted", counted)
+    return pd.concat(tables.values(), ignore_index=True)
+
+
 def _by_start(
     runs: pd.DataFrame, barriers: pd.DataFrame, metrics: Sequence[str], level: float
 ) -> pd.DataFrame:
@@ -391,60 +411,3 @@ def _by_start(
                         "over_random_p": paired_p(apart)}  # fmt: skip
             rows.append(row)
     return pd.DataFrame(rows)
-
-
-def _lines(parts: Mapping[Any, xr.Dataset], reach: float) -> pd.DataFrame:
-    """Every loss along a line: around the end, on the way there, and to the end of another."""
-    import pandas as pd
-
-    frames = []
-
-    def add(start: str, line: str, seed: int, direction: int, at: Floats, losses: Floats) -> None:
-        told = {"start": start, "line": line, "seed": seed, "direction": direction}
-        frames.append(pd.DataFrame({**told, "place": np.round(at, 9), "loss": losses}))
-
-    for part, found in parts.items():
-        if part.kind == "run":
-            seed = part.numbers[0]
-            around = found["around_losses"].to_numpy()
-            for number, losses in enumerate(around):
-                at = around_places(reach, len(losses))
-                add(part.start, AROUND, seed, number, at, losses)
-            way = found["way_losses"].to_numpy()
-            add(part.start, "way", seed, 0, way_places(len(way)), way)
-        elif part.kind == "between":
-            losses = found["losses"].to_numpy()
-            add(part.start, "between", part.numbers[0], 0, share_places(len(losses)), losses)
-    return pd.concat(frames, ignore_index=True)
-
-
-def _surfaces(parts: Mapping[Any, xr.Dataset], grid: int, reach: float) -> pd.DataFrame:
-    """Every point of the surfaces."""
-    import pandas as pd
-
-    frames = []
-    for part, found in parts.items():
-        if part.kind in _WHERE:
-            continue
-        at = way_places(grid) if part.kind == PATH else around_places(reach, grid)
-        y = np.round(at[part.numbers[0]], 9)
-        losses = found["losses"].to_numpy()
-        row = {"start": part.start, "plane": part.kind, "x": np.round(at, 9), "y": y}
-        frames.append(pd.DataFrame({**row, "loss": losses}))
-    found_rows = pd.concat(frames, ignore_index=True)
-    return found_rows.sort_values(["start", "plane", "y", "x"], ignore_index=True)
-
-
-def _paths(parts: Mapping[Any, xr.Dataset]) -> pd.DataFrame:
-    """Where runs and their twins pass through the plane."""
-    import pandas as pd
-
-    frames = []
-    for part, found in parts.items():
-        if part.kind != "way":
-            continue
-        epochs = found.sizes["stop"] - 2
-        stops = ["start", *(f"epoch {n}" for n in range(1, epochs + 1)), "twin's end"]
-        columns = {name: found[name].to_numpy() for name in ("x", "y", "inside", "loss")}
-        frames.append(pd.DataFrame({"start": part.start, "stop": stops, **columns}))
-    return pd.concat(frames, ignore_index=True)
