@@ -50,24 +50,19 @@ _NOT_MEASURED = {
 class AttentionExplanations(Resampled):
     """Does attention tell which words a classifier's answer hangs on?
 
-    Method: the classifier answers each text, and seven methods say how much every word matters to
-    that answer: attention of the last layer from the token that the classifier reads, the same over
-    all layers, attention rollout, norm-based attention, gradient × input, integrated gradients, and
-    leaving the word out. Words are those of the tokenizer before it spells them; a word's pieces
-    are added up. An order of words is judged by what the answer loses without its top words
-    (comprehensiveness), by what it loses with these alone (sufficiency), both in probability and
-    mean over six shares of the words; by how many words must go until the answer flips, in texts
-    whose answer is another without any word; by its rank correlation with leaving single words out,
-    with their sign and by size alone; and, where people marked the words that decide (RATIONALES),
-    by average precision and F1. Every score is set against random orders of the same words, example
-    by example; bounds of the table hold for all methods and scores together, those of claims, which
-    were chosen before, for each alone.
+    Method: seven methods say how much every word matters to the classifier's answer: attention of
+    the last layer from the token that the classifier reads, the same over all layers, rollout,
+    norm-based attention, gradient × input, integrated gradients, and leaving the word out. An order
+    of words is judged by the probability that the answer loses without its top words
+    (comprehensiveness) and with these alone (sufficiency), mean over six shares of the words; by
+    how many words must go until the answer flips; by its rank correlation with leaving single words
+    out; and, where people marked the words that decide (RATIONALES), by average precision and F1.
+    Every score is set against random orders of the same words, text by text; bounds of the table
+    hold for all methods and scores together.
 
-    Then other attention: weights dealt out anew among tokens; attention of the last layer that is
-    looked for, text by text, as far from the model's own as can be while the answer moves by no
-    more than `tolerance`; and, with `adversary`, that of a copy which is trained on the task's
-    texts to give the same answers with other attention; the search is then done again, free to move
-    each answer as far as this copy did.
+    Then other attention: weights dealt out anew among tokens; attention that is looked for, text by
+    text, as far from the model's own as can be while the answer stays (`tolerance`); and that of a
+    copy which is trained to give the same answers with other attention (`adversary`).
 
     Source: Jain and Wallace (2019), Attention is not Explanation; Wiegreffe and Pinter (2019);
     Serrano and Smith (2019); DeYoung et al. (2020) for the scores; A Primer in BERTology. Limits:

@@ -65,36 +65,26 @@ METHODS = (*COMPARED, *_BASELINES)
 class Heuristics(Trials):
     """Does a model of inference go by shallow heuristics, and which ways of training help?
 
-    Method: models are fine-tuned on a task of inference (`nli`) and asked the pairs of the corpus,
-    which is made as HANS is: each pair belongs to a heuristic (`group`), such as "a premise entails
-    all sentences made of its words", and half of the pairs are not entailed though the heuristic
-    says so. Neutral pairs and contradictions count as not entailed. Each heuristic, label and
-    subcase weighs the same, so that any constant answer scores 50 %; what is entailed and what is
-    not is told apart. How far a heuristic is used: pairs that are not entailed are set against
-    controls, which have the same premises and hypotheses of other pairs with few of their words, at
-    least one of them lacking; they are not entailed either, but no heuristic says that they are. A
-    model that is right, or always says the same, or guesses, does not use it.
+    Method: models learn a task of inference (`nli`) and are asked the pairs of the corpus, which is
+    made as HANS is: each pair belongs to a heuristic (`group`), such as "a premise entails all
+    sentences made of its words", and half of the pairs are not entailed though the heuristic says
+    so. Each heuristic, label and subcase weighs the same, so that any constant answer scores 50 %.
+    The use of a heuristic is how much oftener its pairs that are not entailed are called entailed
+    than controls: the same premises with other hypotheses, which share few words with them.
 
-    `vanilla` is plain fine-tuning. Beside it: a Siamese model, which reads both texts apart, with
-    a frozen and with a trained encoder; adapters; and HEX, where what a bag of words predicts is
-    projected out of the answers (Wang et al. 2019). `hypothesis-only` is the same model that sees
-    the second text only, `overlap-only` a logistic regression that knows how far words overlap.
+    Beside plain fine-tuning (`vanilla`) stand a Siamese model, which reads both texts apart, with a
+    frozen and with a trained encoder; adapters; HEX, which projects what a bag of words predicts
+    out of the answers (Wang et al. 2019); the model that sees the second text only; and a logistic
+    regression that knows how far words overlap. Where the grammar makes the training data, every
+    heuristic is right in them; models `taught-…` learn from data with counterexamples.
 
-    Where the grammar makes the training data (`nli` is grammar-entailment), every heuristic is
-    right in them; one more model each (`taught-…`) learns from data with counterexamples to one
-    heuristic, where that heuristic is of no use, and one from data with those to all.
-
-    Intervals are over seeds, and over examples or, where these differ more, over subcases within
-    heuristic and label. In tables those of subcases, of heuristics, and of the ways' gains hold
-    together; a claim about one heuristic, which was chosen before, is judged by itself. Nothing is
-    judged where plain fine-tuning did not surely learn the task, nor what counterexamples add where
-    nothing was surely learnt with them. Runs that collapsed count, and are told.
+    Intervals are over seeds, and over examples or, where these differ more, over subcases; those of
+    a table hold together. Nothing is judged where plain fine-tuning did not surely learn the task.
 
     Source: BERTology Nuggets, "Shallow heuristics in NLI" and what follows; McCoy et al. (2019);
-    Bhargava, Drozd and Rogers (2021). Limits: each way has one setting. Siamese models compare
-    means of states, and HEX has bags of input embeddings for its superficial model. Subcases are
-    few, so that intervals over other templates are rough. Models of several sizes are compared
-    by `bertology join model-sizes`.
+    Bhargava, Drozd and Rogers (2021). Limits: each way has one setting. Subcases are few, so that
+    intervals over other templates are rough. Models of several sizes are compared by
+    `bertology join model-sizes`.
     """
 
     needs: ClassVar[Needs] = Needs(

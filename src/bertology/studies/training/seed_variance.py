@@ -39,26 +39,22 @@ class SeedVariance(TaskTrials):
     """How much do fine-tuned scores depend on new weights, and on the order of the data?
 
     Method: the model is fine-tuned once for each seed of new weights (the classifier, and the
-    pooler where the encoder has none) with each seed of the order, which decides the order of
-    examples and dropout. All runs are scored on the same examples, several times during training.
-    Told are: the variance by weights, by order and by the rest (both together), as standard
-    deviations of the score, from an analysis of variance of the two-way design. The luck of the
-    examples is taken off and told apart: of runs that are equally good, one is luckier than another
-    on a few hundred examples. The expected best of k runs with other seeds, without bias, on
-    the examples that pick the best and on others. How early poor runs can be told: the rank
-    correlation of scores during training with the final ones on other examples; and what is lost
-    if the poorer half of the runs is stopped there. A run has failed if its answers are not surely
-    better than always giving the most frequent one, or if its loss was no longer a number.
+    pooler where the encoder has none) with each seed of the order, which also decides dropout. All
+    runs are scored on the same examples, several times during training. Told are: how far scores
+    spread by weights, by order and by the rest, from an analysis of variance of the two-way design,
+    without the luck of the examples, which is told apart; the expected best of k runs, on the
+    examples that pick it and on others; and how early poor runs can be told: the rank correlation
+    of scores during training with the final ones on other examples, and what is lost if the poorer
+    half of the runs is stopped there. A run has failed if its answers are not surely better than
+    always giving the most frequent one, or if its loss was no longer a number.
 
-    Intervals of variances are over seeds of both kinds and over examples, for normal effects
-    (modified large-sample method); luck that every run has for itself counts with the seeds, and
-    what other examples would do to all seeds alike by a jackknife. Those of the best of k and of
-    stopping are jackknifed. Claims rest on accuracy (correlation for regressions and CoLA), and on
-    a third of the training.
+    Intervals of spreads are over seeds of both kinds and over examples, for normal effects
+    (modified large-sample method); others are jackknifed. Claims rest on accuracy (correlation for
+    regressions and CoLA), and on a third of the training.
 
-    Source: A Primer in BERTology (TACL 2020), section 6.3; Dodge et al. 2020. Limits: dropout goes
-    with the order. Where some runs fail, scores have two heights and are not normal: a variance
-    then is mostly that of failing. Few seeds tell a variance badly, whatever its size.
+    Source: A Primer in BERTology (TACL 2020), section 6.3; Dodge et al. 2020. Limits: where some
+    runs fail, scores have two heights and are not normal: a variance then is mostly that of
+    failing. Few seeds tell a variance badly, whatever its size.
     """
 
     version: ClassVar[int] = 2
