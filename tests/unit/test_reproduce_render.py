@@ -210,6 +210,14 @@ def test_summaries_hold_no_paths(report: ReproductionReport) -> None:
     assert "Here: not run." in text
 
 
+def test_a_result_that_judges_nothing_is_no_empty_table(
+    report: ReproductionReport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Made, "evidence", lambda self: {})
+    assert "Here: nothing could be judged; the verdicts say why." in as_markdown(report)
+    assert "<p>Nothing could be judged; the verdicts say why.</p>" in reproduction_page(report)
+
+
 def test_a_claim_without_a_verdict_says_why(report: ReproductionReport) -> None:
     assert "| ○ not run | second is so" in as_markdown(report)
     assert "| 4.1, Table 1 | no patterns" in as_markdown(report)

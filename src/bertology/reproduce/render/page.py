@@ -24,7 +24,7 @@ from bertology.reproduce.paper import Exhibit, PaperSection, ResultsByData, Text
 from bertology.reproduce.plan import RunStudy
 from bertology.reproduce.render.claims import claim_line, verdicts_section
 from bertology.reproduce.report import ReproductionReport
-from bertology.reproduce.tables import our_table
+from bertology.reproduce.tables import NOTHING, our_table
 from bertology.results.provenance import library_versions
 from bertology.results.rendering import render, rendered
 from bertology.results.result import Result
@@ -123,7 +123,8 @@ def _exhibit(report: ReproductionReport, exhibit: Exhibit) -> Html:
     ours: list[object] = [element("h4", "Here"), element("p", exhibit.caption)]
     made = our_table(exhibit, results)
     if made is not None:
-        ours += [*_answers(results), _table(made)]
+        said = _table(made) if made.rows else element("p", NOTHING.capitalize())
+        ours += [*_answers(results), said]
     else:
         why = report.why_not_run(exhibit.study)
         ours.append(element("p", chip(None, NOT_RUN), f" {why}"))

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from bertology.reproduce.judged import JudgedClaim, count_outcomes, counts_text
 from bertology.reproduce.paper import Exhibit, TextTable
 from bertology.reproduce.report import ReproductionReport, short_name
-from bertology.reproduce.tables import our_table
+from bertology.reproduce.tables import NOTHING, our_table
 from bertology.results.claims import Outcome, Verdict
 from bertology.results.provenance import library_versions
 from bertology.results.verdict_view import (
@@ -189,7 +189,10 @@ def _exhibit_lines(report: ReproductionReport, exhibit: Exhibit) -> Iterator[str
     yield exhibit.caption
     yield ""
     for title, shown in (("Published", exhibit.published_table), ("Here", _ours(report, exhibit))):
-        if shown is not None:
+        if shown is not None and not shown.rows:
+            yield f"{title}: {NOTHING}"
+            yield ""
+        elif shown is not None:
             yield f"{title}:"
             yield ""
             yield from _table(shown.columns, shown.rows)
