@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -12,23 +12,22 @@ from typing import TYPE_CHECKING, ClassVar
 import typer
 
 from bertology.cli.command import Command, command_line
-from bertology.cli.console import say, say_next, warn
+from bertology.cli.console import say, say_next, show_table, warn
 from bertology.cli.option_groups import DeviceOptions, SourceOptions, StoreOptions
 from bertology.cli.typer_options import argument
-from bertology.errors import CapabilityError, ParameterError, ResultNotFoundError, StoreError
+from bertology.errors import BertologyError, ParameterError, ResultNotFoundError, StoreError
 from bertology.parameters import flag, option_name, parameter
 
 if TYPE_CHECKING:
     from bertology.report.atlas.about import About
     from bertology.report.atlas.compare import Side
     from bertology.report.atlas.gathering import Subject
+    from bertology.report.atlas.side_by_side import LeftOut
     from bertology.results.store import Store
 
 __all__ = ["ReportOptions", "add_to"]
 
-# What --measure reads.
-_CORPUS = "grammar"
-_EXAMPLES = 300
+_CORPUS = "grammar"  # what --measure reads
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +40,9 @@ class _MeasuredOptions(SourceOptions):
     )
     split: str | None = parameter(None, "Which split of them. If not given: validation.")
     limit: int | None = parameter(
-        None, f"So many of them, drawn at random. If not given: {_EXAMPLES}.", minimum=1
+        None,
+        "So many of them, drawn at random. If not given: 300; all of a recorded task.",
+        minimum=1,
     )
 
 
@@ -56,7 +57,10 @@ class ReportOptions(StoreOptions, DeviceOptions, _MeasuredOptions):
         "read its data; it may then be your own file.",
     )
     compare: str | None = parameter(
-        None, "Compare with another model in the store, or with MODEL fine-tuned on this task."
+        None,
+        "Compare with another model, such as the one that MODEL was compressed from, or with MODEL "
+        "fine-tuned on this task. With --measure, both models are measured, and also asked about "
+        "agreement, the task, pairs as in HANS, outliers and what probes read.",
     )
     to: Path | None = parameter(
         None, "The file of the page. If not given: MODEL.html here.", metavar="FILE"
@@ -82,6 +86,7 @@ def add_to(app: typer.Typer) -> None:
             "bertology report my-model --measure --task test.csv --columns text=review,label=stars",
             "bertology report bertology-mini --store reproductions/dark-secrets/results",
             "bertology report bertology-mini --compare mrpc --to before-and-after.html",
+            "bertology report small --compare small-original --measure",
             "bertology report bertology-mini --export figures",
         ],
         needs_input=True,
@@ -101,8 +106,9 @@ def report(options: ReportOptions) -> None:
 
     store, model, task = Store(options.store), options.model, options.task
     _check_data(options)
+    left_out: list[LeftOut] = []
     if options.measure:
-        _measure(model, store, options)
+        left_out = _measure(model, store, options)
         # Data that no model was fine-tuned on leave out no other.
         titles = gather(store, model).tasks if task is not None else ()
         task = task if any(is_task(title, str(task)) for title in titles) else None
@@ -112,12 +118,14 @@ def report(options: ReportOptions) -> None:
         compared = _compared(store, subject, model, task, options.compare)
     say(f"Drawing {counted(len(subject.entries), 'result')} of {subject.name} …")
     with _progress("drawing", len(subject.entries)) as drawn:
-        page = atlas_page(subject, _about, compared, drawn=drawn)
+        page = atlas_page(subject, _about, compared, drawn=drawn, left_out=left_out)
     target = options.to or Path(f"{subject.name.replace('/', '-')}.html")
     _write(target, page)
+    if compared is not None:
+        _show_beside(compared, left_out)
     say(f"Page:  {target} ({len(page.encode()) / 1e6:.1f} MB)")
     if options.export is not None:
-        _export(subject, options.export)
+        _export(subject, options.export, compared)
     origin = subject.model.get("tuned_from")
     if origin is None or _to_learn(model, str(origin.get("task"))) is not None:
         # `model` may be short, or a fingerprint. A model of your own data cannot be verified: the
@@ -216,36 +224,89 @@ def _check_data(options: ReportOptions) -> None:
         raise ParameterError("--corpus", "report", must, options.corpus)
 
 
-def _measure(model: str, store: Store, options: ReportOptions) -> None:
-    """Run the standard studies; one that needs what the model lacks is left out with a note."""
-    from bertology.run.api import ModelSource, make_session, resolve_corpus
-    from bertology.studies import STUDIES
+def _measure(model: str, store: Store, options: ReportOptions) -> list[LeftOut]:
+    """Run quick studies on one model, or on both; what cannot be run is told, and left out."""
+    from bertology.run.api import make_session, resolve_corpus
+    from bertology.run.measuring import EXAMPLES, Measuring, recorded_task
 
-    corpus = resolve_corpus(
+    texts = resolve_corpus(
         options.task or options.corpus or _CORPUS,
         must_have_task=options.task is not None,
         split=options.split or "validation",
-        limit=options.limit or _EXAMPLES,
+        limit=options.limit or EXAMPLES,
         **options.reading("report"),
     )
-    encoder = ModelSource(model, device=options.device).load()
-    encoder.require_tokenizer()
-    session = make_session(store, command=command_line())
-    standard = [name for name in STUDIES if STUDIES.get(name).standard]
-    for number, name in enumerate(standard, start=1):
-        say(f"  {number}/{len(standard)}  {name} over {corpus.name} ({len(corpus)} examples)")
+    other = _to_measure(store, options)
+    task = texts if options.task is not None else None
+    if task is None and other is not None:
+        task = recorded_task(model, options.limit) or recorded_task(other, options.limit)
+    measuring = Measuring(
+        make_session(store, command=command_line()),
+        texts,
+        task,
+        limit=options.limit,
+        device=options.device,
+        tell=say,
+    )
+    measuring.run(model, compared=other is not None)
+    if other is not None:
+        say(f"The same of {other}:")
+        measuring.run(other, compared=True)
+    if other is None:
+        for one in measuring.left_out:
+            warn(f"{one.study} was left out: {one.why}")
+    return measuring.left_out
+
+
+def _to_measure(store: Store, options: ReportOptions) -> str | None:
+    """The other model, if it is one that can be loaded; a task or what is stored alone is none."""
+    from bertology.report.atlas.gathering import gather, is_task
+    from bertology.run.loading import ModelSource
+
+    other = options.compare
+    if other is None:
+        return None
+    try:
+        if any(is_task(title, other) for title in gather(store, options.model).tasks):
+            return None
+    except ResultNotFoundError:
+        pass  # nothing is stored of it yet
+    try:
+        ModelSource(other, device="cpu").load("saved")
+    except BertologyError as error:
         try:
-            session.run(name, STUDIES.get(name)(), encoder, corpus)
-        except CapabilityError as error:
-            warn(f"{name} was left out: {error.problem}")
+            gather(store, other, compared=True)
+        except ResultNotFoundError:
+            raise error from None
+        warn(f"{other} cannot be opened, so that stored results are compared: {error.problem}")
+        return None
+    return other
 
 
-def _export(subject: Subject, folder: Path) -> None:
+def _show_beside(compared: tuple[Side, Side], left_out: Sequence[LeftOut]) -> None:
+    """Print what both models have, what flips, and what cannot be compared."""
+    from bertology.report.atlas.side_by_side import beside_tables, side_by_side
+
+    found = side_by_side(*compared, left_out)
+    if found.rows:
+        for title, columns, rows in beside_tables(found):
+            show_table(columns, rows, title=title)
+        say("* The interval of the difference excludes 0.")
+    for data, flipped in found.flips.items():
+        say(f"{data}: {flipped.sentence(*found.names)}")
+    for text in found.lacking:
+        warn(f"not compared: {text}")
+
+
+def _export(subject: Subject, folder: Path, compared: tuple[Side, Side] | None) -> None:
     from bertology.report.atlas.export import export_atlas
+    from bertology.report.atlas.side_by_side import export_beside, side_by_side
 
     try:
         with _progress("exporting", len(subject.entries)) as drawn:
             written = export_atlas(subject, folder, drawn=drawn)
+        if compared is not None:
+            written += export_beside(side_by_side(*compared), folder)
     except OSError as error:
         raise StoreError(
             f"{folder} cannot be written: {error.strerror or error}.",

@@ -8,7 +8,7 @@ from bertology.data.corpus import Corpus, Task
 from bertology.data.tasks import plain_name
 from bertology.errors import CapabilityError
 
-__all__ = ["THREE_WAY", "TWO_WAY", "has_neutral", "inference_corpus"]
+__all__ = ["THREE_WAY", "TWO_WAY", "has_neutral", "inference_corpus", "is_inference"]
 
 THREE_WAY = ("entailment", "neutral", "contradiction")
 TWO_WAY = ("entailment", "not_entailment")
@@ -18,6 +18,14 @@ _KNOWN = {*THREE_WAY, "notentailment", "nonentailment"}
 def has_neutral(corpus: Corpus) -> bool:
     """Whether a corpus of inference tells neutral pairs from contradictions."""
     return len(_labels(corpus)) == len(THREE_WAY)
+
+
+def is_inference(corpus: Corpus) -> bool:
+    """Whether a corpus asks what follows from a text, in two labels or in three."""
+    try:
+        return bool(_labels(corpus))
+    except CapabilityError:
+        return False
 
 
 def inference_corpus(corpus: Corpus, *, three_way: bool) -> Corpus:

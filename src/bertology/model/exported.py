@@ -19,7 +19,8 @@ import torch
 from torch import Tensor, nn
 
 from bertology.errors import CapabilityError, MissingExtraError, UnknownNameError
-from bertology.model.compressed.forms import make_weights
+from bertology.model.compressed.bilstm import MODEL_TYPE
+from bertology.model.compressed.forms import PARTIAL, compressed_forms, make_weights
 
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
@@ -67,6 +68,7 @@ def export_file(encoder: Encoder, example: Inputs, path: Path, *, format: str) -
     The number of texts and their length stay open, up to the longest that the model takes.
     """
     check_format(format)
+    _check_passes(encoder)
     batch = torch.export.Dim("batch", min=1)
     length = torch.export.Dim("length", min=2, max=encoder.max_length)
     shapes = {name: {0: batch, 1: length} for name in example}
@@ -85,6 +87,18 @@ def export_file(encoder: Encoder, example: Inputs, path: Path, *, format: str) -
             hint="Try the other --format. BERT, RoBERTa, ELECTRA, DistilBERT, ALBERT and MPNet can "
             "be exported in both.",
         ) from error
+
+
+def _check_passes(encoder: Encoder) -> None:
+    """Refuse a model that decides in the pass what it computes: a file holds one computation."""
+    forms = [name for name in compressed_forms(encoder.config) if name in PARTIAL]
+    if forms or encoder.config.model_type == MODEL_TYPE:
+        what = forms[0].replace("_", " ") if forms else "a BiLSTM"
+        raise CapabilityError(
+            f"{encoder.name!r} cannot be exported: with {what}, the texts of a batch decide what "
+            "is computed, and a file holds one computation for all texts.",
+            hint="Use the folder itself: bt.load opens it wherever bertology is installed.",
+        )
 
 
 def _write_pt2(module: nn.Module, inputs: dict[str, Tensor], shapes: Any, path: Path) -> None:

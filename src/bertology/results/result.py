@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from bertology.errors import ParameterError, UnknownNameError
 from bertology.results.answers import default_answer
+from bertology.results.compared import Compared, read_compared
 from bertology.results.drawing import WIDTHS, Canvas, Drawing
 from bertology.results.evidence import read_evidence, read_reasons
 from bertology.results.hundredths import in_hundredths
@@ -176,6 +177,10 @@ class Result:
     def evidence(self) -> dict[str, Estimate]:
         """The quantities that claims are judged on, each with its interval."""
         return read_evidence(self.arrays)
+
+    def compared(self) -> list[Compared]:
+        """The numbers by which two models are set side by side, as `conclude` declared them."""
+        return read_compared(self.arrays)
 
     def reasons(self) -> dict[str, str]:
         """Why quantities have no estimate, by quantity; under "" for all others."""

@@ -24,8 +24,9 @@ def check_needs(name: str, study: Study, encoder: Encoder, corpus: Corpus | None
     if corpus is not None:
         encoder.require_tokenizer()
     head = _head_used(study, encoder)
-    if head in _LABELLED_HEADS and corpus is not None and corpus.task is not None:
-        _check_labels(encoder, corpus.task)
+    task = None if corpus is None else study.task_for(encoder, corpus)
+    if head in _LABELLED_HEADS and task is not None:
+        _check_labels(encoder, task)
         label_match(study, encoder, corpus)
     study.check(encoder, corpus)
 
@@ -87,9 +88,11 @@ def label_match(study: Study, encoder: Encoder, corpus: Corpus | None) -> dict[s
 
     Refuses, with the option that says it, labels of which it is not clear what they are.
     """
-    if _head_used(study, encoder) != "classification" or corpus is None or corpus.task is None:
+    if _head_used(study, encoder) != "classification" or corpus is None:
         return None
-    found = encoder.match_labels(corpus.task.labels, ordered=corpus.task.ordered)
+    if (task := study.task_for(encoder, corpus)) is None:
+        return None
+    found = encoder.match_labels(task.labels, ordered=task.ordered)
     if not found.by:
         return None
     renamed = corpus.origin.get("labels")  # the reader knows the names that the file has

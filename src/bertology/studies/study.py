@@ -22,13 +22,17 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-    from bertology.data.corpus import Corpus
+    from bertology.data.corpus import Corpus, Task
     from bertology.model.encoder import Encoder
     from bertology.model.shape import Shape
+    from bertology.results.compared import Compared
     from bertology.results.result import Provenance, Result
     from bertology.stats import Estimate
 
-__all__ = ["MAPS_OF_TEXTS", "Context", "Needs", "Question", "Study"]
+__all__ = ["MAPS_OF_TEXTS", "TASK", "TEXTS", "Context", "Needs", "Question", "Study"]
+
+TEXTS, TASK = "(texts)", "(task)"
+"""In `Study.compared_over`: the texts of a report, and the data of the task that models learnt."""
 
 
 @dataclass(frozen=True)
@@ -88,17 +92,21 @@ class Question:
         reasons: Mapping[str, str] | None = None,
         facts: Mapping[str, object] | None = None,
         arrays: xr.Dataset | None = None,
+        compared: Sequence[Compared | None] = (),
     ) -> Result:
         """The result of what was concluded; see `results/evidence.py` for `evidence` and `reasons`.
 
         `facts` are single numbers and words that figures need; the parameter `level` is always
-        among them. Quantities that are None were not measured.
+        among them. `compared` are the numbers by which two models are set side by side. What is
+        None was not measured.
         """
+        from bertology.results.compared import compared_arrays
         from bertology.results.evidence import evidence_array
 
         found = {name: e for name, e in (evidence or {}).items() if e is not None}
         kept = evidence_array(found, reasons)
         kept = kept if arrays is None else arrays.merge(kept, combine_attrs="drop_conflicts")
+        kept = kept.merge(compared_arrays([one for one in compared if one is not None]))
         level = {"level": level} if (level := getattr(self, "level", None)) is not None else {}
         kept.attrs = {**level, **(facts or {})}
         return self.result_type(provenance, dict(tables), kept)
@@ -117,6 +125,9 @@ class Study(Question):
     """Options that the two examples of --help need: the bundled model, one of the hub."""
     standard: ClassVar[bool] = False
     """Whether `bertology report --measure` runs it: quick, on any model and text."""
+    compared_over: ClassVar[tuple[str, ...]] = ()
+    """Data over which `report --measure --compare` asks it of both models: names of corpora, TEXTS
+    or TASK (TEXTS where no task is known and none is needed). Standard ones are asked anyway."""
     by_words: ClassVar[bool] = False
     """Whether other models are compared word by word: build and tokenizer may then be others."""
     trains_models: ClassVar[bool] = False
@@ -136,6 +147,10 @@ class Study(Question):
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
         """Refuse, before any work, parameters that do not fit this model and corpus."""
+
+    def task_for(self, encoder: Encoder, corpus: Corpus) -> Task | None:
+        """The task in the labels that the model is asked; those of the corpus if not overridden."""
+        return corpus.task
 
     def texts_read(self, corpus: Corpus) -> Sequence[str | tuple[str, str]]:
         """The texts that a model reads, to count those that are cut; all of them if not overridden.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.model.label_match import LabelMatch
 
-__all__ = ["Answers", "answer", "encode_for", "leanings", "match_of"]
+__all__ = ["Answers", "answer", "encode_for", "leanings", "match_of", "outputs"]
 
 Floats = NDArray[np.float64]
 
@@ -81,6 +81,15 @@ def leanings(encoder: Encoder, encoded: Encoded, task: Task, *, batch_tokens: in
     found = np.zeros(len(encoded))
     for chosen, logits in _outputs(encoder, encoded, task, batch_tokens):
         found[chosen] = (logits[:, 1] - logits[:, 0]).numpy()
+    return found
+
+
+def outputs(encoder: Encoder, encoded: Encoded, task: Task, *, batch_tokens: int = 4096) -> Floats:
+    """(N, classes): probabilities in the order of the task's labels; or numbers (N, 1)."""
+    found = np.zeros((len(encoded), max(1, len(task.labels))))
+    for chosen, logits in _outputs(encoder, encoded, task, batch_tokens):
+        said = logits if task.kind == "regression" else logits.softmax(-1)
+        found[chosen] = said.numpy()
     return found
 
 

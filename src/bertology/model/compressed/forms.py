@@ -23,6 +23,7 @@ from bertology.model.compressed.written import KEY, misfit, written_forms
 
 __all__ = [
     "KEY",
+    "PARTIAL",
     "check_one_pass",
     "compressed_forms",
     "make_weights",
@@ -39,7 +40,7 @@ _FORMS: Mapping[str, Callable[..., None]] = {
     early_exit.FORM: early_exit.put_in,
 }
 _ALONE = (shared_layers.FORM, eliminated_tokens.FORM, early_exit.FORM)  # only one of these
-_PARTIAL = (eliminated_tokens.FORM, early_exit.FORM)  # layers that see only some of the batch
+PARTIAL = (eliminated_tokens.FORM, early_exit.FORM)  # layers that see only some of the batch
 
 
 def compressed_forms(config: object) -> list[str]:
@@ -67,7 +68,7 @@ def put_in_forms(model: Any) -> None:
 def check_one_pass(config: object) -> None:
     """Refuse to look into a model whose layers do not all see the same tokens, and all of them."""
     added_parts.check_one_pass(config)
-    partial = [name for name in compressed_forms(config) if name in _PARTIAL]
+    partial = [name for name in compressed_forms(config) if name in PARTIAL]
     if partial:
         raise CapabilityError(
             f"A model with {partial[0].replace('_', ' ')} does not compute every token in every "

@@ -205,23 +205,31 @@ def _values(entry: Entry, measure: Measure) -> Values:
 
 
 def compare_piece(
-    first: Side, second: Side, pairs: Sequence[Shared], of_layers: Html = _NOTHING
+    first: Side,
+    second: Side,
+    pairs: Sequence[Shared],
+    of_layers: Html = _NOTHING,
+    numbers: Html = _NOTHING,
+    lacking: Html = _NOTHING,
 ) -> Html:
-    """The section; the page's script fills the grids. `of_layers`: where those of layers stand."""
-    pieces: list[object] = [element("h2", f"{first.name} and {second.name}"), of_layers]
+    """The section; the page's script fills the grids. `of_layers`: where those of layers stand.
+
+    `numbers`: what both models have beside heads and layers; `lacking`: what cannot be compared.
+    """
+    pieces: list[object] = [element("h2", f"{first.name} and {second.name}"), numbers, of_layers]
     if pairs:
         pieces += [
-            element("h3", "Head by head") if of_layers else "",
+            element("h3", "Head by head") if of_layers or numbers else "",
             element("div", id="compare-choice", kind="choose"),
             element("div", id="compare-grids"),
             element("p", _HOW, kind="soft"),
         ]
-    elif not of_layers:
+    elif not of_layers and not numbers:
         pieces += [
             element("p", _nothing_shared(first, second)),
             preformatted("\n".join(map(_command, (first, second)))),
         ]
-    pieces += [element("h3", "Verdicts"), _verdicts(first, second)]
+    pieces += [lacking, element("h3", "Verdicts"), _verdicts(first, second)]
     return element("section", joined(pieces), id="compare")
 
 

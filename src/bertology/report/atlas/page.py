@@ -20,6 +20,7 @@ from bertology.report.atlas.layer_pairs import layer_pairs, layer_pairs_piece
 from bertology.report.atlas.maps import example_maps, mean_maps
 from bertology.report.atlas.naming import counted, in_words, portable_name, short_name
 from bertology.report.atlas.profiles import profiles_piece
+from bertology.report.atlas.side_by_side import LeftOut, lacking_piece, numbers_piece, side_by_side
 from bertology.report.atlas.tables import table_data
 from bertology.report.figures import TYPE_COLOURS
 from bertology.report.look import diverging, night, sequential
@@ -46,10 +47,11 @@ def atlas_page(
     compared: tuple[Side, Side] | None = None,
     *,
     drawn: Callable[[int], None] = lambda n: None,
+    left_out: Sequence[LeftOut] = (),
 ) -> str:
     """One HTML file that needs nothing but itself; `compared` puts two models side by side.
 
-    `drawn` is called for each result that is ready.
+    `drawn` is called for each result that is ready. `left_out` says what could not be measured.
     """
     entries, shape = subject.entries, subject.grid
     measures = head_measures(entries, shape)
@@ -70,7 +72,9 @@ def atlas_page(
     if compared is not None:
         pairs, layers = shared_measures(*compared), layer_pairs(*compared)
         of_layers = layer_pairs_piece(*compared) if layers else Html("")
-        beside = compare_piece(*compared, pairs, of_layers)
+        found = side_by_side(*compared, left_out)
+        told = numbers_piece(found), lacking_piece(found)
+        beside = compare_piece(*compared, pairs, of_layers, *told)
         names = [side.name for side in compared]
         data |= {"pairs": compare_data(pairs), "layerPairs": layers, "sides": names}
         title = " and ".join(names)

@@ -27,6 +27,7 @@ from bertology.parameters import parameter
 from bertology.report import drawings
 from bertology.report.figures import TitledMap, example_sheet, type_bars
 from bertology.results.answers import of_row, percent
+from bertology.results.compared import row_mean
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure, dashed
 from bertology.results.number_text import number_text
@@ -336,6 +337,11 @@ class MapTypes(Sampled):
             },
             facts={"examples": n},
             arrays=add_kept(xr.Dataset(), kept),
+            # As they are named: what the network mistakes it mistakes in both of two models.
+            compared=[
+                row_mean(f"maps named {kind}", everywhere[:, i], level=self.level)
+                for i, kind in enumerate(MAP_TYPES)
+            ],
         )
 
     def _shares(self, everywhere: Floats, by_layer: Floats) -> pd.DataFrame:

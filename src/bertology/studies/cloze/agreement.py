@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from bertology.errors import DataError
+from bertology.results.compared import Compared
 from bertology.results.result import Provenance, Result
 from bertology.stats.answer_flips import mcnemar
 from bertology.stats.balanced import Balanced, balanced_means, balanced_rows, balancing_weights
@@ -69,6 +70,7 @@ class Agreement(ClozeStudy, Tagged):
     )
     version: ClassVar[int] = 2
     result_type: ClassVar[type[Result]] = AgreementResult
+    compared_over: ClassVar[tuple[str, ...]] = ("grammar-agreement",)
     block: ClassVar[int] = 1024
     fills_gpu: ClassVar[bool] = True
 
@@ -210,7 +212,26 @@ class Agreement(ClozeStudy, Tagged):
                 "lens": self.lens,
                 "readings": len(plain.rows),
             },
+            compared=[
+                self._compared("verbs that agree", plain, evidence["agreement_accuracy"]),
+                self._compared(
+                    "verbs that agree, after attractors",
+                    pairs.balanced(pairs.plain, pairs.attractors > 0),
+                    evidence["attractor_accuracy"],
+                ),
+                self._compared(
+                    "verbs that agree, in nonsense sentences",
+                    pairs.balanced_nonsense(),
+                    evidence["nonsense_accuracy"],
+                ),
+            ],
         )
+
+    def _compared(self, title: str, of: Balanced, found: Estimate | None) -> Compared | None:
+        """What the model itself chooses, by unit."""
+        if found is None:
+            return None
+        return Compared(title, found, rows=of.rows[-1], support=of.support_of_differences)
 
     def _means(self, of: Balanced, rows: slice = slice(None), families: int = 1) -> PartialMeans:
         return balanced_means(

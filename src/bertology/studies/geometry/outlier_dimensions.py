@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from bertology.errors import CapabilityError, DataError
 from bertology.parameters import parameter
+from bertology.results.compared import PERCENT, Compared
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
 from bertology.stats.over_draws import fewest_draws
@@ -24,7 +25,7 @@ from bertology.studies.designs.outlier_results import OutlierDimensionsResult
 from bertology.studies.designs.outlier_scores import Effects
 from bertology.studies.designs.parts import Gathered, gather, start_of
 from bertology.studies.designs.tables import labelled_table
-from bertology.studies.study import Context, Needs
+from bertology.studies.study import TASK, Context, Needs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,6 +53,14 @@ _OVER_RANDOM = (
 _OF_EFFECTS = ("cost_over_random", "knowledge_lost_ten_thousandth", "knowledge_lost_millionth")
 _OF_SINK = ("sink_over_random", "magnitude_over_random")
 _OF_STATES = (*_OF_SINK, "frequency_over_random")
+_COMPARED = {
+    "outlier_dimensions": ("outlier dimensions of the weights", "dimensions"),
+    "state_outliers": ("outlier dimensions of the states", "dimensions"),
+    "largest_sigma": ("farthest weight of a LayerNorm", "σ"),
+    "largest_state_ratio": ("largest dimension of the states", "× the median one"),
+    "loss_rise": ("rise of the loss without outliers", "nats"),
+    "knowledge_lost": ("what is lost of the knowledge without outliers", PERCENT),
+}
 
 
 @dataclass(frozen=True)
@@ -84,6 +93,7 @@ class OutlierDimensions(Resampled):
         capabilities=frozenset({"norms", "residual"}), fields=frozenset({"text"}), head="saved"
     )
     result_type: ClassVar[type[Result]] = OutlierDimensionsResult
+    compared_over: ClassVar[tuple[str, ...]] = (TASK,)
     block: ClassVar[int] = 64
     fills_gpu: ClassVar[bool] = True
 
@@ -242,6 +252,11 @@ class OutlierDimensions(Resampled):
                 "parameters": int(seen.facts["parameters"]),
             },
             arrays=xr.Dataset(arrays),
+            compared=[
+                Compared(title, one, unit)
+                for quantity, (title, unit) in _COMPARED.items()
+                if (one := evidence.get(quantity)) is not None
+            ],
         )
 
     def _layers(self, arrays: Mapping[str, Any], effects: Effects) -> pd.DataFrame:

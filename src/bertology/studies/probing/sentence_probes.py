@@ -14,6 +14,7 @@ from bertology.annotated.word_labels import ProbedTask
 from bertology.report import drawings
 from bertology.report.figures import Dots, interval_dots
 from bertology.results.answers import NOTHING_SURE, listed, of_row, plain
+from bertology.results.compared import row_mean
 from bertology.results.drawing import Drawing
 from bertology.results.measures import Measure
 from bertology.results.result import Provenance, Result
@@ -27,6 +28,7 @@ from bertology.studies.designs.group_places import (
 from bertology.studies.designs.probe_results import ProbingResult
 from bertology.studies.designs.probe_scores import TaskScores, least_gain, rows_of_tasks
 from bertology.studies.designs.probes import Probing
+from bertology.studies.designs.shares import per_item
 from bertology.studies.designs.tables import labelled_table, with_bounds
 from bertology.studies.study import Needs
 
@@ -169,6 +171,7 @@ class SentenceProbes(Probing):
     offers: ClassVar[Mapping[str, ProbedTask]] = SENTENCE_TASKS
     needs: ClassVar[Needs] = Needs(fields=frozenset({"text", "words", "sentence_labels"}))
     result_type: ClassVar[type[Result]] = SentenceProbesResult
+    compared_over: ClassVar[tuple[str, ...]] = ("grammar-sentences",)
     controls: ClassVar[bool] = False
     copies: ClassVar[int] = 4
 
@@ -223,6 +226,16 @@ class SentenceProbes(Probing):
             evidence=self._evidence(by_name, steps),
             reasons={"": _NOT_TOLD},
             facts=facts,
+            compared=[
+                row_mean(
+                    f"probe of the best layer: {self.offers[one.name].title}",
+                    per_item(one.best()[1], one.counts),
+                    level=self.level,
+                    counted="sentences",
+                    bounded=False,
+                )
+                for one in seen
+            ],
         )  # fmt: skip
 
     def _evidence(
