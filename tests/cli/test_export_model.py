@@ -18,6 +18,15 @@ import tiny
 from bertology.cli.main import app
 from bertology.errors import CapabilityError, JobError, MissingExtraError, UnknownNameError
 from bertology.model import exported
+from bertology.model.compressed import (
+    bilstm,
+    early_exit,
+    eliminated_tokens,
+    low_rank,
+    quantised,
+    shared_layers,
+    sixteen_bit,
+)
 from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import prune_heads, prune_mlps
 from bertology.train.exporting import export_to
@@ -110,6 +119,55 @@ def test_one_text_and_the_longest_one(tmp_path: Path) -> None:
         inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
         with torch.no_grad():
             torch.testing.assert_close(runs(inputs), encoder.model(**inputs).logits)
+
+
+def _many_forms() -> Any:
+    """Shared layers of low rank, tables of four bits, and all else in sixteen."""
+    model = shared_layers.share(tiny.model("bert", "classification"), groups=1)
+    model = low_rank.factorise(model, 6, maps="layers")
+    model = quantised.quantise(model, 4, scheme="groups", groups=4, maps="embeddings")
+    return sixteen_bit.store(model)
+
+
+def _products_of_whole_numbers() -> Any:
+    return quantised.quantise(of_one_layer("bert", "num_hidden_layers"), 8, activations=8)
+
+
+@pytest.mark.parametrize("make", [_many_forms, _products_of_whole_numbers])
+@pytest.mark.filterwarnings("ignore")
+def test_onnx_gives_the_logits_of_every_form_that_is_one_computation(
+    make: Any, tmp_path: Path
+) -> None:
+    pytest.importorskip("onnxscript", reason="needs the extra: pip install 'bertology[onnx]'")
+    pytest.importorskip("onnxruntime")
+    make().save_pretrained(tmp_path)
+    encoder = Encoder.load(str(tmp_path), head="classification", device="cpu")
+    path = tmp_path / "model.onnx"
+    exported.export_file(encoder, tiny.inputs(), path, format="onnx")
+    runs = exported.open_file(path)
+    for size, length in ((1, 2), (4, 9)):
+        ids = torch.randint(5, tiny.VOCAB, (size, length))
+        inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+        with torch.no_grad():
+            expected = encoder.model(**inputs).logits
+        torch.testing.assert_close(runs(inputs), expected, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (lambda: early_exit.add_exits(tiny.model("bert", "classification"), [0]), "early exit"),
+        (
+            lambda: eliminated_tokens.eliminate(tiny.model("bert", "classification"), [4, 4, 2]),
+            "eliminated tokens",
+        ),
+        (lambda: bilstm.make(torch.randn(tiny.VOCAB, 4), labels=2), "a BiLSTM"),
+    ],
+)
+def test_what_depends_on_the_batch_is_not_exported(make: Any, why: str, tmp_path: Path) -> None:
+    encoder = Encoder(make(), head="classification")
+    with pytest.raises(CapabilityError, match=f"with {why}, the texts of a batch decide"):
+        exported.export_file(encoder, tiny.inputs(), tmp_path / "m.pt2", format="pt2")
 
 
 def test_refusals(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
+import planted
 import tiny
-from bertology.cli import report
 from bertology.cli.main import app
+from bertology.model.compressed import bilstm
 from bertology.results.store import Store
+from bertology.run import measuring
 from bertology.studies import STUDIES
+from made_compressions import clean
 from toy_atlas import TUNED_A, Toy, make, toy_store
 
 __all__ = ["toy_store"]
@@ -99,7 +104,7 @@ def test_what_cannot_be_done_is_said_with_what_can(toy_store: Store, tmp_path: P
 
 def test_a_page_from_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = tiny.save_reader(tmp_path / "tiny-reader")
-    monkeypatch.setattr(report, "_EXAMPLES", 4)
+    monkeypatch.setattr(measuring, "EXAMPLES", 4)
     for name in STUDIES:
         monkeypatch.setattr(STUDIES.get(name), "standard", name == "attention-maps")
     monkeypatch.setattr("bertology.report.atlas.chapters._drawn", lambda result, name: b"<svg/>")
@@ -136,3 +141,54 @@ def test_options_of_measuring_without_measuring(toy_store: Store, tmp_path: Path
     code, said = call("toy", "--measure", "--task", "a.csv", "--corpus", "b.csv")
     assert code == 2
     assert "be left out when --task is given" in said
+
+
+def planted_folder(folder: Path, *, flipped: bool = False) -> Path:
+    """The planted classifier; flipped: one weight has another sign, and all answers are `bad`."""
+    found = clean()
+    if flipped:
+        with torch.no_grad():
+            found.model.classifier.weight[0] *= -1
+    found.model.save_pretrained(folder)
+    found.tokenizer.save_pretrained(folder)
+    return folder
+
+
+def test_two_models_are_measured_and_set_side_by_side(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in STUDIES:
+        kind = STUDIES.get(name)
+        monkeypatch.setattr(kind, "standard", name == "attention-maps")
+        if name not in ("answers", "agreement"):
+            monkeypatch.setattr(kind, "compared_over", ())
+    monkeypatch.setattr("bertology.report.atlas.chapters._drawn", lambda result, name: b"<svg/>")
+    data = planted.written(tmp_path / "data", validation=40)
+    original = planted_folder(tmp_path / "original")
+    small, page = planted_folder(tmp_path / "small", flipped=True), tmp_path / "page.html"
+    vectors = torch.randn(5 + len(planted.WORDS), 8)
+    lstm = tmp_path / "lstm"
+    shutil.copytree(original, lstm)
+    found = bilstm.make(vectors, labels=2)
+    found.config.id2label = dict(enumerate(planted.TASK.labels))
+    found.save_pretrained(lstm)
+    given = ("--measure", "--store", tmp_path / "results", "--to", page, "--task", data)
+    code, said = call(small, "--compare", original, *given)
+    assert code == 0, said
+    assert "Answers over data" in said
+    assert "100.0 points" in said
+    good = sum(e.get("label") == 1 for e in planted.corpus(40, seed=2))
+    assert f"{good} of 40 examples are answered differently: {good} are right for original" in said
+    assert "Agreement over grammar-agreement: 'small' was saved" in said
+    assert "'data', does not" in said  # pairs as in HANS are no question for these models
+    text = page.read_text(encoding="utf-8")
+    assert f"Only original is right: {good}" in text
+    assert "What cannot be compared" in text
+    assert str(tmp_path) not in text
+    code, said = call(lstm, "--compare", original, *given)
+    assert code == 0, said
+    assert "is a BiLSTM: it has no layers of attention to look into" in said
+    assert "Answers over data" in said
+    code, said = call(small, "--compare", tmp_path / "nowhere", *given)
+    assert code == 2
+    assert "nowhere" in said

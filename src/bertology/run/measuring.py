@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bertology.errors import BertologyError, CapabilityError, DataError, ModelError
 from bertology.plain_files import local_path
+from bertology.report.atlas.naming import short_name
 from bertology.report.atlas.side_by_side import LeftOut
 from bertology.run.loading import ModelSource
 from bertology.run.requirements import check_corpus
@@ -64,7 +65,9 @@ class Measuring:
                 done += 1
             except (CapabilityError, ModelError, DataError) as error:
                 first = first or error
-                self.left_out.append(LeftOut(*_place(name, data), error.problem))
+                # A page says what a model is called, and not where it lies on this machine.
+                why = error.problem.replace(model, short_name(model))
+                self.left_out.append(LeftOut(*_place(name, data), why))
         if not done and first is not None:
             raise first
 
