@@ -175,6 +175,8 @@ def test_rows_that_are_none_are_refused(methods: tuple[str, ...]) -> None:
         CompressionTable(alone=("layers",))
     with pytest.raises(ParameterError, match="different names"):
         CompressionTable(small=("a/x", "b/x"))
+    made = CompressionTable(small=("a/model", "b/model")).rows(SHAPE, made_tunings.corpus(0, 20))
+    assert {"small-a-model", "small-b-model"} <= set(made)
 
 
 def test_what_nothing_beats() -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from bertology.errors import InterruptedRunError, ParameterError
 from bertology.metrics import judged_metric
 from bertology.parameters import parameter
+from bertology.results.provenance import short_model
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
 from bertology.studies.designs.compression_results import CompressionTableResult, tables_of
@@ -109,7 +110,7 @@ class CompressionTable(TaskTrials):
         if self.alone != (_NONE,) and (odd or len(set(self.alone)) < len(self.alone)):
             must = f"be some of {', '.join(STARTS)}, no one twice, or {_NONE}"
             raise ParameterError("alone", "CompressionTable", must, list(self.alone))
-        names = [Path(name).name for name in self.small]
+        names = [_small_name(name) for name in self.small]
         if len(set(names)) < len(names):
             must = "name models with different names"
             raise ParameterError("small", "CompressionTable", must, list(self.small))
@@ -135,7 +136,7 @@ class CompressionTable(TaskTrials):
         found = [
             Row(TEACHER, "the fine-tuned model", kind=TEACHER),
             *alone_rows(asked, [s for s in self.alone if s != _NONE], self.epochs),
-            *(Row(f"small-{Path(n).name}", f"{Path(n).name}, as it is", n, SMALL)
+            *(Row(f"small-{_small_name(n)}", f"{_small_name(n)}, as it is", n, SMALL)
               for n in self.small),
         ]  # fmt: skip
         return {row.name: row for row in found}
@@ -170,7 +171,7 @@ class CompressionTable(TaskTrials):
         from bertology.model.encoder import Encoder
 
         known = super().ingredients(corpus)
-        return known | {f"small:{Path(n).name}": Encoder.load(n).fingerprint for n in self.small}
+        return known | {f"small:{_small_name(n)}": Encoder.load(n).fingerprint for n in self.small}
 
     # The work ---------------------------------------------------------------------------------
 
@@ -305,6 +306,11 @@ class CompressionTable(TaskTrials):
             if value is not None and value != usual.get(name):
                 words += [f"--{name}", str(value)]
         return shlex.join([*words, "--to", row.name])
+
+
+def _small_name(model: str) -> str:
+    """As names of rows and files take it: `runs/plain-4x156/model` is `plain-4x156-model`."""
+    return short_model(model).replace("/", "-")
 
 
 def _row(name: str, told: Mapping[str, object]) -> Row:
