@@ -17,13 +17,17 @@ from bertology.studies.designs.compression_rows import ROWS, TEACHER
 from bertology.studies.designs.scored_runs import answered
 from bertology.studies.designs.trials import split_part
 
-__all__ = ["ALONE_HALF", "PUBLISHED", "SHAPE", "made_up", "over_tasks"]
+__all__ = ["ALONE_HALF", "CUT", "PUBLISHED", "SHAPE", "STUDENTS", "made_up", "over_tasks"]
 
 TWO = Task("two", "classification", ("no", "yes"), ("accuracy", "f1"))
+MUCH = Task("much", "regression", (), ("pearson", "spearman"))
 SHAPE = Shape(12, 12, 768, 64, 3072)
 ALONE_HALF = "cut-layers-6", "random-layers-6"
 PUBLISHED = tuple(name for name, row in ROWS.items() if row.published)
 ASKED = (*PUBLISHED, "soft-half")
+STUDENTS = ("pkd-half", "pkd-quarter", "distilbert", "tinybert", "minilm-half", "theseus-half",
+            "soft-half")  # fmt: skip
+CUT = ALONE_HALF[0], "cut-layers-3", "cut-layers-4-heads-12-hidden-312"
 _PER_WEIGHT = {"gobo": 0.4, "q8bert": 1.0}  # bytes; of others 4
 
 
@@ -38,6 +42,8 @@ def made_up(
     constant: float = 0.5,
     methods: tuple[str, ...] = ASKED,
     same: bool = False,
+    numbers: bool = False,
+    random: float | None = None,
     faster: Mapping[str, float] | None = None,
     bytes_per_weight: Mapping[str, float] | None = None,
     task: str = "made-up",
@@ -45,22 +51,37 @@ def made_up(
     """Rows that are right so often; examples are hard for all alike.
 
     With `same`, all rows give the teacher's answers. Rows that `right` does not name are right as
-    often as the teacher. `luck` is how far runs spread, `failing` the share of runs of any row that
-    give one answer only, `faster` how many times as fast rows are.
+    often as the teacher, and baselines with random weights as `random` says. `luck` is how far runs
+    spread, `failing` the share of runs of any row that give one answer only, `faster` how many
+    times as fast rows are. With `numbers`, answers are such, `right` are correlations, and every
+    row has a scale of its own.
     """
     rng = np.random.default_rng(draw)
     study = CompressionTable(seeds=seeds, methods=methods)
-    labels = rng.integers(0, 2, n)
-    examples = [Example(str(i), "x", label=int(y)) for i, y in enumerate(labels)]
-    corpus = Corpus(task, examples, frozenset({Field.TEXT, Field.LABEL}), TWO)
-    rows, hard, parts = study.rows(SHAPE, corpus), rng.random(n), dict[str, xr.Dataset]()
+    labels = rng.normal(size=n) if numbers else rng.integers(0, 2, n)
+    examples = [Example(str(i), "x", label=y.item()) for i, y in enumerate(labels)]
+    about = MUCH if numbers else TWO
+    corpus = Corpus(task, examples, frozenset({Field.TEXT, Field.LABEL}), about)
+    rows, parts = study.rows(SHAPE, corpus), dict[str, xr.Dataset]()
+    hard = rng.normal(size=n) if numbers else rng.random(n)
+    scales = dict(
+        zip(rows, np.random.default_rng([draw, 1]).uniform(0.5, 1, (len(rows), 2)), strict=True)
+    )
     teacher = right if isinstance(right, float) else right.get(TEACHER, 0.75)
     said: dict[int, np.ndarray] = {}
     for part in study.parts(SHAPE, corpus)[:-1]:
         name, seed = split_part(part)
         share = teacher if isinstance(right, float) else right.get(name, teacher)
-        fine = (hard + rng.random(n)) / 2 < _mixed(share) + rng.normal(0, luck)
-        answers = np.where(fine, labels, 1 - labels)
+        if random is not None and name.startswith("random-"):
+            share = random
+        if numbers:
+            shown = share + rng.normal(0, luck)
+            wrong = math.sqrt(0.7) * hard + math.sqrt(0.3) * rng.normal(size=n)
+            scale, middle = scales[name]
+            answers = scale * (shown * labels + math.sqrt(1 - shown**2) * wrong) + middle
+        else:
+            fine = (hard + rng.random(n)) / 2 < _mixed(share) + rng.normal(0, luck)
+            answers = np.where(fine, labels, 1 - labels)
         if failing and rng.random() < failing:
             answers = np.ones(n, int)
         if same:
@@ -70,13 +91,14 @@ def made_up(
         each = {**_PER_WEIGHT, **(bytes_per_weight or {})}.get(name, 4.0)
         parts[part] = answered(
             {name: answers}, corpus, corpus, kind=row.kind, title=row.title, text=row.text,
-            alone=" ".join(row.alone), answers="classification", seconds=1.0, epochs=3,
+            alone=" ".join(row.alone), answers=about.kind, seconds=1.0, epochs=3,
             bytes=int(each * 1000 if name in _PER_WEIGHT else each * weights),
             parameters=weights, nonzero=weights, constant_accuracy=constant, constant_f1=0.5,
+            constant_pearson=0.0, constant_spearman=0.0,
         )  # fmt: skip
     parts[TIMINGS] = _times(list(rows), faster or {}, rng)
-    about = {"name": "m", "fingerprint": "f"}, {"name": task, "fingerprint": task}
-    return study.conclude(parts, Provenance("compression-table", 1, study.parameters, *about))
+    made = {"name": "m", "fingerprint": "f"}, {"name": task, "fingerprint": task}
+    return study.conclude(parts, Provenance("compression-table", 1, study.parameters, *made))
 
 
 def _times(rows: list[str], faster: Mapping[str, float], rng: np.random.Generator) -> xr.Dataset:
@@ -94,16 +116,31 @@ def _mixed(share: float) -> float:
     return math.sqrt(share / 2) if share <= 0.5 else 1 - math.sqrt((1 - share) / 2)
 
 
-def over_tasks(gains: tuple[float, ...], *, draw: int = 0, n: int = 500, seeds: int = 3) -> Result:
-    """Tasks on which students are better by so much than the same shape without a teacher."""
+def over_tasks(
+    gains: tuple[float, ...],
+    *,
+    draw: int = 0,
+    n: int = 500,
+    seeds: int = 3,
+    students: tuple[str, ...] = ("pkd-half", "soft-half"),
+    random: float | None = None,
+    luck: float = 0.005,
+    unlearnt: int = 0,
+) -> Result:
+    """Tasks on which students are better by so much than the same shape without a teacher.
+
+    With `random`, baselines with random weights are right so often. On so many tasks, the last
+    ones, the teacher has nothing that a constant answer has not (`unlearnt`).
+    """
     from bertology.studies.joins.compression_tasks import CompressionTasks
 
     found = []
     for at, gain in enumerate(gains):
-        shares = {TEACHER: 0.75} | dict.fromkeys(("pkd-half", "soft-half"), 0.7)
-        shares |= dict.fromkeys(ALONE_HALF, 0.7 - gain)
+        shares = {TEACHER: 0.75} | dict.fromkeys(students, 0.7)
+        shares |= dict.fromkeys(CUT, 0.7 - gain) | {ALONE_HALF[1]: 0.7 - gain}
+        constant = 0.9 if at >= len(gains) - unlearnt else 0.5
         found.append(
-            made_up(shares, draw=31 * draw + at, methods=("pkd-half", "soft-half"),
-                    task=f"task-{at}", n=n, seeds=seeds)
+            made_up(shares, draw=31 * draw + at, methods=students, task=f"task-{at}", n=n,
+                    seeds=seeds, random=random, luck=luck, constant=constant)
         )  # fmt: skip
     return CompressionTasks().join(found)

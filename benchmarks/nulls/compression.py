@@ -51,6 +51,51 @@ def best_at_the_border(seed: int) -> Mapping[str, str]:
     return judged(_STUDY, found)
 
 
+def nothing_learnt(seed: int) -> Mapping[str, str]:
+    """Rows are as good as a constant answer, which has nine tenths of the teacher's score."""
+    shares = {"teacher": 0.62} | dict.fromkeys((*_KEPT, "soft-half"), 0.55)
+    found = tables.made_up(shares, seeds=_SEEDS[seed % 3], draw=seed, n=872, constant=0.55)
+    return judged(_STUDY, found)
+
+
+def numbers_at_the_borders(seed: int) -> Mapping[str, str]:
+    """Answers are numbers, on scales of their own; every row has 95 % of the correlation."""
+    shares = {"teacher": _TEACHER} | dict.fromkeys((*_KEPT, "soft-half"), 0.95 * _TEACHER)
+    found = tables.made_up(
+        shares, seeds=_SEEDS[seed % 3], draw=seed, n=400, luck=0.01, numbers=True
+    )
+    names = [f"{row.replace('-', '_')}_kept" for row in _KEPT]
+    return at_the_truth(_STUDY, found.evidence(), dict.fromkeys((*names, "best_small_kept"), 0.95))
+
+
+def one_is_best(seed: int) -> Mapping[str, str]:
+    """One student keeps 97 % and is as good as without a teacher, six others are worse."""
+    worse = {name: (0.97 - 0.005 * at) * _TEACHER for at, name in enumerate(tables.STUDENTS)}
+    shares = {"teacher": _TEACHER} | dict.fromkeys(tables.CUT, 0.97 * _TEACHER) | worse
+    found = tables.made_up(
+        shares, seeds=_SEEDS[seed % 3], draw=seed, luck=0.01, methods=tables.STUDENTS, random=0.6
+    )
+    truth = {"best_small_kept": 0.97, "best_student_over_alone": 0.0}
+    return at_the_truth(_STUDY, found.evidence(), truth)
+
+
+def one_baseline_as_good(seed: int) -> Mapping[str, str]:
+    """Students are as good as pre-trained layers without a teacher, and better than random ones."""
+    found = tables.made_up(
+        0.75, seeds=_SEEDS[seed % 3], draw=seed, luck=0.02, methods=tables.STUDENTS, random=0.6
+    )
+    return judged(_STUDY, found)
+
+
+def numbers_one_baseline(seed: int) -> Mapping[str, str]:
+    """The same where answers are numbers, on scales of their own."""
+    found = tables.made_up(
+        0.75, seeds=_SEEDS[seed % 3], draw=seed, luck=0.01, methods=tables.STUDENTS, random=0.3,
+        numbers=True,
+    )  # fmt: skip
+    return judged(_STUDY, found)
+
+
 def fewer_bits(seed: int) -> Mapping[str, str]:
     """8-bit models are but twice as small, and three bits make a model just 1.2 times as fast."""
     found = tables.made_up(
@@ -62,6 +107,23 @@ def fewer_bits(seed: int) -> Mapping[str, str]:
 def half_of_the_tasks(seed: int) -> Mapping[str, str]:
     """Students gain much on two of four tasks, and nothing on the others."""
     return judged(_JOIN, tables.over_tasks((0.1, 0.1, 0.0, 0.0), draw=seed))
+
+
+def half_of_the_tasks_picked(seed: int) -> Mapping[str, str]:
+    """The same with the best of seven students, lucky seeds, and a poor second baseline."""
+    found = tables.over_tasks(
+        (0.1, 0.1, 0.0, 0.0), draw=seed, seeds=_SEEDS[seed % 3], students=tables.STUDENTS,
+        random=0.5, luck=0.02,
+    )  # fmt: skip
+    return judged(_JOIN, found)
+
+
+def one_task_unlearnt(seed: int) -> Mapping[str, str]:
+    """Gains on two tasks, none on the third, and on the fourth the teacher learnt nothing."""
+    found = tables.over_tasks(
+        (0.1, 0.1, 0.0, 0.1), draw=seed, seeds=_SEEDS[seed % 3], random=0.5, luck=0.02, unlearnt=1
+    )
+    return judged(_JOIN, found)
 
 
 def no_task(seed: int) -> Mapping[str, str]:
@@ -83,6 +145,16 @@ NULLS = (
     Null(
         "compressed models just at the border", at_the_borders, dict.fromkeys(_CLAIMS, BORDER)
     ),
+    Null("compressed models that learnt nothing", nothing_learnt, dict.fromkeys(_CLAIMS, HOLDS)),
+    Null(
+        "compressed models whose numbers are just at the border",
+        numbers_at_the_borders,
+        dict.fromkeys((*_CLAIMS, "small-loss"), BORDER),
+    ),
+    Null("one student is best", one_is_best, {"small-loss": BORDER, "teachers-help": BORDER}),
+    Null("students as good as one baseline", one_baseline_as_good, {"teachers-help": HOLDS}),
+    Null("students whose numbers are as good as one baseline", numbers_one_baseline,
+         {"teachers-help": BORDER}),
     Null("the best small model just at the border", best_at_the_border, {"small-loss": HOLDS}),
     Null(
         "fewer bits that save little",
@@ -90,6 +162,10 @@ NULLS = (
         {"precision-saves-memory": HOLDS, "precision-needs-hardware": HOLDS},
     ),
     Null("students better on half of the tasks", half_of_the_tasks,
+         {"teachers-help-on-most-tasks": HOLDS}),
+    Null("the best of seven students better on half of the tasks", half_of_the_tasks_picked,
+         {"teachers-help-on-most-tasks": HOLDS}),
+    Null("students better on half of the tasks, nothing learnt on one", one_task_unlearnt,
          {"teachers-help-on-most-tasks": HOLDS}),
     Null("students better on no task", no_task, {"teachers-help-on-most-tasks": HOLDS}),
 )  # fmt: skip

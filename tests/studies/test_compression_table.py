@@ -104,6 +104,51 @@ def test_the_best_of_rows_of_the_same_skill_is_not_praised_for_its_luck() -> Non
     assert abs(np.mean(gains)) < 3 * np.std(gains) / np.sqrt(len(gains)) + 0.01
 
 
+def test_a_constant_answer_keeps_nothing_for_sure() -> None:
+    """It has 94 % of this teacher's score, and BERT-48 is asked for 85 %."""
+    shares = {TEACHER: 0.64, "bert-48": 0.6}
+    result = made_up(shares, constant=0.6, n=2000, seeds=5, luck=0.001, methods=("bert-48",))
+    row = result.table().set_index("row").loc["bert-48"]
+    assert row["kept_low"] > 0.88  # the table tells what it is
+    assert claims_of(result)[f"{PAPER}bert-48-keeps"] == "inconclusive"
+    assert result.evidence()["best_small_kept"].low == 0
+    better = made_up(
+        shares | {"bert-48": 0.63}, constant=0.55, n=2000, seeds=5, luck=0.001, methods=("bert-48",)
+    )
+    assert claims_of(better)[f"{PAPER}bert-48-keeps"] == "holds"
+
+
+def test_the_best_is_not_said_to_be_worse_than_any_row_may_be() -> None:
+    some = ("pkd-half", "theseus-half", "soft-half")
+    shares = {TEACHER: 0.8, "pkd-half": 0.776} | dict.fromkeys(some[1:], 0.7)
+    result = made_up(shares, n=200, seeds=3, luck=0.02, methods=some)
+    rows, losses = (result.table(name).set_index("row") for name in ("rows", "losses"))
+    found = result.evidence()
+    assert found["best_small_kept"].high >= rows.loc[list(some), "kept_high"].max()
+    gain = found["best_student_over_alone"]
+    assert gain.high >= losses.loc[list(some), "over_alone_high"].max()
+
+
+def test_sixteen_bits_alone_do_not_make_a_small_model() -> None:
+    bits = {"bytes_per_weight": {"16-bit": 2.0}, "n": 60, "seeds": 2}
+    only = made_up(methods=("16-bit",), **bits)
+    assert only.table().set_index("row").loc["16-bit", "smaller"] > 1.5
+    assert "best_small_kept" not in only.evidence()
+    both = made_up(methods=("16-bit", "gobo"), **bits)
+    assert both.facts["best_small"] == "gobo"
+
+
+def test_numbers_on_other_scales_are_not_mixed() -> None:
+    """Where halves of the examples pick different models, answers of both stand side by side."""
+    some = ("pkd-half", "theseus-half", "soft-half", "minilm-half")
+    found = [
+        made_up({TEACHER: 0.8} | dict.fromkeys(some, 0.76), numbers=True, n=400, draw=draw,
+                luck=0.001, methods=some).evidence()["best_small_kept"].value
+        for draw in range(4)
+    ]  # fmt: skip
+    assert np.mean(found) == pytest.approx(0.95, abs=0.012)  # mixed as they are: below 0.93
+
+
 def test_where_the_teacher_learnt_nothing_there_is_no_verdict() -> None:
     result = made_up(constant=0.8, n=100, methods=("pkd-half", "soft-half"))
     assert not result.evidence()

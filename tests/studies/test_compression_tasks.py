@@ -22,11 +22,22 @@ class TestOverTasks(ResultConformance):
 
 def test_the_number_that_most_tasks_reach() -> None:
     found = [Estimate(x, x - 0.02, x + 0.02, 500) for x in (0.1, 0.2, 0.0, 0.05)]
-    third = largest_but(found, 3, 0.95)
+    third = largest_but(found, 3, 0.95, of=4)
     assert third.value == 0.05
     assert 0.02 < third.low < 0.03  # of two tasks that could be below, so a little stricter
     assert 0.07 < third.high < 0.08
-    assert largest_but(found, 4, 0.95).low == pytest.approx(-0.02, abs=1e-3)
+    assert largest_but(found, 4, 0.95, of=4).low == pytest.approx(-0.02, abs=1e-3)
+
+
+def test_a_task_of_which_nothing_is_known_is_no_gain_and_no_loss() -> None:
+    found = [Estimate(x, x - 0.02, x + 0.02, 500) for x in (0.1, 0.2, 0.15)]
+    third = largest_but(found, 3, 0.95, of=4)
+    assert third.value == 0.1
+    assert 0.07 < third.low < 0.08
+    assert 0.17 < third.high < 0.18  # the unknown one may be the largest
+    result = over_tasks((0.2, 0.2, 0.2, 0.2), n=300, seeds=4, unlearnt=1)
+    assert claims_of(result)[CLAIM] == "holds"
+    assert not over_tasks((0.2, 0.2, 0.2, 0.2), n=100, seeds=2, unlearnt=2).evidence()
 
 
 def test_three_of_four_tasks_are_most_of_them_and_two_are_not() -> None:

@@ -105,7 +105,8 @@ def timed_rounds(
 ) -> tuple[int, list[list[float]]]:
     """How many texts a round has, and the seconds of each model for each round after a first one.
 
-    Models take turns at every batch, so that a machine that slows down slows all of them.
+    Models take turns at every batch, so that a machine that slows down slows all of them; and the
+    first of a batch is the last of the next, since who comes first may be slower.
     """
     first = models[0][1]
     order = sorted(range(len(first)), key=lambda i: -first.lengths[i])
@@ -116,8 +117,8 @@ def timed_rounds(
     spent: list[list[float]] = [[] for _ in models]
     for number in range(rounds + 1):
         sums = [0.0 for _ in models]
-        for chosen in batches:
-            for at, (encoder, encoded) in enumerate(models):
+        for turn, chosen in enumerate(batches):
+            for at, (encoder, encoded) in list(enumerate(models))[:: -1 if turn % 2 else 1]:
                 inputs, _ = encoded.batch(chosen, encoder.device)
                 sums[at] += _seconds(encoder, inputs)
         if number:  # the first round warms up

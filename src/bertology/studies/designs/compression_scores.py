@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,8 @@ LEAST_SMALLER = 1.5
 """How many times smaller on the disk a model must be to be a small one."""
 _NEAR = 1.15  # sizes that differ by less are taken for the same
 _PICKED, _AGAINST = "the best, picked on the other half", "compared with it"
+_SAME_NUMBERS = ("half",)  # methods that store what is there in fewer bits, and lose nothing by it
+_NOT_BEATEN = "the model does not surely beat a constant answer"
 
 
 @dataclass(frozen=True)
@@ -46,10 +49,12 @@ class Flips:
 
 @dataclass(frozen=True)
 class Picked:
-    """The best of some rows, for each run by other seeds and the other half of the examples."""
+    """The best of some rows, by the other half of the seeds on the other half of the examples."""
 
     rows: tuple[tuple[str, str], ...]
     """By seed: what is scored on the first and on the second half."""
+    among: tuple[str, ...]
+    """Rows that it was picked from."""
 
     @property
     def names(self) -> list[str]:
@@ -87,12 +92,38 @@ class CompressionScores:
 
     def kept(self, name: str, *, above: bool = False) -> Estimate | None:
         """The share of the teacher's score; or of what it has above a constant answer."""
-        floor = self.constant if above else 0.0
-        return self.runs.kept(name, TEACHER, self.judged, floor=floor)
+        key = (name, TEACHER, "kept", str(above))
+        if key not in self._known:
+            floor = self.constant if above else 0.0
+            self._known[key] = self.runs.kept(name, TEACHER, self.judged, floor=floor)
+        return self._known[key]
+
+    @cached_property
+    def _known(self) -> dict[tuple[str, ...], Estimate | None]:
+        """What was computed once: tables, claims and the best of all ask for the same."""
+        return {}
+
+    def kept_surely(self, name: str) -> Estimate | None:
+        """The same for claims: who does not surely beat a constant answer keeps nothing for sure.
+
+        Where the teacher is a little better than such an answer, the answer has nine tenths of its
+        score, and would bear out that nine tenths are kept.
+        """
+        return self._nothing_free(name, self.kept(name), self.runs)
+
+    def _nothing_free(self, name: str, found: Estimate | None, runs: ScoredRuns) -> Estimate | None:
+        if found is None or runs.score(name, self.judged).low > self.constant:
+            return found
+        low = min(found.low, 0.0)  # NaN stays
+        return replace(found, low=low, lasting=1.0, remedy=_NOT_BEATEN)
 
     def over(self, one: str, other: str) -> Estimate | None:
         """How much higher one row scores, over seeds and examples."""
-        return self.runs.difference(one, other, self.judged, in_seeds=True, once=True)
+        if (one, other) not in self._known:
+            self._known[one, other] = self.runs.difference(
+                one, other, self.judged, in_seeds=True, once=True
+            )
+        return self._known[one, other]
 
     def over_alone(self, name: str) -> Estimate | None:
         """How much higher a student scores than the better one of its shape without a teacher."""
@@ -121,11 +152,13 @@ class CompressionScores:
     # The best of several ------------------------------------------------------------------------
 
     def small(self) -> list[str]:
-        """Rows of methods whose models are small enough."""
+        """Rows of methods whose models are small enough, and not the same numbers in 16 bits."""
         return [
             name
             for name, row in self.rows.items()
-            if row.kind == METHOD and self.times(name, "bytes") >= LEAST_SMALLER
+            if row.kind == METHOD
+            and row.methods != _SAME_NUMBERS
+            and self.times(name, "bytes") >= LEAST_SMALLER
         ]
 
     def students(self) -> list[str]:
@@ -140,7 +173,10 @@ class CompressionScores:
     def picked(self, names: Sequence[str]) -> Picked | None:
         """The best of these rows, by examples and seeds that do not score it.
 
-        With one seed there are no others, and examples alone decide.
+        Seeds of even and of odd number pick for each other. If all other seeds picked for each one,
+        nearly the same runs would pick everywhere, and runs of the best would not be as independent
+        as their interval takes them for. With one seed there are no others, and examples alone
+        decide.
         """
         if not names or len(self.runs.labels) < 4:
             return None
@@ -148,10 +184,11 @@ class CompressionScores:
         scores = {name: (self._scores(name, half), self._scores(name, ~half)) for name in names}
 
         def best(seed: int, on: int) -> str:
-            by = [k for k in range(seeds) if k != seed] or [seed]
+            by = [k for k in range(seeds) if k % 2 != seed % 2] or [seed]
             return max(names, key=lambda name: float(scores[name][on][by].mean()))
 
-        return Picked(tuple((best(k, 1), best(k, 0)) for k in range(seeds)))
+        rows = tuple((best(k, 1), best(k, 0)) for k in range(seeds))
+        return Picked(rows, tuple(names))
 
     @property
     def _seeds(self) -> int:
@@ -169,20 +206,34 @@ class CompressionScores:
         return np.array([metric.score(row, labels) for row in said])
 
     def _joined(self, rows: Sequence[tuple[str, str]]) -> Floats:
-        """Answers (seeds, examples) of one row on the first half and of another on the second."""
-        said = self.runs.predictions
-        return np.stack(
-            [np.where(self._half, said[a][k], said[b][k]) for k, (a, b) in enumerate(rows)]
-        )
+        """Answers (seeds, examples) of one row on the first half and of another on the second.
+
+        Numbers get the same mean and spread in both halves: a correlation does not ask for them in
+        one model, and must not for two.
+        """
+        half = self._half
+        found = np.empty((len(rows), len(half)))
+        for k, pair in enumerate(rows):
+            for name, some in zip(pair, (half, ~half), strict=True):
+                own = self.runs.predictions[name][k][some]
+                found[k, some] = _standard(own) if self.numbers else own
+        return found
 
     def kept_by(self, picked: Picked) -> Estimate | None:
-        """The share of the teacher's score that the best row keeps."""
-        return self._with({_PICKED: self._joined(picked.rows)}).kept(_PICKED, TEACHER, self.judged)
+        """The share of the teacher's score that the best row keeps.
+
+        Another row than the one that was picked may be the best. So it surely keeps less than some
+        share only where every row does: the upper bound is the highest of theirs.
+        """
+        runs = self._with({_PICKED: self._joined(picked.rows)})
+        found = self._nothing_free(_PICKED, runs.kept(_PICKED, TEACHER, self.judged), runs)
+        return _reaching(found, [self.kept(name) for name in picked.among])
 
     def best_over_alone(self, picked: Picked) -> Estimate | None:
         """How much higher the best student scores than each model of its size without a teacher.
 
-        These are those of its shape, run by run, and other small models of its size.
+        These are those of its shape, run by run, and other small models of its size. The upper
+        bound is the highest of all students'.
         """
         starts = range(len(self.rows[picked.rows[0][0]].alone))
         others = [
@@ -191,25 +242,39 @@ class CompressionScores:
         ]
         others += [self.runs.predictions[name] for name in self._of_size(picked)]
         best = self._joined(picked.rows)
-        return least(
+        found = least(
             self._with({_PICKED: best, _AGAINST: other}).difference(
                 _PICKED, _AGAINST, self.judged, in_seeds=True, once=True
             )
             for other in others
         )
+        return _reaching(found, [self.over_alone(name) for name in picked.among])
 
     def _of_size(self, picked: Picked) -> list[str]:
-        """Small models that were pre-trained, as large as the students that were picked."""
+        """Small models that were pre-trained, as large as one of the students that were picked."""
         sizes = [self.mean(name, "parameters") for name in picked.names]
         return [
             name
             for name, row in self.rows.items()
             if row.kind == SMALL
-            and all(1 / _NEAR <= self.mean(name, "parameters") / size <= _NEAR for size in sizes)
+            and any(1 / _NEAR <= self.mean(name, "parameters") / size <= _NEAR for size in sizes)
         ]
 
     def _with(self, more: Mapping[str, Floats]) -> ScoredRuns:
         return replace(self.runs, predictions={**self.runs.predictions, **more})
+
+
+def _standard(numbers: Floats) -> Floats:
+    spread = float(numbers.std())
+    return (numbers - numbers.mean()) / (spread or 1.0)
+
+
+def _reaching(found: Estimate | None, others: Iterable[Estimate | None]) -> Estimate | None:
+    """An estimate whose upper bound is no lower than those of the others."""
+    if found is None or math.isnan(found.high):
+        return found
+    highs = [one.high for one in others if one is not None and not math.isnan(one.high)]
+    return replace(found, high=max([found.high, *highs]))
 
 
 def speed_ups(spent: xr.DataArray, level: float) -> dict[tuple[str, str, int], Estimate]:

@@ -25,7 +25,9 @@ TABLE, GAIN, KEPT = "compression-table", "best_student_over_alone", "best_small_
 QUANTITY = "gain_on_most_tasks"
 FEWEST = 4  # tasks; most of them are three
 _MOST = 3 / 4
-_FEW = f"not judged: the best student was compared on fewer than {FEWEST} tasks"
+_FEW = (
+    f"not judged: there are fewer than {FEWEST} tasks, or on too few there was something to learn"
+)
 
 
 class CompressionTasksResult(Result):
@@ -103,9 +105,10 @@ class CompressionTasks(Join):
     it). `gain_on_most_tasks` is the gain that three of four tasks reach or pass, the third largest
     of four. It surely is above zero where at least so many gains are: with m tasks and k of them
     asked for, lower bounds are made at the level that m - k + 1 tasks together need, upper ones at
-    that of k (a partial conjunction, Benjamini and Heller 2008). The mean over tasks of what a row
-    keeps is the ratio of mean scores, as the survey's Table 1 has it; errors of tasks add up as
-    squares do, since they have different examples.
+    that of k (a partial conjunction, Benjamini and Heller 2008). A task whose teacher does not
+    surely beat a constant answer may have any gain: it is not counted as one. The mean over tasks
+    of what a row keeps is the ratio of mean scores, as the survey's Table 1 has it; errors of tasks
+    add up as squares do, since they have different examples.
 
     Source: A Primer in BERTology (TACL 2020), section 7, Table 1. Limits: tasks are taken as they
     are; nothing is said of others. Scores of different kinds, accuracies and correlations, are
@@ -123,8 +126,8 @@ class CompressionTasks(Join):
         gains = {task: result.evidence().get(GAIN) for task, result in tasks.items()}
         known = [one for one in gains.values() if one is not None]
         most = math.ceil(_MOST * len(tasks))
-        enough = len(known) == len(tasks) >= FEWEST
-        found = largest_but(known, most, self.level) if enough else None
+        enough = len(tasks) >= FEWEST and len(known) >= most
+        found = largest_but(known, most, self.level, of=len(tasks)) if enough else None
         return self.result(
             self.provenance(name, results[0], {t: r.identity for t, r in tasks.items()}),
             {"tasks": _tasks(tasks), "rows": _rows(list(tasks.values()))},
@@ -134,24 +137,25 @@ class CompressionTasks(Join):
         )
 
 
-def largest_but(found: Sequence[Estimate], most: int, level: float) -> Estimate:
-    """The number that `most` of them reach; its bounds hold whichever of them truly is that one.
+def largest_but(found: Sequence[Estimate], most: int, level: float, *, of: int) -> Estimate:
+    """The number that `most` of the tasks reach; its bounds hold whichever truly is that one.
 
     The lower bound is wrong only where one of the m - k + 1 smallest has a lower bound above the
-    truth, the upper one only where one of the k largest has one below.
+    truth, the upper one only where one of the k largest has one below. Tasks `of` which there is no
+    number may have any: they are not counted as gains, and not as losses.
     """
+    ranked = sorted(found, key=lambda one: -one.value)
+    value = ranked[most - 1].value
     if any(math.isnan(one.low) for one in found):
-        middle = sorted(found, key=lambda one: -one.value)[most - 1]
-        return replace(middle, low=math.nan, high=math.nan)
+        return replace(ranked[most - 1], low=math.nan, high=math.nan)
 
     def strict(times: int) -> list[Estimate]:
         return [one.at_level(1 - (1 - level) / times) for one in found]
 
-    picked = sorted(found, key=lambda one: -one.value)[most - 1]
-    low = sorted((one.low for one in strict(len(found) - most + 1)), reverse=True)[most - 1]
-    high = sorted((one.high for one in strict(most)), reverse=True)[most - 1]
-    value = picked.value
-    return Estimate(value, min(low, value), max(high, value), len(found), level, unit="tasks",
+    unknown = [math.inf] * (of - len(found))
+    low = sorted((one.low for one in strict(of - most + 1)), reverse=True)[most - 1]
+    high = sorted([*unknown, *(one.high for one in strict(most))], reverse=True)[most - 1]
+    return Estimate(value, min(low, value), max(high, value), of, level, unit="tasks",
                     lasting=1.0, remedy="more seeds and more examples would narrow it")  # fmt: skip
 
 
