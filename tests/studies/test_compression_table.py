@@ -25,7 +25,9 @@ from bertology.studies.compression.compression_table import (
     CompressionTable,
     CompressionTableResult,
 )
-from bertology.studies.designs.compression_rows import ROWS, TEACHER, read_rows
+from bertology.studies.designs.compression_rows import ROWS, TEACHER, Row, read_rows
+from bertology.studies.designs.compression_scores import CompressionScores
+from bertology.studies.designs.scored_runs import ScoredRuns
 from bertology.studies.study import Context
 from made_compression_tables import ALONE_HALF, PUBLISHED, SHAPE, made_up
 from made_tunings import WORDS, KilledError
@@ -120,13 +122,25 @@ def test_a_constant_answer_keeps_nothing_for_sure() -> None:
 
 def test_the_best_is_not_said_to_be_worse_than_any_row_may_be() -> None:
     some = ("pkd-half", "theseus-half", "soft-half")
-    shares = {TEACHER: 0.8, "pkd-half": 0.776} | dict.fromkeys(some[1:], 0.7)
-    result = made_up(shares, n=200, seeds=3, luck=0.02, methods=some)
+    shares = {TEACHER: 0.8, "pkd-half": 0.776} | dict.fromkeys(some[1:], 0.77)
+    result = made_up(shares, n=200, seeds=4, luck=0.03, methods=some, draw=1)
     rows, losses = (result.table(name).set_index("row") for name in ("rows", "losses"))
     found = result.evidence()
     assert found["best_small_kept"].high >= rows.loc[list(some), "kept_high"].max()
     gain = found["best_student_over_alone"]
     assert gain.high >= losses.loc[list(some), "over_alone_high"].max()
+
+
+def test_seeds_of_one_half_are_scored_by_picks_of_the_other() -> None:
+    """The row that is best by one seed is not what that seed, or its half, is scored with."""
+    labels = np.zeros(40)
+    said = {name: np.ones((4, 40)) for name in (TEACHER, "a", "b")}  # all wrong
+    said["a"][[0, 2]], said["b"][[1, 3]] = 0.0, 0.0  # right by even seeds, and by odd ones
+    rows = {name: Row(name, name) for name in said}
+    runs = ScoredRuns(said, labels, 0.95)
+    picked = CompressionScores(runs, rows, {}, "accuracy", 0.5).picked(["a", "b"])
+    assert picked is not None
+    assert picked.rows == (("b", "b"), ("a", "a"), ("b", "b"), ("a", "a"))
 
 
 def test_sixteen_bits_alone_do_not_make_a_small_model() -> None:
