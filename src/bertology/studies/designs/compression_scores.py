@@ -266,7 +266,7 @@ class CompressionScores:
 
 def _standard(numbers: Floats) -> Floats:
     spread = float(numbers.std())
-    return (numbers - numbers.mean()) / (spread or 1.0)
+    return np.asarray((numbers - numbers.mean()) / (spread or 1.0))
 
 
 def _reaching(found: Estimate | None, others: Iterable[Estimate | None]) -> Estimate | None:
