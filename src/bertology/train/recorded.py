@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
@@ -28,7 +28,7 @@ _SMALL = 512  # below this width; wider models keep a GPU busy, and recordings t
 
 T = TypeVar("T")
 Replay = Callable[[], None]
-Pool = tuple[int, int] | None  # the name of memory that recordings share
+Pool = Any  # what torch names memory by that recordings share; None for memory of its own
 
 
 class Recorded(Generic[T]):
@@ -97,7 +97,7 @@ def captured(work: Callable[[], T], pool: Pool = None) -> tuple[T, Replay, Pool]
 @cache
 def _aside(device: int) -> torch.cuda.Stream:
     """Where all recordings are made: memory is shared only by work of one stream."""
-    return torch.cuda.Stream(device)
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
 
 @contextmanager
