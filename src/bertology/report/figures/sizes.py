@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["size_lines"]
 
+_STEPS = 500  # of a line: its end is drawn to a pixel
+
 
 def size_lines(
     sizes: ArrayLike,
@@ -31,6 +33,7 @@ def size_lines(
 ) -> Figure:
     """One panel for each measure: a dot with its interval for each model, and the straight line.
 
+    Values are per cent: a line ends where it would leave 0 to 100, which no model can.
     A dot without an interval is hollow. Models that stand `aside` are grey, and no part of lines.
     """
     size = checked(sizes, "sizes", "size_lines", dimensions=1)
@@ -48,9 +51,10 @@ def size_lines(
                 axes.axhline(panel.level, color=GREY, linewidth=1.0, linestyle="--", zorder=1)
             if len(set(size[~out].tolist())) > 1:
                 place = np.log2(size[~out])
-                line = np.polyval(np.polyfit(place, value[~out], 1), place)
-                order = place.argsort()
-                axes.plot(size[~out][order], line[order], color=POSITIVE, linewidth=1.0, alpha=0.6)
+                along = np.linspace(place.min(), place.max(), _STEPS)
+                line = np.polyval(np.polyfit(place, value[~out], 1), along)
+                line[(line < 0) | (line > 100)] = np.nan
+                axes.plot(2**along, line, color=POSITIVE, linewidth=1.0, alpha=0.6)
             for here, colour in ((~out, POSITIVE), (out, GREY)):
                 sure, bare = here & known, here & ~known
                 axes.vlines(size[sure], low[sure], high[sure], color=colour, linewidth=1.4)
@@ -60,7 +64,7 @@ def size_lines(
             axes.set_xticks(size, names, rotation=60, ha="right", fontsize="small")
             axes.minorticks_off()
             axes.margins(x=0.08)
-            axes.set(xlabel="parameters", ylabel=fill(panel.label, 30))
+            axes.set(xlabel="parameters", ylabel=fill(panel.label, 18))
         add_title(figure, title)
         add_note(figure, note)
     return figure

@@ -104,7 +104,8 @@ class ModelSizesResult(Result):
                 "score on pairs that mislead, and right answers on those that are not entailed. "
                 "Labels weigh the same, so that any constant answer is at the dashed line of the "
                 "first two. Intervals are over seeds, and examples or subcases, of this model; the "
-                "line is that of least squares. Grey: the task was not surely learnt.",
+                "line is that of least squares, and ends where it would leave 0 to 100 %. "
+                "Grey: the task was not surely learnt.",
             )
         ]
 
