@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ACCENT",
-    "FIFTH",
+    "GREEN",
     "GREY",
     "INK",
     "NEGATIVE",
@@ -54,7 +54,7 @@ ON_DARK = "#fefefe"
 ACCENT = "#d55e00"  # the vermilion of Okabe and Ito
 POSITIVE = "#1f6fb4"
 NEGATIVE = "#b5651d"
-FIFTH = "#009e73"  # their green, where there are more lines
+GREEN = "#009e73"  # theirs, where there are more than two lines
 
 _LOOK: dict[Any, Any] = {
     "font.family": "sans-serif",

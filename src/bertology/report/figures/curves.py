@@ -16,7 +16,7 @@ from bertology.report.figures.grids import TYPE_COLOURS, type_legend
 from bertology.report.figures.pieces import Floats, add_note, add_title, checked, ticks
 from bertology.report.look import (
     ACCENT,
-    FIFTH,
+    GREEN,
     GREY,
     INK,
     NEGATIVE,
@@ -50,7 +50,7 @@ __all__ = [
     "type_bars",
 ]
 
-_COLOURS = (ACCENT, POSITIVE, NEGATIVE, GREY, FIFTH)
+_COLOURS = (ACCENT, POSITIVE, GREEN, GREY, NEGATIVE)  # brown last: it is near to the accent
 _STYLES = ("-", "-", "--", ":", "-.")
 _LEVELS = ("-", "--", ":")  # of lines to compare with
 _AXES_SHARE = 0.6  # of the height of a figure, about

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bertology.errors import ParameterError
 from bertology.report.figures.pieces import add_note, add_title, checked
-from bertology.report.look import ACCENT, FIFTH, GREY, PAPER, POSITIVE, look, new_panels
+from bertology.report.look import ACCENT, GREEN, GREY, PAPER, POSITIVE, look, new_panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Costs", "trade_offs", "unbeaten"]
 
-_COLOURS = (POSITIVE, GREY, FIFTH, ACCENT)
+_COLOURS = (POSITIVE, GREY, GREEN, ACCENT)
 Floats = NDArray[np.float64]
 
 

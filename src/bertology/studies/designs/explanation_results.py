@@ -109,7 +109,7 @@ class AttentionExplanationsResult(Result):
                 scale * table.loc[rows, f"{column}{end}"].to_numpy(float)
                 for end in ("", "_low", "_high")
             )
-            unit = "" if known.whole else " (%)"
+            unit = "" if known.whole else " (points)" if column == "gain" else " (%)"
             panels.append(Dots(f"{known.title}{unit}", *sides, level=level))
         return panels, names
 

@@ -122,7 +122,7 @@ class LayerRestoringResult(Result):
                 "cumulative",
                 [by_name["below"], by_name["above"]],
                 self.about,
-                title="Layers set back from below and from above",
+                title="Loss with layers set back from below or from above",
                 reading="Where fine-tuning is needed in upper layers only, the first line stays "
                 "low until late, and the second is high nearly everywhere.",
                 labels=["all up to the layer", "all from the layer on"],
@@ -132,7 +132,7 @@ class LayerRestoringResult(Result):
                 "ways",
                 [by_name["restored"], by_name["half"], by_name["fresh"]],
                 self.about,
-                title="A layer set back, half-way back, or drawn anew",
+                title="Loss with a layer set back, half-way back, or drawn anew",
                 reading="A layer drawn anew has lost pre-training too.",
                 labels=["set back", "half-way", "drawn anew"],
                 shaded=shaded,
