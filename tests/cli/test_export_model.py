@@ -43,11 +43,11 @@ def call(*words: Any) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
-def of_one_layer(name: str, layers: str) -> Any:
+def of_one_layer(name: str, layers: str, *, number: int = 1) -> Any:
     """A tiny classifier; each layer takes a second to export, and all have the same code."""
     kind, arguments = tiny.ROWS[name]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(tiny.ROWS, name, (kind, arguments | {layers: 1}))
+        patch.setitem(tiny.ROWS, name, (kind, arguments | {layers: number}))
         return tiny.model(name, "classification")
 
 
@@ -123,7 +123,8 @@ def test_one_text_and_the_longest_one(tmp_path: Path) -> None:
 
 def _many_forms() -> Any:
     """Shared layers of low rank, tables of four bits, and all else in sixteen."""
-    model = shared_layers.share(tiny.model("bert", "classification"), groups=1)
+    model = of_one_layer("bert", "num_hidden_layers", number=2)
+    model = shared_layers.share(model, groups=1)
     model = low_rank.factorise(model, 6, maps="layers")
     model = quantised.quantise(model, 4, scheme="groups", groups=4, maps="embeddings")
     return sixteen_bit.store(model)
