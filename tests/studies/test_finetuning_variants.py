@@ -17,6 +17,7 @@ from bertology.data.loading import load_corpus
 from bertology.errors import BertologyError, ParameterError
 from bertology.model.encoder import Encoder
 from bertology.model.shape import Shape
+from bertology.report.look import PAPER
 from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate
@@ -111,6 +112,12 @@ def test_what_was_published_bears_the_claims_out() -> None:
     costs = result.table("costs").set_index("variant")
     assert costs.loc["adapters", "share"] == pytest.approx(0.01)
     assert costs.loc["adapters", "time"] == 1
+    # F1 of a constant answer may be high: a figure that does not show it misleads.
+    scores = next(one for one in result.drawings() if one.name == "variants")
+    assert {axes.get_xlabel() for axes in scores.draw().axes} == {"accuracy (%)", "f1 (%)"}
+    for axes in scores.draw().axes:
+        hollow = [line for line in axes.get_lines() if line.get_markerfacecolor() == PAPER]
+        assert [list(line.get_xdata()) for line in hollow] == [[50]]
 
 
 def test_the_opposite_makes_them_fail() -> None:

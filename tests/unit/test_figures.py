@@ -278,6 +278,17 @@ def test_a_dot_without_an_interval_is_hollow() -> None:
     assert [list(line.get_ydata()) for line in hollow] == [[1, 2]]
 
 
+def test_panels_of_one_unit_may_have_one_scale() -> None:
+    panels = [Dots("a", [1], [0], [2]), Dots("b", [-5], [-9], [-1])]
+    apart = interval_dots(panels, ["x"], title="T").axes
+    together = interval_dots(panels, ["x"], title="T", same_scale=True).axes
+    assert apart[0].get_xlim() != apart[1].get_xlim()
+    low, high = together[0].get_xlim()
+    assert together[1].get_xlim() == (low, high)
+    assert low <= -9
+    assert high >= 2
+
+
 @pytest.mark.parametrize("width", WIDTHS.values())
 def test_panels_of_a_narrow_figure_have_room_for_their_labels(width: float) -> None:
     panels = [

@@ -66,12 +66,14 @@ def interval_dots(
     *,
     title: str,
     reference: str | None = None,
+    same_scale: bool = False,
     note: str = "",
 ) -> Figure:
     """Several measures of the same things beside each other: a dot and its interval for each.
 
-    The value of `reference` runs through its panel as a line. A dot without an interval is hollow;
-    what was not measured has none.
+    The value of `reference` runs through its panel as a line. Panels of one unit that are to be
+    compared have the `same_scale`. A dot without an interval is hollow; what was not measured has
+    none.
     """
     if not panels:
         raise ParameterError("panels", "interval_dots", "hold at least one", 0)
@@ -95,6 +97,10 @@ def interval_dots(
             )
             one.set_xlabel(fill(panels[i].label, room, break_long_words=False))
             one.tick_params(axis="y", length=0, labelleft=i % columns == 0)
+        if same_scale:
+            ends = [panel.get_xlim() for panel in spots[: len(panels)]]
+            for panel in spots[: len(panels)]:
+                panel.set_xlim(min(low for low, _ in ends), max(high for _, high in ends))
         one.set_yticks(place, names)
         one.set_ylim(len(names) - 0.4, -0.6)
         add_title(figure, title)

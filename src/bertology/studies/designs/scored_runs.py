@@ -39,9 +39,18 @@ class ScoredRunsResult(TrialsResult):
     """A result whose first table has one row for each method and metric."""
 
     def methods_drawing(
-        self, name: str, title: str, names: Mapping[str, str], caption: str
+        self,
+        name: str,
+        title: str,
+        names: Mapping[str, str],
+        caption: str,
+        *,
+        constants: Mapping[str, float] | None = None,
     ) -> Drawing:
-        """Means of all methods with their intervals, one panel for each metric."""
+        """Means of all methods with their intervals, one panel for each metric.
+
+        `constants` are what a constant answer scores, by metric.
+        """
         metrics = list(dict.fromkeys(self.table()["metric"]))
         level = 100 * float(self.facts["level"])
         draw = partial(
@@ -49,6 +58,7 @@ class ScoredRunsResult(TrialsResult):
             f"{title}\n{self.about}",
             {metric: find_metric(metric).in_hundred for metric in metrics},
             names=names,
+            constants=constants,
             note=f"Means over {self.facts['seeds']} seeds with {level:.0f} % intervals over seeds "
             "and examples (hollow: none).",
         )

@@ -149,16 +149,19 @@ class SeedVarianceResult(Result):
             [Band("rank correlation", *sides)],
             self._shares,
             title=f"How early runs can be told\n{self.about}",
-            label="rank correlation",
+            label="rank correlation with the end",
             xlabel="training done (%)",
-            note=f"Band: {self._level} intervals over runs that share seeds.",
+            # Without this a reader wonders why final scores do not agree with themselves.
+            note=f"Band: {self._level} interval. Scores then and at the end are of different "
+            "examples, so that the last one is below 1, too.",
         )
         return Drawing(
             "early",
             draw,
             "To the right: the share of the training that is done. Upwards: the rank correlation "
             "over runs of the score then, on one half of the examples, with the final score on the "
-            "other half. At the right end it is as high as the luck of the examples lets it be.",
+            "other half. At the right end it is as high as the luck of the examples lets it be. "
+            "Intervals count that runs share seeds.",
         )
 
     def _stopping(self) -> Drawing:

@@ -114,23 +114,40 @@ class FinetuningVariantsResult(ScoredRunsResult):
         scores = (
             "One row for each way to fine-tune; one panel for each score of the task, times a "
             "hundred. Dots are means over seeds, with intervals over seeds and examples together. "
-            "All variants learn from the same data with the same seeds."
+            "All variants learn from the same data with the same seeds. The last row is always "
+            "the same answer, which a way must beat to have learnt anything."
         )
         gains = (
             "How much better each way is than plain fine-tuning with the same seeds, in points; on "
             "the scored texts, and on the same texts with some tokens replaced at random. "
             "Intervals are over seeds and examples and hold for all rows together: those that do "
-            "not reach the line are surely better or worse."
+            "not reach the line are surely better or worse. Both panels have the same scale."
         )
         costs = (
             "What each way costs: the share of the weights that it trains, and how long it takes "
-            "in units of plain fine-tuning. Times are of one machine; dots are means over seeds."
+            "in units of plain fine-tuning. Dots are means over seeds. Times are of one machine, "
+            "and count whatever else ran on it."
         )
         return [
             Drawing("gains", self._draw_gains, gains),
-            self.methods_drawing("variants", "Scores by way to fine-tune", TITLES, scores),
+            self.methods_drawing(
+                "variants",
+                "Scores by way to fine-tune",
+                TITLES,
+                scores,
+                constants=self._constants,
+            ),
             Drawing("costs", self._draw_costs, costs),
         ]
+
+    @property
+    def _constants(self) -> dict[str, float]:
+        """What a constant answer scores; older results know that of the judged metric alone."""
+        known = {str(self.facts["judged"]): float(self.facts["constant"])}
+        return {
+            metric: float(self.facts.get(f"constant_{metric}", known.get(metric, math.nan)))
+            for metric in dict.fromkeys(self.table()["metric"])
+        }
 
     def _draw_gains(self) -> Figure:
         judged, clean = str(self.facts["judged"]), self.table()
@@ -147,6 +164,7 @@ class FinetuningVariantsResult(ScoredRunsResult):
             [TITLES[name] for name in rows],
             title=f"What other ways to fine-tune gain\n{self.about}",
             reference=TITLES[PLAIN],
+            same_scale=True,
             note=f"Means over {self.facts['seeds']} seeds; intervals hold for all rows together.",
         )
 
@@ -158,7 +176,8 @@ class FinetuningVariantsResult(ScoredRunsResult):
             Dots("time, plain = 1", table["time"].to_numpy(float), none, none),
         ]
         names = [TITLES[name] for name in table["variant"]]
-        return interval_dots(panels, names, title=f"What they cost\n{self.about}", note="")
+        note = "Times count whatever else ran on the machine."
+        return interval_dots(panels, names, title=f"What they cost\n{self.about}", note=note)
 
 
 @dataclass(frozen=True)
@@ -321,6 +340,7 @@ class FinetuningVariants(TaskTrials):
                 "seeds": self.seeds,
                 "noise": self.noise,
                 "constant": constant,
+                **{f"constant_{m}": float(facts[f"constant_{m}"]) for m in metrics},
             },
         )
 
