@@ -9,7 +9,7 @@ are all counted. A study of many runs feels the start little: what counts for it
 finish in a minute once each worker has finished its first. With `together`, processes share the
 GPU under NVIDIA's Multi-Process Service, which lets their kernels run at the same time; in `turns`
 the GPU turns from one process to the next. On a GPU, runs of one seed differ a little, since sums
-are made in another order each time: how far their scores are apart is told. Prints a markdown table.
+are made in another order each time: how far scores are apart is told. Prints a markdown table.
 """
 
 from __future__ import annotations
