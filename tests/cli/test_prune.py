@@ -171,7 +171,7 @@ def test_the_methods_of_the_help(encoder: Encoder, task: Path, tmp_path: Path) -
     ("words", "expected"),
     [
         (("--keep", "1.5"), "above 0 and below 1"),
-        (("--keep", "0.9", "--max-loss", "2"), "be left out where max_loss is given"),
+        (("--keep", "0.9", "--max-loss", "2"), "be left out where --max-loss is given"),
         (("--method", "lottery"), "lottery"),
         (("--method", "movement", "--parts", "heads"), "which removes single weights"),
     ],
