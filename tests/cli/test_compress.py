@@ -47,7 +47,7 @@ def test_from_a_pretrained_model_to_a_card(place: Path) -> None:
     asked = ("--method", method, "--epochs", 1, "--to", place / "small")
     code, said = call(place, *asked)
     assert code == 0, said
-    for words in ("it is fine-tuned first", "1 of 2: distil_text", "2 of 2: int8", "times as small",
+    for words in ("fine-tuned first", "1 of 2: distil_text", "2 of 2: int8", "times as small",
                   "answers changed", "bertology score", "README.md tells all of this"):  # fmt: skip
         assert words in said, words
     card = (place / "small" / "README.md").read_text()
@@ -57,9 +57,14 @@ def test_from_a_pretrained_model_to_a_card(place: Path) -> None:
     assert record["method"] == "compress"
     assert record["base"]["name"] == str(place / "model")
     assert bt.load(str(place / "small"), head="classification").shape.layers == 1
+    assert (place / "small-original/README.md").read_text().count("\n# small-original\n") == 1
     code, said = call(place, *asked)
     assert code == 0
     assert "was made on" in said
+    assert "small-original was made on" in said
+    code, said = call(place, "--method", "low_rank", "--to", place / "y", model="small")
+    assert code == 2
+    assert "was made by 'int8', and 'low_rank' cannot come after it" in said
     code, said = call(place, "--method", "half", "--epochs", 1, "--to", place / "small")
     assert code == 2
     assert "--force" in said
@@ -75,7 +80,11 @@ def test_from_a_pretrained_model_to_a_card(place: Path) -> None:
     ("words", "said"),
     [
         (("--method", "int9"), "Unknown method of compression 'int9'"),
+        (("--method", "a"), "`bertology compress --help` lists all"),
         (("--method", "int8,layer_choice"), "put it last"),
+        (("--method", "soft_labels:layers=9"), "'layers' parameter of the student must be at most"),
+        (("--method", "soft_labels:layers=2,which=1+9"), "name 2 layers of 1 to 2"),
+        (("--method", "layer_drop:layers=9"), "be at most 2, as the model has no more"),
         (("--method", "low_rank:rank=many"), "be a whole number"),
         (("--method", "distil_text:file=nowhere.txt"), "nowhere.txt"),
         (("--method", "half", "--epochs", "0"), "--epochs"),
@@ -88,6 +97,14 @@ def test_errors_in_words(words: tuple[str, ...], said: str, place: Path) -> None
     assert code == 2, output
     assert said in output
     assert not (place / "x").exists()
+    assert not (place / "x-unfinished").exists(), "refused before any work"
+
+
+def test_a_model_is_never_replaced_by_what_is_made_of_it(place: Path) -> None:
+    words = ("--method", "half", "--to", place / "small-original", "--force")
+    code, output = call(place, *words, model="small-original")
+    assert code == 2
+    assert "is the folder of the model that is to be compressed" in output
 
 
 def test_the_help_names_every_method() -> None:

@@ -276,6 +276,20 @@ def test_a_task_of_numbers(tmp_path: Path) -> None:
     assert len(json.loads((found.folder / "flips.json").read_text())) == 10
 
 
+def test_words_fit_a_model_that_is_no_smaller(made: Compressed) -> None:
+    def told(**changed: Any) -> str:
+        record: Any = {**made.record, "compression": {**made.measured, **changed}}
+        return Compressed(made.folder, record).sentence
+
+    same = {"bytes_on_disk": [1_000_000, 1_010_000], "parameters": [7, 7]}
+    assert "is no smaller on the disk (1.0 MB, before 1.0 MB), has 7 parameters (as" in told(**same)
+    barely = {**made.measured["loss_in_points"], "low": 1e-10, "high": 18.0}
+    assert "95 % interval above 0 to 18.0; surely a loss" in told(
+        loss_in_points=barely, flips={"changed": 1}
+    )
+    assert "no answer changed" in told(flips={"changed": 0})
+
+
 # Words and refusals ------------------------------------------------------------------------------
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import typer
@@ -30,8 +31,8 @@ class CompressOptions(SourceOptions, LoadingOptions):
     task: str = required("The task: a name such as mrpc, a file, a folder or a hub id.")
     method: list[str] = field(
         metadata={
-            "help": "Methods with their options, applied one after the other: "
-            "layer_choice:layers=6,int8. Layers and parts: layer_choice, layer_drop, "
+            "help": "Methods, each with its options, applied one after the other: "
+            "low_rank:share=0.3,int8. Layers and parts: layer_choice, layer_drop, "
             "heads_and_mlps. Students: soft_labels, patient, tiny, minilm, theseus, distil_text, "
             "small_vocabulary, bilstm. Other parts: low_rank, factorised, token_elimination, "
             "early_exit. Zeros: magnitude, movement, rewound. Fewer bits: half, int8, int8_aware, "
@@ -145,7 +146,12 @@ def compress(options: CompressOptions) -> None:
         **options.reading("compress"),
     }
     folder = shlex.quote(str(found.folder))
-    say_next(f"bertology score {folder} {data_words(origin)}")
+    commands = [f"bertology score {folder} {data_words(origin)}"]
+    original = found.record["compressed_from"]["name"]
+    if Path(original).expanduser().is_dir():
+        both = f"{folder} --compare {shlex.quote(original)}"
+        commands.append(f"bertology report {both} --measure  # what else was lost; some minutes")
+    say_next(*commands)
 
 
 def _show(found: Compressed) -> None:

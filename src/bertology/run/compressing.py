@@ -84,10 +84,11 @@ def compress(
     methods = read_methods([method] if isinstance(method, str | Method) else method)
     settings = CompressSettings(epochs, batch_size, rate, max_length, precision, seed)
     place, told = check_folder(to), watch or CompressWatch()
+    _refuse_itself(model, place)
     train, held_out = seen_and_unseen(
         Asked(task, train_split, limit), Asked(validation, split, validation_limit), **reading
     )
-    original, base = _original(model, train, held_out, settings, place, told)
+    original, base = _original(model, train, held_out, methods, settings, place, told)
     job = CompressJob(original, train, held_out, methods, settings, base)
     return compress_to(place, job, force=force, watch=told)
 
@@ -96,6 +97,7 @@ def _original(
     model: Encoder | ModelSource | str | Path,
     train: Corpus,
     held_out: Corpus,
+    methods: Sequence[Method],
     settings: CompressSettings,
     place: Path,
     watch: CompressWatch,
@@ -110,16 +112,48 @@ def _original(
     if isinstance(model, ModelSource):
         if saved_head(model.name) == "classification":
             encoder = model.load("classification")
+            _check(methods, encoder)
             return encoder, _before(encoder)
         body = model.load()
     elif model.head == "classification" and not model.new_weights:
+        _check(methods, model)
         return model, _before(model)
     else:
         body = body_of(model)
     body.require_tokenizer()
+    _check(methods, body)
     made = _tuned(body, train, held_out, settings, place.with_name(place.name + _ORIGINAL), watch)
     encoder = Encoder.load(str(made), head="classification", device=str(body.device))
     return encoder, body
+
+
+def _refuse_itself(model: Encoder | ModelSource | str | Path, place: Path) -> None:
+    """Not even by force is the original replaced by what is made of it."""
+    name = str(model) if isinstance(model, str | Path) else model.name
+    given = Path(name).expanduser()
+    if given.is_dir() and place.exists() and given.samefile(place):
+        raise StoreError(
+            f"{place} is the folder of the model that is to be compressed.",
+            hint="Choose another folder (--to).",
+        )
+
+
+def _check(methods: Sequence[Method], encoder: Encoder) -> None:
+    """Refuse what does not fit the model, before it is fine-tuned or anything is applied."""
+    from bertology.train.checkpoint import read_record
+    from bertology.train.compress import check_again
+    from bertology.train.compress.method import SHAPE
+
+    try:
+        record = read_record(Path(encoder.name).expanduser()) or {}
+    except BertologyError:
+        record = {}  # a damaged record is no reason to refuse the model
+    steps = (record.get("compression") or {}).get("steps", ())
+    check_again(methods, encoder.name, (step["method"] for step in steps))
+    for method in methods:
+        method.check_fit(encoder)
+        if method.kind == SHAPE:
+            break  # those after it are given another model, and look at it when it is there
 
 
 def _tuned(
@@ -144,12 +178,13 @@ def _tuned(
         max_length=settings.max_length,
         precision=settings.precision,
     )
-    watch.tell(f"{body.name} has no head for the task: it is fine-tuned first, into {folder}")
+    watch.tell(f"{body.name} has no head for the task: fine-tuned first, it is kept in {folder}")
     line = watch.training("the original", recipe.epochs)
     try:
         # The last epoch is kept, so the held-out data choose nothing.
         job = TuningJob(body, train, held_out, start, recipe)
-        make_tuned(folder, job, progress=line.step, tell=watch.tell)
+        again = "move it away to make it again"  # other methods may have been applied to it
+        make_tuned(folder, job, progress=line.step, tell=watch.tell, again=again)
     except StoreError as error:
         raise StoreError(
             error.problem, hint="Choose another folder (--to), or move that one away."

@@ -163,11 +163,13 @@ def make_tuned(
     force: bool = False,
     progress: OnStep = lambda step: None,
     tell: Callable[[str], None] = lambda line: None,
+    again: str = "--force makes it again",
 ) -> TrainingRecord:
     """Fine-tune into `folder`, continue a stopped run, or find it finished; the model's record.
 
-    The record of `save_checkpoint` has more entries here: `identity`, `base` (the encoder's name
-    and fingerprint), `start`, `baseline` (the scores of always giving the same answer), `device`.
+    `again` tells how a finished model is made again. The record of `save_checkpoint` has more
+    entries here: `identity`, `base` (the encoder's name and fingerprint), `start`, `baseline` (the
+    scores of always giving the same answer), `device`.
     """
     place = check_folder(folder)
     memory = Memory(place.with_name(place.name + _UNFINISHED), job.identity)
@@ -176,14 +178,17 @@ def make_tuned(
     else:
         made = _find_made(place, memory)
         if made is not None:
-            tell(f"{place} was made on {made['created'][:10]} (--force makes it again).")
+            tell(f"{place} was made on {made['created'][:10]} ({again}).")
             return made
         if done := memory.found():
             tell(f"{place}: continuing after epoch {done} of {job.settings.epochs}.")
     model, history = tune(job, progress=progress, memory=memory)
     record = _record(job, history, memory.identity)
     head = head_for(learnable(job.train))
-    card = tuned_card(record, name=f"{place.parent.name}-{place.name}", head=head)
+    # Models of several seeds lie in one folder, whose name tells more than theirs.
+    by_seed = place.parent.name and place.name.startswith("seed-")
+    name = f"{place.parent.name}-{place.name}" if by_seed else place.name
+    card = tuned_card(record, name=name, head=head)
     save_checkpoint(place, model, job.encoder.tokenizer, record=record, card=card)
     memory.forget()
     return record

@@ -12,7 +12,7 @@ import pkgutil
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from bertology.errors import ParameterError
+from bertology.errors import CapabilityError, ParameterError, UnknownNameError
 from bertology.registry import Registry
 from bertology.train.compress.method import (
     EXITS,
@@ -26,7 +26,7 @@ from bertology.train.compress.method import (
 )
 from bertology.train.written_options import options_of, separated
 
-__all__ = ["METHODS", "Method", "check_sequence", "read_methods"]
+__all__ = ["METHODS", "Method", "check_again", "check_sequence", "read_methods"]
 
 _OTHERS = {"method", "work", "compressing", "compressed", "measuring", "card", "students"}
 
@@ -75,7 +75,11 @@ def read_methods(given: Iterable[str | Method]) -> tuple[Method, ...]:
 
 def _read(text: str) -> Method:
     name, _, _ = text.partition(":")
-    kind = METHODS.get(name.strip().replace("-", "_"))
+    asked = name.strip().replace("-", "_")
+    if asked not in METHODS.names():
+        hint = "`bertology compress --help` lists all."
+        raise UnknownNameError(METHODS.kind, asked, METHODS.names(), hint=hint)
+    kind = METHODS.get(asked)
     options: dict[str, Any] = options_of(kind, text, kind="method", of="compress")
     return kind(**options)
 
@@ -93,3 +97,19 @@ def check_sequence(methods: Sequence[Method]) -> None:
             if why:
                 must = f"not have {later.name!r} after {earlier.name!r}: {why}"
                 raise ParameterError("method", "compress", must, [m.text for m in methods])
+
+
+def check_again(methods: Sequence[Method], name: str, steps: Iterable[str]) -> None:
+    """Refuse methods for a model `name` that was made by others (`steps`) and does not allow them.
+
+    Weights of 16 bits are ordinary ones when they are loaded, and allow everything.
+    """
+    for earlier in (_read(text) for text in steps):
+        for later in methods:
+            why = _AFTER[later.kind].get(earlier.kind) or later.unfit_after(earlier)
+            if why and earlier.name != "half":
+                raise CapabilityError(
+                    f"{name} was made by {earlier.name!r}, and {later.name!r} cannot come after "
+                    f"it: {why}.",
+                    hint="Compress the model that it was made of, by all methods in one command.",
+                )

@@ -68,21 +68,36 @@ class Compressed:
         """The interval of the loss, and what it says."""
         loss = self.loss
         sure = "surely a loss" if loss.low > 0 else "surely a gain" if loss.high < 0 else None
-        return f"95 % interval {loss.low:.1f} to {loss.high:.1f}; {sure or 'it may be by chance'}"
+        low, high = f"{loss.low:.1f}", f"{loss.high:.1f}"
+        if sure and "0.0" in (low, high.lstrip("-")):  # by so little that it would read as 0
+            low, high = ("above 0", high) if loss.low > 0 else (low, "below 0")
+        if self.measured["flips"].get("changed") == 0:
+            sure = "no answer changed"
+        return f"95 % interval {low} to {high}; {sure or 'it may be by chance'}"
+
+    @property
+    def _size(self) -> str:
+        """How large it is, in words that also fit a model that grew."""
+        before, after = (f"{size / 1e6:,.1f} MB" for size in self.measured["bytes_on_disk"])
+        if self.times_smaller >= 1.05:
+            told = f"is {self.times_smaller:.1f} times as small on the disk"
+        else:
+            told = "is no smaller on the disk"
+        old, new = (f"{number:,}" for number in self.measured["parameters"])
+        parameters = f"{new} parameters (" + ("as before)" if new == old else f"before {old})")
+        return f"{told} ({after}, before {before}), has {parameters}"
 
     @property
     def sentence(self) -> str:
         """The answer in a few sentences."""
-        loss, parameters = self.loss, self.measured["parameters"]
-        sizes = [f"{size / 1e6:,.1f} MB" for size in self.measured["bytes_on_disk"]]
+        loss = self.loss
         change = "loss" if loss.value >= 0 else "gain"
         knows = "" if self.measured["knows"] else (
             " It is not surely better than a constant answer."
         )  # fmt: skip
         return (
-            f"The model is {self.times_smaller:.1f} times as small on the disk ({sizes[1]}, before "
-            f"{sizes[0]}), has {parameters[1]:,} parameters (before {parameters[0]:,}), and reads "
-            f"{self.times_as_fast(1):.2f} times as many texts a second one by one, "
+            f"The model {self._size}, and reads {self.times_as_fast(1):.2f} times as many texts a "
+            "second one by one, "
             f"{self.times_as_fast(32):.2f} times in batches of 32. On {loss.n:,} held-out "
             f"examples {self.metric} is {self.after.value:.3f}, that of the original "
             f"{self.before.value:.3f}: a {change} of {abs(loss.value):.1f} points "

@@ -13,7 +13,7 @@ from bertology.train.compress.method import EPOCHS, Method
 from bertology.train.compress.work import Work
 from bertology.train.part_ranking import GivenAnswers, without
 
-__all__ = ["LayerChoice", "chosen_layers", "even", "keep_layers"]
+__all__ = ["LayerChoice", "check_layers", "chosen_layers", "even", "keep_layers"]
 
 _WHICH = ("even", "bottom", "top", "measured")
 _TEXTS = 200  # more make a ranking slower, and hardly better
@@ -37,6 +37,10 @@ class LayerChoice(Method):
     which: str = parameter("even", "even, bottom, top, measured, or layers from 1, as in 1+3+5.")
     epochs: int | None = parameter(None, EPOCHS, minimum=0)
 
+    def check_fit(self, encoder: Encoder) -> None:
+        """Only layers that are there can stay."""
+        check_layers(encoder, self.which, self.layers)
+
     def apply(self, work: Work) -> Encoder:
         """Cut the other layers, and train what is left."""
         kept = chosen_layers(work, self.which, self.layers)
@@ -53,9 +57,8 @@ def keep_layers(work: Work, encoder: Encoder, kept: list[int]) -> Encoder:
     return work.around(prune_layers(encoder, gone)) if gone else encoder
 
 
-def chosen_layers(work: Work, which: str, layers: int | None) -> list[int]:
-    """The layers that stay, counted from 0."""
-    encoder = work.encoder
+def check_layers(encoder: Encoder, which: str, layers: int | None) -> None:
+    """Refuse a choice of layers that the model does not have."""
     if not can_lose_layers(encoder):
         raise CapabilityError(
             f"Layers of {encoder.family.title} cannot be cut: they are shared, or depend on their "
@@ -64,10 +67,19 @@ def chosen_layers(work: Work, which: str, layers: int | None) -> list[int]:
         )
     count = encoder.shape.layers
     if which not in _WHICH:
+        _named(which, layers, count)
+    elif layers is not None and layers > count:
+        must = f"be at most {count}, as the model has no more"
+        raise ParameterError("layers", "layer_choice", must, layers)
+
+
+def chosen_layers(work: Work, which: str, layers: int | None) -> list[int]:
+    """The layers that stay, counted from 0."""
+    check_layers(work.encoder, which, layers)
+    count = work.encoder.shape.layers
+    if which not in _WHICH:
         return _named(which, layers, count)
     size = max(1, count // 2) if layers is None else layers
-    if size > count:
-        raise ParameterError("layers", "layer_choice", f"be at most {count}", size)
     if which == "measured":
         return _measured(work, size)
     first = count - size if which == "top" else 0

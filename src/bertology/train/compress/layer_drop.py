@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from bertology.model.encoder import Encoder
 from bertology.parameters import parameter
-from bertology.train.compress.layer_choice import chosen_layers, keep_layers
+from bertology.train.compress.layer_choice import check_layers, chosen_layers, keep_layers
 from bertology.train.compress.method import ONE_EPOCH, Method
 from bertology.train.compress.work import Work
 from bertology.train.ways.layer_drop import LayerDrop as Dropping
@@ -35,9 +35,13 @@ class LayerDrop(Method):
     which: str = parameter("even", "even, bottom, top, measured, or layers from 1, as in 1+3+5.")
     epochs: int | None = parameter(None, ONE_EPOCH, minimum=1)
 
+    def check_fit(self, encoder: Encoder) -> None:
+        """Only layers that are there can stay."""
+        check_layers(encoder, self.which, self.layers)
+
     def apply(self, work: Work) -> Encoder:
         """Train the whole model, and cut it."""
-        chosen_layers(work, "bottom" if self.which == "measured" else self.which, self.layers)
+        self.check_fit(work.encoder)
         work.train_on(work.encoder, ways=(Dropping(self.share),), epochs=self.epochs)
         kept = chosen_layers(work, self.which, self.layers)
         return keep_layers(work, work.encoder, kept)

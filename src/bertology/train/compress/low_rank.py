@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bertology.errors import ParameterError
+from bertology.errors import CapabilityError, ParameterError
 from bertology.model.compressed.low_rank import factorise
 from bertology.model.compressed.written import named_maps
 from bertology.model.encoder import Encoder
@@ -56,6 +56,12 @@ class LowRank(Method):
                 continue  # a map that was cut out
             wanted = self.rank or round(share * rows * columns / (rows + columns))
             ranks[name] = max(1, min(full, wanted))
+        if not ranks:
+            raise CapabilityError(
+                f"{work.encoder.name!r} has no maps that low_rank could make smaller: all are of "
+                "another form already.",
+                hint="Compress the model that it was made of.",
+            )
         work.say(
             f"{len(ranks)} maps have ranks from {min(ranks.values())} to {max(ranks.values())}"
         )

@@ -81,6 +81,9 @@ class Method:
         """Why it cannot come after another method, if it cannot."""
         return self.against.get(earlier.name)
 
+    def check_fit(self, encoder: Encoder) -> None:
+        """Refuse options that do not fit the model that it is given, before any work."""
+
     def ingredients(self) -> dict[str, str]:
         """What else decides the result: fingerprints of files that options name."""
         return {}

@@ -11,7 +11,7 @@ from bertology.parameters import parameter
 from bertology.train.compress.method import LEARNING, ONE_EPOCH, SHAPE, Method
 from bertology.train.compress.work import Work
 from bertology.train.distil.augment import masked_copies
-from bertology.train.distil.students import StudentShape, make_student
+from bertology.train.distil.students import StudentShape, check_student, chosen_layers, make_student
 from bertology.train.distil.teacher import Teacher
 from bertology.train.ways import Way
 
@@ -78,6 +78,12 @@ class Teaching(Method):
             start = "layers" if all(v is None for v in wide.values()) else "slices"
         return StudentShape(layers=self.layers, **wide), start
 
+    def check_fit(self, encoder: Encoder) -> None:
+        """A student is made of the model's layers."""
+        if self._shaped:
+            shape, start = self.shaped()
+            check_student(encoder, shape, start=start, which=self.which)
+
     def student(self, work: Work) -> Encoder:
         """The model that learns."""
         if not self._shaped:
@@ -87,11 +93,12 @@ class Teaching(Method):
             work.encoder.model, shape, start=start, which=self.which, seed=work.seed
         )
         found = work.around(model)
-        begun = {
-            "layers": "begins with layers of the model before",
-            "slices": "begins with parts of the model before",
-            "random": "begins at random",
-        }[start]
+        begun = "begins at random"
+        if start != "random":
+            of = work.encoder.shape.layers
+            layers = ", ".join(map(str, chosen_layers(self.which, found.shape.layers, of)))
+            parts = "parts of " if start == "slices" else ""
+            begun = f"begins with {parts}layers {layers} of {of} (counted from 1)"
         work.say(f"the student ({found.shape}) {begun}")
         return found
 

@@ -24,7 +24,7 @@ from bertology.model.loading.pruning import can_lose_layers, is_plain
 from bertology.train.protocols import Tokenizer
 from bertology.train.starts import draw_weights
 
-__all__ = ["STARTS", "StudentShape", "chosen_layers", "make_student", "shape_of"]
+__all__ = ["STARTS", "StudentShape", "check_student", "chosen_layers", "make_student", "shape_of"]
 
 STARTS = ("layers", "slices", "random")
 _MOST = 10_000_000
@@ -91,17 +91,8 @@ def make_student(
     vocabulary (`teacher_tokenizer`) has too begin with their vectors, others at random. `rows` says
     instead which row of the teacher's table each piece begins with.
     """
-    if start not in STARTS:
-        must = f"be one of {', '.join(STARTS)}"
-        raise ParameterError("start", "make_student", must, start)
-    encoder, wanted = Encoder(teacher), _whole(shape or StudentShape(), teacher)
-    if not (is_plain(teacher.config) and can_lose_layers(encoder)):
-        raise CapabilityError(
-            f"A student of this {encoder.family.title} model cannot be made: its layers are shared "
-            "or depend on their number, or it was pruned or has other parts.",
-            hint="Take a plain BERT, RoBERTa, ELECTRA or DistilBERT as the teacher.",
-        )
-    _check(wanted, encoder, start)
+    encoder = Encoder(teacher)
+    wanted = check_student(encoder, shape or StudentShape(), start=start, which=which)
     stack = encoder.family.stacks[encoder.family.main_stack]
     config = _config(teacher.config, stack, wanted, tokenizer)
     with torch.random.fork_rng(devices=[]):
@@ -113,6 +104,26 @@ def make_student(
         _take(student, encoder, stack, layers, taken)
     student.tie_weights()
     return student.to(encoder.device).eval()
+
+
+def check_student(
+    encoder: Encoder, shape: StudentShape, *, start: str = "layers", which: str = "even"
+) -> StudentShape:
+    """The whole shape of a student of this teacher; what cannot be made is refused."""
+    if start not in STARTS:
+        must = f"be one of {', '.join(STARTS)}"
+        raise ParameterError("start", "make_student", must, start)
+    if not (is_plain(encoder.config) and can_lose_layers(encoder)):
+        raise CapabilityError(
+            f"A student of this {encoder.family.title} model cannot be made: its layers are shared "
+            "or depend on their number, or it was pruned or has other parts.",
+            hint="Take a plain BERT, RoBERTa, ELECTRA or DistilBERT as the teacher.",
+        )
+    wanted = _whole(shape, encoder.model)
+    _check(wanted, encoder, start)
+    if start != "random":
+        chosen_layers(which, _int(wanted.layers), encoder.shape.layers)
+    return wanted
 
 
 def _whole(shape: StudentShape, teacher: Any) -> StudentShape:
@@ -135,10 +146,16 @@ def _check(wanted: StudentShape, encoder: Encoder, start: str) -> None:
         raise ParameterError("hidden", "StudentShape", must, wanted.hidden)
     widths = ("heads", "hidden", "intermediate")
     larger = [n for n in ("layers", *widths) if _int(getattr(wanted, n)) > getattr(has, n)]
-    if _int(wanted.hidden) // _int(wanted.heads) > encoder.shape.head_size:
-        larger.append("the size of heads")
     if larger and start != "random":
-        raise ParameterError("start", "make_student", f"be random: {larger[0]} grew", start)
+        must = f"be at most {getattr(has, larger[0])}, that of the teacher, unless start is random"
+        raise ParameterError(larger[0], "the student", must, getattr(wanted, larger[0]))
+    size = _int(wanted.hidden) // _int(wanted.heads)
+    if size > encoder.shape.head_size and start != "random":
+        must = (
+            f"be so many that one is no wider than the teacher's ({encoder.shape.head_size}), "
+            "unless start is random"
+        )
+        raise ParameterError("heads", "the student", must, wanted.heads)
     differ = [n for n in widths if getattr(wanted, n) != getattr(has, n)]
     if differ and start == "layers":
         must = f"be slices or random: {', '.join(differ)} differ from the teacher's"
