@@ -47,6 +47,7 @@ def made_up(
     faster: Mapping[str, float] | None = None,
     bytes_per_weight: Mapping[str, float] | None = None,
     task: str = "made-up",
+    times: tuple[str, ...] = ("cpu",),
 ) -> Result:
     """Rows that are right so often; examples are hard for all alike.
 
@@ -57,7 +58,7 @@ def made_up(
     row has a scale of its own.
     """
     rng = np.random.default_rng(draw)
-    study = CompressionTable(seeds=seeds, methods=methods)
+    study = CompressionTable(seeds=seeds, methods=methods, times=times)
     labels = rng.normal(size=n) if numbers else rng.integers(0, 2, n)
     examples = [Example(str(i), "x", label=y.item()) for i, y in enumerate(labels)]
     about = MUCH if numbers else TWO
@@ -69,7 +70,10 @@ def made_up(
     )
     teacher = right if isinstance(right, float) else right.get(TEACHER, 0.75)
     said: dict[int, np.ndarray] = {}
-    for part in study.parts(SHAPE, corpus)[:-1]:
+    for part in study.parts(SHAPE, corpus):
+        if part == TIMINGS:
+            parts[part] = _times(list(rows), faster or {}, rng)
+            continue
         name, seed = split_part(part)
         share = teacher if isinstance(right, float) else right.get(name, teacher)
         if random is not None and name.startswith("random-"):
@@ -96,7 +100,6 @@ def made_up(
             parameters=weights, nonzero=weights, constant_accuracy=constant, constant_f1=0.5,
             constant_pearson=0.0, constant_spearman=0.0,
         )  # fmt: skip
-    parts[TIMINGS] = _times(list(rows), faster or {}, rng)
     made = {"name": "m", "fingerprint": "f"}, {"name": task, "fingerprint": task}
     return study.conclude(parts, Provenance("compression-table", 1, study.parameters, *made))
 

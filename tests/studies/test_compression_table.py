@@ -163,6 +163,16 @@ def test_numbers_on_other_scales_are_not_mixed() -> None:
     assert np.mean(found) == pytest.approx(0.95, abs=0.012)  # mixed as they are: below 0.93
 
 
+def test_without_times_nothing_is_said_of_speed() -> None:
+    result = made_up(n=500, seeds=3, methods=("pkd-half", "gobo"), times=("none",))
+    assert result.table()["faster_1"].isna().all()
+    assert result.table("speeds").empty
+    assert "no times were measured" in result.reasons()["gobo_faster"]
+    assert "gobo_kept" in result.evidence()
+    assert len(result.plot("pareto").axes) == 1
+    assert "time for one text" not in result.drawings()[0].caption
+
+
 def test_where_the_teacher_learnt_nothing_there_is_no_verdict() -> None:
     result = made_up(constant=0.8, n=100, methods=("pkd-half", "soft-half"))
     assert not result.evidence()
@@ -232,6 +242,8 @@ def test_rows_that_are_none_are_refused(methods: tuple[str, ...]) -> None:
         CompressionTable(methods=methods).rows(SHAPE, made_tunings.corpus(0, 20))
     with pytest.raises(ParameterError, match="cut"):
         CompressionTable(alone=("layers",))
+    with pytest.raises(ParameterError, match="cpu, gpu"):
+        CompressionTable(times=("cpu", "none"))
     with pytest.raises(ParameterError, match="different names"):
         CompressionTable(small=("a/x", "b/x"))
     made = CompressionTable(small=("a/model", "b/model")).rows(SHAPE, made_tunings.corpus(0, 20))
@@ -287,7 +299,8 @@ def test_the_whole_study_runs_and_a_kill_changes_no_number(tmp_path: Path) -> No
     assert len(list((trained / "models").glob("*/model.safetensors"))) == 2  # a teacher each
     kept = {path.parents[1].name for path in (trained / "compressed").glob("*/*/*.safetensors")}
     assert len(kept) == 4  # those of the first seed, for the times
-    study = CompressionTable(seeds=2, **GIVEN)
+    study = CompressionTable(seeds=2, times=("none",), **GIVEN)
+    assert TIMINGS not in study.parts(encoder().shape, corpus)
     with pytest.raises(KilledError):
         study.measure(encoder(), corpus, "pkd-half-seed-1", killed(tmp_path / "other"))
     assert list((tmp_path / "other").rglob("state.safetensors"))
@@ -314,6 +327,8 @@ def test_what_does_not_fit_is_refused_before_any_work(tmp_path: Path) -> None:
         CompressionTable(methods=("no_such",)).check(encoder(), corpus)
     with pytest.raises(BertologyError, match="int8"):
         CompressionTable(methods=("int8+pkd-quarter",)).check(encoder(), corpus)
+    with pytest.raises(ParameterError, match="not on a GPU"):
+        CompressionTable(times=("gpu",)).check(encoder(), corpus)
     with pytest.raises(BertologyError, match="nowhere"):
         CompressionTable(small=("nowhere",)).ingredients(corpus)
     with pytest.raises(BertologyError, match="no model without a teacher"):

@@ -26,7 +26,7 @@ from bertology.studies.designs.compression_rows import (
     alone_rows,
     read_rows,
 )
-from bertology.studies.designs.compression_runs import Made, TableRun, timings
+from bertology.studies.designs.compression_runs import Made, TableRun, Timed, timings
 from bertology.studies.designs.compression_scores import CompressionScores, speed_ups
 from bertology.studies.designs.scored_runs import ScoredRuns, answered
 from bertology.studies.designs.task_trials import BARS, TaskTrials, same_training_data
@@ -44,11 +44,12 @@ if TYPE_CHECKING:
 __all__ = ["CompressionTable", "CompressionTableResult"]
 
 TIMINGS = "timings"
-STARTS, _NONE = ("cut", "random"), "none"
+STARTS, PLACES, _NONE = ("cut", "random"), ("cpu", "gpu"), "none"
 _UNLEARNT = (
     "not judged: the teacher does not surely beat a constant answer, so that there is nothing to "
     "keep"
 )
+_UNTIMED = "not judged: no times were measured on a CPU"
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,9 @@ class CompressionTable(TaskTrials):
     difference; which answers are others than the teacher's; and how many times as fast it is, one
     text at a time and in batches of 32. Times are those of the first seed's models, measured at the
     end on one machine, teacher and smaller model taking turns; the teacher against a copy of itself
-    tells what is noise. Beside each row stands what Table 1 of the Primer says of its method.
+    tells what is noise. A shape's times hang on the length of texts and hardly on the task, so that
+    one task may be enough (`--times none` for others). Beside each row stands what Table 1 of the
+    Primer says of its method.
 
     Every student has two baselines of its own shape, without a teacher: layers (or parts of them)
     of the model before fine-tuning, and random weights, trained on the labels for as many epochs as
@@ -102,16 +105,22 @@ class CompressionTable(TaskTrials):
     small: tuple[str, ...] = parameter(
         (), "Small pre-trained models, which are fine-tuned as they are.", metavar="MODEL,…"
     )
+    times: tuple[str, ...] = parameter(
+        PLACES, "Where models are timed: cpu, gpu (if they are on one); or none."
+    )
     rounds: int = parameter(7, "Rounds in which each model is timed.", minimum=3)
     threads: int = parameter(2, "Threads of the CPU for times.", minimum=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         read_rows(self.methods)
-        odd = [name for name in self.alone if name not in STARTS]
-        if self.alone != (_NONE,) and (odd or len(set(self.alone)) < len(self.alone)):
-            must = f"be some of {', '.join(STARTS)}, no one twice, or {_NONE}"
-            raise ParameterError("alone", "CompressionTable", must, list(self.alone))
+        for field, given, known in (
+            ("alone", self.alone, STARTS), ("times", self.times, PLACES),
+        ):  # fmt: skip
+            odd = [name for name in given if name not in known]
+            if given != (_NONE,) and (odd or len(set(given)) < len(given)):
+                must = f"be some of {', '.join(known)}, no one twice, or {_NONE}"
+                raise ParameterError(field, "CompressionTable", must, list(given))
         names = [_small_name(name) for name in self.small]
         if len(set(names)) < len(names):
             must = "name models with different names"
@@ -151,7 +160,7 @@ class CompressionTable(TaskTrials):
     def parts(self, shape: Shape, corpus: Corpus) -> Sequence[str]:
         """A run each, and times at the end."""
         named = [f"{name}-seed-{k}" for k in range(self.seeds) for name in self.rows(shape, corpus)]
-        return [*named, TIMINGS]
+        return named if self.times == (_NONE,) else [*named, TIMINGS]
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
         """Methods must be known, and fit together and the model; and other models the task."""
@@ -162,6 +171,9 @@ class CompressionTable(TaskTrials):
 
         super().check(encoder, corpus)
         assert corpus is not None
+        if self.times == ("gpu",) and encoder.device.type != "cuda":
+            must = f"have cpu or be {_NONE}, since the model is not on a GPU"
+            raise ParameterError("times", "CompressionTable", must, list(self.times))
         for row in self.rows(encoder.shape, corpus).values():
             if row.kind == SMALL:
                 begin(Encoder.load(row.text), task_of(corpus), find_start("pretrained"), seed=0)
@@ -186,14 +198,13 @@ class CompressionTable(TaskTrials):
                 if part == TIMINGS:
                     run = self._run(encoder, corpus, 0, folder)
                     teacher, *others = rows.values()
-                    return timings(
-                        run, teacher, others, rounds=self.rounds, threads=self.threads, reach=reach
-                    )
+                    how = Timed(self.times, self.rounds, self.threads)
+                    return timings(run, teacher, others, how, reach)
                 name, seed = split_part(part)
                 run, row = self._run(encoder, corpus, seed, folder), rows[name]
                 made = run.make(row, reach)
                 found = self._answered(row, run, made)
-                if seed:  # those of the first seed are timed
+                if seed or self.times == (_NONE,):  # those of the first seed are timed
                     run.forget(row, made)
             except InterruptedRunError:
                 raise KeyboardInterrupt from None  # the session knows what is kept
@@ -260,7 +271,8 @@ class CompressionTable(TaskTrials):
             float(facts[f"constant_{judged}"]),
             facts["answers"] == "regression",
         )
-        speeds = speed_ups(measured[TIMINGS]["spent"], self.level)
+        timed = measured.get(TIMINGS)
+        speeds = {} if timed is None else speed_ups(timed["spent"], self.level)
         small, student = (scores.picked(n) for n in (scores.small(), scores.students()))
         evidence = _evidence(scores, speeds)
         evidence["best_small_kept"] = None if small is None else scores.kept_by(small)
@@ -268,11 +280,16 @@ class CompressionTable(TaskTrials):
             None if student is None else scores.best_over_alone(student)
         )
         commands = {name: self._command(row, provenance) for name, row in rows.items()}
+        if scores.learnt:
+            untimed = [n for n, e in evidence.items() if e is None and n.endswith("_faster")]
+            reasons = dict.fromkeys(untimed, _UNTIMED)
+        else:
+            reasons, evidence = dict.fromkeys(evidence, _UNLEARNT), {}
         return self.result(
             provenance,
             tables_of(scores, speeds, metrics, commands),
-            evidence=evidence if scores.learnt else {},
-            reasons={} if scores.learnt else dict.fromkeys(evidence, _UNLEARNT),
+            evidence=evidence,
+            reasons=reasons,
             facts={
                 "task": facts["task"],
                 "train_size": facts["train_size"],

@@ -91,9 +91,14 @@ class CompressionTableResult(Result):
 
     def drawings(self) -> Sequence[Drawing]:
         """Size and time against score, what is kept, and which answers flip."""
+        costs = "megabytes of the model's file, on a logarithmic scale"
+        if self._timed:
+            costs = (
+                "megabytes of the model's file, and the time for one text on a CPU as a share of "
+                "the teacher's, on logarithmic scales"
+            )
         pareto = (
-            "To the right: megabytes of the model's file, and milliseconds for one text as a share "
-            "of the teacher's, on logarithmic scales. Upwards: the score, times a hundred, with "
+            f"To the right: {costs}. Upwards: the score, times a hundred, with "
             "intervals over seeds and examples. The dashed line is the teacher; the grey one goes "
             "through models that no other beats in both. Colours tell compressed models, those of "
             "the same shape without a teacher, and small pre-trained ones."
@@ -117,24 +122,31 @@ class CompressionTableResult(Result):
             found.append(Drawing("flips", self._draw_flips, flips))
         return found
 
+    @property
+    def _timed(self) -> bool:
+        """Whether there are times of a CPU."""
+        return bool(np.isfinite(self.table()["faster_1"].to_numpy(float)).any())
+
     def _draw_pareto(self) -> Figure:
         table, commands = self.table(), self.tables["commands"]
         score = [100 * table[c].to_numpy(float) for c in ("score", "score_low", "score_high")]
-        noise = table.loc[table["kind"] == TEACHER].iloc[0]
-        ends = f"{noise['faster_1_low']:.2f} to {noise['faster_1_high']:.2f}"
+        panels = [Costs("megabytes on the disk", commands["bytes"].to_numpy(float) / 1e6)]
+        note = f"Means over {self.facts['seeds']} seeds."
+        if self._timed:
+            times = 1 / table["faster_1"].to_numpy(float)
+            panels.append(Costs("time for one text, teacher = 1", times))
+            noise = table.loc[table["kind"] == TEACHER].iloc[0]
+            ends = f"{noise['faster_1_low']:.2f} to {noise['faster_1_high']:.2f}"
+            note += f" Against a copy of itself the teacher is {ends} times as fast: noise."
         return trade_offs(
-            [
-                Costs("megabytes on the disk", commands["bytes"].to_numpy(float) / 1e6),
-                Costs("time for one text, teacher = 1", 1 / table["faster_1"].to_numpy(float)),
-            ],
+            panels,
             (score[0], score[1], score[2]),
             list(table["row"]),
             [_KINDS[kind] for kind in table["kind"]],
             ylabel=f"{self.facts['judged']} × 100",
             marked=list(table["kind"]).index(TEACHER),
             title=f"What smaller models cost\n{self.about}",
-            note=f"Means over {self.facts['seeds']} seeds. Against a copy of itself the teacher "
-            f"is {ends} times as fast: noise.",
+            note=note,
         )
 
     def _draw_kept(self) -> Figure:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from bertology.train.history import Step
     from bertology.train.tuning import TuningJob
 
-__all__ = ["SIZES", "Made", "TableRun", "timings"]
+__all__ = ["SIZES", "Made", "TableRun", "Timed", "timings"]
 
 SIZES = (1, 32)  # texts in a batch whose speed is told
 _MODELS, _COMPRESSED = "models", "compressed"
@@ -192,8 +192,17 @@ def _watch(reach: Reach) -> Any:
     return CompressWatch(training=training)
 
 
+@dataclass(frozen=True)
+class Timed:
+    """How models are timed."""
+
+    places: tuple[str, ...] = ("cpu", "gpu")
+    rounds: int = 7
+    threads: int = 2
+
+
 def timings(
-    run: TableRun, teacher: Row, rows: Sequence[Row], *, rounds: int, threads: int, reach: Reach
+    run: TableRun, teacher: Row, rows: Sequence[Row], how: Timed, reach: Reach
 ) -> xr.Dataset:
     """Seconds of each row's model, and of the teacher in turns with it, by device and batch size.
 
@@ -204,16 +213,16 @@ def timings(
     from bertology.train.answers import encode_for
     from bertology.train.speed import timed_rounds
 
-    original, devices = run.make(teacher), _devices(run.encoder)
-    spent = np.zeros((len(rows) + 1, len(devices), len(SIZES), 2, rounds))
+    original, devices = run.make(teacher), _devices(run.encoder, how.places)
+    spent = np.zeros((len(rows) + 1, len(devices), len(SIZES), 2, how.rounds))
     for at, row in enumerate([teacher, *rows]):
         both = original, run.make(row)
         encoded = [encode_for(one.encoder, run.corpus) for one in both]
         for where, device in enumerate(devices):
-            with _threads(threads):
+            with _threads(how.threads):
                 pairs = [(one.on(device), texts) for one, texts in zip(both, encoded, strict=True)]
                 for size_at, size in enumerate(SIZES):
-                    _, seconds = timed_rounds(pairs, size=size, rounds=rounds)
+                    _, seconds = timed_rounds(pairs, size=size, rounds=how.rounds)
                     spent[at, where, size_at] = seconds
         reach(BARS * (at + 1) // (len(rows) + 1))
     return xr.Dataset(
@@ -224,16 +233,16 @@ def timings(
             "size": list(SIZES),
             "model": ["teacher", "own"],
         },
-        {"threads": threads},
+        {"threads": how.threads},
     )
 
 
-def _devices(encoder: Encoder) -> dict[str, str]:
+def _devices(encoder: Encoder, places: Sequence[str]) -> dict[str, str]:
     """Where models are timed, and what it is called: on the CPU, and on the model's own GPU."""
     import torch
 
-    found = {"cpu": "cpu"}
-    if encoder.device.type == "cuda":
+    found = {"cpu": "cpu"} if "cpu" in places else {}
+    if "gpu" in places and encoder.device.type == "cuda":
         found[str(encoder.device)] = torch.cuda.get_device_name(encoder.device)
     return found
 
