@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-import importlib.util
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from hashlib import sha256
@@ -29,7 +29,6 @@ from bertology.train.ways import WAYS, Lesson, compatible, read_way, read_ways
 from made_tunings import FAST, YES_NO, KilledError, corpus, encoder, job, killed_at, same
 
 ONCE = replace(FAST, epochs=1)
-HAS_PEFT = importlib.util.find_spec("peft") is not None
 
 
 def by(*texts: str, settings: FinetuneSettings = ONCE, start: str = "pretrained") -> TuningJob:
@@ -434,7 +433,6 @@ def _data_of(folder: Path) -> Any:
     return load_corpus(str(folder), split="train", limit=30)
 
 
-@pytest.mark.skipif(not HAS_PEFT, reason="needs the extra 'peft'")
 def test_lora_is_merged_into_a_plain_model() -> None:
     given = by("lora:rank=2")
     model, history = tune(given)
@@ -446,8 +444,8 @@ def test_lora_is_merged_into_a_plain_model() -> None:
     assert changed == HEAD | {n for n in after if n.endswith(("query.weight", "value.weight"))}
 
 
-@pytest.mark.skipif(HAS_PEFT, reason="the extra 'peft' is installed")
-def test_lora_names_the_extra_that_it_needs() -> None:
+def test_without_peft_lora_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "peft", None)
     with pytest.raises(MissingExtraError, match=r"bertology\[peft\]"):
         tune(by("lora"))
 
