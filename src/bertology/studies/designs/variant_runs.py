@@ -96,6 +96,8 @@ class VariantRun:
             settings.batch_size, settings.max_length, new_weights(job.encoder, model),
         )  # fmt: skip
         for way in settings.ways:
+            way.check(lesson.layers, settings.ways)
+        for way in settings.ways:
             if not way.stage:
                 way.prepare(lesson)
 
