@@ -15,8 +15,10 @@ import torch
 import tiny
 from bertology.data.corpus import Corpus, Field, Task
 from bertology.errors import CapabilityError, MissingExtraError, ParameterError
+from bertology.model.batch import tokenize
 from bertology.model.encoder import Encoder
 from bertology.model.interventions import SkipLayer
+from bertology.train import encoded
 from bertology.train.encoded import encode
 from bertology.train.finetune import finetune
 from bertology.train.starts import STARTS, begin
@@ -147,6 +149,20 @@ def test_more_masked_lm_changes_the_body_before_the_task_is_learnt(
     assert same(dict(own), dict(again.base.state_dict()))
     assert [e["loss"] for e in cut["history"]] == [e["loss"] for e in whole["history"]]
     assert not list(tmp_path.glob("*-stages"))
+
+
+def test_a_stage_on_the_same_texts_does_not_tokenize_them_again(
+    saved: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = list[int]()
+
+    def counted(*given: Any, **more: Any) -> Any:
+        calls.append(len(given[1]))
+        return tokenize(*given, **more)
+
+    monkeypatch.setattr(encoded, "tokenize", counted)
+    tune(replace(by("masked_lm"), encoder=saved, train=corpus(0, 41), validation=corpus(41, 72)))
+    assert calls == [41, 31]
 
 
 @pytest.mark.parametrize("text", ["masked_lm", "adversarial:steps=2", "substitution", "layer_mix"])

@@ -118,14 +118,14 @@ class Trained:
 
     def answers(self, corpus: Corpus, *, noise: float) -> tuple[Floats, Floats]:
         """What it says of each example, and of the same with other tokens in it."""
-        from bertology.train.encoded import encode, task_of
+        from bertology.train.encoded import encode_once, task_of
         from bertology.train.evaluate import predict
         from bertology.train.finetune import row_limit
         from bertology.train.noisy_tokens import with_noise
 
         tokens = self.job.encoder.tokenizer
         limit = row_limit(self.model, tokens, self.job.settings.max_length)
-        rows, task = encode(corpus, tokens, limit), task_of(corpus)
+        rows, task = encode_once(corpus, tokens, limit), task_of(corpus)
         noisy = with_noise(rows, noise, seed=0)
         return predict(self.model, rows, task), predict(self.model, noisy, task)
 
