@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from bertology.errors import DataError
 from bertology.studies.designs.task_trials import BARS
 from bertology.studies.designs.trials import Reach
+from bertology.studies.designs.variant_choice import Variant
 
 if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
@@ -21,24 +22,10 @@ if TYPE_CHECKING:
     from bertology.train.history import Step
     from bertology.train.tuning import TuningJob
 
-__all__ = ["Trained", "Variant", "VariantRun", "train_variant"]
+__all__ = ["Trained", "VariantRun", "train_variant"]
 
 _MODELS, _UNFINISHED = "models", "unfinished-models"
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Variant:
-    """A way to fine-tune, or several, by their texts."""
-
-    title: str
-    ways: tuple[str, ...] = ()
-    start: str = "pretrained"
-    patience: int | None = None  # epochs without a better score; None for no early stopping
-
-    def filled(self, **values: object) -> Variant:
-        """With numbers in place of {names}, as they suit the model."""
-        return replace(self, ways=tuple(text.format(**values) for text in self.ways))
 
 
 @dataclass(frozen=True)
