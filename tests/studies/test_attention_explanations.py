@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import re
+import sys
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ import explorer
 import planted
 import planted_explanations as made
 import planted_links
-from bertology.errors import BertologyError
+from bertology.errors import BertologyError, MissingExtraError
 from bertology.model.attributions.answering import Eraser, check_classifier, log_odds
 from bertology.model.attributions.gradients import (
     captum_gradients,
@@ -125,12 +125,18 @@ def test_integrated_gradients_are_complete_and_captums_own() -> None:
     )
     assert found.sum(1).numpy() == pytest.approx(ends.numpy(), abs=1e-3)
     assert not found[known.units.ids < 0].any()  # special tokens are the same at both ends
-    if find_spec("captum") is None:
-        with pytest.raises(BertologyError, match=re.escape("bertology[captum]")):
-            captum_gradients(encoder, batch, known.answers, path)
-        return
     theirs = captum_gradients(encoder, batch, known.answers, path, steps=48)
     assert theirs.numpy() == pytest.approx(found.numpy(), abs=1e-4)
+
+
+def test_without_captum_its_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "captum.attr", None)
+    encoder = made.encoder(made.by_chance(1))
+    (batch,) = encoder.batches(made.corpus(5).texts)
+    known = attribute(encoder, batch, ("integrated-gradients",), steps=8)
+    path = path_to_masks(encoder, batch, known.units)
+    with pytest.raises(MissingExtraError, match=re.escape("bertology[captum]")):
+        captum_gradients(encoder, batch, known.answers, path)
 
 
 @pytest.mark.parametrize("how", ["hidden", "masked"])

@@ -23,6 +23,7 @@ from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.studies.designs.scored_runs import ScoredRuns, answered
 from bertology.studies.designs.trials import split_part
+from bertology.studies.designs.variant_choice import chosen_variants
 from bertology.studies.study import Context
 from bertology.studies.training.finetuning_variants import (
     PLAIN,
@@ -178,7 +179,13 @@ def test_one_seed_decides_nothing() -> None:
     assert result.plot().axes
 
 
-@pytest.mark.parametrize("ways", [(), ("plain",), ("adapters", "adapters"), ("adapter",)])
+NONE = [
+    (), ("plain",), ("intermediate",), ("adapters", "adapters"), ("layer_mix", "layer-mix"),
+    ("mixout:share=0.9", "mixout: share=0.9"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("ways", NONE)
 def test_variants_that_are_none_are_refused(ways: tuple[str, ...]) -> None:
     with pytest.raises(ParameterError, match="layer-mix"):
         FinetuningVariants(ways=ways)
@@ -202,7 +209,7 @@ def written(folder: Path) -> Corpus:
     return load_corpus(str(folder))
 
 
-WAYS = ("adapters", "features", "early-stopping")
+WAYS = ("adapters", "features", "early-stopping", "chosen-layers", "layer_rates+bias_only")
 
 
 def test_the_whole_study_runs_and_a_kill_changes_no_number(tmp_path: Path) -> None:
@@ -213,7 +220,8 @@ def test_the_whole_study_runs_and_a_kill_changes_no_number(tmp_path: Path) -> No
     )
     assert isinstance(result, FinetuningVariantsResult)
     runs = result.table("runs").set_index(["variant", "seed"])["accuracy"]
-    assert len(runs) == 4
+    assert len(runs) == 6
+    assert costs_of(result)["layer-rates-bias-only"] < costs_of(result)["chosen-layers"] == 1
     assert "160 examples to learn from, 60 to score" in result.headline()
     costs = result.table("costs").set_index("variant")
     assert costs.loc["features", "trained"] == 50
@@ -229,6 +237,10 @@ def test_the_whole_study_runs_and_a_kill_changes_no_number(tmp_path: Path) -> No
         score = float((again["predictions"][0] == again["labels"]).mean())
         assert score == runs[split_part(part)]
         assert not list((tmp_path / "trained").rglob("*.safetensors"))
+
+
+def costs_of(result: Result) -> dict[str, float]:
+    return result.table("costs").set_index("variant")["share"].to_dict()
 
 
 def killed(folder: Path) -> Context:
@@ -256,5 +268,78 @@ def test_what_does_not_fit_is_refused_before_any_work(tmp_path: Path) -> None:
     assert "leave early-stopping out" in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("way", "message"),
+    [
+        ("adapter", "adapters"),
+        ("adapters:width=3", "size=16"),
+        ("mixout+adapters", "their pre-trained values already"),
+        ("features+layer_rates", "the head alone"),
+        ("frozen_bottom:layers={some}", "half, top"),
+        ("adapters:size=16", "'adapters' and 'adapters-size-16' are the same"),
+        ("mixout+plain", "fine-tuning is plain"),
+        ("top_again:layers=9", "at most 3"),
+    ],
+)
+def test_ways_that_make_no_sense_are_refused_before_any_work(
+    way: str, message: str, tmp_path: Path
+) -> None:
+    study = FinetuningVariants(ways=("adapters", way))
+    with pytest.raises(BertologyError, match=message):
+        study.check(encoder(), written(tmp_path / "task"))
+
+
 def test_ways_are_written_as_for_fine_tuning_too() -> None:
     assert FinetuningVariants(ways=("layer_mix",)) == FinetuningVariants(ways=("layer-mix",))
+    # As they come from the command line, which takes a list apart at commas.
+    given = (
+        "adapters:size=64", "features", "mixout:share=0.9+layer_rates:decay=0.95",
+        "layer_choice:which=2+5", "how=mean", "early_stopping+layer-mix",
+    )  # fmt: skip
+    study = FinetuningVariants(ways=given)
+    assert study.ways == (*given[:3], "layer_choice:which=2+5,how=mean", given[-1])
+    names = [
+        "adapters-size-64", "features", "mixout-share-0-9-layer-rates-decay-0-95",
+        "layer-choice-which-2and5-how-mean", "early-stopping-layer-mix",
+    ]  # fmt: skip
+    assert study.variants == [PLAIN, *names]
+    assert FinetuningVariants(ways=study.ways) == study
+    chosen = chosen_variants(given)
+    assert [chosen[name].ways for name in names] == [
+        ("adapters:size=64",), (), ("mixout:share=0.9", "layer_rates:decay=0.95"),
+        ("layer_choice:which=2+5,how=mean",), ("layer_mix",),
+    ]  # fmt: skip
+    assert chosen["early-stopping-layer-mix"].patience == 1
+    assert chosen_variants(["features+layer-mix"])["features-layer-mix"].start == "frozen-features"
+    halves = chosen_variants(["frozen_bottom:layers={half}+mixout"])[
+        "frozen-bottom-layers-half-mixout"
+    ]
+    assert halves.filled(half=6, top=3).ways == ("frozen_bottom:layers=6", "mixout:share=0.7")
+
+
+def test_names_that_are_given_mean_what_they_always_did(tmp_path: Path) -> None:
+    """Stored results are found again: neither parameters nor ingredients are others."""
+    assert FinetuningVariants().ways == (
+        "layer-mix", "joined-layers", "features", "frozen-bottom", "top-again", "layer-rates",
+        "bias-only", "adapters", "mixout", "adversarial", "substitution", "masked-lm",
+        "early-stopping",
+    )  # fmt: skip
+    corpus = written(tmp_path / "task")
+    assert [*FinetuningVariants().ingredients(corpus)] == ["training_data"]
+    # LoRA drew otherwise before, and data of another task may change under the same name.
+    lora = FinetuningVariants(ways=("lora",)).ingredients(corpus)
+    assert [*lora] == ["training_data", "lora draws"]
+    other = f"intermediate:task={tmp_path / 'task'}"
+    free = FinetuningVariants(ways=(other,)).ingredients(corpus)
+    assert [*free] == ["training_data", f"intermediate {tmp_path / 'task'}"]
+
+
+def test_what_was_written_is_the_title() -> None:
+    text = "mixout:share=0.9+layer_rates:decay=0.95"
+    result = made_up({"mixout-share-0-9-layer-rates-decay-0-95": 0.9}, ways=(text, "features"))
+    assert result.answer.startswith(f"{text} surely is better than plain fine-tuning")
+    assert "mixout_share_0_9_layer_rates_decay_0_95_over_plain" in result.evidence()
+    assert list(result.table("costs")["variant"])[-1].startswith("mixout-share")
+    for drawing in result.drawings():
+        labels = {label.get_text() for label in drawing.draw().axes[0].get_yticklabels()}
+        assert {text, "head on frozen features"} <= labels

@@ -11,9 +11,12 @@ import torch
 import planted
 from bertology.model.batch import tokenize
 from bertology.model.encoder import Encoder
+from bertology.studies.designs.variant_choice import Variant
+from bertology.studies.designs.variant_runs import VariantRun, train_variant
 from bertology.train import encoded
 from bertology.train.finetune import FinetuneSettings
 from bertology.train.history import Watch
+from bertology.train.landscape.survey import Asked, Survey
 from bertology.train.starts import STARTS
 from bertology.train.tuning import TuningJob, answers_of, tune
 
@@ -61,17 +64,54 @@ def test_a_watch_sees_the_training_and_changes_nothing() -> None:
     assert (seen[1] != seen[15]).any()
 
 
-def test_data_are_tokenized_once_for_all_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls, given = list[int](), job(epochs=1)
+@pytest.fixture
+def tokenized(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many texts were tokenized in each call so far."""
+    calls = list[int]()
 
-    def counted(*texts: Any, **more: Any) -> Any:
-        calls.append(1)
-        return tokenize(*texts, **more)
+    def counted(*given: Any, **more: Any) -> Any:
+        calls.append(len(given[1]))
+        return tokenize(*given, **more)
 
     monkeypatch.setattr(encoded, "tokenize", counted)
-    for seed in range(3):
-        tune(replace(given, settings=replace(given.settings, seed=seed)))
-    assert len(calls) == 2
+    return calls
+
+
+def by_seeds(given: TuningJob) -> list[TuningJob]:
+    return [replace(given, settings=replace(given.settings, seed=k)) for k in range(3)]
+
+
+def test_data_are_tokenized_once_for_all_seeds(tokenized: list[int]) -> None:
+    for given in by_seeds(job(epochs=1)):
+        tune(given)
+    assert tokenized == [40, 30]
+
+
+def test_what_no_run_changes_is_tokenized_once_for_all_seeds(tokenized: list[int]) -> None:
+    for given in by_seeds(replace(job(), start=STARTS["frozen"])):
+        tune(given)
+    assert tokenized == [30]
+
+
+def test_texts_that_variants_are_scored_on_are_tokenized_once(tokenized: list[int]) -> None:
+    given = job(epochs=1)
+    for one in by_seeds(given):
+        trained = train_variant(VariantRun(Variant("plain"), one), None, keep=False, reach=_quiet)
+        said, noisy = trained.answers(given.validation, noise=0.5)
+        assert said.shape == noisy.shape == (30,)
+    assert tokenized == [40, 30]
+
+
+def test_texts_that_landscapes_are_read_on_are_tokenized_once(tokenized: list[int]) -> None:
+    asked = Asked(sample=40, grid=3, directions=1, probes=2, iterations=4, eigenvalues=1)
+    for one in by_seeds(job(epochs=1)):
+        found = Survey(one, asked).run()
+        assert "validation_loss" in found
+    assert tokenized == [40, 30]
+
+
+def _quiet(done: int) -> None:
+    pass
 
 
 @pytest.mark.gpu

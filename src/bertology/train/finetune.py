@@ -203,6 +203,8 @@ def _prepare(lesson: Lesson, settings: FinetuneSettings) -> None:
     try:
         with _seeded(settings.seed, lesson.model.device):
             for way in settings.ways:
+                way.check(lesson.layers, settings.ways)
+            for way in settings.ways:
                 way.prepare(lesson)
     except KeyboardInterrupt:
         raise InterruptedRunError(

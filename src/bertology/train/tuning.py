@@ -151,7 +151,7 @@ def _scored_as_is(model: Classifier, job: TuningJob) -> History:
     check_fit(model, task, job.validation)
     name_labels(model, task)
     limit = row_limit(model, job.encoder.tokenizer, job.settings.max_length)
-    unseen = encode(job.validation, job.encoder.tokenizer, limit)
+    unseen = encode_once(job.validation, job.encoder.tokenizer, limit)
     found = scores(predict(model, unseen, task), unseen.targets, task)
     return History((Epoch(0, math.nan, found, 0.0),), truncated_validation=unseen.truncated)
 

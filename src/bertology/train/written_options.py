@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from bertology.errors import ParameterError
@@ -11,8 +13,10 @@ from bertology.errors import ParameterError
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["option_text", "options_of", "separated"]
+__all__ = ["apart", "filled", "option_text", "options_of", "plain_name", "separated"]
 
+_NEXT = re.compile(r"\+(?=[A-Za-z])")  # which=1+3+5 is one option
+_LONGEST = 60  # letters of a name that is made of a text
 _KINDS = {"int": int, "float": float, "str": str}
 
 
@@ -77,3 +81,26 @@ def separated(texts: Iterable[str]) -> list[str]:
             else:
                 found.append(piece)
     return found
+
+
+def apart(text: str) -> tuple[str, ...]:
+    """What is joined by `+`: `a:x=1+3+b` is `a:x=1+3` and `b`."""
+    return tuple(piece.strip() for piece in _NEXT.split(text))
+
+
+def plain_name(text: str) -> str:
+    """A name of letters, digits and dashes for what is written, such as a row of a table."""
+    together = re.sub(r"(?<=\d)\+(?=\d)", "and", text)  # 2+5 is not 2-5
+    name = re.sub(r"[^A-Za-z0-9]+", "-", together).strip("-")
+    if len(name) > _LONGEST:
+        name = f"{name[:_LONGEST]}-{sha256(text.encode()).hexdigest()[:8]}"
+    return name
+
+
+def filled(text: str, values: Mapping[str, object], *, parameter: str, of: str) -> str:
+    """With values in place of {names}; others are refused as what `parameter` of `of` gave."""
+    try:
+        return text.format(**values)
+    except (KeyError, ValueError, IndexError):
+        must = f"have no other names in braces than {', '.join(values)}"
+        raise ParameterError(parameter, of, must, text) from None

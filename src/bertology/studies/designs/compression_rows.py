@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bertology.errors import ParameterError
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["ALONE", "METHOD", "ROWS", "SMALL", "TEACHER", "Row", "alone_rows", "read_rows"]
 
 TEACHER, METHOD, ALONE, SMALL = "teacher", "method", "alone", "small"  # kinds of rows
-_NEXT = re.compile(r"\+(?=[A-Za-z])")  # which=1+3+5 is one option
-_LONGEST = 60  # letters of a name that is made of a method's text
 _SHAPE = ("layers", "heads", "hidden", "intermediate")
 _STAGES = ("first_epochs", "text_epochs", "dual_epochs")
 # Their students have the teacher's tokens, so that the same shape alone is the same size.
@@ -61,15 +58,16 @@ class Row:
     @property
     def methods(self) -> tuple[str, ...]:
         """The methods, as they are applied."""
-        return tuple(_NEXT.split(self.text))
+        from bertology.train.written_options import apart
+
+        return apart(self.text)
 
     def filled(self, values: Mapping[str, int]) -> Row:
         """With numbers in place of {names}, as they suit the model."""
-        try:
-            return replace(self, text=self.text.format(**values))
-        except (KeyError, ValueError, IndexError):
-            must = f"have no other names in braces than {', '.join(values)}"
-            raise ParameterError("methods", "CompressionTable", must, self.text) from None
+        from bertology.train.written_options import filled
+
+        text = filled(self.text, values, parameter="methods", of="CompressionTable")
+        return replace(self, text=text)
 
 
 _SMALLER_GLUE = "no WNLI, CoLA, STS-B; RACE"
@@ -137,9 +135,11 @@ ROWS: dict[str, Row] = {row.name: row for row in _ROWS}
 
 def read_rows(given: Sequence[str], shape: Shape | None = None) -> list[Row]:
     """Rows from names or from methods as they are written; filled in where the shape is known."""
-    from bertology.train.written_options import separated
+    from bertology.train.written_options import plain_name, separated
 
-    found = [ROWS.get(text) or Row(_named(text), text, _written(text)) for text in separated(given)]
+    found = [
+        ROWS.get(text) or Row(plain_name(text), text, _written(text)) for text in separated(given)
+    ]
     names = [row.name for row in found]
     if not found or len(set(names)) < len(names):
         must = f"be some of {', '.join(ROWS)}, or methods of `bertology compress`, none twice"
@@ -149,15 +149,9 @@ def read_rows(given: Sequence[str], shape: Shape | None = None) -> list[Row]:
 
 def _written(text: str) -> str:
     """Methods joined by `+`, of which some may be names of rows."""
-    return "+".join(ROWS[one].text if one in ROWS else one for one in _NEXT.split(text))
+    from bertology.train.written_options import apart
 
-
-def _named(text: str) -> str:
-    """A name of letters, digits and dashes."""
-    name = re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")
-    if len(name) > _LONGEST:
-        name = f"{name[:_LONGEST]}-{sha256(text.encode()).hexdigest()[:8]}"
-    return name
+    return "+".join(ROWS[one].text if one in ROWS else one for one in apart(text))
 
 
 def _values(shape: Shape) -> dict[str, int]:
@@ -200,7 +194,9 @@ def _size(shape: tuple[Any, ...], between: str) -> str:
 
 
 def _alone_name(shape: tuple[Any, ...], start: str) -> str:
-    return _named(f"{start}-{_size(shape, '-')}")
+    from bertology.train.written_options import plain_name
+
+    return plain_name(f"{start}-{_size(shape, '-')}")
 
 
 def _alone(shape: tuple[Any, ...], start: str, epochs: int) -> Row:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from bertology.errors import DataError
 from bertology.studies.designs.task_trials import BARS
 from bertology.studies.designs.trials import Reach
+from bertology.studies.designs.variant_choice import Variant
 
 if TYPE_CHECKING:
     from bertology.data.corpus import Corpus
@@ -21,24 +22,10 @@ if TYPE_CHECKING:
     from bertology.train.history import Step
     from bertology.train.tuning import TuningJob
 
-__all__ = ["Trained", "Variant", "VariantRun", "train_variant"]
+__all__ = ["Trained", "VariantRun", "train_variant"]
 
 _MODELS, _UNFINISHED = "models", "unfinished-models"
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Variant:
-    """A way to fine-tune, or several, by their texts."""
-
-    title: str
-    ways: tuple[str, ...] = ()
-    start: str = "pretrained"
-    patience: int | None = None  # epochs without a better score; None for no early stopping
-
-    def filled(self, **values: object) -> Variant:
-        """With numbers in place of {names}, as they suit the model."""
-        return replace(self, ways=tuple(text.format(**values) for text in self.ways))
 
 
 @dataclass(frozen=True)
@@ -96,6 +83,8 @@ class VariantRun:
             settings.batch_size, settings.max_length, new_weights(job.encoder, model),
         )  # fmt: skip
         for way in settings.ways:
+            way.check(lesson.layers, settings.ways)
+        for way in settings.ways:
             if not way.stage:
                 way.prepare(lesson)
 
@@ -116,14 +105,14 @@ class Trained:
 
     def answers(self, corpus: Corpus, *, noise: float) -> tuple[Floats, Floats]:
         """What it says of each example, and of the same with other tokens in it."""
-        from bertology.train.encoded import encode, task_of
+        from bertology.train.encoded import encode_once, task_of
         from bertology.train.evaluate import predict
         from bertology.train.finetune import row_limit
         from bertology.train.noisy_tokens import with_noise
 
         tokens = self.job.encoder.tokenizer
         limit = row_limit(self.model, tokens, self.job.settings.max_length)
-        rows, task = encode(corpus, tokens, limit), task_of(corpus)
+        rows, task = encode_once(corpus, tokens, limit), task_of(corpus)
         noisy = with_noise(rows, noise, seed=0)
         return predict(self.model, rows, task), predict(self.model, noisy, task)
 

@@ -33,7 +33,8 @@ from bertology.studies.designs.heuristic_results import (
 from bertology.studies.designs.heuristic_scores import OVERLAP, SEEDLESS, VANILLA, HeuristicRuns
 from bertology.studies.designs.task_trials import BARS, tuning_settings
 from bertology.studies.designs.trials import Trials, reaching, split_part
-from bertology.studies.designs.variant_runs import Variant, VariantRun, train_variant
+from bertology.studies.designs.variant_choice import Variant
+from bertology.studies.designs.variant_runs import VariantRun, train_variant
 from bertology.studies.study import Context, Needs
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from bertology.data.corpus import Corpus
-from bertology.train.encoded import Encoded, encode, task_of
+from bertology.train.encoded import Encoded, encode_once, task_of
 from bertology.train.evaluate import predict, scores
 from bertology.train.finetune import row_limit
 from bertology.train.landscape.curvature import Hessian
@@ -116,7 +116,7 @@ class Survey:
     def _encoded(self, corpus: Corpus) -> Encoded:
         tokenizer = self.job.encoder.tokenizer
         limit = row_limit(self._model, tokenizer, self.job.settings.max_length)  # type: ignore[arg-type]
-        return encode(corpus, tokenizer, limit)
+        return encode_once(corpus, tokenizer, limit)
 
     def _terrain(self, corpus: Corpus, tokens: int) -> Terrain:
         return Terrain.over(

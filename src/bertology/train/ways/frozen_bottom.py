@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from bertology.errors import ParameterError
 from bertology.parameters import parameter
+from bertology.train.ways.layer_choice import LayerChoice
+from bertology.train.ways.top_again import TopAgain
 from bertology.train.ways.way import Lesson, Way
 
 __all__ = ["FrozenBottom"]
@@ -22,10 +25,23 @@ class FrozenBottom(Way):
 
     layers: int = parameter(1, "How many layers; 0 freezes the embeddings alone.", minimum=0)
 
+    def check(self, layers: int, ways: Sequence[Way]) -> None:
+        """Some layers that are read must be left to train, and all that are new."""
+        read, which = layers, "the layers of the model"
+        for way in ways:
+            if isinstance(way, LayerChoice):
+                read, which = way.highest(layers), "the highest layer that layer_choice reads"
+        if self.layers >= read:
+            self._refuse(f"be below {read}, {which} (--start frozen-features)")
+        for way in ways:
+            if isinstance(way, TopAgain) and (lowest := way.lowest(layers)) <= self.layers:
+                drawn = f"top_again draws the layers from {lowest} on anew"
+                self._refuse(f"be below {lowest}: {drawn}, and what is new must be trained")
+
+    def _refuse(self, must: str) -> None:
+        raise ParameterError("layers", "frozen_bottom", must, self.layers)
+
     def prepare(self, lesson: Lesson) -> None:
         """Freeze them."""
-        if self.layers >= lesson.layers:
-            must = f"be below {lesson.layers}, the layers of the model (--start frozen-features)"
-            raise ParameterError("layers", "frozen_bottom", must, self.layers)
         depths = lesson.depths()
         lesson.train_only(lambda name: depths[name] > self.layers)

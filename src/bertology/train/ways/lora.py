@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
+
+from bertology.data.corpus import Corpus
 from bertology.errors import CapabilityError, MissingExtraError
 from bertology.model.encoder import Encoder
 from bertology.parameters import parameter
 from bertology.train.ways.way import Lesson, Way
 
 __all__ = ["Lora"]
+
+_NOTED = "peft_config"  # where peft notes in a model what it put into it
 
 
 @dataclass(frozen=True)
@@ -29,12 +36,21 @@ class Lora(Way):
     alpha: float = parameter(16.0, "They are scaled by alpha / rank.", minimum=1e-9)
     dropout: float = parameter(0.1, "Dropout before them.", minimum=0, maximum=0.99)
 
-    def prepare(self, lesson: Lesson) -> None:
-        """Put the changes into the model; nothing changes by them at first."""
+    def ingredients(self, train: Corpus) -> dict[str, str]:
+        """How it draws: models and results of before drew otherwise, and have other names."""
+        return {"lora draws": "by the seed alone"}
+
+    def check(self, layers: int, ways: Sequence[Way]) -> None:
+        """The extra must be there: a stage before may take hours."""
         try:
-            from peft import LoraConfig, inject_adapter_in_model
+            import peft  # noqa: F401
         except ImportError:
             raise MissingExtraError("peft", needed_for="The way 'lora'") from None
+
+    def prepare(self, lesson: Lesson) -> None:
+        """Put the changes into the model; nothing changes by them at first."""
+        from peft import LoraConfig, inject_adapter_in_model
+
         encoder = Encoder(lesson.model)
         maps = encoder.family.stacks[encoder.family.main_stack].qkv
         if len(maps) != 3:
@@ -48,11 +64,12 @@ class Lora(Way):
             lora_dropout=self.dropout,
             target_modules=[maps[0], maps[2]],
         )
-        inject_adapter_in_model(config, lesson.model)
+        learning = [weight for weight in lesson.model.parameters() if weight.requires_grad]
+        with _drawing_by(lesson.seed_of(self), lesson.model.device):
+            inject_adapter_in_model(config, lesson.model)
+        for weight in learning:
+            weight.requires_grad_(True)  # peft freezes all but its own; here `train_only` decides
         lesson.train_only(lambda name: "lora_" in name)
-        for name, weight in lesson.model.named_parameters():
-            if name in lesson.head:
-                weight.requires_grad_(True)  # peft freezes all but its own
 
     def finish(self, lesson: Lesson) -> None:
         """Add the changes to the maps, and leave these alone."""
@@ -63,3 +80,16 @@ class Lora(Way):
                 module.merge()
                 home, _, own = name.rpartition(".")
                 setattr(lesson.model.get_submodule(home), own, module.get_base_layer())
+        if hasattr(lesson.model, _NOTED):
+            delattr(lesson.model, _NOTED)  # else peft takes the next training for a second adapter
+
+
+@contextmanager
+def _drawing_by(seed: int, device: torch.device) -> Iterator[None]:
+    """peft draws from torch's own generators, which a stage before may have left anywhere.
+
+    A stage draws where it is done, and does not where its file is read: so the seed alone decides.
+    """
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        yield

@@ -13,7 +13,7 @@ from torch.nn import functional
 from bertology.errors import CapabilityError, ModelError
 from bertology.model.encoder import Encoder
 from bertology.parameters import parameter
-from bertology.train.encoded import Encoded, encode
+from bertology.train.encoded import Encoded, encode_once
 from bertology.train.optimizers import learning_rate_factor, make_optimizer, set_rate
 from bertology.train.protocols import Tokenizer
 from bertology.train.stages import after_stage
@@ -48,7 +48,7 @@ class MaskedLm(Way):
     def _learn(self, lesson: Lesson) -> Mapping[str, Tensor]:
         model = _with_its_head(lesson)
         limit = lesson.max_length or Encoder(lesson.model, lesson.tokenizer).max_length
-        rows = encode(lesson.train, lesson.tokenizer, limit)
+        rows = encode_once(lesson.train, lesson.tokenizer, limit)
         optimizer = make_optimizer("adamw", model.parameters(), rate=self.rate, weight_decay=_DECAY)
         steps, done = self.epochs * -(-len(rows) // lesson.batch_size), 0
         order = lesson.generator(self)

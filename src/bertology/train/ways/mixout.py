@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from bertology.model.added_parts import READER
 from bertology.parameters import parameter
 from bertology.train.ways.way import Lesson, Way
 
@@ -22,8 +23,11 @@ class Mixout(Way):
     """Trained: everything; in training each entry of a matrix may take its pre-trained value.
 
     It does so with probability `share`, drawn anew for each batch, and what is left is scaled so
-    that the expected weights are those that are learnt. It is for the linear maps of the model's
-    layers, not for the head, whose weights are new, nor for the embeddings.
+    that the expected weights are those that are learnt. It is for the linear maps that were
+    pre-trained: those of the layers, and the pooler's, which next-sentence prediction trained in
+    BERT; a pooler that the checkpoint did not hold is new. It is not for tables of embeddings, nor
+    for what is new: the head, and maps that other ways add. After a stage, the values are those
+    that the stage made. Dropout stays on beside it.
     """
 
     summary: ClassVar[str] = "in training, weights are mixed with their pre-trained values"
@@ -39,9 +43,12 @@ class Mixout(Way):
 
     def prepare(self, lesson: Lesson) -> None:
         """Keep the values, and let maps that are trained mix them in."""
+        body = f"{lesson.model.base_model_prefix}."
         for name, module in lesson.model.named_modules():
-            own = f"{name}.weight" not in lesson.head
-            if own and isinstance(module, nn.Linear) and module.weight.requires_grad:
+            known = name.startswith(body) and READER not in name.split(".")
+            if not known or f"{name}.weight" in lesson.head:
+                continue
+            if isinstance(module, nn.Linear) and module.weight.requires_grad:
                 vars(module)["forward"] = _Mixed(module, self.share)
 
     def finish(self, lesson: Lesson) -> None:

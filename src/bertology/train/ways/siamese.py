@@ -16,9 +16,10 @@ __all__ = ["Siamese", "pair_tokens"]
 
 @dataclass(frozen=True)
 class Siamese(Way):
-    """Trained: everything, and the map from what is compared to one state.
+    """Trained: everything but the pooler, and the map from what is compared to one state.
 
-    With the start `frozen-features`: that map and the head alone.
+    The head reads that state in place of the pooler's, which is not trained. With the start
+    `frozen-features`: that map and the head alone.
     """
 
     summary: ClassVar[str] = "both texts of a pair are read apart, and then compared"
@@ -34,6 +35,9 @@ class Siamese(Way):
         """Let the encoder read them apart."""
         tokens = pair_tokens(lesson, self.name)
         add_part(lesson.model, SIAMESE, lesson.generator(self), **tokens._asdict())
+        for name, weight in lesson.model.base_model.named_parameters():
+            if name.startswith("pooler."):
+                weight.requires_grad_(False)
 
 
 def pair_tokens(lesson: Lesson, way: str) -> PairTokens:

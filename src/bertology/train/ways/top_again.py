@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -35,11 +36,18 @@ class TopAgain(Way):
 
     layers: int = parameter(1, "How many layers.", minimum=1)
 
+    def check(self, layers: int, ways: Sequence[Way]) -> None:
+        """There must be so many layers."""
+        if self.layers > layers:
+            must = f"be at most {layers}, the layers of the model"
+            raise ParameterError("layers", "top_again", must, self.layers)
+
+    def lowest(self, layers: int) -> int:
+        """The lowest layer that is new, of so many, counted from 1."""
+        return layers - self.layers + 1
+
     def prepare(self, lesson: Lesson) -> None:
         """Draw the new weights."""
-        if self.layers > lesson.layers:
-            must = f"be at most {lesson.layers}, the layers of the model"
-            raise ParameterError("layers", "top_again", must, self.layers)
-        lowest = lesson.layers - self.layers + 1
+        lowest = self.lowest(lesson.layers)
         names = [n for n, d in lesson.depths().items() if d >= lowest and n not in lesson.head]
         draw_weights(lesson.model, names, seed=lesson.seed_of(self))

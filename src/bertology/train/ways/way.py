@@ -1,4 +1,4 @@
-"""What a way to fine-tune is: options, and up to six hooks into the trainer.
+"""What a way to fine-tune is: options, and up to seven hooks into the trainer.
 
 A way is a frozen dataclass in a module of its own, whose file name is the way's name. Whatever it
 draws while the model is trained, it draws from torch's own generators: the trainer seeds them, and
@@ -170,6 +170,13 @@ class Way:
         They lie where the data that are learnt from do, if those have a place.
         """
         return {}
+
+    def check(self, layers: int, ways: Sequence[Way]) -> None:
+        """Before any work: refuse what does not fit a model with so many layers.
+
+        `ways` are all that are applied, this one too: what each allows alone may be nonsense
+        together.
+        """
 
     def prepare(self, lesson: Lesson) -> None:
         """Before the training: change the model, or which of its weights are trained."""
