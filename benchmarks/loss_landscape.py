@@ -6,11 +6,12 @@
 Ways to get the loss of the next point take turns in one process, on the same examples: a row of the
 surface as `Terrain.losses` computes it, with one or several points in a pass; reading a file of
 weights into the same model; and loading a whole model, as scripts do that write one checkpoint for
-each point. The last two tokenise the texts again. Only reading is counted, not writing, and it is
-always the same file, which the system then has in memory: both favour them. A ratio is of two
-neighbours in time, and the median of all rounds counts. On a CPU the passes themselves take most of
-the time, so that no way can be much faster than another: take a small grid there (--grid 5), and
-few examples (--examples 8) to see what is saved. Prints a markdown table.
+each point. All ways read the same texts, which are tokenised once; in the last row they are
+tokenised again for each point, as such scripts may do, too. Only reading is counted, not writing,
+and it is always the same file, which the system then has in memory: both favour what is read. A
+ratio is of two neighbours in time, and the median of all rounds counts. On a CPU the passes
+themselves take most of the time, so that no way can be much faster than another: take a small grid
+there (--grid 5), and few examples (--examples 8) to see what is saved. Prints a markdown table.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,7 +37,7 @@ from bertology.quiet import hush
 from bertology.train.encoded import encode, task_of
 from bertology.train.landscape.directions import random_direction
 from bertology.train.landscape.places import around_places
-from bertology.train.landscape.terrain import Terrain, copied, points_together
+from bertology.train.landscape.terrain import Terrain, copied, points_together, summed_loss
 from bertology.train.starts import STARTS, begin
 
 GPU_TOKENS, CPU_TOKENS = 32768, 4096
@@ -62,9 +65,15 @@ def ways(
     model = begin(encoder, task, STARTS["pretrained"], seed=0)
     most = GPU_TOKENS if device.type == "cuda" else CPU_TOKENS
 
-    def prepared(over: object = model) -> Terrain:
+    def prepared() -> Terrain:
         encoded = encode(corpus, encoder.tokenizer, encoder.max_length)
-        return Terrain.over(over, encoded, task, batch_tokens=most)  # type: ignore[arg-type]
+        return Terrain.over(model, encoded, task, batch_tokens=most)
+
+    def loss_of(made: Any, over: Terrain) -> float:
+        """By plain passes and no more: `Terrain.loss` would also keep and put back weights."""
+        with torch.no_grad():
+            said = [summed_loss(made(**x).logits, y, over.kind) for x, y in over.batches]
+        return float(torch.stack(said).sum()) / over.size
 
     terrain = prepared()
     here = copied(terrain.model)
@@ -81,14 +90,15 @@ def ways(
     def read_weights() -> float:
         def work() -> None:
             model.load_state_dict(load_file(file, device=str(device)))
-            prepared().loss()
+            loss_of(model, terrain)
 
         return seconds(work, device)
 
-    def load_model() -> float:
+    def load_model(*, tokenise: bool = False) -> float:
         def work() -> None:
             auto = transformers.AutoModelForSequenceClassification
-            prepared(auto.from_pretrained(folder).to(device).eval()).loss()
+            made = auto.from_pretrained(folder).to(device).eval()
+            loss_of(made, prepared() if tokenise else terrain)
 
         return seconds(work, device)
 
@@ -100,7 +110,12 @@ def ways(
         )
         for n in counts
     }
-    return ours | {"weights read": read_weights, "model loaded": load_model}, device, terrain.tokens
+    read: dict[str, Callable[[], float]] = {
+        "weights read": read_weights,
+        "model loaded": load_model,
+        "model loaded, texts tokenised": partial(load_model, tokenise=True),
+    }
+    return ours | read, device, terrain.tokens
 
 
 def main() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -27,8 +29,15 @@ from bertology.train.landscape.directions import (
     plane_through,
     random_direction,
 )
+from bertology.train.landscape.kept_points import in_pieces
 from bertology.train.landscape.places import around_places, share_places, way_places
-from bertology.train.landscape.terrain import Terrain, Weights, copied, standing_at
+from bertology.train.landscape.terrain import (
+    Terrain,
+    Weights,
+    copied,
+    points_together,
+    standing_at,
+)
 from bertology.train.landscape.walks import Walk, end_of, walked
 from bertology.train.landscape.widths import barrier, measure_widths
 from bertology.train.starts import begin
@@ -46,6 +55,7 @@ MATCHED, MATCHED_LOSS = "matched_", 0.5
 """Measures at one loss for all runs: a share of a constant answer's that trained runs are below."""
 _TOLERANCE = 5e-3  # of the largest eigenvalue
 _COARSE = 9  # points along a direction, where only the width is wanted
+_ROWS = "rows"  # of surfaces, in the folder of trained things: what is known of unfinished ones
 Tell = Callable[[float], None]
 Floats = NDArray[np.float64]
 T = TypeVar("T")
@@ -264,14 +274,26 @@ class Survey:
         return {**inside, "loss": np.array(losses)}
 
     def row(self, plane: str, number: int) -> Floats:
-        """One row of a surface."""
+        """One row of a surface; of a row that was killed, only the points that are not known."""
         x, y = self.axes(plane)
         steps = np.column_stack([x, np.full(len(x), y[number])])
         if plane == PATH:
             at, directions = self.start, [self.plane.along, self.plane.across]
         else:
             at, directions = self.end, self._around
-        return self.terrain.losses(at, directions, steps)
+
+        def losses(first: int, last: int) -> Floats:
+            return self.terrain.losses(at, directions, steps[first:last])
+
+        together = points_together(self.terrain)
+        return in_pieces(losses, len(steps), self._row_file(plane, number), multiple=together)
+
+    def _row_file(self, plane: str, number: int) -> Path | None:
+        """Where the losses of an unfinished row are, by what decides them."""
+        if self.folder is None:
+            return None
+        asked = json.dumps([self.job.identity, asdict(self.asked), plane, number])
+        return self.folder / _ROWS / f"{sha256(asked.encode()).hexdigest()[:16]}.json"
 
     @property
     def _around(self) -> list[Weights]:
