@@ -6,12 +6,14 @@
 Ways to get the loss of the next point take turns in one process, on the same examples: a row of the
 surface as `Terrain.losses` computes it, with one or several points in a pass; reading a file of
 weights into the same model; and loading a whole model, as scripts do that write one checkpoint for
-each point. All ways read the same texts, which are tokenised once; in the last row they are
-tokenised again for each point, as such scripts may do, too. Only reading is counted, not writing,
-and it is always the same file, which the system then has in memory: both favour what is read. A
-ratio is of two neighbours in time, and the median of all rounds counts. On a CPU the passes
-themselves take most of the time, so that no way can be much faster than another: take a small grid
-there (--grid 5), and few examples (--examples 8) to see what is saved. Prints a markdown table.
+each point. All ways read the same texts, which are tokenised once, in our batches of texts of
+similar length; in the last two rows batches hold 32 texts in the order of the data, as usual loops
+have them, and in the last one texts are tokenised again for each point, as such scripts may do,
+too. Only reading is counted, not writing, and it is always the same file, which the system then has
+in memory: both favour what is read. A ratio is of two neighbours in time, and the median of all
+rounds counts. On a CPU the passes themselves take most of the time, so that no way can be much
+faster than another: take a small grid there (--grid 5), and few examples (--examples 8) to see what
+is saved. Prints a markdown table.
 """
 
 from __future__ import annotations
@@ -87,10 +89,20 @@ def ways(
         work = lambda: terrain.losses(here, planes, row, together=together)  # noqa: E731
         return seconds(work, device) / len(row)
 
-    def read_weights() -> float:
+    def usual() -> Terrain:
+        rows = encode(corpus, encoder.tokenizer, encoder.max_length)
+        batches = [
+            rows.batch(list(range(i, min(i + 32, len(rows)))), device)
+            for i in range(0, len(rows), 32)
+        ]
+        return Terrain(model, batches, task.kind)
+
+    in_order = usual()
+
+    def read_weights(over: Terrain) -> float:
         def work() -> None:
             model.load_state_dict(load_file(file, device=str(device)))
-            loss_of(model, terrain)
+            loss_of(model, over)
 
         return seconds(work, device)
 
@@ -98,7 +110,7 @@ def ways(
         def work() -> None:
             auto = transformers.AutoModelForSequenceClassification
             made = auto.from_pretrained(folder).to(device).eval()
-            loss_of(made, prepared() if tokenise else terrain)
+            loss_of(made, usual() if tokenise else terrain)
 
         return seconds(work, device)
 
@@ -111,9 +123,10 @@ def ways(
         for n in counts
     }
     read: dict[str, Callable[[], float]] = {
-        "weights read": read_weights,
+        "weights read": partial(read_weights, terrain),
         "model loaded": load_model,
-        "model loaded, texts tokenised": partial(load_model, tokenise=True),
+        "weights read, batches of 32": partial(read_weights, in_order),
+        "model loaded, batches of 32, texts tokenised": partial(load_model, tokenise=True),
     }
     return ours | read, device, terrain.tokens
 

@@ -124,7 +124,7 @@ def gains_by_recording(model: Model) -> bool:
 
 @contextmanager
 def quick_products(device: torch.device) -> Iterator[None]:
-    """On a GPU, products of the updates are rounded to TF32, which small steps do not feel.
+    """On a GPU, products of updates and of surfaces are rounded to TF32, which they do not feel.
 
     In full single precision they take most of the time. Scores are always computed in full.
     """
