@@ -11,7 +11,7 @@ from bertology.errors import CapabilityError, DataError
 from bertology.model.encoder import Encoder
 from bertology.parameters import parameter
 from bertology.plain_files import local_path, read_bytes, read_utf8
-from bertology.train.compress.method import SHAPE
+from bertology.train.compress.method import SHAPE, epochs_text
 from bertology.train.compress.students import Teaching
 from bertology.train.compress.work import Work
 from bertology.train.distil.soft_labels import SoftLabels
@@ -74,7 +74,8 @@ class DistilText(Teaching):
                 memory=work.memory("text"),
                 progress=line.step,
             )
-        work.say(f"{self.text_epochs} epochs on {len(texts):,} texts came before")
+        work.trained(self.text_epochs)
+        work.say(f"{epochs_text(self.text_epochs)} on {len(texts):,} texts came first")
         student = make_student(work.encoder.model, shape, **made)
         body: dict[str, Any] = masked.base_model.state_dict()
         student.base_model.load_state_dict(body, strict=False)  # it has no pooler

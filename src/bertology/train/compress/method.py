@@ -30,6 +30,7 @@ __all__ = [
     "STORED",
     "ZEROS",
     "Method",
+    "epochs_text",
 ]
 
 ONE_EPOCH = "Epochs of its training; those of the command if not given."
@@ -91,3 +92,8 @@ class Method:
     def apply(self, work: Work) -> Encoder:
         """The smaller model; that of the work may be changed, the original not."""
         raise NotImplementedError
+
+
+def epochs_text(epochs: int) -> str:
+    """So many epochs, in words."""
+    return f"{epochs} epoch{'' if epochs == 1 else 's'}"

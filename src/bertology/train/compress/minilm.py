@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from bertology.parameters import parameter
+from bertology.train.compress.method import epochs_text
 from bertology.train.compress.students import LAYER_BY_LAYER, Teaching
 from bertology.train.compress.work import Work
 from bertology.train.distil.relations import Relations
@@ -35,9 +36,13 @@ class Minilm(Teaching):
     temperature: float = parameter(2.0, "Softens answers in the second stage.", minimum=0.01)
     hard: float = parameter(0.5, "Share of the labels in it.", minimum=0, maximum=1)
 
+    @property
+    def first_stage(self) -> str:
+        """Its epochs."""
+        return f"{epochs_text(self.first_epochs)} on relations between tokens came first"
+
     def way(self, work: Work, teacher: Teacher) -> Way:
         """Relations, then answers."""
-        work.say(f"{self.first_epochs} epochs on relations between tokens came before")
         return Relations(
             teacher,
             temperature=self.temperature,

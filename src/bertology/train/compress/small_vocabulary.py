@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from bertology.model.encoder import Encoder
 from bertology.parameters import parameter
-from bertology.train.compress.method import SHAPE
+from bertology.train.compress.method import SHAPE, epochs_text
 from bertology.train.compress.students import Teaching
 from bertology.train.compress.work import Work
 from bertology.train.distil.small_vocabulary import dual_teacher, small_student, small_tokenizer
@@ -59,6 +59,8 @@ class SmallVocabulary(Teaching):
                 memory=work.memory("dual"),
                 progress=line.step,
             )
+        work.trained(self.dual_epochs)
+        work.say(f"its teacher read both vocabularies for {epochs_text(self.dual_epochs)}")
         work.say(f"of {len(tokens):,} pieces, {len(small):,} small ones are left")
         shape, start = self.shaped()
         model = small_student(

@@ -112,7 +112,14 @@ class Teaching(Method):
         way = self.way(work, work.asked(student.tokenizer))
         data = self.data(work)
         work.train_on(student, ways=(way,), epochs=self.epochs, rate=self.rate, on=data)
+        if self.first_stage:
+            work.say(self.first_stage)
         return student
+
+    @property
+    def first_stage(self) -> str:
+        """What was done before the last stage, if anything was, for the card."""
+        return ""
 
     def data(self, work: Work) -> Corpus:
         """What it learns from."""

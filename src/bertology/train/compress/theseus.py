@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from bertology.errors import ParameterError
 from bertology.parameters import parameter
+from bertology.train.compress.method import epochs_text
 from bertology.train.compress.students import Teaching
 from bertology.train.compress.work import Work
 from bertology.train.distil import theseus
@@ -38,9 +39,14 @@ class Theseus(Teaching):
             must = "say how many layers take the place of the original's"
             raise ParameterError("layers", self.name, must, None)
 
+    @property
+    def first_stage(self) -> str:
+        """Its epochs."""
+        first = f"{epochs_text(self.first_epochs)} with layers of both came first"
+        return f"{first}, in which all but the layers was the original's"
+
     def way(self, work: Work, teacher: Teacher) -> Way:
         """Replacing, then alone."""
-        work.say(f"{self.first_epochs} epochs with layers of both came before")
         return theseus.Theseus(
             teacher,
             epochs=self.first_epochs,

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from bertology.data.corpus import Corpus
 from bertology.parameters import parameter
+from bertology.train.compress.method import epochs_text
 from bertology.train.compress.students import LAYER_BY_LAYER, Teaching, check_copies, with_copies
 from bertology.train.compress.work import Work
 from bertology.train.distil.layers import Layers
@@ -48,9 +49,13 @@ class Tiny(Teaching):
         """The training data, and copies."""
         return with_copies(work, self.copies)
 
+    @property
+    def first_stage(self) -> str:
+        """Its epochs."""
+        return f"{epochs_text(self.first_epochs)} on attention and states came first"
+
     def way(self, work: Work, teacher: Teacher) -> Way:
         """Layers, then answers."""
-        work.say(f"{self.first_epochs} epochs on attention and states came before")
         return Layers(
             teacher,
             temperature=self.temperature,

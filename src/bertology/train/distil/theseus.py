@@ -101,6 +101,7 @@ class Theseus(Distilled):
             lesson,
             self,
             lambda: learn_first(lesson, self, by, epochs=self.epochs, rate=self.rate),
+            epochs=self.epochs,
         )
 
     def beside(self, lesson: Lesson, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
