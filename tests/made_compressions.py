@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import transformers as hf
 
 import planted
 import prune_killed
+import tiny
 from bertology.model.encoder import Encoder
 from bertology.train.compress import read_methods
 from bertology.train.compress.compressing import CompressJob
@@ -35,15 +37,18 @@ def clean() -> Encoder:
     return Encoder(model, planted.tokenizer(), head="classification", name="planted")
 
 
-def masked_lm(folder: Path, *, hidden: int = 16, layers: int = 2) -> Encoder:
+def masked_lm(
+    folder: Path, *, hidden: int = 16, layers: int = 2, words: Sequence[str] = planted.WORDS
+) -> Encoder:
     """A model before any task, on the disk with its head for hidden words."""
     torch.manual_seed(3)
+    tokens = tiny.tokenizer(list(words), max_length=40)
     config = hf.BertConfig(
-        vocab_size=len(planted.tokenizer()), hidden_size=hidden, num_hidden_layers=layers,
+        vocab_size=len(tokens), hidden_size=hidden, num_hidden_layers=layers,
         num_attention_heads=4, intermediate_size=8, max_position_embeddings=40,
     )  # fmt: skip
     hf.BertForMaskedLM(config).save_pretrained(folder)
-    planted.tokenizer().save_pretrained(folder)
+    tokens.save_pretrained(folder)
     return Encoder.load(str(folder), device="cpu")
 
 

@@ -112,7 +112,8 @@ def _steps(found: Compressed) -> Iterator[str]:
             # A step that was done before a stop, by an earlier version, does not know.
             stages = step.get("trainings", 1)
             where = f" in {stages} trainings, the last of them" if stages > 1 else ""
-            yield f"    - trained for {epochs_text(step['epochs'])}{where} on {step['examples']:,} training examples"
+            many = f"{epochs_text(step['epochs'])}{where}"
+            yield f"    - trained for {many} on {step['examples']:,} training examples"
     settings = found.record["settings"]
     rate = settings["rate"]
     yield ""

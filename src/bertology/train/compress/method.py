@@ -55,10 +55,6 @@ class Method:
     """Who described it."""
     against: ClassVar[Mapping[str, str]] = {}
     """Methods that cannot come before it, and why."""
-    uses_base: ClassVar[bool] = False
-    """Whether it needs the model before it was fine-tuned (`Work.base`)."""
-    begins: ClassVar[bool] = False
-    """Whether it begins with the original, so that it can only be the first."""
 
     def __post_init__(self) -> None:
         check_parameters(self)
@@ -77,6 +73,16 @@ class Method:
     def kind(self) -> str:
         """What it changes, which decides what may come after it."""
         return SHAPE
+
+    @property
+    def uses_base(self) -> bool:
+        """Whether it needs the model before it was fine-tuned (`Work.base`)."""
+        return False
+
+    @property
+    def begins(self) -> bool:
+        """Whether it leaves behind what came before, so that it can only be the first."""
+        return False
 
     def unfit_after(self, earlier: Method) -> str | None:
         """Why it cannot come after another method, if it cannot."""

@@ -27,7 +27,7 @@ class SmallVocabulary(Teaching):
 
     summary: ClassVar[str] = "a student reads a small vocabulary, which its teacher learnt, too"
     source: ClassVar[str] = "Zhao et al. 2019"
-    begins: ClassVar[bool] = True
+    takes_models: ClassVar[bool] = False
 
     pieces: int = parameter(2000, "Pieces of the small vocabulary, at most.", minimum=50)
     share: float = parameter(
@@ -36,6 +36,11 @@ class SmallVocabulary(Teaching):
     dual_epochs: int = parameter(2, "Epochs of the teacher with both.", minimum=1)
     temperature: float = parameter(2.0, "Softens both answers.", minimum=0.01)
     hard: float = parameter(0.5, "Share of the labels in the loss.", minimum=0, maximum=1)
+
+    @property
+    def begins(self) -> bool:
+        """With the original, whatever came before."""
+        return True
 
     @property
     def kind(self) -> str:

@@ -23,6 +23,7 @@ class Theseus(Teaching):
 
     summary: ClassVar[str] = "a student's layers take the place of the original's, then train alone"
     source: ClassVar[str] = "Xu et al. 2020"
+    takes_models: ClassVar[bool] = False
 
     first_epochs: int = parameter(3, "Epochs in which layers are replaced.", minimum=1)
     first_rate: float = parameter(0.0, "Their highest rate; 0: as after them.", minimum=0)
@@ -38,6 +39,11 @@ class Theseus(Teaching):
         if self.layers is None:
             must = "say how many layers take the place of the original's"
             raise ParameterError("layers", self.name, must, None)
+
+    @property
+    def epochs_before(self) -> int:
+        """Those in which layers are replaced."""
+        return self.first_epochs
 
     @property
     def first_stage(self) -> str:

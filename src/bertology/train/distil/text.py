@@ -190,7 +190,8 @@ def distil_text(
     how MiniLM is made, and `LayerFollowing`, the first stage of TinyBERT, with the teacher's body
     (`Teacher(teacher_lm.base_model)`). The scores of epochs say nothing; their losses do.
     """
-    chosen = replace(settings or FinetuneSettings(), ways=(way or TextFollowing(teacher),))
+    by, given = way or TextFollowing(teacher), settings or FinetuneSettings()
+    chosen = replace(given, ways=(by,), recorded=given.recorded and by.recordable)
     data = replace(
         texts,
         examples=[replace(example, label=0) for example in texts],
