@@ -11,6 +11,7 @@ import torch
 
 import bertology as bt
 import prune_killed
+from bertology import SkipLayer
 from bertology.errors import CapabilityError, ParameterError
 from bertology.model.compressed.forms import stored_bytes
 from bertology.model.compressed.written import KEY
@@ -21,7 +22,18 @@ from bertology.train.compress.mixed_precision import sensitivities
 from bertology.train.compress.token_elimination import numbers_left
 from bertology.train.compress.work import CompressWatch, Work
 from bertology.train.history import Step
-from made_compressions import HELD_OUT, ONCE, applied, job, logits, masked_lm, stop_at, work
+from made_compressions import (
+    HELD_OUT,
+    ONCE,
+    TEXTS,
+    TRAIN,
+    applied,
+    job,
+    logits,
+    masked_lm,
+    stop_at,
+    work,
+)
 from made_tunings import KilledError
 
 # Small versions of every method that trains or stores something else.
@@ -192,6 +204,34 @@ def test_long_work_between_trainings_is_shown(tmp_path: Path) -> None:
         ("measuring answers", 2 * len(HELD_OUT), 2 * len(HELD_OUT)),
         ("measuring speeds", 2, 2),
     ]
+
+
+def test_one_training_with_layer_drop_gives_every_depth(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in docs/how-to/compress.md: one command trains, the others only cut what it made."""
+    base = masked_lm(tmp_path / "base", layers=4)
+    made = bt.compress(
+        base, TRAIN, HELD_OUT, method="layer_drop:layers=4", to=tmp_path / "any", epochs=1
+    )
+    whole = bt.load(str(made.folder), head="classification", device="cpu")
+    assert whole.shape.layers == 4
+
+    def untrained(*given: Any, **named: Any) -> None:
+        raise AssertionError("nothing is trained any more")
+
+    monkeypatch.setattr("bertology.train.compress.work.recover", untrained)
+    for depth, kept in ((3, (0, 1, 2)), (2, (0, 2)), (1, (0,))):
+        method = f"layer_choice:layers={depth},epochs=0"
+        cut = bt.compress(
+            str(made.folder), TRAIN, HELD_OUT, method=method, to=tmp_path / f"{depth}"
+        )
+        small = bt.load(str(cut.folder), head="classification", device="cpu")
+        assert small.shape.layers == depth
+        # The weights are those of the one training, and the answers those without the others.
+        gone = [i for i in range(4) if i not in kept]
+        expected = whole.run(TEXTS, do=SkipLayer(gone)).logits
+        torch.testing.assert_close(logits(small), expected)
 
 
 def test_layers_that_bend_the_loss_have_more_bits() -> None:
