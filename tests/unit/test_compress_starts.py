@@ -12,7 +12,10 @@ import bertology as bt
 import planted
 import prune_killed
 from bertology.errors import BertologyError, CapabilityError, ParameterError, StoreError
+from bertology.model.encoder import Encoder
 from bertology.train.compress import read_methods
+from bertology.train.encoded import learnable
+from bertology.train.starts import STARTS, begin
 from made_compressions import applied, job, masked_lm, work
 
 ORDER = planted.WORDS[::-1]  # the same words, numbered in another order
@@ -100,6 +103,19 @@ def test_the_models_weights_decide_and_not_its_folder(small: Path) -> None:
     assert identity() == before
     masked_lm(small, hidden=12, layers=1)
     assert identity() != before
+
+
+def test_pkd_begins_with_the_first_layers_and_follows_others(tmp_path: Path) -> None:
+    """Sun et al. begin with the first k layers, whichever the student follows."""
+    base = masked_lm(tmp_path / "base", layers=4)
+    task = learnable(work().train)
+    deep = Encoder(begin(base, task, STARTS["pretrained"], seed=0), base.tokenizer)
+    [method] = read_methods(["patient:layers=2,which=first,follow=last"])
+    given = work(Encoder(deep.model, deep.tokenizer, head="classification"))
+    found: Any = method.student(given)  # type: ignore[attr-defined]
+    for own, its in zip(found.base.encoder.layer, deep.base.encoder.layer, strict=False):
+        assert torch.equal(own.output.dense.weight, its.output.dense.weight)
+    assert "begins with layers 1, 2 of 4" in given.notes[0]
 
 
 # On text first ----------------------------------------------------------------------------------
