@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
+import transformers as hf
 
 import planted
 import prune_killed
+import tiny
 from bertology.model.encoder import Encoder
 from bertology.train.compress import read_methods
 from bertology.train.compress.compressing import CompressJob
@@ -17,7 +21,8 @@ from bertology.train.history import Step
 from made_tunings import KilledError
 
 __all__ = [
-    "HELD_OUT", "ONCE", "TEXTS", "TRAIN", "applied", "clean", "job", "logits", "stop_at", "work",
+    "HELD_OUT", "ONCE", "TEXTS", "TRAIN", "applied", "clean", "job", "logits", "masked_lm",
+    "stop_at", "work",
 ]  # fmt: skip
 
 TRAIN, HELD_OUT = planted.corpus(120, seed=1), planted.corpus(60, seed=2)
@@ -30,6 +35,21 @@ def clean() -> Encoder:
     model = planted.model()
     model.config.id2label = dict(enumerate(planted.TASK.labels))
     return Encoder(model, planted.tokenizer(), head="classification", name="planted")
+
+
+def masked_lm(
+    folder: Path, *, hidden: int = 16, layers: int = 2, words: Sequence[str] = planted.WORDS
+) -> Encoder:
+    """A model before any task, on the disk with its head for hidden words."""
+    torch.manual_seed(3)
+    tokens = tiny.tokenizer(list(words), max_length=40)
+    config = hf.BertConfig(
+        vocab_size=len(tokens), hidden_size=hidden, num_hidden_layers=layers,
+        num_attention_heads=4, intermediate_size=8, max_position_embeddings=40,
+    )  # fmt: skip
+    hf.BertForMaskedLM(config).save_pretrained(folder)
+    tokens.save_pretrained(folder)
+    return Encoder.load(str(folder), device="cpu")
 
 
 def work(encoder: Encoder | None = None, **more: Any) -> Work:
@@ -57,11 +77,14 @@ def job(*methods: str, settings: CompressSettings = ONCE, **more: Any) -> Compre
 
 
 def stop_at(number: int, method: str = "") -> CompressWatch:
-    """Gone in the middle of a training: nothing but what is on the disk remains."""
+    """Gone in the middle of a training: nothing but what is on the disk remains.
+
+    A stage before the training of a method is shown as a training of its own: `tiny first stage`.
+    """
 
     class Line:
         def __init__(self, name: str, epochs: int) -> None:
-            self.counts = name.startswith(method)
+            self.counts = method in ("", name)
 
         def step(self, step: Step) -> None:
             if self.counts and step.done == number:

@@ -51,7 +51,7 @@ def test_from_a_pretrained_model_to_a_card(place: Path) -> None:
                   "answers changed", "bertology score", "README.md tells all of this"):  # fmt: skip
         assert words in said, words
     card = (place / "small" / "README.md").read_text()
-    assert "1 epochs on 16 texts came before" in card
+    assert "1 epoch on 16 texts came first" in card
     assert "bertology compress" in card
     record = json.loads((place / "small" / "bertology.json").read_text())
     assert record["method"] == "compress"

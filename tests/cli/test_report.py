@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+import transformers as hf
 from typer.testing import CliRunner
 
 import planted
@@ -192,3 +193,63 @@ def test_two_models_are_measured_and_set_side_by_side(
     code, said = call(small, "--compare", tmp_path / "nowhere", *given)
     assert code == 2
     assert "nowhere" in said
+
+
+def inference_folder(folder: Path, *, layers: int) -> Path:
+    """A tiny classifier of what follows from a text, with answers of its own."""
+    from bertology.data.loading import load_corpus
+    from bertology.model.encoder import Encoder
+
+    tokens = Encoder.load(str(tiny.save_reader(folder, layers=layers)), device="cpu").tokenizer
+    task = load_corpus("grammar-entailment", limit=2).task
+    assert task is not None
+    torch.manual_seed(layers)
+    config = hf.BertConfig(
+        vocab_size=len(tokens), hidden_size=16, num_hidden_layers=layers, num_attention_heads=2,
+        intermediate_size=16, max_position_embeddings=96, id2label=dict(enumerate(task.labels)),
+        initializer_range=0.3,
+    )  # fmt: skip
+    hf.BertForSequenceClassification(config).save_pretrained(folder)
+    return folder
+
+
+def test_all_that_a_compressed_model_loses_is_really_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is switched off that two classifiers can be asked: only probes are few and short."""
+    probes = STUDIES.get("sentence-probes")
+    monkeypatch.setattr(probes, "offers", {n: probes.offers[n] for n in ("bigram-shift",)})
+    monkeypatch.setattr(probes, "copies", 2)
+    monkeypatch.setattr("bertology.train.probes.battery._STEPS", (2, 4))
+    monkeypatch.setattr("bertology.train.probes.battery._LOOKS", (1, 1))
+    monkeypatch.setattr("bertology.studies.designs.probes._FEWEST", 3)
+    for name in STUDIES:  # those that set nothing side by side are not what is looked at here
+        monkeypatch.setattr(STUDIES.get(name), "standard", name == "map-types")
+    monkeypatch.setattr("bertology.report.atlas.chapters._drawn", lambda result, name: b"<svg/>")
+    original, small = (
+        inference_folder(tmp_path / name, layers=layers)
+        for name, layers in (("original", 2), ("small", 1))
+    )
+    page = tmp_path / "page.html"
+    code, said = call(
+        small, "--compare", original, "--measure", "--task", "grammar-entailment", "--limit", 100,
+        "--store", tmp_path / "results", "--to", page,
+    )  # fmt: skip
+    assert code == 0, said
+    rows = {" ".join(line.split()) for line in said.splitlines()}
+    for words in (
+        "right answers, all examples",
+        "right answers, subsequence, non-entailment",
+        "maps named heterogeneous",
+        "probe of the best layer: two neighbouring words exchanged",
+        "outlier dimensions of the weights",
+    ):
+        [row] = [row for row in rows if row.startswith(words)][:1] or [""]
+        assert row.count("[") == 3 or row.endswith("exact"), words  # two numbers, a difference
+    assert "grammar-heuristics: " in said
+    # The only two things that these models cannot be asked.
+    refused = [line for line in rows if line.startswith("Note: not compared")]
+    assert len(refused) == 2, refused
+    assert any("Agreement" in line and "predicts no masked words" in line for line in refused)
+    assert any("Single heads and layers" in line for line in refused)
+    assert str(tmp_path) not in page.read_text(encoding="utf-8")

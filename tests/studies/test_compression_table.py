@@ -25,7 +25,7 @@ from bertology.studies.compression.compression_table import (
     CompressionTable,
     CompressionTableResult,
 )
-from bertology.studies.designs.compression_rows import ROWS, TEACHER, Row, read_rows
+from bertology.studies.designs.compression_rows import ROWS, TEACHER, Row, named_files, read_rows
 from bertology.studies.designs.compression_scores import CompressionScores
 from bertology.studies.designs.scored_runs import ScoredRuns
 from bertology.studies.study import Context
@@ -236,6 +236,32 @@ def test_rows_fit_the_model_and_bring_their_baselines() -> None:
     assert free[0].name == "soft-labels-layers-6-temperature-3-int8"
 
 
+def test_students_of_a_small_model_are_beside_that_model_without_a_teacher(tmp_path: Path) -> None:
+    small = tmp_path / "plain-4x8"
+    made_compressions.masked_lm(small, hidden=8, layers=1)
+    texts = (f"soft_labels:start={small}", f"patient:start={small},epochs=5", "soft-half")
+    study, corpus = CompressionTable(methods=texts, epochs=3), made_tunings.corpus(0, 20)
+    rows = study.rows(SHAPE, corpus)
+    [soft, patient] = [row for row in rows.values() if str(small) in row.text][:2]
+    # As many baselines as all others have: they are compared start by start.
+    assert soft.alone == patient.alone == ("alone-plain-4x8", "alone-plain-4x8")
+    alone = rows["alone-plain-4x8"]
+    assert (alone.kind, alone.text) == ("alone", f"alone:start={small},epochs=5")
+    assert [row.name for row in rows.values() if row.kind == "alone"] == [
+        "alone-plain-4x8", *ALONE_HALF,
+    ]  # fmt: skip
+    assert (
+        not CompressionTable(methods=texts[:1], alone=("none",))
+        .rows(SHAPE, corpus)[soft.name]
+        .alone
+    )
+    # The table is of this model, not of what lies in its folder later.
+    before = named_files(read_rows(texts))
+    assert len(before) == 2
+    made_compressions.masked_lm(small, hidden=12, layers=1)
+    assert named_files(read_rows(texts)) != before
+
+
 @pytest.mark.parametrize("methods", [(), ("pkd-half", "pkd-half"), ("low_rank:share={some}",)])
 def test_rows_that_are_none_are_refused(methods: tuple[str, ...]) -> None:
     with pytest.raises(ParameterError, match=r"pkd-half|braces"):
@@ -329,6 +355,9 @@ def test_what_does_not_fit_is_refused_before_any_work(tmp_path: Path) -> None:
         CompressionTable(methods=("int8+pkd-quarter",)).check(encoder(), corpus)
     with pytest.raises(ParameterError, match="not on a GPU"):
         CompressionTable(times=("gpu",)).check(encoder(), corpus)
+    made_compressions.masked_lm(tmp_path / "other", words=WORDS[::-1])
+    with pytest.raises(BertologyError, match="cuts texts into other tokens"):
+        CompressionTable(methods=(f"tiny:start={tmp_path / 'other'}",)).check(encoder(), corpus)
     with pytest.raises(BertologyError, match="nowhere"):
         CompressionTable(small=("nowhere",)).ingredients(corpus)
     with pytest.raises(BertologyError, match="no model without a teacher"):

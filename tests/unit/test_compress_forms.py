@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 import bertology as bt
 import prune_killed
+from bertology import SkipLayer
 from bertology.errors import CapabilityError, ParameterError
 from bertology.model.compressed.forms import stored_bytes
 from bertology.model.compressed.written import KEY
@@ -17,8 +20,20 @@ from bertology.train.compress import METHODS, read_methods
 from bertology.train.compress.compressing import compress_to
 from bertology.train.compress.mixed_precision import sensitivities
 from bertology.train.compress.token_elimination import numbers_left
-from bertology.train.compress.work import CompressWatch
-from made_compressions import HELD_OUT, applied, job, logits, stop_at, work
+from bertology.train.compress.work import CompressWatch, Work
+from bertology.train.history import Step
+from made_compressions import (
+    HELD_OUT,
+    ONCE,
+    TEXTS,
+    TRAIN,
+    applied,
+    job,
+    logits,
+    masked_lm,
+    stop_at,
+    work,
+)
 from made_tunings import KilledError
 
 # Small versions of every method that trains or stores something else.
@@ -110,18 +125,113 @@ def test_methods_combine_and_go_on_after_a_kill(tmp_path: Path) -> None:
 
 
 def test_a_method_of_two_stages_goes_on_after_a_kill(tmp_path: Path) -> None:
-    def taught(place: str, watch: CompressWatch | None = None) -> dict[str, torch.Tensor]:
-        given = work(folder=tmp_path / place, identity="x", watch=watch or CompressWatch())
-        found: dict[str, torch.Tensor] = applied(
-            "tiny:layers=1,first_epochs=1", given
-        ).model.state_dict()
-        return found
+    def taught(place: str, watch: CompressWatch | None = None) -> Work:
+        given = work(folder=tmp_path / place, identity="x", number="tiny")
+        given.watch = watch or CompressWatch()
+        given.encoder = applied("tiny:layers=1,first_epochs=2", given)
+        return given
 
-    expected = taught("whole")
-    with pytest.raises(KilledError):
-        taught("again", stop_at(3))
-    found = taught("again")
+    expected = taught("whole").encoder.model.state_dict()
+    for stage in ("tiny first stage", "tiny"):
+        with pytest.raises(KilledError):
+            taught("again", stop_at(3, stage))
+    again = taught("again")
+    found = again.encoder.model.state_dict()
     assert all(torch.equal(w, found[n]) for n, w in expected.items())
+    assert (again.epochs, again.trainings) == (3, 2), "also where a stage was done before the stop"
+
+
+STAGES = {
+    "tiny:layers=1,first_epochs=2": ("first stage", 2),
+    "minilm:layers=1,first_epochs=2": ("first stage", 2),
+    "theseus:layers=1,first_epochs=2": ("first stage", 2),
+    "distil_text:layers=1,text_epochs=2": ("on text", 2),
+    "small_vocabulary:pieces=50,layers=1,dual_epochs=2": ("dual teacher", 2),
+}
+
+
+@pytest.mark.parametrize("text", STAGES)
+def test_stages_are_shown_and_counted(text: str, tmp_path: Path) -> None:
+    """Every epoch of every stage; and what was done is said when it has been done."""
+    told: list[Any] = []
+
+    class Shown:
+        def __init__(self, name: str, epochs: int) -> None:
+            self.name, self.epochs = name, epochs
+
+        def step(self, step: Step) -> None:
+            if step.epoch is not None:
+                told.append((self.name, step.epoch.number, self.epochs, bool(step.epoch.scores)))
+
+        def stop(self) -> None:
+            told.append(f"{self.name} ends")
+
+    name, (stage, epochs) = text.partition(":")[0], STAGES[text]
+    watch = CompressWatch(training=Shown, tell=told.append)
+    given = work(base=masked_lm(tmp_path / "base"), number=name, watch=watch)
+    applied(text, given)
+    scored = stage == "dual teacher"  # it learns the task
+    lines: list[Any] = [line for line in told if isinstance(line, tuple)]
+    assert lines[:2] == [(f"{name} {stage}", i + 1, epochs, scored) for i in range(2)]
+    assert [line[1:] for line in lines[2:]] == [(1, 1, True)]
+    assert (given.epochs, given.trainings) == (3, 2)
+    [said] = [note for note in given.notes if "2 epochs" in note]
+    assert told.index(said) > told.index(f"{name} {stage} ends")
+
+
+def test_long_work_between_trainings_is_shown(tmp_path: Path) -> None:
+    told = []
+
+    class Shown:
+        def __init__(self, title: str, total: int) -> None:
+            self.title, self.total, self.done = title, total, 0
+
+        def advance(self, steps: int) -> None:
+            self.done += steps
+
+        def stop(self) -> None:
+            told.append((self.title, self.done, self.total))
+
+    settings = replace(ONCE, epochs=2)  # answers are kept where they are used twice
+    asked = job("minilm:layers=1,first_epochs=2,hard=0", settings=settings)
+    made = compress_to(tmp_path / "x", asked, watch=CompressWatch(counting=Shown))
+    card = (made.folder / "README.md").read_text()
+    assert "trained for 4 epochs in 2 trainings, the last of them on" in card
+    size = len(asked.learning())
+    assert told == [
+        ("the teacher's answers", size, size),
+        ("the teacher's answers", size, size),
+        ("measuring answers", 2 * len(HELD_OUT), 2 * len(HELD_OUT)),
+        ("measuring speeds", 2, 2),
+    ]
+
+
+def test_one_training_with_layer_drop_gives_every_depth(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in docs/how-to/compress.md: one command trains, the others only cut what it made."""
+    base = masked_lm(tmp_path / "base", layers=4)
+    made = bt.compress(
+        base, TRAIN, HELD_OUT, method="layer_drop:layers=4", to=tmp_path / "any", epochs=1
+    )
+    whole = bt.load(str(made.folder), head="classification", device="cpu")
+    assert whole.shape.layers == 4
+
+    def untrained(*given: Any, **named: Any) -> None:
+        raise AssertionError("nothing is trained any more")
+
+    monkeypatch.setattr("bertology.train.compress.work.recover", untrained)
+    for depth, kept in ((3, (0, 1, 2)), (2, (0, 2)), (1, (0,))):
+        method = f"layer_choice:layers={depth},epochs=0"
+        cut = bt.compress(
+            str(made.folder), TRAIN, HELD_OUT, method=method, to=tmp_path / f"{depth}"
+        )
+        small = bt.load(str(cut.folder), head="classification", device="cpu")
+        assert small.shape.layers == depth
+        # The weights are those of the one training, and the answers those without the others.
+        gone = [i for i in range(4) if i not in kept]
+        expected = whole.run(TEXTS, do=SkipLayer(gone)).logits
+        torch.testing.assert_close(logits(small), expected)
 
 
 def test_layers_that_bend_the_loss_have_more_bits() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+import tiny
 from bertology.errors import CapabilityError, ParameterError
 from bertology.train.distil.layers import LayerFollowing, Layers
 from bertology.train.distil.patient import Patient
@@ -225,6 +226,51 @@ def test_successors_are_trained_and_then_all_of_the_student() -> None:
     narrow = make_student(teacher.model, StudentShape(hidden=8), start="slices")
     with pytest.raises(CapabilityError, match="one width"):
         finetune(narrow, TOKENS, *DATA, settings=replace(QUICK, ways=(way,)))
+
+
+def outside(model: Any) -> dict[str, torch.Tensor]:
+    return {n: w.clone() for n, w in model.state_dict().items() if ".layer." not in n}
+
+
+def test_only_layers_of_a_student_are_random_between_those_of_a_teacher() -> None:
+    """Else the teacher's layers would read random embeddings, and their answers random weights."""
+    teacher = asking("never")
+    student = make_student(teacher.model, StudentShape(layers=2), start="random")
+    first = student.bert.encoder.layer[0].output.dense.weight.clone()
+    assert not same(outside(student), outside(teacher.model))
+    way = Replacing(teacher, start=0.0)
+    way.prepare(lesson_of(student))
+    assert same(outside(student), outside(teacher.model))
+    assert torch.equal(student.bert.encoder.layer[0].output.dense.weight, first)
+    # As long as no new layer computes, the answers are the teacher's.
+    student.train()
+    for module in student.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    teacher.model.eval()
+    inputs = batch(student)
+    with torch.no_grad():
+        answers = student(**inputs).logits, teacher.model(**inputs).logits
+    assert torch.allclose(*answers, atol=1e-6)
+    way.finish(lesson_of(student))
+
+
+def test_the_second_stage_begins_with_the_teachers_classifier(tmp_path: Path) -> None:
+    teacher = asking("never")
+    way = Theseus(teacher, epochs=1)
+    for _ in range(2):  # made, and then taken from its file
+        student = make_student(teacher.model, StudentShape(layers=2), start="random")
+        way.prepare(lesson_of(student, folder=tmp_path))
+        assert same(outside(student), outside(teacher.model))
+        assert all(weight.requires_grad for weight in student.parameters())
+
+
+def test_layers_between_other_vocabularies_or_labels_are_refused() -> None:
+    teacher = asking("never")
+    tokens = tiny.tokenizer(["owl", "cat"])
+    student = make_student(teacher.model, tokenizer=tokens, teacher_tokenizer=TOKENS)
+    with pytest.raises(CapabilityError, match=r"word_embeddings\.weight is not as large"):
+        Replacing(teacher).prepare(lesson_of(student))
 
 
 # Recorded steps ----------------------------------------------------------------------------------

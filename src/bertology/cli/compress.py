@@ -105,13 +105,14 @@ def compress(options: CompressOptions) -> None:
     If the command is stopped, even killed, the same command continues.
     """
     from bertology.run.compressing import compress as compress_model
-    from bertology.run.progress import choose_progress
+    from bertology.run.progress import choose_progress, started_progress
     from bertology.run.training_line import TrainingLine
     from bertology.train.compress.work import CompressWatch
 
     watch = CompressWatch(
         tell=lambda text: say(f"  {text}"),
         training=lambda name, epochs: TrainingLine(name, epochs, choose_progress(None), say),
+        counting=started_progress,
         command=command_line(without="--force"),
     )
     try:

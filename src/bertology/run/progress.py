@@ -17,6 +17,7 @@ __all__ = [
     "ProgressBar",
     "ProgressLines",
     "choose_progress",
+    "started_progress",
 ]
 
 _LINES = 30.0  # seconds between two lines
@@ -197,3 +198,10 @@ def choose_progress(shown: bool | Progress | None) -> Progress:
         return NotebookBar()
     on_terminal = sys.stderr is not None and sys.stderr.isatty()
     return ProgressBar() if shown or on_terminal else ProgressLines()
+
+
+def started_progress(title: str, total: int) -> Progress:
+    """A bar or lines that have begun."""
+    found = choose_progress(None)
+    found.start(title, total)
+    return found

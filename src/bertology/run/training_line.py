@@ -27,11 +27,9 @@ class TrainingLine:
         self._bar.advance(step.done - self._done)
         self._done = step.done
         if step.epoch is not None:
-            found = ", ".join(f"{name} {v:.3f}" for name, v in step.epoch.scores.items())
-            self._tell(
-                f"  {self._name}, epoch {step.epoch.number} of {self._epochs}: "
-                f"loss {step.epoch.loss:.3f}, {found}"
-            )
+            told = {"loss": step.epoch.loss} | step.epoch.scores
+            found = ", ".join(f"{name} {value:.3f}" for name, value in told.items())
+            self._tell(f"  {self._name}, epoch {step.epoch.number} of {self._epochs}: {found}")
 
     def stop(self) -> None:
         """Remove the bar."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -67,12 +67,20 @@ def match_of(encoder: Encoder, task: Task) -> LabelMatch:
     return encoder.match_labels(task.labels, ordered=task.ordered)
 
 
-def answer(encoder: Encoder, encoded: Encoded, task: Task, *, batch_tokens: int = 4096) -> Answers:
+def answer(
+    encoder: Encoder,
+    encoded: Encoded,
+    task: Task,
+    *,
+    batch_tokens: int = 4096,
+    progress: Callable[[int], None] = lambda answered: None,
+) -> Answers:
     """The answers of the model as it is: nothing is recorded or changed."""
     found = np.zeros(len(encoded))
     for chosen, logits in _outputs(encoder, encoded, task, batch_tokens):
         said = logits[:, 0] if task.kind == "regression" else logits.argmax(-1)
         found[chosen] = said.numpy()
+        progress(len(chosen))
     return Answers(found, np.asarray(encoded.targets, dtype=np.float64), task)
 
 

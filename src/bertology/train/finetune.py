@@ -31,6 +31,7 @@ from bertology.train.movement import Movement
 from bertology.train.optimizers import learning_rate_factor, make_optimizer, set_rate
 from bertology.train.protocols import Classifier, Model, Tokenizer
 from bertology.train.recorded import Recorded, quick_products
+from bertology.train.stage_watch import StageWatch
 from bertology.train.ways import Lesson, Pass, Way, read_ways
 
 __all__ = [
@@ -119,6 +120,7 @@ def finetune(
     head: Collection[str] | None = None,
     source: Mapping[str, Any] | None = None,
     watch: Watch | None = None,
+    stages: StageWatch | None = None,
 ) -> History:
     """Fine-tune `model`, in place and on its device, on the task of `train`.
 
@@ -129,7 +131,7 @@ def finetune(
     finished epoch is saved there, and a stopped run continues after the last one: on a CPU with
     the same numbers as without the stop. With a `movement`, weights go during the training, and
     are zero after it. A `watch` looks at the model between steps, which changes no
-    number; epochs that a memory brings back are not looked at.
+    number; epochs that a memory brings back are not looked at. `stages` shows what ways do before.
 
     Raises JobError when the loss is no longer a number, and InterruptedRunError on Ctrl-C; in
     both cases the model keeps the weights it had before; parts that a way added remain.
@@ -143,7 +145,7 @@ def finetune(
     name_labels(model, task)
     steps = chosen.epochs * _batches(seen, chosen)
     given = head, source, memory
-    lesson = _lesson(model, tokenizer, train, chosen, given)
+    lesson = _lesson(model, tokenizer, train, chosen, given, stages or StageWatch())
     _prepare(lesson, chosen)
     trainer = _Trainer(
         model, task, chosen, steps=steps, lesson=lesson, movement=movement, watch=watch
@@ -166,9 +168,9 @@ def finetune(
         if movement is not None:
             movement.thin(1.0)  # for good
         trained = sum(weight.numel() for weight in course.weights.values())
-    before = sum(lesson.spent.values())
+    before = sum(lesson.spent.values()), sum(lesson.passed.values())
     epochs = tuple(course.epochs)
-    return History(epochs, seen.truncated, unseen.truncated, course.best, trained, before)
+    return History(epochs, seen.truncated, unseen.truncated, course.best, trained, *before)
 
 
 def _lesson(
@@ -177,6 +179,7 @@ def _lesson(
     train: Corpus,
     settings: FinetuneSettings,
     given: tuple[Collection[str] | None, Mapping[str, Any] | None, Memory | None],
+    stages: StageWatch,
 ) -> Lesson:
     head, source, memory = given
     if head is None:
@@ -196,6 +199,7 @@ def _lesson(
         epochs=settings.epochs,
         precision=settings.precision,
         recorded=settings.recorded,
+        watch=stages,
     )
 
 

@@ -52,6 +52,7 @@ class History:
     best: int | None = None  # the epoch that was kept, where it was chosen; None for the last
     trained: int = 0  # how many weights were trained
     before: float = 0.0  # seconds of stages before the first epoch
+    epochs_before: int = 0  # of those stages
 
     @property
     def kept(self) -> Epoch:

@@ -14,6 +14,7 @@ from bertology.train.encoded import task_of
 from bertology.train.finetune import FinetuneSettings, finetune
 from bertology.train.history import History, OnStep
 from bertology.train.movement import Movement
+from bertology.train.stage_watch import StageWatch
 from bertology.train.starts import default_rate, find_start
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def recover(
     memory: Memory | None,
     progress: OnStep = lambda step: None,
     movement: Movement | None = None,
+    stages: StageWatch | None = None,
 ) -> History:
     """Train the model in place. Nothing is chosen: the number of epochs is given before.
 
@@ -69,6 +71,7 @@ def recover(
             progress=progress,
             memory=memory,
             movement=movement,
+            stages=stages,
         )
     finally:
         for name, value in kept.items():

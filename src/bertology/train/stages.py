@@ -12,8 +12,10 @@ from bertology.train.ways.way import Lesson, Way
 __all__ = ["after_stage"]
 
 
-def after_stage(lesson: Lesson, way: Way, make: Callable[[], Mapping[str, Tensor]]) -> None:
-    """Give the body the weights that a stage made, by their names in it.
+def after_stage(
+    lesson: Lesson, way: Way, make: Callable[[], Mapping[str, Tensor]], *, epochs: int
+) -> None:
+    """Give the body the weights that a stage made in so many epochs, by their names in it.
 
     They are kept where the lesson says: what is trained after the stage may be few of them, and a
     run that was stopped goes on without doing the stage again.
@@ -35,4 +37,5 @@ def after_stage(lesson: Lesson, way: Way, make: Callable[[], Mapping[str, Tensor
             draft = place.with_suffix(".draft")
             save_file(dict(made), draft, {"seconds": str(lesson.spent[way.name])})
             draft.replace(place)
+    lesson.passed[way.name] = epochs
     lesson.model.base_model.load_state_dict(made, strict=False)

@@ -24,6 +24,7 @@ from bertology.studies.designs.compression_rows import (
     TEACHER,
     Row,
     alone_rows,
+    named_files,
     read_rows,
 )
 from bertology.studies.designs.compression_runs import Made, TableRun, Timed, timings
@@ -71,7 +72,9 @@ class CompressionTable(TaskTrials):
 
     Every student has two baselines of its own shape, without a teacher: layers (or parts of them)
     of the model before fine-tuning, and random weights, trained on the labels for as many epochs as
-    the longest of its students. `--small` names models that were pre-trained in that size, which
+    the longest of its students. Students that begin with a small pre-trained model
+    (`soft_labels:start=FOLDER`) have that model itself, fine-tuned as it is, in place of both.
+    `--small` names models that were pre-trained in that size, which
     are fine-tuned as they are. The best small model (16 bits alone do not make one), and the best
     student, are picked by the other half of the seeds and of the examples than they are scored on;
     they surely are worse than something only where every row is.
@@ -178,13 +181,13 @@ class CompressionTable(TaskTrials):
             if row.kind == SMALL:
                 begin(Encoder.load(row.text), task_of(corpus), find_start("pretrained"), seed=0)
             elif row.kind != TEACHER:
-                read_methods(row.methods)
+                read_methods(row.methods)[0].check_fit(encoder)
 
     def ingredients(self, corpus: Corpus | None) -> dict[str, str]:
-        """The training data, and the small models."""
+        """The training data, the small models, and files that methods name."""
         from bertology.model.encoder import Encoder
 
-        known = super().ingredients(corpus)
+        known = super().ingredients(corpus) | named_files(read_rows(self.methods))
         return known | {f"small:{_small_name(n)}": Encoder.load(n).fingerprint for n in self.small}
 
     # The work ---------------------------------------------------------------------------------

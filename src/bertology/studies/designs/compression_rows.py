@@ -12,15 +12,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bertology.errors import ParameterError
+from bertology.results.provenance import short_model
 
 if TYPE_CHECKING:
     from bertology.model.shape import Shape
 
-__all__ = ["ALONE", "METHOD", "ROWS", "SMALL", "TEACHER", "Row", "alone_rows", "read_rows"]
+__all__ = [
+    "ALONE", "METHOD", "ROWS", "SMALL", "TEACHER", "Row", "alone_rows", "named_files", "read_rows",
+]  # fmt: skip
 
 TEACHER, METHOD, ALONE, SMALL = "teacher", "method", "alone", "small"  # kinds of rows
+_NAMED = re.compile(r"\{\w+\}")  # numbers that depend on the model
 _SHAPE = ("layers", "heads", "hidden", "intermediate")
-_STAGES = ("first_epochs", "text_epochs", "dual_epochs")
 # Their students have the teacher's tokens, so that the same shape alone is the same size.
 _STUDENTS = ("soft_labels", "patient", "tiny", "minilm", "theseus", "distil_text")
 
@@ -165,11 +168,24 @@ def _values(shape: Shape) -> dict[str, int]:
     }
 
 
+def named_files(rows: Iterable[Row]) -> dict[str, str]:
+    """Fingerprints of what methods read beside the data: texts, models that students begin with."""
+    from bertology.train.compress import read_methods
+
+    return {
+        f"{row.name} {name}": content
+        for row in rows
+        for method in read_methods(replace(row, text=_NAMED.sub("1", row.text)).methods)
+        for name, content in method.ingredients().items()
+    }
+
+
 def alone_rows(rows: Iterable[Row], starts: Sequence[str], epochs: int) -> list[Row]:
     """The rows, those of students with the names of their baselines, and then the baselines.
 
     A baseline has the shape of its students, and is trained as long as the longest of them, stages
-    before included. A start at random is written so; else it begins as its students do.
+    before included. A start at random is written so; else it begins as its students do. Students
+    that begin with a small pre-trained model have that model itself, fine-tuned as it is.
     """
     from bertology.train.compress import read_methods
 
@@ -179,14 +195,16 @@ def alone_rows(rows: Iterable[Row], starts: Sequence[str], epochs: int) -> list[
         one: Any = methods[0]
         student = len(methods) == 1 and one.name in _STUDENTS
         shape = tuple(getattr(one, n) for n in _SHAPE) if student else ()
-        if student and any(n is not None for n in shape):
-            long = (one.epochs or epochs) + sum(getattr(one, n, 0) for n in _STAGES)
+        if student and one.own_model is not None:
+            shape = (one.own_model,)
+        if any(n is not None for n in shape):
+            long = (one.epochs or epochs) + one.epochs_before
             shapes[shape] = max(long, shapes.get(shape, 0))
+            # One for each start also where all are the same: baselines are compared in this order.
             row = replace(row, alone=tuple(_alone_name(shape, start) for start in starts))
         found.append(row)
-    return found + [
-        _alone(shape, start, long) for shape, long in shapes.items() for start in starts
-    ]
+    made = [_alone(shape, start, long) for shape, long in shapes.items() for start in starts]
+    return found + list({row.name: row for row in made}.values())
 
 
 def _size(shape: tuple[Any, ...], between: str) -> str:
@@ -196,10 +214,16 @@ def _size(shape: tuple[Any, ...], between: str) -> str:
 def _alone_name(shape: tuple[Any, ...], start: str) -> str:
     from bertology.train.written_options import plain_name
 
+    if len(shape) == 1:
+        return plain_name(f"alone-{short_model(shape[0])}")
     return plain_name(f"{start}-{_size(shape, '-')}")
 
 
 def _alone(shape: tuple[Any, ...], start: str, epochs: int) -> Row:
+    if len(shape) == 1:
+        title = f"no teacher, {short_model(shape[0])} as it is"
+        text = f"alone:start={shape[0]},epochs={epochs}"
+        return Row(_alone_name(shape, start), title, text, ALONE)
     told = {"cut": "pre-trained layers", "random": "random weights"}[start]
     if start == "cut" and any(n is not None for n in shape[1:]):
         told = "parts of pre-trained layers"

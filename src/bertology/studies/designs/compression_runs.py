@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -170,9 +171,12 @@ class _Line:
     """Tells the progress bar; how many trainings a row has is not known, so each is worth less."""
 
     reach: Reach
-    before: int
+    begun: Iterator[int]
+    before: int | None = None  # known when it begins: stages before it are shown by other lines
 
     def step(self, step: Step) -> None:
+        if self.before is None:
+            self.before = next(self.begun)
         self.reach(int((BARS - 2) * (1 - 1 / (1 + self.before + step.done / step.total))))
 
     def stop(self) -> None:
@@ -182,14 +186,8 @@ class _Line:
 def _watch(reach: Reach) -> Any:
     from bertology.train.compress.work import CompressWatch
 
-    begun = 0
-
-    def training(name: str, epochs: int) -> _Line:
-        nonlocal begun
-        begun += 1
-        return _Line(reach, begun - 1)
-
-    return CompressWatch(training=training)
+    begun = count()
+    return CompressWatch(training=lambda name, epochs: _Line(reach, begun))
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,16 @@ from bertology.train.written_options import options_of, separated
 
 __all__ = ["METHODS", "Method", "check_again", "check_sequence", "read_methods"]
 
-_OTHERS = {"method", "work", "compressing", "compressed", "measuring", "card", "students"}
+_OTHERS = {
+    "method",
+    "work",
+    "compressing",
+    "compressed",
+    "measuring",
+    "card",
+    "students",
+    "text_first",
+}
 
 
 def _modules() -> Mapping[str, str]:
@@ -93,7 +102,7 @@ def check_sequence(methods: Sequence[Method]) -> None:
         for earlier in methods[:number]:
             why = _AFTER[later.kind].get(earlier.kind) or later.unfit_after(earlier)
             if later.begins:
-                why = "it begins with the original model, so only it can be the first"
+                why = "it begins with the original model, or another, so only it can be the first"
             if why:
                 must = f"not have {later.name!r} after {earlier.name!r}: {why}"
                 raise ParameterError("method", "compress", must, [m.text for m in methods])

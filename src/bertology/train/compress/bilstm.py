@@ -28,7 +28,6 @@ class Bilstm(Method):
 
     summary: ClassVar[str] = "a BiLSTM over static vectors learns the original's answers"
     source: ClassVar[str] = "Tang et al. 2019"
-    begins: ClassVar[bool] = True
 
     hidden: int = parameter(150, "States of each direction.", minimum=1)
     hard: float = parameter(0.0, "Share of the labels in the loss.", minimum=0, maximum=1)
@@ -42,6 +41,11 @@ class Bilstm(Method):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_copies(self, self.copies, self.hard)
+
+    @property
+    def begins(self) -> bool:
+        """With the original, whatever came before."""
+        return True
 
     @property
     def kind(self) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bertology.train.compress.compressed import Compressed
+from bertology.train.compress.method import epochs_text
 from bertology.train.model_card import card_head, card_table, card_versions
 from bertology.train.pruned_card import LOADED_BY_TRANSFORMERS
 
@@ -108,7 +109,10 @@ def _steps(found: Compressed) -> Iterator[str]:
         for note in step["notes"]:
             yield f"    - {note}"
         if step["epochs"]:
-            many = f"{step['epochs']} epoch{'' if step['epochs'] == 1 else 's'}"
+            # A step that was done before a stop, by an earlier version, does not know.
+            stages = step.get("trainings", 1)
+            where = f" in {stages} trainings, the last of them" if stages > 1 else ""
+            many = f"{epochs_text(step['epochs'])}{where}"
             yield f"    - trained for {many} on {step['examples']:,} training examples"
     settings = found.record["settings"]
     rate = settings["rate"]

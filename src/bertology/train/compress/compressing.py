@@ -214,6 +214,7 @@ def _applied(
                 "source": method.source,
                 "notes": work.notes,
                 "epochs": work.epochs,
+                "trainings": work.trainings,
                 "examples": work.examples,
                 "seconds": time.monotonic() - started,
             },
@@ -250,7 +251,9 @@ def _saved(
     last = unfinished.model(len(steps) - 1, job.methods[-1])
     sizes = (_size_of(job.original), bytes_on(last))
     zeros = any(method.kind == ZEROS for method in job.methods)
-    numbers, flips = measure(job.original, now, job.held_out, on_disk=sizes, zeros=zeros)
+    numbers, flips = measure(
+        job.original, now, job.held_out, on_disk=sizes, zeros=zeros, watch=watch
+    )
     record: TrainingRecord = {
         "schema": SCHEMA,
         "method": "compress",

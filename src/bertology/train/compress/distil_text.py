@@ -3,37 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any, ClassVar
 
-from bertology.data.corpus import Corpus
-from bertology.errors import CapabilityError, DataError
+from bertology.errors import StoreError
 from bertology.model.encoder import Encoder
 from bertology.parameters import parameter
-from bertology.plain_files import local_path, read_bytes, read_utf8
-from bertology.train.compress.method import SHAPE
-from bertology.train.compress.students import Teaching
+from bertology.train.checkpoint import SCHEMA, check_folder, read_record, save_checkpoint
+from bertology.train.compress.text_first import TextFirst
 from bertology.train.compress.work import Work
-from bertology.train.distil.soft_labels import SoftLabels
-from bertology.train.distil.students import make_student
+from bertology.train.distil.soft_labels import Distilled, SoftLabels
 from bertology.train.distil.teacher import Teacher
-from bertology.train.distil.text import TextFollowing, distil_text
+from bertology.train.distil.text import TextFollowing
 from bertology.train.ways import Way
 
 __all__ = ["DistilText"]
 
 
 @dataclass(frozen=True)
-class DistilText(Teaching):
+class DistilText(TextFirst):
     """A masked LM teaches a smaller one on text; the task is then learnt from the original.
 
-    The text is a file with a text in each line, or else the texts of the task.
+    The text is a file with a text in each line, or else the texts of the task. The smaller masked
+    LM knows no task: with `masked_lm=FOLDER` it is kept, and can be compared with its teacher.
     """
 
     summary: ClassVar[str] = "a student learns to predict words from a masked LM, then the task"
     source: ClassVar[str] = "Sanh et al. 2019"
-    begins: ClassVar[bool] = True
-    uses_base: ClassVar[bool] = True
 
     file: str | None = parameter(None, "A file of text; the texts of the task if not given.")
     text_epochs: int = parameter(3, "Epochs on the text.", minimum=1)
@@ -43,67 +38,42 @@ class DistilText(Teaching):
     )
     temperature: float = parameter(2.0, "Softens both answers.", minimum=0.01)
     hard: float = parameter(0.5, "Share of the labels in the task's loss.", minimum=0, maximum=1)
+    masked_lm: str | None = parameter(
+        None, "A folder for the student as it is before the task, with its head for hidden words."
+    )
 
     @property
-    def kind(self) -> str:
-        """A smaller model."""
-        return SHAPE
+    def on_text(self) -> bool:
+        """On a file's, or on the task's."""
+        return True
 
-    def ingredients(self) -> dict[str, str]:
-        """The text itself, wherever it lies."""
-        if self.file is None:
-            return {}
-        return {"text": sha256(read_bytes(local_path(self.file))).hexdigest()[:16]}
+    def check_fit(self, encoder: Encoder) -> None:
+        """The masked LM must find its place."""
+        super().check_fit(encoder)
+        if self.masked_lm is not None:
+            check_folder(self.masked_lm)
 
-    def apply(self, work: Work) -> Encoder:
-        """On the text, then on the task."""
-        teacher, texts = self._masked_lm(work), self._texts(work)
-        shape, start = self.shaped()
-        made: dict[str, Any] = {"start": start, "which": self.which, "seed": work.seed}
-        masked = make_student(teacher, shape, **made)
-        recipe = work.recipe(work.encoder, epochs=self.text_epochs, rate=self.text_rate)
+    def text_way(self, teacher: Any) -> Distilled:
+        """Soft answers, the words, and states."""
         asked = Teacher(teacher)
-        with work.shown("on text", self.text_epochs) as line:
-            distil_text(
-                asked,
-                masked,
-                work.encoder.tokenizer,
-                texts,
-                settings=recipe,
-                way=TextFollowing(asked, temperature=self.temperature, cosine=self.cosine),
-                memory=work.memory("text"),
-                progress=line.step,
+        return TextFollowing(asked, temperature=self.temperature, cosine=self.cosine)
+
+    def after_text(self, work: Work, masked: Any) -> None:
+        """Keep the masked LM, where that is asked for; no other model is replaced by it."""
+        if self.masked_lm is None:
+            return
+        place = check_folder(self.masked_lm)
+        identity = f"{work.identity}-masked-lm"
+        if (there := read_record(place)) is None:
+            record = {"schema": SCHEMA, "method": "distil-text", "identity": identity}
+            save_checkpoint(place, masked, work.encoder.tokenizer, record=record)
+        elif there.get("identity") != identity:
+            raise StoreError(
+                f"{place} holds a model of other methods, settings, data or another original.",
+                hint="Choose another folder (masked_lm=…), or move that one away.",
             )
-        work.say(f"{self.text_epochs} epochs on {len(texts):,} texts came before")
-        student = make_student(work.encoder.model, shape, **made)
-        body: dict[str, Any] = masked.base_model.state_dict()
-        student.base_model.load_state_dict(body, strict=False)  # it has no pooler
-        found = work.around(student)
-        way = self.way(work, work.asked())
-        work.train_on(found, name="task", ways=(way,), epochs=self.epochs, rate=self.rate)
-        return found
+        work.say(f"the student before the task, with its head for hidden words, is in {place}")
 
     def way(self, work: Work, teacher: Teacher) -> Way:
         """Soft labels."""
         return SoftLabels(teacher, self.temperature, self.hard)
-
-    def _masked_lm(self, work: Work) -> Any:
-        """The model before fine-tuning, with its head for hidden words."""
-        spec = None if work.base is None else work.base.spec
-        if spec is None:
-            raise CapabilityError(
-                f"The model that {work.teacher.name!r} was fine-tuned from is not known, or not "
-                "here, so no masked LM can teach.",
-                hint="Give the pre-trained model itself, which is then fine-tuned first.",
-            )
-        device = str(work.teacher.device)
-        return Encoder.load(**{**spec, "head": "mlm", "num_labels": None, "device": device}).model
-
-    def _texts(self, work: Work) -> Corpus:
-        if self.file is None:
-            return work.train
-        lines = read_utf8(local_path(self.file)).splitlines()
-        found = [line.strip() for line in lines if line.strip()]
-        if not found:
-            raise DataError(f"{self.file} has no text.")
-        return Corpus.of_texts(found, name=self.file)

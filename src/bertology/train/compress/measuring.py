@@ -24,6 +24,7 @@ from bertology.stats.score_interval import score_interval
 from bertology.train.answers import Answers, answer, encode_for
 from bertology.train.encoded import Encoded, task_of
 from bertology.train.speed import measure_batches
+from bertology.train.stage_watch import StageWatch
 
 __all__ = ["SIZES", "bytes_in", "bytes_on", "measure", "points_lost"]
 
@@ -38,16 +39,19 @@ def measure(
     *,
     on_disk: tuple[int, int],
     zeros: bool = False,
+    watch: StageWatch | None = None,
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """All numbers of both models, and the examples whose answer changed.
 
     `on_disk` are the bytes of their weights there; where many are `zeros`, packed sizes are told.
     """
-    both = (original, smaller)
+    both, watch = (original, smaller), watch or StageWatch()
     encoded = [encode_for(one, held_out) for one in both]
-    before, after = (
-        answer(one, rows, task_of(held_out)) for one, rows in zip(both, encoded, strict=True)
-    )
+    with watch.counted("measuring answers", 2 * len(held_out)) as count:
+        before, after = (
+            answer(one, rows, task_of(held_out), progress=count.advance)
+            for one, rows in zip(both, encoded, strict=True)
+        )
     metric = before.metric
     changed = _changed(held_out, before, after)
     found = {
@@ -64,7 +68,7 @@ def measure(
         ),
         "bytes_on_disk": list(on_disk),
         "parameters": [parameters(one.model) for one in both],
-        **_speeds(both, encoded),
+        **_speeds(both, encoded, watch),
         # After passes: what is made of packed weights when they are first needed is there then.
         "bytes_in_memory": [bytes_in(one.model) for one in both],
         "flips": _counted(before, after),
@@ -121,7 +125,9 @@ def bytes_on(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.glob("*.safetensors"))
 
 
-def _speeds(both: Sequence[Encoder], encoded: Sequence[Encoded]) -> dict[str, Any]:
+def _speeds(
+    both: Sequence[Encoder], encoded: Sequence[Encoded], watch: StageWatch
+) -> dict[str, Any]:
     """On the CPU, and on the GPU where the models are on one."""
     places = {"cpu": [_on_cpu(one) for one in both]}
     peaks: dict[str, list[int]] = {}
@@ -129,13 +135,13 @@ def _speeds(both: Sequence[Encoder], encoded: Sequence[Encoded]) -> dict[str, An
         name = torch.cuda.get_device_name(both[0].device)
         places[name] = list(both)
         peaks[name] = [_peak(one, rows) for one, rows in zip(both, encoded, strict=True)]
-    speeds = {
-        name: {
-            str(size): measure_batches(list(zip(models, encoded, strict=True)), size=size)
-            for size in SIZES
-        }
-        for name, models in places.items()
-    }
+    speeds: dict[str, dict[str, list[float]]] = {name: {} for name in places}
+    with watch.counted("measuring speeds", len(places) * len(SIZES)) as count:
+        for name, models in places.items():
+            for size in SIZES:
+                pairs = list(zip(models, encoded, strict=True))
+                speeds[name][str(size)] = measure_batches(pairs, size=size)
+                count.advance(1)
     found: dict[str, Any] = {"texts_per_second": speeds, "threads": torch.get_num_threads()}
     return found | ({"peak_bytes": peaks} if peaks else {})
 

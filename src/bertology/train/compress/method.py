@@ -30,6 +30,7 @@ __all__ = [
     "STORED",
     "ZEROS",
     "Method",
+    "epochs_text",
 ]
 
 ONE_EPOCH = "Epochs of its training; those of the command if not given."
@@ -54,10 +55,6 @@ class Method:
     """Who described it."""
     against: ClassVar[Mapping[str, str]] = {}
     """Methods that cannot come before it, and why."""
-    uses_base: ClassVar[bool] = False
-    """Whether it needs the model before it was fine-tuned (`Work.base`)."""
-    begins: ClassVar[bool] = False
-    """Whether it begins with the original, so that it can only be the first."""
 
     def __post_init__(self) -> None:
         check_parameters(self)
@@ -77,6 +74,16 @@ class Method:
         """What it changes, which decides what may come after it."""
         return SHAPE
 
+    @property
+    def uses_base(self) -> bool:
+        """Whether it needs the model before it was fine-tuned (`Work.base`)."""
+        return False
+
+    @property
+    def begins(self) -> bool:
+        """Whether it leaves behind what came before, so that it can only be the first."""
+        return False
+
     def unfit_after(self, earlier: Method) -> str | None:
         """Why it cannot come after another method, if it cannot."""
         return self.against.get(earlier.name)
@@ -91,3 +98,8 @@ class Method:
     def apply(self, work: Work) -> Encoder:
         """The smaller model; that of the work may be changed, the original not."""
         raise NotImplementedError
+
+
+def epochs_text(epochs: int) -> str:
+    """So many epochs, in words."""
+    return f"{epochs} epoch{'' if epochs == 1 else 's'}"

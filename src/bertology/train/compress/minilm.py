@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from bertology.parameters import parameter
-from bertology.train.compress.students import LAYER_BY_LAYER, Teaching
+from bertology.train.compress.method import epochs_text
+from bertology.train.compress.students import LAYER_BY_LAYER
+from bertology.train.compress.text_first import TextFirst
 from bertology.train.compress.work import Work
-from bertology.train.distil.relations import Relations
+from bertology.train.distil.relations import RelationFollowing, Relations
+from bertology.train.distil.soft_labels import Distilled, SoftLabels
 from bertology.train.distil.teacher import Teacher
 from bertology.train.ways import Way
 
@@ -16,8 +19,12 @@ __all__ = ["Minilm"]
 
 
 @dataclass(frozen=True)
-class Minilm(Teaching):
-    """Relations of queries with keys and of values, then answers; students of any shape."""
+class Minilm(TextFirst):
+    """Relations of queries with keys and of values, then answers; students of any shape.
+
+    In the paper, relations are learnt on text (`file`), and the task by plain fine-tuning
+    (`first_epochs=0,hard=1`).
+    """
 
     summary: ClassVar[str] = (
         "a student follows relations between the original's tokens, then answers"
@@ -26,7 +33,9 @@ class Minilm(Teaching):
 
     against: ClassVar[dict[str, str]] = LAYER_BY_LAYER
 
-    first_epochs: int = parameter(3, "Epochs of the first stage.", minimum=1)
+    first_epochs: int = parameter(
+        3, "Epochs of the first stage on the task; 0 for none, after text.", minimum=0
+    )
     first_rate: float = parameter(0.0, "Its highest rate; 0: as of the second.", minimum=0)
     layer: int = parameter(0, "The original's layer, from 1; 0 for the last.", minimum=0)
     parts: int = parameter(
@@ -35,9 +44,26 @@ class Minilm(Teaching):
     temperature: float = parameter(2.0, "Softens answers in the second stage.", minimum=0.01)
     hard: float = parameter(0.5, "Share of the labels in it.", minimum=0, maximum=1)
 
+    @property
+    def epochs_before(self) -> int:
+        """Those of the first stage on the task, and on text."""
+        return super().epochs_before + self.first_epochs
+
+    @property
+    def first_stage(self) -> str:
+        """Its epochs."""
+        if not self.first_epochs:
+            return ""
+        return f"{epochs_text(self.first_epochs)} on relations between tokens came first"
+
+    def text_way(self, teacher: Any) -> Distilled:
+        """The same on text, of the model before fine-tuning."""
+        return RelationFollowing(Teacher(teacher.base_model), layer=self.layer, heads=self.parts)
+
     def way(self, work: Work, teacher: Teacher) -> Way:
         """Relations, then answers."""
-        work.say(f"{self.first_epochs} epochs on relations between tokens came before")
+        if not self.first_epochs:
+            return SoftLabels(teacher, self.temperature, self.hard)
         return Relations(
             teacher,
             temperature=self.temperature,

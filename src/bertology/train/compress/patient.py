@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from bertology.model.encoder import Encoder
 from bertology.parameters import parameter
 from bertology.train.compress.students import Teaching
 from bertology.train.compress.work import Work
@@ -21,6 +22,7 @@ class Patient(Teaching):
 
     summary: ClassVar[str] = "soft labels, and states of layers in between follow the original's"
     source: ClassVar[str] = "Sun et al. 2019"
+    other_tokens: ClassVar[bool] = True
 
     against: ClassVar[dict[str, str]] = {
         "factorised": "layers that are one cannot be compared layer by layer",
@@ -32,6 +34,12 @@ class Patient(Teaching):
     weight: float = parameter(0.5, "Factor of the states' distance.", minimum=0)
     follow: str = parameter("skip", "skip: every second layer or so. last: the last ones.",
                             choices=("skip", "last"))  # fmt: skip
+
+    def check_fit(self, encoder: Encoder) -> None:
+        """States of the first token are compared as they are."""
+        super().check_fit(encoder)
+        if self._given:
+            patient.check_widths(self._given_model("cpu").shape, encoder.shape)
 
     def way(self, work: Work, teacher: Teacher) -> Way:
         """Patient distillation."""

@@ -31,14 +31,22 @@ class Rewound(Method):
 
     summary: ClassVar[str] = "the smallest weights go in rounds, the others are trained again"
     source: ClassVar[str] = "Frankle and Carbin 2019; Chen et al. 2020; Renda et al. 2020"
-    begins: ClassVar[bool] = True
-    uses_base: ClassVar[bool] = True
 
     weights: float = parameter(0.5, "The share of weights that stays.", minimum=0.001, maximum=1)
     rounds: int = parameter(3, "In how many rounds they go.", minimum=1)
     to: str = parameter("start", "start: weights before fine-tuning. rate: trained weights.",
                         choices=("start", "rate"))  # fmt: skip
     epochs: int | None = parameter(None, ONE_EPOCH, minimum=1)
+
+    @property
+    def begins(self) -> bool:
+        """With the original, whatever came before."""
+        return True
+
+    @property
+    def uses_base(self) -> bool:
+        """The weights before fine-tuning."""
+        return True
 
     @property
     def kind(self) -> str:

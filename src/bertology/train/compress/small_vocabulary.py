@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from bertology.model.encoder import Encoder
 from bertology.parameters import parameter
-from bertology.train.compress.method import SHAPE
+from bertology.train.compress.method import SHAPE, epochs_text
 from bertology.train.compress.students import Teaching
 from bertology.train.compress.work import Work
 from bertology.train.distil.small_vocabulary import dual_teacher, small_student, small_tokenizer
@@ -27,7 +27,7 @@ class SmallVocabulary(Teaching):
 
     summary: ClassVar[str] = "a student reads a small vocabulary, which its teacher learnt, too"
     source: ClassVar[str] = "Zhao et al. 2019"
-    begins: ClassVar[bool] = True
+    takes_models: ClassVar[bool] = False
 
     pieces: int = parameter(2000, "Pieces of the small vocabulary, at most.", minimum=50)
     share: float = parameter(
@@ -36,6 +36,11 @@ class SmallVocabulary(Teaching):
     dual_epochs: int = parameter(2, "Epochs of the teacher with both.", minimum=1)
     temperature: float = parameter(2.0, "Softens both answers.", minimum=0.01)
     hard: float = parameter(0.5, "Share of the labels in the loss.", minimum=0, maximum=1)
+
+    @property
+    def begins(self) -> bool:
+        """With the original, whatever came before."""
+        return True
 
     @property
     def kind(self) -> str:
@@ -59,6 +64,8 @@ class SmallVocabulary(Teaching):
                 memory=work.memory("dual"),
                 progress=line.step,
             )
+        work.trained(self.dual_epochs)
+        work.say(f"its teacher read both vocabularies for {epochs_text(self.dual_epochs)}")
         work.say(f"of {len(tokens):,} pieces, {len(small):,} small ones are left")
         shape, start = self.shaped()
         model = small_student(

@@ -22,6 +22,7 @@ class SoftLabels(Teaching):
 
     summary: ClassVar[str] = "a student learns the original's answers to the training examples"
     source: ClassVar[str] = "Hinton et al. 2015; Sanh et al. 2019"
+    other_tokens: ClassVar[bool] = True
 
     temperature: float = parameter(2.0, "Softens both answers.", minimum=0.01)
     hard: float = parameter(0.5, "Share of the labels in the loss.", minimum=0, maximum=1)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from bertology.data.corpus import Corpus
-from bertology.errors import ParameterError
+from bertology.errors import CapabilityError, ModelError, ParameterError
 from bertology.model.encoder import Encoder
 from bertology.parameters import parameter
 from bertology.train.compress.method import LEARNING, ONE_EPOCH, SHAPE, Method
@@ -13,6 +14,8 @@ from bertology.train.compress.work import Work
 from bertology.train.distil.augment import masked_copies
 from bertology.train.distil.students import StudentShape, check_student, chosen_layers, make_student
 from bertology.train.distil.teacher import Teacher
+from bertology.train.encoded import learnable
+from bertology.train.starts import STARTS, begin
 from bertology.train.ways import Way
 
 __all__ = ["LAYER_BY_LAYER", "Teaching", "check_copies", "with_copies"]
@@ -24,6 +27,7 @@ LAYER_BY_LAYER = {
 }
 """Methods that cannot come before one whose student follows layers of the original, and why."""
 
+_STARTS = ("auto", "layers", "slices", "random")
 _SHAPE = ("layers", "heads", "hidden", "intermediate")
 
 
@@ -32,32 +36,78 @@ class Teaching(Method):
     """A student learns from the original.
 
     Where no shape is given, the student is the model as it is now: so what earlier methods made
-    learns from the original. Else it is a smaller model, made of the one as it is now.
+    learns from the original. Else it is a smaller model, made of the one as it is now; or a small
+    pre-trained model that `start` names (Turc et al. 2019), with a new head.
     """
+
+    other_tokens: ClassVar[bool] = False
+    """Whether a student may cut texts into other tokens than the original."""
+    takes_models: ClassVar[bool] = True
+    """Whether `start` may name a model."""
 
     layers: int | None = parameter(None, "Layers of the student.", minimum=1)
     heads: int | None = parameter(None, "Heads in each of its layers.", minimum=1)
     hidden: int | None = parameter(None, "Its width.", minimum=1)
     intermediate: int | None = parameter(None, "The width of its MLPs.", minimum=1)
     start: str = parameter(
-        "auto", "layers: chosen layers. slices: parts of them. random. auto: what fits.",
-        choices=("auto", "layers", "slices", "random"),
-    )  # fmt: skip
+        "auto",
+        "layers: chosen layers. slices: parts of them. random. auto: what fits. Or the folder or "
+        "hub id of a small pre-trained model, whose shape the student has.",
+        metavar="START|MODEL",
+    )
     which: str = parameter("even", "Layers that it begins with: even, first, last, or 1+3+5.")
     epochs: int | None = parameter(None, ONE_EPOCH, minimum=1)
     rate: float | None = parameter(None, "The highest learning rate.", minimum=1e-9)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self._given:
+            self._check_given()
         if not self._shaped and (self.start, self.which) != ("auto", "even"):
             said = {"start": self.start, "which": self.which}
             must = "be left out where the student has no shape of its own (layers=…, hidden=…)"
             name = "start" if self.start != "auto" else "which"
             raise ParameterError(name, self.name, must, said[name])
 
+    def _check_given(self) -> None:
+        if not self.takes_models:
+            raise ParameterError("start", self.name, f"be one of {', '.join(_STARTS)}", self.start)
+        usual = dict.fromkeys(_SHAPE) | {"which": "even"}
+        for name, value in usual.items():
+            if getattr(self, name) != value:
+                must = f"be left out where start names a model ({self.start}), which has its shape"
+                raise ParameterError(name, self.name, must, getattr(self, name))
+
+    @property
+    def own_model(self) -> str | None:
+        """The small pre-trained model that the student begins with, if it does."""
+        return None if self.start in _STARTS else self.start
+
+    @property
+    def _given(self) -> bool:
+        return self.own_model is not None
+
     @property
     def _shaped(self) -> bool:
-        return any(getattr(self, name) is not None for name in _SHAPE)
+        return self._given or any(getattr(self, name) is not None for name in _SHAPE)
+
+    @property
+    def begins(self) -> bool:
+        """A model of its own has nothing of what came before."""
+        return self._given
+
+    def ingredients(self) -> dict[str, str]:
+        """The small pre-trained model itself, wherever it lies."""
+        if not self._given:
+            return {}
+        return {f"start of {self.name}": self._given_model("cpu").fingerprint}
+
+    def _given_model(self, device: str, head: str = "base") -> Encoder:
+        try:
+            return Encoder.load(self.start, device=device, head=head)
+        except ModelError as error:
+            must = f"be one of {', '.join(_STARTS)}, or a small pre-trained model: {error.problem}"
+            raise ParameterError("start", self.name, must, self.start) from error
 
     @property
     def kind(self) -> str:
@@ -79,15 +129,37 @@ class Teaching(Method):
         return StudentShape(layers=self.layers, **wide), start
 
     def check_fit(self, encoder: Encoder) -> None:
-        """A student is made of the model's layers."""
-        if self._shaped:
+        """A student is made of the model's layers, or its own model can be taught by it."""
+        if self._given:
+            self._check_tokens(self._given_model("cpu"), encoder)
+        elif self._shaped:
             shape, start = self.shaped()
             check_student(encoder, shape, start=start, which=self.which)
+
+    def _check_tokens(self, small: Encoder, encoder: Encoder) -> None:
+        small.require_tokenizer()
+        own, its = small.tokenizer, encoder.tokenizer
+        if own.get_vocab() == its.get_vocab():
+            return
+        problem = f"{self.start!r} cuts texts into other tokens than {encoder.name!r}"
+        hint = "Take soft_labels; or patient, which reads the first token; or alone."
+        if not self.other_tokens:
+            raise CapabilityError(
+                f"{problem}, so that {self.name!r} cannot compare them.", hint=hint
+            )
+        if getattr(self, "copies", 0) and own.mask_token != its.mask_token:
+            raise CapabilityError(
+                f"{problem}, and knows no {its.mask_token}.", hint="Take copies=0."
+            )
 
     def student(self, work: Work) -> Encoder:
         """The model that learns."""
         if not self._shaped:
             return work.encoder
+        if self._given:
+            found = self.begun_as_given(work)
+            work.say(f"the student ({found.shape}) begins with the weights of {self.start}")
+            return found
         shape, start = self.shaped()
         model = make_student(
             work.encoder.model, shape, start=start, which=self.which, seed=work.seed
@@ -102,6 +174,14 @@ class Teaching(Method):
         work.say(f"the student ({found.shape}) {begun}")
         return found
 
+    def begun_as_given(self, work: Work) -> Encoder:
+        """The model that `start` names, with a new head for the task."""
+        small = self._given_model(str(work.teacher.device))
+        model: Any = begin(small, learnable(work.train), STARTS["pretrained"], seed=work.seed)
+        for name in ("id2label", "label2id", "problem_type"):
+            setattr(model.config, name, getattr(work.teacher.config, name, None))
+        return work.around(model, small.tokenizer)
+
     def way(self, work: Work, teacher: Teacher) -> Way:
         """How it learns."""
         raise NotImplementedError
@@ -112,7 +192,19 @@ class Teaching(Method):
         way = self.way(work, work.asked(student.tokenizer))
         data = self.data(work)
         work.train_on(student, ways=(way,), epochs=self.epochs, rate=self.rate, on=data)
+        if self.first_stage:
+            work.say(self.first_stage)
         return student
+
+    @property
+    def epochs_before(self) -> int:
+        """Epochs of all stages before the last."""
+        return 0
+
+    @property
+    def first_stage(self) -> str:
+        """What was done before the last stage, if anything was, for the card."""
+        return ""
 
     def data(self, work: Work) -> Corpus:
         """What it learns from."""

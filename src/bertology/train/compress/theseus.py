@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from bertology.errors import ParameterError
 from bertology.parameters import parameter
+from bertology.train.compress.method import epochs_text
 from bertology.train.compress.students import Teaching
 from bertology.train.compress.work import Work
 from bertology.train.distil import theseus
@@ -22,6 +23,7 @@ class Theseus(Teaching):
 
     summary: ClassVar[str] = "a student's layers take the place of the original's, then train alone"
     source: ClassVar[str] = "Xu et al. 2020"
+    takes_models: ClassVar[bool] = False
 
     first_epochs: int = parameter(3, "Epochs in which layers are replaced.", minimum=1)
     first_rate: float = parameter(0.0, "Their highest rate; 0: as after them.", minimum=0)
@@ -38,9 +40,19 @@ class Theseus(Teaching):
             must = "say how many layers take the place of the original's"
             raise ParameterError("layers", self.name, must, None)
 
+    @property
+    def epochs_before(self) -> int:
+        """Those in which layers are replaced."""
+        return self.first_epochs
+
+    @property
+    def first_stage(self) -> str:
+        """Its epochs."""
+        first = f"{epochs_text(self.first_epochs)} with layers of both came first"
+        return f"{first}, in which all but the layers was the original's"
+
     def way(self, work: Work, teacher: Teacher) -> Way:
         """Replacing, then alone."""
-        work.say(f"{self.first_epochs} epochs with layers of both came before")
         return theseus.Theseus(
             teacher,
             epochs=self.first_epochs,

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from bertology.data.corpus import Corpus
 from bertology.parameters import parameter
-from bertology.train.compress.students import LAYER_BY_LAYER, Teaching, check_copies, with_copies
+from bertology.train.compress.method import epochs_text
+from bertology.train.compress.students import LAYER_BY_LAYER, check_copies, with_copies
+from bertology.train.compress.text_first import TextFirst
 from bertology.train.compress.work import Work
-from bertology.train.distil.layers import Layers
+from bertology.train.distil.layers import LayerFollowing, Layers
+from bertology.train.distil.soft_labels import Distilled, SoftLabels
 from bertology.train.distil.teacher import Teacher
 from bertology.train.ways import Way
 
@@ -17,10 +20,11 @@ __all__ = ["Tiny"]
 
 
 @dataclass(frozen=True)
-class Tiny(Teaching):
+class Tiny(TextFirst):
     """Two stages on the task's data; narrower students learn a map of states.
 
-    In the paper a stage on text comes before, and the data for the task are made more.
+    In the paper, attention and states are learnt on text before (`file`), and the data for the task
+    are made more (`copies`).
     """
 
     summary: ClassVar[str] = "a student follows the original's attention and states, then answers"
@@ -28,7 +32,9 @@ class Tiny(Teaching):
 
     against: ClassVar[dict[str, str]] = LAYER_BY_LAYER
 
-    first_epochs: int = parameter(3, "Epochs of the first stage.", minimum=1)
+    first_epochs: int = parameter(
+        3, "Epochs of the first stage on the task; 0 for none, after text.", minimum=0
+    )
     first_rate: float = parameter(0.0, "Its highest rate; 0: as of the second.", minimum=0)
     parts: int = parameter(
         0, "Parts that attention is compared in, if heads differ; 0: the heads.", minimum=0
@@ -48,9 +54,26 @@ class Tiny(Teaching):
         """The training data, and copies."""
         return with_copies(work, self.copies)
 
+    @property
+    def epochs_before(self) -> int:
+        """Those of the first stage on the task, and on text."""
+        return super().epochs_before + self.first_epochs
+
+    @property
+    def first_stage(self) -> str:
+        """Its epochs."""
+        if not self.first_epochs:
+            return ""
+        return f"{epochs_text(self.first_epochs)} on attention and states came first"
+
+    def text_way(self, teacher: Any) -> Distilled:
+        """The same on text, of the model before fine-tuning."""
+        return LayerFollowing(Teacher(teacher.base_model), heads=self.parts)
+
     def way(self, work: Work, teacher: Teacher) -> Way:
         """Layers, then answers."""
-        work.say(f"{self.first_epochs} epochs on attention and states came before")
+        if not self.first_epochs:
+            return SoftLabels(teacher, self.temperature, self.hard)
         return Layers(
             teacher,
             temperature=self.temperature,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from bertology.data.corpus import Corpus
 from bertology.errors import ParameterError
@@ -16,15 +16,16 @@ from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import is_plain
 from bertology.train.distil.teacher import Teacher
 from bertology.train.finetune import PRECISIONS, FinetuneSettings
-from bertology.train.history import History, Step
+from bertology.train.history import History
 from bertology.train.memory import Memory
 from bertology.train.movement import Movement
 from bertology.train.recorded import gains_by_recording
 from bertology.train.recovery import recover
+from bertology.train.stage_watch import Line, StageWatch
 from bertology.train.starts import default_rate, find_start
 from bertology.train.ways import Way
 
-__all__ = ["CompressSettings", "CompressWatch", "Line", "Work"]
+__all__ = ["CompressSettings", "CompressWatch", "Work"]
 
 _MOST_CHOOSING = 2000  # training examples that rank parts and choose
 _SHARE_CHOOSING = 5  # one of so many training examples, at most
@@ -58,29 +59,11 @@ class CompressSettings:
         return asdict(self)
 
 
-class Line(Protocol):
-    """Shows one training."""
-
-    def step(self, step: Step) -> None: ...
-
-    def stop(self) -> None: ...
-
-
-class _NoLine:
-    def step(self, step: Step) -> None:
-        """Show nothing."""
-
-    def stop(self) -> None:
-        """Nothing was shown."""
-
-
 @dataclass(frozen=True)
-class CompressWatch:
+class CompressWatch(StageWatch):
     """Who is told what, while a model is compressed."""
 
     tell: Callable[[str], None] = lambda text: None
-    training: Callable[[str, int], Line] = lambda name, epochs: _NoLine()
-    """Is told that a training begins, with its name and epochs."""
     command: str | None = None  # which makes the model again
 
 
@@ -113,7 +96,8 @@ class Work:
     """What was done, in words, for the card."""
     answers: Teacher | None = None
     """The original as a teacher, with the answers that are kept of it; made when it is needed."""
-    epochs: int = 0  # that were trained, in all
+    epochs: int = 0  # that were trained in all, stages before included
+    trainings: int = 0  # in how many trainings
     examples: int = 0  # that the last training learnt from
 
     @property
@@ -198,10 +182,18 @@ class Work:
                 memory=memory,
                 progress=line.step,
                 movement=movement,
+                stages=self.stages,
             )
         encoder.model.requires_grad_(True)
-        self.epochs += many
+        self.trained(many)
+        if history.epochs_before:
+            self.trained(history.epochs_before)
         return history
+
+    def trained(self, epochs: int) -> None:
+        """Count a training, for the card and for tables."""
+        self.epochs += epochs
+        self.trainings += 1
 
     def recipe(
         self,
@@ -233,12 +225,14 @@ class Work:
         """Where a training keeps its epochs, if anything is kept."""
         return None if self.folder is None else Memory(self.folder / name, self.identity)
 
-    @contextmanager
-    def shown(self, name: str, epochs: int) -> Iterator[Line]:
+    @property
+    def stages(self) -> StageWatch:
+        """Shows what is done, under the name of the method."""
+        return StageWatch(self._line, self.watch.counting)
+
+    def shown(self, name: str, epochs: int) -> AbstractContextManager[Line]:
         """A line that shows a training."""
-        title = " ".join(filter(None, (self.number, name)))
-        line = self.watch.training(title, epochs)
-        try:
-            yield line
-        finally:
-            line.stop()
+        return self.stages.shown(name, epochs)
+
+    def _line(self, name: str, epochs: int) -> Line:
+        return self.watch.training(" ".join(filter(None, (self.number, name))), epochs)

@@ -10,12 +10,13 @@ from torch.nn import functional
 
 from bertology.errors import CapabilityError
 from bertology.model.encoder import Encoder
+from bertology.model.shape import Shape
 from bertology.parameters import parameter
 from bertology.train.distil.seen import FIRST, Needs
 from bertology.train.distil.soft_labels import SoftLabels
 from bertology.train.ways.way import Lesson
 
-__all__ = ["Patient", "followed_layers"]
+__all__ = ["Patient", "check_widths", "followed_layers"]
 
 LAYERS = ("skip", "last")
 
@@ -38,13 +39,7 @@ class Patient(SoftLabels):
     def teacher_needs(self, lesson: Lesson) -> Needs:
         """Logits, and the first token's states."""
         own, its = Encoder(lesson.model).shape, Encoder(self.teacher.model).shape
-        if own.hidden != its.hidden:
-            raise CapabilityError(
-                f"Patient distillation needs states of one width: the student's have {own.hidden} "
-                f"entries, the teacher's {its.hidden}.",
-                hint="Take a student of the teacher's width, or the way 'layers', which learns a "
-                "projection.",
-            )
+        check_widths(own, its)
         followed = followed_layers(self.layers, own.layers, its.layers)
         return Needs(super().teacher_needs(lesson).logits, first=followed)
 
@@ -62,6 +57,17 @@ class Patient(SoftLabels):
             for states in (seen[FIRST], self.answer(lesson, FIRST))
         )
         return loss + self.weight * (own - its).square().sum(-1).mean()
+
+
+def check_widths(own: Shape, its: Shape) -> None:
+    """Refuse a student whose states cannot be compared with the teacher's as they are."""
+    if own.hidden != its.hidden:
+        raise CapabilityError(
+            f"Patient distillation needs states of one width: the student's have {own.hidden} "
+            f"entries, the teacher's {its.hidden}.",
+            hint="Take a student of the teacher's width, or the way 'layers', which learns a "
+            "projection.",
+        )
 
 
 def followed_layers(pattern: str, student: int, teacher: int) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from bertology.train.distil.soft_labels import SoftLabels
 from bertology.train.finetune import FinetuneSettings, finetune
 from bertology.train.memory import Memory
 from bertology.train.recorded import gains_by_recording
+from bertology.train.stage_watch import losses_only
 from bertology.train.stages import after_stage
 from bertology.train.ways.way import Lesson, Way
 
@@ -41,6 +42,7 @@ class Staged(SoftLabels):
             lesson,
             self,
             lambda: learn_first(lesson, self, self.first(), epochs=self.epochs, rate=self.rate),
+            epochs=self.epochs,
         )
         super().prepare(lesson)
 
@@ -67,7 +69,16 @@ def learn_first(
     identity = sha256(f"{named} {lesson.seed} {settings.as_record()}".encode()).hexdigest()[:16]
     memory = None if lesson.folder is None else Memory(lesson.folder / way.name, identity)
     # The task is not what is learnt here: one example stands for the data that would score it.
-    finetune(model, lesson.tokenizer, lesson.train, lesson.train[:1], settings=settings,
-             memory=memory)  # fmt: skip
+    with lesson.watch.shown("first stage", epochs) as line:
+        finetune(
+            model,
+            lesson.tokenizer,
+            lesson.train,
+            lesson.train[:1],
+            settings=settings,
+            memory=memory,
+            progress=losses_only(line.step),
+            stages=lesson.watch,
+        )
     found: Mapping[str, Tensor] = model.base_model.state_dict()
     return found

@@ -113,13 +113,20 @@ class Teacher:
         device: torch.device = self.model.device
         most = _TOKENS_PER_BATCH.get(device.type, _TOKENS_PER_BATCH["cpu"])
         batches = list(asking.rows.in_order_of_length(most))
-        if self.keep == "disk":
-            folder = self.folder or lesson.folder
-            if folder is None:
-                raise ParameterError("folder", "Teacher", "be given to keep on disk", None)
-            return fill_folder(Path(folder) / f"teacher-{key}", layout, batches, asking.afresh)
-        self._make_room(layout.bytes)
-        self._kept[key] = fill_memory(layout, device, batches, asking.afresh)
+        with lesson.watch.counted("the teacher's answers", len(asking.rows)) as count:
+
+            def answers(chosen: Sequence[int]) -> tuple[dict[str, Tensor], Tensor]:
+                found = asking.afresh(chosen)
+                count.advance(len(chosen))
+                return found
+
+            if self.keep == "disk":
+                folder = self.folder or lesson.folder
+                if folder is None:
+                    raise ParameterError("folder", "Teacher", "be given to keep on disk", None)
+                return fill_folder(Path(folder) / f"teacher-{key}", layout, batches, answers)
+            self._make_room(layout.bytes)
+            self._kept[key] = fill_memory(layout, device, batches, answers)
         return self._kept[key]
 
     def _make_room(self, wanted: int) -> None:

@@ -35,6 +35,7 @@ from bertology.train.history import History, OnStep
 from bertology.train.memory import Memory
 from bertology.train.protocols import Tokenizer
 from bertology.train.recorded import quick_products
+from bertology.train.stage_watch import StageWatch, losses_only
 from bertology.train.stages import after_stage
 from bertology.train.ways.masked_lm import hidden_tokens
 from bertology.train.ways.way import Lesson, Pass
@@ -123,7 +124,7 @@ class Text(Distilled):
 
     def prepare(self, lesson: Lesson) -> None:
         """Do the stage, or take what it made."""
-        after_stage(lesson, self, lambda: self._learn(lesson))
+        after_stage(lesson, self, lambda: self._learn(lesson), epochs=self.epochs)
 
     def beside(self, lesson: Lesson, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
         """Nothing: the second stage has no teacher of its own."""
@@ -145,27 +146,28 @@ class Text(Distilled):
             made_of = f"{self.text} {self.teacher.fingerprint()} {lesson.train.fingerprint}"
             identity = sha256(f"{made_of} {lesson.seed}".encode()).hexdigest()[:16]
             memory = Memory(lesson.folder / self.name, identity)
-        distil_text(
-            self.teacher,
-            student,
-            lesson.tokenizer,
-            lesson.train,
-            settings=FinetuneSettings(
-                epochs=self.epochs,
-                batch_size=lesson.batch_size,
-                learning_rate=self.rate,
-                seed=lesson.seed,
-                max_length=lesson.max_length,
-                precision=lesson.precision,
-            ),
-            way=TextFollowing(
-                self.teacher,
-                temperature=self.temperature,
-                share=self.share,
-                cosine=self.cosine,
-            ),
-            memory=memory,
+        settings = FinetuneSettings(
+            epochs=self.epochs,
+            batch_size=lesson.batch_size,
+            learning_rate=self.rate,
+            seed=lesson.seed,
+            max_length=lesson.max_length,
+            precision=lesson.precision,
         )
+        way = TextFollowing(
+            self.teacher, temperature=self.temperature, share=self.share, cosine=self.cosine
+        )
+        with lesson.watch.shown("on text", self.epochs) as line:
+            distil_text(
+                self.teacher,
+                student,
+                lesson.tokenizer,
+                lesson.train,
+                settings=settings,
+                way=way,
+                memory=memory,
+                progress=line.step,
+            )
         found: Mapping[str, Tensor] = student.base_model.state_dict()
         return found
 
@@ -180,6 +182,7 @@ def distil_text(
     way: Distilled | None = None,
     memory: Memory | None = None,
     progress: OnStep = lambda step: None,
+    stages: StageWatch | None = None,
 ) -> History:
     """Train a masked LM, in place, on texts by another one; labels are not looked at.
 
@@ -187,7 +190,8 @@ def distil_text(
     how MiniLM is made, and `LayerFollowing`, the first stage of TinyBERT, with the teacher's body
     (`Teacher(teacher_lm.base_model)`). The scores of epochs say nothing; their losses do.
     """
-    chosen = replace(settings or FinetuneSettings(), ways=(way or TextFollowing(teacher),))
+    by, given = way or TextFollowing(teacher), settings or FinetuneSettings()
+    chosen = replace(given, ways=(by,), recorded=given.recorded and by.recordable)
     data = replace(
         texts,
         examples=[replace(example, label=0) for example in texts],
@@ -202,7 +206,8 @@ def distil_text(
         data[:1],
         settings=chosen,
         memory=memory,
-        progress=progress,
+        progress=losses_only(progress),
+        stages=stages,
     )
 
 

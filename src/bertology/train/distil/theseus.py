@@ -2,8 +2,10 @@
 
 In the first stage each layer of the student stands for a group of the teacher's layers. In every
 batch it is drawn for each of them whether the student's layer or the teacher's group computes; the
-loss is the task's own. Only the student's layers are trained. The probability of the student's
-layer rises in a line and then stays at 1. In the second stage the student is fine-tuned plainly.
+loss is the task's own. Only the student's layers are trained: all else (embeddings, pooler,
+classifier) is the teacher's, since the teacher's layers must be able to read and to be read. The
+probability of the student's layer rises in a line and then stays at 1. In the second stage the
+student is fine-tuned plainly.
 """
 
 from __future__ import annotations
@@ -43,26 +45,18 @@ class Replacing(Distilled):
         return Needs()
 
     def prepare(self, lesson: Lesson) -> None:
-        """Put the groups behind the student's layers, and freeze all else."""
+        """Put the groups behind the student's layers; all else is the teacher's, and frozen."""
+        _take_surroundings(lesson, self.teacher.model)
         own, its = Encoder(lesson.model), Encoder(self.teacher.model)
-        if not (can_lose_layers(own) and can_lose_layers(its)) or (
-            own.shape.hidden != its.shape.hidden or own.family != its.family
-        ):
-            raise CapabilityError(
-                "Layers can be replaced only between models of one family and one width, whose "
-                "layers are modules of their own.",
-                hint="Make the student from the teacher's layers.",
-            )
         stack = own.family.stacks[own.family.main_stack]
         groups = groups_of(own.shape.layers, its.shape.layers)
         for i, group in enumerate(groups):
             layer = own.module(stack.block, i)
             others = [its.module(stack.block, j) for j in group]
             vars(layer)["forward"] = _Replaced(layer, others, self, lesson)
-        inside = {n for n, depth in lesson.depths().items()
-                  if EMBEDDINGS < depth <= own.shape.layers}  # fmt: skip
+        outside = _outside(lesson)
         for name, weight in lesson.model.named_parameters():
-            weight.requires_grad_(name in inside)
+            weight.requires_grad_(name not in outside)
 
     def probability(self, lesson: Lesson) -> float:
         """Of a new layer, now."""
@@ -100,12 +94,14 @@ class Theseus(Distilled):
                              maximum=1)  # fmt: skip
 
     def prepare(self, lesson: Lesson) -> None:
-        """Replace, or take what was made."""
+        """Replace, or take what was made; the classifier is the teacher's in both cases."""
+        _take_surroundings(lesson, self.teacher.model)
         by = Replacing(self.teacher, start=self.start, risen=self.risen)
         after_stage(
             lesson,
             self,
             lambda: learn_first(lesson, self, by, epochs=self.epochs, rate=self.rate),
+            epochs=self.epochs,
         )
 
     def beside(self, lesson: Lesson, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -124,6 +120,40 @@ def groups_of(student: int, teacher: int) -> list[range]:
         raise CapabilityError(f"{student} layers cannot stand for {teacher}, which are fewer.")
     ends = [(i + 1) * teacher // student for i in range(student)]
     return [range(begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
+
+
+def _outside(lesson: Lesson) -> set[str]:
+    """The names of the student's weights that are in none of its layers."""
+    layers = lesson.layers
+    return {n for n, depth in lesson.depths().items() if not EMBEDDINGS < depth <= layers}
+
+
+def _take_surroundings(lesson: Lesson, teacher: Any) -> None:
+    """Give the student all of the teacher that is outside of the layers, whatever it began with.
+
+    Random embeddings would be frozen, and the teacher's layers could not read them.
+    """
+    own, its = Encoder(lesson.model), Encoder(teacher)
+    if not (can_lose_layers(own) and can_lose_layers(its)) or (
+        own.shape.hidden != its.shape.hidden or own.family != its.family
+    ):
+        raise CapabilityError(
+            "Layers can be replaced only between models of one family and one width, whose "
+            "layers are modules of their own.",
+            hint="Make the student from the teacher's layers.",
+        )
+    there = dict(teacher.named_parameters())
+    weights = dict(lesson.model.named_parameters())
+    with torch.no_grad():
+        for name in _outside(lesson):
+            weight = weights[name]
+            if name not in there or there[name].shape != weight.shape:
+                raise CapabilityError(
+                    f"The student's {name} is not as large as the teacher's, so that the "
+                    "teacher's layers cannot compute in its place.",
+                    hint="Both need the same vocabulary, positions and labels.",
+                )
+            weight.copy_(there[name])
 
 
 class _Replaced:

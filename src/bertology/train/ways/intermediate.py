@@ -49,7 +49,7 @@ class Intermediate(Way):
 
     def prepare(self, lesson: Lesson) -> None:
         """Do the stage, or take what it made."""
-        after_stage(lesson, self, lambda: self._learn(lesson))
+        after_stage(lesson, self, lambda: self._learn(lesson), epochs=self.epochs)
 
     def _learn(self, lesson: Lesson) -> Mapping[str, Tensor]:
         train, scored = self._data(lesson.train)

@@ -43,7 +43,7 @@ class MaskedLm(Way):
 
     def prepare(self, lesson: Lesson) -> None:
         """Do the stage, or take what it made."""
-        after_stage(lesson, self, lambda: self._learn(lesson))
+        after_stage(lesson, self, lambda: self._learn(lesson), epochs=self.epochs)
 
     def _learn(self, lesson: Lesson) -> Mapping[str, Tensor]:
         model = _with_its_head(lesson)

@@ -23,6 +23,7 @@ from bertology.model.added_parts import READER
 from bertology.model.encoder import Encoder
 from bertology.parameters import check_parameters
 from bertology.train.protocols import Tokenizer
+from bertology.train.stage_watch import StageWatch
 
 __all__ = ["EMBEDDINGS", "HELPER", "Lesson", "Moment", "Pass", "Way"]
 
@@ -74,6 +75,10 @@ class Lesson:
     """Where a stage before the training may keep what it made; None keeps nothing."""
     spent: dict[str, float] = field(default_factory=dict)
     """Seconds of each stage before the training."""
+    passed: dict[str, int] = field(default_factory=dict)
+    """Epochs of each stage before the training, also of one that was done before a stop."""
+    watch: StageWatch = field(default_factory=StageWatch)
+    """Shows the stages before the training, and what else takes long."""
     epochs: int = 1
     """Passes over the training data."""
     precision: str = "float32"
