@@ -28,7 +28,16 @@ from bertology.train.written_options import options_of, separated
 
 __all__ = ["METHODS", "Method", "check_again", "check_sequence", "read_methods"]
 
-_OTHERS = {"method", "work", "compressing", "compressed", "measuring", "card", "students"}
+_OTHERS = {
+    "calibration",
+    "card",
+    "compressed",
+    "compressing",
+    "measuring",
+    "method",
+    "students",
+    "work",
+}
 
 
 def _modules() -> Mapping[str, str]:
