@@ -15,7 +15,15 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-__all__ = ["Product", "Range", "integer_product", "is_known", "plain_product", "rounded_input"]
+__all__ = [
+    "Product",
+    "Range",
+    "grid_of",
+    "integer_product",
+    "is_known",
+    "plain_product",
+    "rounded_input",
+]
 
 _MOST = 255
 _FEWER = 127  # on machines that add up products in 16 bits
@@ -53,7 +61,7 @@ def _fused_product(codes: Tensor, step: Tensor, bias: Tensor | None, span: Range
 
         return multiply
     least, most = (float(end) for end in span)
-    grid = _grid(span.float(), _FEWER if narrow else _MOST)
+    grid = grid_of(span.float(), _FEWER if narrow else _MOST)
     scale, zero = float(grid[0]), int(grid[1])
     fixed = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32
 
@@ -97,7 +105,7 @@ def plain_product(
     known = is_known(span)
 
     def multiply(states: Tensor) -> Tensor:
-        scale, zero = _grid(span.float()) if known and span is not None else _own_grid(states)
+        scale, zero = grid_of(span.float()) if known and span is not None else _own_grid(states)
         whole = torch.round(states / scale).add_(zero).clamp_(0, _MOST)
         signed = (whole - _MIDDLE).to(torch.int8).reshape(-1, states.shape[-1])
         counted = torch._int_mm(signed, turned)  # (…, outputs)
@@ -117,7 +125,7 @@ def rounded_input(states: Tensor, span: Range | None = None) -> Tensor:
     if not states.numel():
         return states
     held = states.detach().float()
-    scale, zero = _own_grid(held) if span is None else _grid(span.float())
+    scale, zero = _own_grid(held) if span is None else grid_of(span.float())
     whole = torch.round(held / scale).add_(zero).clamp_(0, _MOST)
     near = ((whole - zero) * scale).to(states.dtype)
     return states + (near - states).detach() if states.requires_grad else near
@@ -126,10 +134,10 @@ def rounded_input(states: Tensor, span: Range | None = None) -> Tensor:
 def _own_grid(states: Tensor) -> tuple[Tensor, Tensor]:
     """That of the inputs themselves, all of a call together."""
     least, most = states.min().clamp(max=0), states.max().clamp(min=0)  # aminmax is not in ONNX
-    return _grid(torch.stack([least, most]))
+    return grid_of(torch.stack([least, most]))
 
 
-def _grid(span: Tensor, most: int = _MOST) -> tuple[Tensor, Tensor]:
+def grid_of(span: Tensor, most: int = _MOST) -> tuple[Tensor, Tensor]:
     """The step of the inputs, and the whole number that stands for zero."""
     scale = ((span[1] - span[0]) / most).clamp_min(_TINY)
     return scale, torch.round(-span[0] / scale).clamp_(0, most)

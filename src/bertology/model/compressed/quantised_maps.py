@@ -172,9 +172,14 @@ class QuantisedEmbedding(Quantised):
         super().__init__(rows, columns, stored)
         self.num_embeddings, self.embedding_dim, self.padding_idx = rows, columns, padding
 
+    @property
+    def by_row(self) -> bool:
+        """Whether rows can be made one by one."""
+        steps = self.format.scheme == SYMMETRIC and self.format.groups == self.rows
+        return steps and self.format.bits == _EIGHT
+
     def forward(self, pieces: Tensor) -> Tensor:
-        by_row = self.format.scheme == SYMMETRIC and self.format.groups == self.rows
-        if not by_row or self.format.bits != _EIGHT:
+        if not self.by_row:
             return functional.embedding(pieces, self.weight)
         codes, step = self.get_buffer("codes"), self.get_buffer("step")
         found = codes.view(self.rows, self.columns)[pieces].to(step.dtype)
