@@ -14,6 +14,7 @@ import prune_killed
 from bertology import SkipLayer
 from bertology.errors import CapabilityError, ParameterError
 from bertology.model.compressed.forms import stored_bytes
+from bertology.model.compressed.quantised_maps import QuantisedLinear
 from bertology.model.compressed.written import KEY
 from bertology.train.checkpoint import save_checkpoint
 from bertology.train.compress import METHODS, read_methods
@@ -234,6 +235,43 @@ def test_one_training_with_layer_drop_gives_every_depth(
         torch.testing.assert_close(logits(small), expected)
 
 
+def test_ranges_of_a_stopped_training_are_those_of_one_that_was_not(tmp_path: Path) -> None:
+    def trained(place: str, watch: CompressWatch | None = None) -> dict[str, torch.Tensor]:
+        given = work(folder=tmp_path / place, identity="x", watch=watch or CompressWatch())
+        found: dict[str, torch.Tensor] = applied("int8_aware:epochs=2", given).model.state_dict()
+        return found
+
+    expected = trained("whole")
+    assert any(name.endswith("input_range") for name in expected)
+    with pytest.raises(KilledError):
+        trained("again", stop_at(12))
+    found = trained("again")
+    assert all(torch.equal(w, found[n]) for n, w in expected.items())
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("int8", "fixed"),
+        ("int8:ranges=dynamic", None),
+        ("int8:inputs=float", None),
+        ("int8_aware", "fixed"),
+        ("mixed_precision:low=3,high=6", "fixed"),
+        ("mixed_precision:low=6,high=6,epochs=0", "fixed"),
+        ("mixed_precision:low=6,high=6,epochs=0,inputs=float", None),
+    ],
+)
+def test_inputs_are_rounded_in_ranges_that_are_stored(text: str, said: str | None) -> None:
+    model = applied(text).model
+    [form] = getattr(model.config, KEY)
+    assert form.get("ranges") == said
+    assert form["activations"] == (None if "float" in text else 8)
+    if said:
+        ranges = [b for n, b in model.named_buffers() if n.endswith("input_range")]
+        assert len(ranges) == sum(isinstance(m, QuantisedLinear) for m in model.modules())
+        assert all(least < most for least, most in ranges)
+
+
 def test_layers_that_bend_the_loss_have_more_bits() -> None:
     """In the planted model, layer 1 does nothing to the answer."""
     given = work(prune_killed.encoder())
@@ -273,6 +311,7 @@ def test_tokens_fall_in_a_line() -> None:
         (["low_rank:rank=3,share=0.5"], "be left out where share is given"),
         (["soft_labels:start=random"], "no shape of its own"),
         (["mixed_precision:low=5,high=3"], "be at most high"),
+        (["int8:inputs=float,ranges=dynamic"], "inputs are not rounded"),
     ],
 )  # fmt: skip
 def test_nonsense_is_refused(texts: list[str], said: str) -> None:

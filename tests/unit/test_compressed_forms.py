@@ -15,13 +15,13 @@ from torch import Tensor, nn
 
 import tiny
 from bertology.errors import BertologyError, CapabilityError, ModelError
-from bertology.model.compressed import low_rank, quantised, shared_layers, sixteen_bit
-from bertology.model.compressed.forms import parameters, stored_bytes
-from bertology.model.compressed.integer_product import (
-    integer_product,
-    plain_product,
-    rounded_input,
+from bertology.model.compressed import (
+    low_rank,
+    quantised,
+    shared_layers,
+    sixteen_bit,
 )
+from bertology.model.compressed.forms import parameters, stored_bytes
 from bertology.model.compressed.packing import pack, packed_size, unpack
 from bertology.model.compressed.rounding import Format, rounded
 from bertology.model.encoder import Encoder
@@ -142,20 +142,6 @@ def test_a_dictionary_keeps_outliers_and_finds_planted_centroids() -> None:
     assert (near - with_noise).abs().max() < 0.01
 
 
-def test_products_of_whole_numbers_are_those_of_rounded_inputs() -> None:
-    generator = torch.Generator().manual_seed(0)
-    codes = torch.randint(-127, 128, (8, 16), generator=generator).to(torch.int8)
-    step = torch.rand(8, generator=generator) / 100
-    bias, states = torch.randn(8, generator=generator), torch.randn(3, 5, 16, generator=generator)
-    exact = nn.functional.linear(rounded_input(states), codes.float() * step[:, None], bias)
-    close(plain_product(codes, step, bias)(states), exact, 1e-4)
-    one_step = (states.max() - states.min()) / 255  # where a tie may be rounded either way
-    fused = integer_product(codes, step, bias)(states)
-    within = float(one_step * step.max() * 127)
-    assert (fused - exact).abs().max() <= within * (1 if torch.cpu._is_vnni_supported() else 30)
-    assert (exact - nn.functional.linear(states, codes.float() * step[:, None], bias)).any()
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -224,19 +210,6 @@ def test_lean_layers_compute_what_the_layers_themselves_do(name: str, rank: int 
     for layer in layers:
         del layer.forward
     close(logits(model), lean)
-
-
-def test_a_rehearsal_computes_what_the_quantised_model_will(model: Any) -> None:
-    names = list(model.state_dict())
-    with quantised.rehearsed(model):
-        assert list(model.state_dict()) == names
-        expected = logits(model)
-        model(**tiny.inputs()).logits.sum().backward()
-    slopes = model.bert.encoder.layer[0].attention.self.query.weight.grad
-    assert slopes is not None
-    assert slopes.abs().max() > 0
-    assert (logits(model) - expected).abs().max() > 1e-4  # it is over
-    close(logits(quantised.quantise(model, activations=8)), expected, 0.02)
 
 
 # Shared layers, 16 bits ---------------------------------------------------------------------------
@@ -340,6 +313,8 @@ def test_a_compressed_encoder_is_looked_into_and_read_as_a_base_model(
         ([{"form": "low_rank", "ranks": {"pooler.dense": 99}}], "rank of 'pooler.dense' is 99"),
         ([{"form": "quantised", "maps": {"pooler.dense": {"bits": 9}}}], "is stored as"),
         ([{"form": "quantised", "maps": {"pooler": {}}}], "no linear map or table"),
+        ([{"form": "quantised", "maps": {}, "ranges": "fixed"}], "ranges are 'fixed'"),
+        ([{"form": "quantised", "maps": {}, "activations": 8, "ranges": 3}], "ranges are 3"),
         ([{"form": "shared_layers", "layers": [1, 1, 1]}], "layers are"),
         ([{"form": "eliminated_tokens", "keep": [3, 4, 5]}], "keep is"),
         ([{"form": "early_exit", "layers": [2], "entropy": 0.1}], "layers are"),

@@ -13,7 +13,14 @@ from torch import Tensor, nn
 import bertology as bt
 import tiny
 from bertology.errors import BertologyError, CapabilityError
-from bertology.model.compressed import bilstm, early_exit, eliminated_tokens, quantised
+from bertology.model.compressed import (
+    bilstm,
+    early_exit,
+    eliminated_tokens,
+    input_ranges,
+    low_rank,
+    quantised,
+)
 from bertology.model.encoder import Encoder
 
 
@@ -177,6 +184,75 @@ def test_rows_or_tokens_are_left_out_of_a_quantised_model(leaving: Any, tmp_path
     other = eliminated_tokens.eliminate(tiny.model("bert", "classification"), [6, 5, 4])
     quantised.quantise(other)
     close(logits(opened(other, tmp_path / "tokens")), logits(other))
+
+
+# Inputs of 8 bits ---------------------------------------------------------------------------------
+
+
+def with_longer_rows(inputs: dict[str, Tensor], more: int) -> dict[str, Tensor]:
+    return {name: nn.functional.pad(value, (0, more)) for name, value in inputs.items()}
+
+
+def in_eight_bits(model: Any, *, low: bool = False, **how: Any) -> Any:
+    """Ranges are learnt from other texts than those that are asked about."""
+    if low:
+        low_rank.factorise(model, 8)
+    ranges = input_ranges.watched_ranges(model, [tiny.inputs(batch=4, seed=s) for s in range(1, 9)])
+    return quantised.quantise(model, activations=8, ranges=ranges, **how)
+
+
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [
+        ("bert", {}),
+        ("bert", {"low": True}),
+        ("bert", {"bits": 4, "scheme": "groups", "groups": 4}),
+        ("roberta", {}),
+        ("distilbert", {}),
+        ("albert", {}),
+    ],
+    ids=str,
+)
+def test_company_and_padding_change_no_answer_in_fixed_ranges(
+    name: str, how: dict[str, Any], tmp_path: Path
+) -> None:
+    original = tiny.model(name, "classification")
+    asked = tiny.inputs()
+    model = in_eight_bits(copy.deepcopy(original), **how)
+    together = logits(model)
+    assert (together - logits(original)).abs().max() > 1e-4
+    close(together, one_by_one(model))
+    close(logits(model, with_longer_rows(asked, 5)), together)
+    again = opened(model, tmp_path)
+    assert torch.equal(logits(again), together)
+    close(logits(copy.deepcopy(again)), one_by_one(again))
+    plain = copy.deepcopy(again)
+    with torch.enable_grad():  # in float
+        close(plain(**asked).logits.detach(), together, 0.02)
+
+
+def test_in_ranges_of_the_batch_company_changes_answers(model: Any) -> None:
+    quantised.quantise(model, activations=8)
+    assert (logits(model) - one_by_one(model)).abs().max() > 1e-4
+
+
+def test_exits_are_reached_when_ranges_are_learnt(leaving: Any) -> None:
+    early_exit.set_entropy(leaving, 10.0)  # all leave at the first exit
+    batches = [tiny.inputs(seed=s) for s in range(4)]
+    ranges = input_ranges.watched_ranges(leaving, batches)
+    assert "encoder.layer.2.output.dense" in ranges
+    assert "early_exits.heads.1.out" in ranges
+    quantised.quantise(leaving, activations=8, ranges=ranges)
+    close(logits(leaving), one_by_one(leaving))
+
+
+def test_a_map_that_no_text_reached_rounds_in_a_range_of_its_own(model: Any) -> None:
+    ranges = input_ranges.watched_ranges(model, [tiny.inputs()])
+    expected = logits(quantised.quantise(copy.deepcopy(model), activations=8, ranges=ranges))
+    del ranges["encoder.layer.1.attention.self.query"]
+    found = quantised.quantise(copy.deepcopy(model), activations=8, ranges=ranges)
+    assert found.bert.encoder.layer[1].attention.self.query.span() is None
+    close(logits(found), expected, 0.05)
 
 
 # A BiLSTM -----------------------------------------------------------------------------------------

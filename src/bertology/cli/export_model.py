@@ -78,6 +78,7 @@ def export_model(options: ExportModelOptions) -> None:
 
 def _show(found: Exported) -> None:
     say(found.sentence, style="bold")
+    say(found.size_text)
     rows = [
         (f"{t.texts} in one call", f"{t.torch_ms:.1f}", f"{t.exported_ms:.1f}", f"{t.ratio:.2f}")
         for t in found.timings

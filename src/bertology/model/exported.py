@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from bertology.errors import CapabilityError, MissingExtraError, UnknownNameError
 from bertology.model.compressed.bilstm import MODEL_TYPE
 from bertology.model.compressed.forms import PARTIAL, compressed_forms, make_weights
+from bertology.model.compressed.onnx_maps import as_whole_numbers
 
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
@@ -65,10 +66,11 @@ def check_format(name: str) -> None:
 def export_file(encoder: Encoder, example: Inputs, path: Path, *, format: str) -> None:
     """Write the model to one file. `example` has at least two texts of two tokens.
 
-    The number of texts and their length stay open, up to the longest that the model takes.
+    The number of texts and their length stay open, up to the longest that the model takes. An ONNX
+    file of a quantised model holds whole numbers; in a .pt2 file, weights have 32 bits.
     """
     check_format(format)
-    _check_passes(encoder)
+    _check_passes(encoder, format)
     batch = torch.export.Dim("batch", min=1)
     length = torch.export.Dim("length", min=2, max=encoder.max_length)
     shapes = {name: {0: batch, 1: length} for name in example}
@@ -89,15 +91,17 @@ def export_file(encoder: Encoder, example: Inputs, path: Path, *, format: str) -
         ) from error
 
 
-def _check_passes(encoder: Encoder) -> None:
+def _check_passes(encoder: Encoder, format: str) -> None:
     """Refuse a model that decides in the pass what it computes: a file holds one computation."""
     forms = [name for name in compressed_forms(encoder.config) if name in PARTIAL]
-    if forms or encoder.config.model_type == MODEL_TYPE:
+    lstm = encoder.config.model_type == MODEL_TYPE and format != "onnx"  # which has rows of lengths
+    if forms or lstm:
         what = forms[0].replace("_", " ") if forms else "a BiLSTM"
+        other = "Try --format onnx, or use" if lstm else "Use"
         raise CapabilityError(
-            f"{encoder.name!r} cannot be exported: with {what}, the texts of a batch decide what "
-            "is computed, and a file holds one computation for all texts.",
-            hint="Use the folder itself: bt.load opens it wherever bertology is installed.",
+            f"{encoder.name!r} cannot be exported as {format}: with {what}, the texts of a batch "
+            "decide what is computed, and such a file holds one computation for all texts.",
+            hint=f"{other} the folder itself: bt.load opens it wherever bertology is installed.",
         )
 
 
@@ -107,17 +111,18 @@ def _write_pt2(module: nn.Module, inputs: dict[str, Tensor], shapes: Any, path: 
 
 
 def _write_onnx(module: nn.Module, inputs: dict[str, Tensor], shapes: Any, path: Path) -> None:
-    program = torch.onnx.export(
-        module,
-        (),
-        kwargs=inputs,
-        dynamic_shapes=shapes,
-        input_names=list(inputs),
-        output_names=[_OUTPUT],
-        dynamo=True,
-        external_data=False,
-        verbose=False,
-    )
+    with as_whole_numbers(module):
+        program = torch.onnx.export(
+            module,
+            (),
+            kwargs=inputs,
+            dynamic_shapes=shapes,
+            input_names=list(inputs),
+            output_names=[_OUTPUT],
+            dynamo=True,
+            external_data=False,
+            verbose=False,
+        )
     assert program is not None
     program.save(path)
 
@@ -158,12 +163,14 @@ def _open_onnx(path: Path) -> Runs:
 @contextmanager
 def _quietly() -> Iterator[None]:
     """The exporters speak of what is not the reader's: libraries they miss, calls they replace."""
-    logger = logging.getLogger("torch")
-    before = logger.level
-    logger.setLevel(logging.ERROR)
+    loggers = [logging.getLogger(name) for name in ("torch", "onnxscript")]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        logger.setLevel(before)
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)

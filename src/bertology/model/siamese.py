@@ -33,7 +33,8 @@ def split_pairs(ids: Tensor, mask: Tensor, tokens: PairTokens) -> tuple[Tensor, 
     """Rows of pairs (B, T) as rows of single texts (2 B, T), all first ones first, and their mask.
 
     `[CLS] a [SEP] b [SEP]` becomes `[CLS] a [SEP]` and `[CLS] b [SEP]`. On a CPU rows end with the
-    longest of them; elsewhere asking for its length would wait for the device.
+    longest of them; elsewhere asking for its length would wait for the device, and a file that is
+    made of the model cannot ask.
     """
     width = ids.shape[1]
     place = torch.arange(width, device=ids.device)[None]  # (1, T)
@@ -48,7 +49,7 @@ def split_pairs(ids: Tensor, mask: Tensor, tokens: PairTokens) -> tuple[Tensor, 
     second = torch.where(place == 0, tokens.first, second)
     inside = torch.cat([(place <= end) & real, (place == 0) | (at < length)])
     rows = torch.where(inside, torch.cat([ids, second]), tokens.padding)
-    if ids.device.type == "cpu":
+    if ids.device.type == "cpu" and not torch.compiler.is_compiling():
         longest = int(inside.sum(1).max())
         rows, inside = rows[:, :longest], inside[:, :longest]
     return rows, inside.to(mask.dtype)

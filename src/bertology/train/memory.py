@@ -19,7 +19,7 @@ from bertology.train.protocols import Model
 
 __all__ = ["Course", "Memory"]
 
-_NOW, _BEST, _MOVEMENT = "now/", "best/", "movement/"
+_NOW, _BEST, _MOVEMENT, _BESIDE = "now/", "best/", "movement/", "beside/"
 
 
 @dataclass
@@ -48,6 +48,11 @@ class Course:
     def weights(self) -> dict[str, Tensor]:
         """What may have changed; shared weights have one name only."""
         return {n: p.detach() for n, p in self.model.named_parameters() if p.requires_grad}
+
+    @property
+    def beside(self) -> dict[str, Tensor]:
+        """What a training changes beside weights, such as ranges of inputs that it follows."""
+        return {n: b for n, b in self.model.named_buffers() if b.is_floating_point()}
 
     def add(self, epoch: Epoch) -> None:
         """One more epoch is done."""
@@ -111,6 +116,7 @@ class Memory:
         device = course.model.device
         weights = {f"{_NOW}{n}": w for n, w in course.weights.items()}
         weights |= {f"{_BEST}{n}": w for n, w in course.best_weights.items()}
+        weights |= {f"{_BESIDE}{n}": b for n, b in course.beside.items()}
         if course.movement is not None:
             weights |= {f"{_MOVEMENT}{n}": t for n, t in course.movement.state().items()}
         chance = {"torch": torch.get_rng_state(), "order": course.order.get_state()}
@@ -139,6 +145,9 @@ class Memory:
         course.best = snapshot.numbers["best"]
         course.best_weights = _below(_BEST, snapshot.weights)
         course.take(_below(_NOW, snapshot.weights))
+        beside = course.beside
+        for name, held in _below(_BESIDE, snapshot.weights).items():
+            beside[name].copy_(held)
         if course.movement is not None:
             course.movement.take(_below(_MOVEMENT, snapshot.weights))
         learning = Weights(course.model, torch.float32)

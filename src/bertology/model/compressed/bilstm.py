@@ -18,6 +18,7 @@ from transformers.modeling_outputs import SequenceClassifierOutput
 from transformers.modeling_utils import PreTrainedModel
 
 from bertology.errors import BertologyError
+from bertology.model.compressed.onnx_lstm import last_states
 from bertology.model.siamese import PairTokens, split_pairs
 
 __all__ = ["MODEL_TYPE", "BiLSTMConfig", "BiLSTMForSequenceClassification", "make"]
@@ -82,10 +83,11 @@ class BiLSTMForSequenceClassification(PreTrainedModel):  # type: ignore[misc]
                 self.config.separator_token_id,
                 self.config.pad_token_id or 0,
             )
+            rows = input_ids.shape[0]
             input_ids, mask = split_pairs(input_ids, mask, tokens)
         states = self.bilstm(input_ids, mask)
         if self.config.pairs:
-            u, v = states.chunk(2)
+            u, v = states[:rows], states[rows:]
             states = torch.cat([u, v, (u - v).abs(), u * v], dim=-1)
         inner = self.dense(self.dropout(states)).relu()
         return SequenceClassifierOutput(logits=self.classifier(self.dropout(inner)))
@@ -110,9 +112,12 @@ class BiLSTM(nn.Module):
 
     def forward(self, pieces: Tensor, mask: Tensor) -> Tensor:
         """(B, T) -> (B, 2 hidden); what comes after a row's last real token changes nothing."""
-        lengths = mask.sum(1).clamp(min=1).cpu()
+        lengths = mask.sum(1).clamp(min=1)
+        vectors = self.embeddings(pieces)
+        if torch.onnx.is_in_onnx_export():
+            return last_states(self.lstm, vectors, lengths)
         packed = nn.utils.rnn.pack_padded_sequence(
-            self.embeddings(pieces), lengths, batch_first=True, enforce_sorted=False
+            vectors, lengths.cpu(), batch_first=True, enforce_sorted=False
         )
         _, (last, _) = self.lstm(packed)  # (2 layers, B, hidden)
         return torch.cat([last[-2], last[-1]], dim=-1)

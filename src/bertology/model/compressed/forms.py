@@ -18,7 +18,7 @@ from bertology.model.compressed import (
     quantised,
     shared_layers,
 )
-from bertology.model.compressed.quantised_maps import Quantised
+from bertology.model.compressed.quantised_maps import Quantised, QuantisedLinear
 from bertology.model.compressed.written import KEY, misfit, written_forms
 
 __all__ = [
@@ -78,10 +78,15 @@ def check_one_pass(config: object) -> None:
 
 
 def make_weights(model: Any) -> None:
-    """Make the weights of all packed maps, which no tracing of the model needs to unpack then."""
+    """Make the weights of all packed maps, which no tracing of the model needs to unpack then.
+
+    What is asked of numbers, such as whether a range is known, is answered here, too.
+    """
     for module in model.modules():
         if isinstance(module, Quantised):
             module.weight  # noqa: B018 - kept by the module
+        if isinstance(module, QuantisedLinear):
+            module.span()
 
 
 def parameters(model: Any) -> int:

@@ -82,7 +82,7 @@ class _Lean:
     layer: Any
     parts: _Parts | None = None
     inside: list[nn.Module] = field(default_factory=list)
-    joined: tuple[object, Product] | None = None  # what it was made of, and the product
+    joined: tuple[object, Product | None] | None = None  # what it was made of, and the product
 
     def __call__(
         self, hidden_states: Tensor, attention_mask: Tensor | None = None, *given: Any, **named: Any
@@ -126,32 +126,52 @@ class _Lean:
         assert self.parts is not None
         maps = self.parts.maps
         rows, tokens, _ = states.shape
-        if not all(isinstance(m, QuantisedLinear) and m.able for m in maps):
+        product = self._joined() if all(_in_integers(m) for m in maps) else None
+        if product is None:
             apart = (m(states).view(rows, tokens, -1, size).transpose(1, 2) for m in maps)
             return tuple(apart)
+        together = product(states).view(rows, tokens, 3, -1, size)
+        return together.permute(2, 0, 3, 1, 4).unbind(0)
+
+    def _joined(self) -> Product | None:
+        """One product for all three; None where they round their inputs in different ways."""
+        assert self.parts is not None
+        maps = self.parts.maps
         mark = tuple(m.mark for m in maps)
         if self.joined is None or self.joined[0] != mark:
-            self.joined = mark, _joined(maps)
-        together = self.joined[1](states).view(rows, tokens, 3, -1, size)
-        return together.permute(2, 0, 3, 1, 4).unbind(0)
+            self.joined = mark, _joined(maps) if _alike(maps) else None
+        return self.joined[1]
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"parts": None, "inside": [], "joined": None}
 
 
+def _in_integers(module: Any) -> bool:
+    return isinstance(module, QuantisedLinear) and module.able
+
+
 def _product(module: Any) -> Product:
     """What a map computes, without what torch does around calls of modules."""
-    if isinstance(module, QuantisedLinear) and module.able:
-        return module.product()
+    if _in_integers(module):
+        own: Product = module.product()
+        return own
     called: Product = module
     return called
+
+
+def _alike(maps: tuple[Any, ...]) -> bool:
+    """Whether all round the inputs, which they share, in the same range."""
+    one, *others = (module.span() for module in maps)
+    if one is None:
+        return all(other is None for other in others)
+    return all(other is not None and torch.equal(other, one) for other in others)
 
 
 def _joined(maps: tuple[Any, ...]) -> Product:
     whole = [m.whole_numbers() for m in maps]
     codes, steps, biases = (list(one) for one in zip(*whole, strict=True))
     bias = torch.cat(biases) if all(b is not None for b in biases) else None
-    return integer_product(torch.cat(codes), torch.cat(steps), bias)
+    return integer_product(torch.cat(codes), torch.cat(steps), bias, maps[0].span())
 
 
 def _normed(norm: nn.LayerNorm, states: Tensor, width: int) -> Tensor:

@@ -3,20 +3,21 @@
 The file holds the packed numbers. Weights are made of them once, when they are first needed; with
 `activations=8`, products of 8-bit maps on a CPU are computed in whole numbers instead, which is
 faster. Elsewhere, and where gradients are asked for, inputs are rounded the same way in float.
+Inputs are rounded in ranges that are stored with the model (`input_ranges.py`), or, where none are
+given, in the range that they have in the batch: then an answer depends on the company of its text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from torch import Tensor, nn
-from torch.nn import functional
 
 from bertology.errors import BertologyError
-from bertology.model.compressed.integer_product import rounded_input
+from bertology.model.compressed.input_ranges import NAME
+from bertology.model.compressed.integer_product import Range
 from bertology.model.compressed.lean_layers import make_lean
 from bertology.model.compressed.quantised_maps import (
     Quantised,
@@ -36,18 +37,24 @@ from bertology.model.compressed.written import (
 )
 
 __all__ = [
+    "DYNAMIC",
+    "EIGHT",
+    "FIXED",
     "FORM",
+    "RANGES",
     "Quantised",
     "QuantisedEmbedding",
     "QuantisedLinear",
+    "bits_for",
     "put_in",
     "quantise",
-    "rehearsed",
     "rounded",
 ]
 
 FORM = "quantised"
-_EIGHT = 8
+EIGHT = 8
+FIXED, DYNAMIC = "fixed", "dynamic"
+RANGES = (FIXED, DYNAMIC)  # of inputs: stored with the model, or those of each batch
 
 
 # Into a model ------------------------------------------------------------------------------------
@@ -64,11 +71,11 @@ class _Wish:
     limit: float
 
     def format(self, model: Any, name: str, weight: Tensor) -> Format:
-        bits = _bits_for(model, name, self.bits, self.bits_of)
+        bits = bits_for(model, name, self.bits, self.bits_of)
         return Format.of(weight, bits, self.scheme, self.groups, self.limit)
 
 
-def _bits_for(model: Any, name: str, bits: int, others: Mapping[int | str, int]) -> int:
+def bits_for(model: Any, name: str, bits: int, others: Mapping[int | str, int]) -> int:
     """Those of a map by its name, or of its layer, or of all."""
     layer = layer_of(model, name)
     return others.get(name, bits if layer is None else others.get(layer, bits))
@@ -83,16 +90,18 @@ def quantise(
     bits_of: Mapping[int | str, int] | None = None,
     maps: str = "all",
     activations: int | None = None,
+    ranges: Mapping[str, Range] | None = None,
     outlier_limit: float = -4.0,
 ) -> Any:
     """Store the maps and tables of a model's base in `bits` bits; the head stays as it is.
 
     `groups` is `row`, `tensor` or, for the scheme `groups`, a number of groups of rows in each
-    matrix. `bits_of` gives layers (by number) or modules (by name) other bits. `outlier_limit` is
-    the log density below which the dictionary keeps a weight as it is.
+    matrix. `bits_of` gives layers (by number) or modules (by name) other bits. With `activations`,
+    `ranges` are those of the inputs of maps, by name; without them, they are those of each batch.
+    `outlier_limit` is the log density below which the dictionary keeps a weight as it is.
     """
-    check_whole("bits", bits, 1, _EIGHT)
-    if activations not in (None, _EIGHT):
+    check_whole("bits", bits, 1, EIGHT)
+    if activations not in (None, EIGHT):
         raise BertologyError(
             f"activations must be 8, or None for inputs as they are, not {activations!r}."
         )
@@ -104,7 +113,7 @@ def quantise(
     others = dict(bits_of or {})
     layers = {layer_of(model, name) for name in found}
     for key, value in others.items():
-        check_whole(f"bits of {key!r}", value, 1, _EIGHT)
+        check_whole(f"bits of {key!r}", value, 1, EIGHT)
         if key not in found and key not in layers:
             raise BertologyError(
                 f"The model has no layer or map {key!r} to be stored in {value} bits."
@@ -112,20 +121,32 @@ def quantise(
     wish = _Wish(bits, scheme, groups, others, outlier_limit)
     formats = {name: wish.format(model, name, m.weight) for name, m in found.items()}
     written = {name: _written(one) for name, one in formats.items()}
-    put_in(model, maps=written, activations=activations)
+    own: dict[str, Any] = {"activations": activations}
+    if ranges is not None and activations is not None:
+        own["ranges"] = FIXED
+    put_in(model, maps=written, **own)
     for name, old in found.items():
         new = model.base_model.get_submodule(name)
         new.fill(old.weight, outlier_limit)
+        if isinstance(new, QuantisedLinear) and new.fixed and ranges and name in ranges:
+            new.get_buffer(NAME).copy_(ranges[name])
         if getattr(old, "bias", None) is not None:
             new.bias = old.bias
-    write_form(model, FORM, maps=written, activations=activations)
+    write_form(model, FORM, maps=written, **own)
     return model
 
 
-def put_in(model: Any, maps: dict[str, dict[str, Any]], activations: int | None = None) -> None:
+def put_in(
+    model: Any,
+    maps: dict[str, dict[str, Any]],
+    activations: int | None = None,
+    ranges: str = DYNAMIC,
+) -> None:
     """Packed matrices in place of those that are named, without their numbers."""
-    if not isinstance(maps, dict) or activations not in (None, _EIGHT):
+    if not isinstance(maps, dict) or activations not in (None, EIGHT):
         raise misfit(f"of {FORM!r}, maps are {maps!r:.60} and activations {activations!r:.20}")
+    if ranges not in RANGES or (ranges == FIXED and activations is None):
+        raise misfit(f"of {FORM!r}, ranges are {ranges!r:.20} and activations {activations!r:.20}")
     check_tables(model, list(maps))
     for name, options in maps.items():
         old = module_at(model, name)
@@ -139,7 +160,14 @@ def put_in(model: Any, maps: dict[str, dict[str, Any]], activations: int | None 
         new: Quantised
         if isinstance(old, nn.Linear):
             biased = old.bias is not None
-            new = QuantisedLinear(columns, rows, stored, bias=biased, activations=activations)
+            new = QuantisedLinear(
+                columns,
+                rows,
+                stored,
+                bias=biased,
+                activations=activations,
+                fixed=ranges == FIXED,
+            )
         else:
             new = QuantisedEmbedding(rows, columns, stored, padding=old.padding_idx)
         put_module(model, name, new.to(old.weight.device))
@@ -152,53 +180,3 @@ def _written(stored: Format) -> dict[str, Any]:
     usual = asdict(Format(stored.scheme, stored.bits))
     plain = asdict(stored)
     return {k: v for k, v in plain.items() if k in ("scheme", "bits") or v != usual[k]}
-
-
-# While training ----------------------------------------------------------------------------------
-
-
-@dataclass(eq=False)
-class _Rehearsal:
-    """What a map computes while it is trained for the numbers it will be stored in."""
-
-    module: nn.Linear | nn.Embedding
-    bits: int
-    scheme: str
-    groups: str | int
-    activations: int | None
-
-    def __call__(self, states: Tensor) -> Tensor:
-        weight = self.module.weight
-        near = rounded(weight.detach(), self.bits, scheme=self.scheme, groups=self.groups)
-        # The gradient of the rounded weight is taken for that of the weight.
-        through = weight + (near - weight).detach()
-        if isinstance(self.module, nn.Embedding):
-            return functional.embedding(states, through, self.module.padding_idx)
-        inputs = states if self.activations is None else rounded_input(states)
-        return functional.linear(inputs, through, self.module.bias)
-
-
-@contextmanager
-def rehearsed(
-    model: Any,
-    bits: int = 8,
-    *,
-    scheme: str = SYMMETRIC,
-    groups: str | int = "row",
-    bits_of: Mapping[int | str, int] | None = None,
-    maps: str = "all",
-    activations: int | None = _EIGHT,
-) -> Iterator[Any]:
-    """Inside, the model computes as if it was quantised, and is trained for that (Q8BERT).
-
-    Weights stay in full and keep their names; afterwards `quantise` with the same options.
-    """
-    found: dict[str, Any] = {n: m for n, m in named_maps(model, maps) if m.weight.numel()}
-    for name, module in found.items():
-        own = _bits_for(model, name, bits, bits_of or {})
-        module.forward = _Rehearsal(module, own, scheme, groups, activations)
-    try:
-        yield model
-    finally:
-        for module in found.values():
-            del module.forward

@@ -8,7 +8,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from bertology.model.compressed.integer_product import Product, integer_product, rounded_input
+from bertology.model.compressed.input_ranges import NAME, empty_range
+from bertology.model.compressed.integer_product import (
+    Product,
+    Range,
+    integer_product,
+    is_known,
+    rounded_input,
+)
 from bertology.model.compressed.rounding import SYMMETRIC, Format
 
 __all__ = ["Quantised", "QuantisedEmbedding", "QuantisedLinear"]
@@ -72,14 +79,29 @@ class Quantised(nn.Module):
 
 
 class QuantisedLinear(Quantised):
-    """A linear map; `activations` is the bits of its inputs, None for inputs as they are."""
+    """A linear map; `activations` is the bits of its inputs, None for inputs as they are.
+
+    With `fixed`, the range of its inputs is stored beside its numbers. A map that no text reached
+    when ranges were learnt has none, and its inputs are rounded in their own, as without `fixed`.
+    """
 
     def __init__(
-        self, inputs: int, outputs: int, stored: Format, *, bias: bool, activations: int | None
+        self,
+        inputs: int,
+        outputs: int,
+        stored: Format,
+        *,
+        bias: bool,
+        activations: int | None,
+        fixed: bool = False,
     ) -> None:
         super().__init__(outputs, inputs, stored)
         self.in_features, self.out_features = inputs, outputs
         self.activations = activations
+        self.fixed = fixed
+        if fixed:
+            self.register_buffer(NAME, empty_range())
+        self._known: tuple[object, bool] | None = None  # whether there is a range
         self.bias = nn.Parameter(torch.zeros(outputs)) if bias else None
         eight = stored.scheme == SYMMETRIC and stored.bits == _EIGHT
         self.able = activations is not None and eight
@@ -91,7 +113,18 @@ class QuantisedLinear(Quantised):
             return functional.linear(states, self.weight, self.bias)
         if self.in_integers(states):
             return self.product()(states)
-        return functional.linear(rounded_input(states), self.weight, self.bias)
+        return functional.linear(rounded_input(states, self.span()), self.weight, self.bias)
+
+    def span(self) -> Range | None:
+        """The range of the inputs; None where they are rounded in their own."""
+        if not self.fixed:
+            return None
+        stored = self.get_buffer(NAME)
+        mark = self._generation, stored._version
+        if self._known is None or (mark != self._known[0] and not torch.compiler.is_compiling()):
+            # It asks the device, so once; and before a model is traced, where nothing can be asked.
+            self._known = mark, is_known(stored)
+        return stored if self._known[1] else None
 
     def in_integers(self, states: Tensor) -> bool:
         """Whether the product with these inputs is computed in whole numbers."""
@@ -100,9 +133,10 @@ class QuantisedLinear(Quantised):
         return self.able and plain and free and states.numel() > 0
 
     @property
-    def mark(self) -> tuple[int, int]:
-        """What changes when the numbers or the bias have changed."""
-        return self._generation, -1 if self.bias is None else self.bias._version
+    def mark(self) -> tuple[int, int, int]:
+        """What changes when the numbers, the bias or the range have changed."""
+        bias = -1 if self.bias is None else self.bias._version
+        return self._generation, bias, self.get_buffer(NAME)._version if self.fixed else -1
 
     def whole_numbers(self) -> tuple[Tensor, Tensor, Tensor | None]:
         """Numbers from -127 to 127 (outputs, inputs), a step for each output, and the bias."""
@@ -115,16 +149,17 @@ class QuantisedLinear(Quantised):
         """The product in whole numbers; made anew when the bias was trained meanwhile."""
         mark = self.mark
         if self._product is None or self._product[0] != mark:
-            self._product = mark, integer_product(*self.whole_numbers())
+            self._product = mark, integer_product(*self.whole_numbers(), self.span())
         return self._product[1]
 
     def forget(self) -> None:
         super().forget()
         self._product = None
         self._generation += 1
+        self._known = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__() | {"_product": None}
+        return super().__getstate__() | {"_product": None, "_known": None}
 
     def extra_repr(self) -> str:
         return f"{self.in_features}, {self.out_features}, {self.format}"
@@ -137,9 +172,14 @@ class QuantisedEmbedding(Quantised):
         super().__init__(rows, columns, stored)
         self.num_embeddings, self.embedding_dim, self.padding_idx = rows, columns, padding
 
+    @property
+    def by_row(self) -> bool:
+        """Whether rows can be made one by one."""
+        steps = self.format.scheme == SYMMETRIC and self.format.groups == self.rows
+        return steps and self.format.bits == _EIGHT
+
     def forward(self, pieces: Tensor) -> Tensor:
-        by_row = self.format.scheme == SYMMETRIC and self.format.groups == self.rows
-        if not by_row or self.format.bits != _EIGHT:
+        if not self.by_row:
             return functional.embedding(pieces, self.weight)
         codes, step = self.get_buffer("codes"), self.get_buffer("step")
         found = codes.view(self.rows, self.columns)[pieces].to(step.dtype)

@@ -17,7 +17,7 @@ from torch import Tensor
 from bertology.errors import BertologyError
 from bertology.model.compressed.packing import pack, packed_size, unpack
 
-__all__ = ["DICTIONARY", "GROUPS", "SCHEMES", "SYMMETRIC", "Format", "rounded"]
+__all__ = ["DICTIONARY", "GROUPS", "SCHEMES", "SYMMETRIC", "Format", "rounded", "spread"]
 
 SYMMETRIC, GROUPS, DICTIONARY = "symmetric", "groups", "dictionary"
 SCHEMES = (SYMMETRIC, GROUPS, DICTIONARY)
@@ -74,10 +74,10 @@ class Format:
             weight = held["centroids"][codes.long()].reshape(-1)
             weight[held["places"].long()] = held["outliers"]
             return weight.reshape(codes.shape)
-        step = _spread(held["step"], rows)
+        step = spread(held["step"], rows)
         if self.scheme == SYMMETRIC:
             return (codes.to(step.dtype) - self.middle) * step
-        return codes.to(step.dtype) * step + _spread(held["least"], rows)
+        return codes.to(step.dtype) * step + spread(held["least"], rows)
 
     @property
     def middle(self) -> int:
@@ -107,14 +107,14 @@ class Format:
         if self.scheme == SYMMETRIC:
             largest = weight.abs().amax(1) if self.groups > 1 else weight.abs().amax()[None]
             step = (largest / self.middle).clamp_min(_TINY)
-            codes = (weight / _spread(step, len(weight))).round() + self.middle
+            codes = (weight / spread(step, len(weight))).round() + self.middle
             return {"codes": codes.clamp_(0, most).to(torch.uint8), "step": step}
         parts = [weight[a:b] for a, b in _bounds(len(weight), self.groups)]
         least = torch.stack([part.min() for part in parts])
         span = torch.stack([part.max() for part in parts]) - least
         step = (span / most).clamp_min(_TINY)
         rows = len(weight)
-        codes = ((weight - _spread(least, rows)) / _spread(step, rows)).round().clamp_(0, most)
+        codes = ((weight - spread(least, rows)) / spread(step, rows)).round().clamp_(0, most)
         return {"codes": codes.to(torch.uint8), "step": step, "least": least}
 
     def _in_dictionary(self, weight: Tensor, limit: float) -> dict[str, Tensor]:
@@ -148,8 +148,8 @@ def _bounds(rows: int, groups: int) -> list[tuple[int, int]]:
     return list(itertools.pairwise(cuts))
 
 
-def _spread(values: Tensor, rows: int) -> Tensor:
-    """(groups,) -> (rows, 1)"""
+def spread(values: Tensor, rows: int) -> Tensor:
+    """What groups of rows have, for each row: (groups,) -> (rows, 1)"""
     if len(values) == rows:
         return values[:, None]
     sizes = torch.tensor([b - a for a, b in _bounds(rows, len(values))], device=values.device)

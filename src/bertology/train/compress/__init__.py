@@ -29,14 +29,15 @@ from bertology.train.written_options import options_of, separated
 __all__ = ["METHODS", "Method", "check_again", "check_sequence", "read_methods"]
 
 _OTHERS = {
-    "method",
-    "work",
-    "compressing",
-    "compressed",
-    "measuring",
+    "calibration",
     "card",
+    "compressed",
+    "compressing",
+    "measuring",
+    "method",
     "students",
     "text_first",
+    "work",
 }
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bertology.model.compressed.quantised import quantise
+from bertology.errors import ParameterError
+from bertology.model.compressed.quantised import DYNAMIC, FIXED, RANGES, quantise
 from bertology.model.encoder import Encoder
 from bertology.parameters import parameter
+from bertology.train.compress.calibration import learn_ranges
 from bertology.train.compress.method import STORED, Method
 from bertology.train.compress.work import Work
 
@@ -18,14 +20,26 @@ __all__ = ["Int8"]
 class Int8(Method):
     """Weights of all maps and tables but the head's are whole numbers with a step for each row.
 
-    With `inputs=int8`, inputs of maps are rounded on the fly, and a CPU multiplies whole numbers.
+    With `inputs=int8`, inputs of maps are rounded, too, and a CPU multiplies whole numbers. Their
+    ranges are learnt from training examples and stored, so that the answer to a text does not
+    depend on those that are asked about with it; nothing is trained. `ranges=dynamic` takes the
+    range of each batch instead, padding included.
     """
 
-    summary: ClassVar[str] = "weights, and inputs on the fly, are whole numbers of 8 bits"
-    source: ClassVar[str] = "dynamic quantisation"
+    summary: ClassVar[str] = "weights, and inputs of maps, are whole numbers of 8 bits"
+    source: ClassVar[str] = "quantisation after training"
 
     inputs: str = parameter("int8", "int8: inputs of maps are rounded, too. float: they are not.",
                             choices=("int8", "float"))  # fmt: skip
+    ranges: str = parameter(FIXED, "Ranges of inputs. fixed: learnt, and stored. dynamic: those of "
+                            "each batch, so that company changes an answer.",
+                            choices=RANGES)  # fmt: skip
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.inputs == "float" and self.ranges == DYNAMIC:
+            must = "be left out where inputs are not rounded"
+            raise ParameterError("ranges", self.name, must, self.ranges)
 
     @property
     def kind(self) -> str:
@@ -34,5 +48,7 @@ class Int8(Method):
 
     def apply(self, work: Work) -> Encoder:
         """Store whole numbers."""
-        inputs = 8 if self.inputs == "int8" else None
-        return work.around(quantise(work.encoder.model, 8, activations=inputs))
+        if self.inputs == "float":
+            return work.around(quantise(work.encoder.model, 8))
+        ranges = learn_ranges(work) if self.ranges == FIXED else None
+        return work.around(quantise(work.encoder.model, 8, activations=8, ranges=ranges))

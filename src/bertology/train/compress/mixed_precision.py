@@ -10,10 +10,13 @@ import numpy as np
 import torch
 
 from bertology.errors import ParameterError
-from bertology.model.compressed.quantised import quantise, rehearsed
+from bertology.model.compressed.integer_product import Range
+from bertology.model.compressed.quantised import quantise
+from bertology.model.compressed.rehearsal import rehearsed
 from bertology.model.compressed.written import layer_of, named_maps
 from bertology.model.encoder import Encoder
 from bertology.parameters import parameter
+from bertology.train.compress.calibration import learn_ranges
 from bertology.train.compress.int8_aware import Int8Aware
 from bertology.train.compress.method import EPOCHS, STORED, Method
 from bertology.train.compress.work import Work
@@ -36,8 +39,9 @@ class MixedPrecision(Method):
     """Layers are ranked by the largest eigenvalue of their Hessian, |mean| + spread over data.
 
     Half of them, the most sensitive, get `high` bits, the others `low`; tables and what is outside
-    of the layers have 8. Rows of a matrix are rounded in groups, each with a range of its own. A
-    training with rounded weights comes before they are stored.
+    of the layers have 8. Rows of a matrix are rounded in groups, each with a range of its own.
+    Inputs of maps have 8 bits, as in the paper, in ranges that are learnt and stored. A training
+    with rounded weights and inputs comes before they are stored.
     """
 
     summary: ClassVar[str] = "fewer bits for layers whose loss bends less, trained with them"
@@ -47,6 +51,8 @@ class MixedPrecision(Method):
     low: int = parameter(2, "Bits of the less sensitive half of the layers.", minimum=1, maximum=8)
     high: int = parameter(4, "Bits of the other layers.", minimum=1, maximum=8)
     groups: int = parameter(128, "Groups of rows in a matrix; at most its rows.", minimum=1)
+    inputs: str = parameter("int8", "int8: inputs of maps are rounded, too. float: they are not.",
+                            choices=("int8", "float"))  # fmt: skip
     epochs: int | None = parameter(None, EPOCHS, minimum=0)
 
     def __post_init__(self) -> None:
@@ -74,17 +80,22 @@ class MixedPrecision(Method):
             work.say(f"largest eigenvalues of layers, |mean| + spread: {told}")
         told = ", ".join(f"{i + 1}: {b}" for i, b in bits.items())
         work.say(f"bits of layers, {told}; of all else 8")
+        how: dict[str, Any] = {
+            "scheme": _GROUPS,
+            "groups": self.groups,
+            "bits_of": bits,
+            "activations": 8 if self.inputs == "int8" else None,
+        }
+        ranges: dict[str, Range] = {}
         work.train_on(
             encoder,
             epochs=self.epochs,
-            held=lambda model: rehearsed(
-                model, 8, scheme=_GROUPS, groups=self.groups, bits_of=bits, activations=None
-            ),
+            held=lambda model: rehearsed(model, 8, **how, ranges=ranges),
             recordable=False,
         )
-        return work.around(
-            quantise(encoder.model, 8, scheme=_GROUPS, groups=self.groups, bits_of=bits)
-        )
+        if not ranges and self.inputs == "int8":
+            ranges = learn_ranges(work)  # nothing was trained
+        return work.around(quantise(encoder.model, 8, **how, ranges=ranges))
 
 
 def _layers(encoder: Encoder) -> list[int]:
