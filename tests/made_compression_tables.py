@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 
@@ -99,6 +100,7 @@ def made_up(
             bytes=int(each * 1000 if name in _PER_WEIGHT else each * weights),
             parameters=weights, nonzero=weights, constant_accuracy=constant, constant_f1=0.5,
             constant_pearson=0.0, constant_spearman=0.0,
+            model='{"name": "m", "flags": []}', data=json.dumps({"name_or_path": task}),
         )  # fmt: skip
     made = {"name": "m", "fingerprint": "f"}, {"name": task, "fingerprint": task}
     return study.conclude(parts, Provenance("compression-table", 1, study.parameters, *made))

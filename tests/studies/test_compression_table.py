@@ -78,9 +78,9 @@ def test_known_ratios_of_size_and_time_come_back() -> None:
     assert row["published_faster"] == "9.4"
     commands = result.table("commands").set_index("row")["command"]
     assert commands["pkd-half"] == (
-        "bertology compress m --task made-up --method patient:layers=6 --to pkd-half"
+        "bertology compress m --task made-up --method patient:layers=6 --seed 0 --to pkd-half"
     )
-    assert commands[TEACHER] == "bertology finetune m made-up --to teacher"
+    assert commands[TEACHER] == "bertology finetune m made-up --seeds 0 --to teacher"
 
 
 def test_a_teacher_that_helps_is_told_from_one_that_does_not() -> None:

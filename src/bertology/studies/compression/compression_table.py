@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from bertology.parameters import parameter
 from bertology.results.provenance import short_model
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
+from bertology.studies.designs.compression_commands import row_command, told_of
 from bertology.studies.designs.compression_results import CompressionTableResult, tables_of
 from bertology.studies.designs.compression_rows import (
     ALONE,
@@ -247,6 +247,7 @@ class CompressionTable(TaskTrials):
             seconds=made.seconds,
             epochs=made.epochs,
             **made.numbers(),
+            **told_of(run.encoder, run.corpus),
             **{f"constant_{m}": s for m, s in baseline(run.train, run.corpus).items()},
         )
 
@@ -279,7 +280,7 @@ class CompressionTable(TaskTrials):
         evidence["best_student_over_alone"] = (
             None if student is None else scores.best_over_alone(student)
         )
-        commands = {name: self._command(row, provenance) for name, row in rows.items()}
+        commands = {name: row_command(row, told[name][0], self) for name, row in rows.items()}
         if scores.learnt:
             untimed = [n for n, e in evidence.items() if e is None and n.endswith("_faster")]
             reasons = dict.fromkeys(untimed, _UNTIMED)
@@ -303,28 +304,6 @@ class CompressionTable(TaskTrials):
                 "best_student": "" if student is None else student.names[0],
             },
         )
-
-    def _command(self, row: Row, about: Provenance) -> str:
-        """What makes the row's first model again."""
-        words = ["bertology"]
-        if row.kind in (TEACHER, SMALL):
-            model = about.model_name if row.kind == TEACHER else row.text
-            words += ["finetune", model, about.corpus_name]
-        else:
-            words += ["compress", about.model_name, "--task", about.corpus_name]
-            words += [w for text in row.methods for w in ("--method", text)]
-        given = {
-            "epochs": self.epochs,
-            "batch-size": self.batch_size,
-            "rate": self.learning_rate,
-            "max-length": self.max_length,
-            "limit": self.examples,
-        }
-        usual = {"epochs": 3, "batch-size": 32}
-        for name, value in given.items():
-            if value is not None and value != usual.get(name):
-                words += [f"--{name}", str(value)]
-        return shlex.join([*words, "--to", row.name])
 
 
 def _small_name(model: str) -> str:
