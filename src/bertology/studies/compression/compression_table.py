@@ -16,7 +16,7 @@ from bertology.results.provenance import short_model
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
 from bertology.studies.designs.compression_commands import row_command, told_of
-from bertology.studies.designs.compression_results import CompressionTableResult, tables_of
+from bertology.studies.designs.compression_results import SIZES, CompressionTableResult, tables_of
 from bertology.studies.designs.compression_rows import (
     ALONE,
     ROWS,
@@ -69,12 +69,12 @@ class CompressionTable(TaskTrials):
     one task may be enough (`--times none` for others). Beside each row stands what Table 1 of the
     Primer says of its method.
 
-    Every student has two baselines of its own shape, without a teacher: layers (or parts of them)
-    of the model before fine-tuning, and random weights, trained on the labels for as many epochs as
-    the longest of its students. `--small` names models that were pre-trained in that size, which
-    are fine-tuned as they are. The best small model (16 bits alone do not make one), and the best
-    student, are picked by the other half of the seeds and of the examples than they are scored on;
-    they surely are worse than something only where every row is.
+    Every student has two baselines of its own shape, without a teacher: the layers that it begins
+    with (or parts of them) of the model before fine-tuning, and random weights, trained on the
+    labels for as many epochs as the longest of its students. `--small` names models that were
+    pre-trained in that size, which are fine-tuned as they are. The best small model (16 bits alone
+    do not make one), and the best student, are picked by the other half of the seeds and of the
+    examples than they are scored on; they surely are worse than something only where every row is.
 
     Claims rest on accuracy (correlation for regressions and CoLA), and each on a row that was
     chosen before: its interval is that of this row alone, over seeds and examples. None is judged
@@ -89,7 +89,7 @@ class CompressionTable(TaskTrials):
     PyTorch.
     """
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     result_type: ClassVar[type[Result]] = CompressionTableResult
     trains_models: ClassVar[bool] = True
     column: ClassVar[str] = "row"
@@ -332,12 +332,12 @@ def _evidence(
     for name, row in scores.rows.items():
         if name not in ROWS or row.kind == ALONE:
             continue
-        times = scores.times(name, "bytes")
         found[f"{row.quantity}_kept"] = scores.kept_surely(name)
         found[f"{row.quantity}_faster"] = speeds.get((name, "cpu", 1))
-        # Bytes are counted; nothing is drawn.
-        exact = Estimate(times, times, times, len(scores.facts[name]), unit="models")
-        found[f"{row.quantity}_smaller"] = exact
+        for size, fact in SIZES.items():
+            times = scores.times(name, fact)  # counted; nothing is drawn
+            exact = Estimate(times, times, times, len(scores.facts[name]), unit="models")
+            found[f"{row.quantity}_{size}"] = exact
         if row.alone:
             found[f"{row.quantity}_over_alone"] = scores.over_alone(name)
     found["pkd_half_over_soft_half"] = scores.over("pkd-half", "soft-half")

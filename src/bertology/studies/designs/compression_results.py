@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["CompressionTableResult", "tables_of"]
+__all__ = ["SIZES", "CompressionTableResult", "tables_of"]
 
+SIZES = {"smaller": "bytes", "fewer": "parameters", "nonzero": "nonzero"}
+"""What is told as so many times less, by what is counted."""
 _KINDS = {
     TEACHER: "teacher",
     METHOD: "compressed",
@@ -208,7 +210,7 @@ def tables_of(
         published = row.published
         main.append(
             {"row": name, "kind": row.kind}
-            | {n: scores.times(name, fact) for n, fact in _SIZES.items()}
+            | {n: scores.times(name, fact) for n, fact in SIZES.items()}
             | _bounds("score", scores.runs.score(name, scores.judged))
             | _bounds("kept", None if row.kind == TEACHER else scores.kept(name))
             | _bounds("faster_1", speeds.get((name, "cpu", 1)))
@@ -231,9 +233,6 @@ def tables_of(
         "commands": pd.DataFrame(told),
         "runs": scores.runs.runs("row", metrics),
     }
-
-
-_SIZES = {"smaller": "bytes", "fewer": "parameters", "nonzero": "nonzero"}
 
 
 def _losses(scores: CompressionScores, name: str) -> dict[str, object]:
