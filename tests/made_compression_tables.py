@@ -25,7 +25,7 @@ MUCH = Task("much", "regression", (), ("pearson", "spearman"))
 SHAPE = Shape(12, 12, 768, 64, 3072)
 ALONE_HALF = "cut-layers-6-first", "random-layers-6"
 PUBLISHED = tuple(name for name, row in ROWS.items() if row.published)
-ASKED = (*PUBLISHED, "soft-half")
+ASKED = (*PUBLISHED, "soft-half", "layers-dropped")
 STUDENTS = ("pkd-half", "pkd-quarter", "distilbert", "tinybert", "minilm-half", "theseus-half",
             "soft-half")  # fmt: skip
 CUT = (

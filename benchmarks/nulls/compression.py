@@ -18,6 +18,7 @@ _KEPT = {
     "minilm-half": "minilm", "bilstm-soft": "bilstm", "q-bert": "q-bert", "q8bert": "q8bert",
     "gobo": "gobo", "mccarley": "structured-pruning", "mvp": "movement-pruning",
     "imp": "rewinding", "albert": "albert", "theseus-half": "theseus", "power-bert": "power-bert",
+    "layers-dropped": "layer-drop",
 }  # fmt: skip
 """The claim on each row, without its ending."""
 _CLAIMS = tuple(f"{claim}-keeps" for claim in _KEPT.values())
