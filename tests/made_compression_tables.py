@@ -53,6 +53,7 @@ def made_up(
     fewer: Mapping[str, float] | None = None,
     task: str = "made-up",
     times: tuple[str, ...] = ("cpu",),
+    devices: tuple[str, ...] = ("cpu",),
 ) -> Result:
     """Rows that are right so often; examples are hard for all alike.
 
@@ -77,7 +78,7 @@ def made_up(
     said: dict[int, np.ndarray] = {}
     for part in study.parts(SHAPE, corpus):
         if part == TIMINGS:
-            parts[part] = _times(list(rows), faster or {}, rng)
+            parts[part] = _times(list(rows), faster or {}, devices, rng)
             continue
         name, seed = split_part(part)
         share = teacher if isinstance(right, float) else right.get(name, teacher)
@@ -110,13 +111,15 @@ def made_up(
     return study.conclude(parts, Provenance("compression-table", 1, study.parameters, *made))
 
 
-def _times(rows: list[str], faster: Mapping[str, float], rng: np.random.Generator) -> xr.Dataset:
+def _times(
+    rows: list[str], faster: Mapping[str, float], devices: tuple[str, ...], rng: np.random.Generator
+) -> xr.Dataset:
     speed = np.array([1.0, *(faster.get(name, 1.0) for name in rows[1:])])
-    spent = rng.lognormal(0, 0.03, (len(rows), 1, 2, 2, 7))
+    spent = rng.lognormal(0, 0.03, (len(rows), len(devices), 2, 2, 7))
     spent[:, :, :, 1] /= speed[:, None, None, None]
     return xr.Dataset(
         {"spent": (("row", "device", "size", "model", "round"), spent)},
-        {"row": rows, "device": ["cpu"], "size": [1, 32], "model": ["teacher", "own"]},
+        {"row": rows, "device": list(devices), "size": [1, 32], "model": ["teacher", "own"]},
     )
 
 

@@ -195,6 +195,23 @@ def test_numbers_on_other_scales_are_not_mixed() -> None:
     assert np.mean(found) == pytest.approx(0.95, abs=0.012)  # mixed as they are: below 0.93
 
 
+def test_times_of_a_gpu_are_columns_where_there_are_any() -> None:
+    on_both = made_up(n=60, seeds=2, methods=("pkd-half",), faster={"pkd-half": 2.0},
+                      devices=("cpu", "NVIDIA H200"))  # fmt: skip
+    row = on_both.table().set_index("row").loc["pkd-half"]
+    for column in ("faster_1", "faster_32", "gpu_faster_1", "gpu_faster_32"):
+        assert row[f"{column}_low"] < row[column] < row[f"{column}_high"]
+        assert row[column] == pytest.approx(2, rel=0.1)
+    assert [axes.get_xlabel() for axes in on_both.plot("pareto").axes] == [
+        "megabytes on the disk", "time for one text, teacher = 1",
+    ]  # fmt: skip
+    on_cpu = made_up(n=60, seeds=2, methods=("pkd-half",))
+    assert not [c for c in on_cpu.table() if c.startswith("gpu")]
+    on_gpu = made_up(n=400, seeds=2, methods=("pkd-half",), devices=("NVIDIA H200",))
+    assert on_gpu.table()["faster_1"].isna().all()
+    assert "no times were measured on a CPU" in on_gpu.reasons()["pkd_half_faster"]
+
+
 def test_without_times_nothing_is_said_of_speed() -> None:
     result = made_up(n=500, seeds=3, methods=("pkd-half", "gobo"), times=("none",))
     assert result.table()["faster_1"].isna().all()
