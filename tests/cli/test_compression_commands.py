@@ -129,6 +129,29 @@ def test_the_command_beside_a_row_makes_its_weights(
     assert not same(tmp_path / "another", tmp_path / rows[1])
 
 
+def test_one_run_measures_several_tasks_and_joins_them(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(place)
+    asked = ("run", "compression-table", "--model", "plain", "--columns", "text=words,label=says",
+             "--methods", "half", "--seeds", "1", *FAST, "--times", "none")  # fmt: skip
+    store = tmp_path / "store"
+    done(*asked, "--tasks", "task,other", "--store", str(store))
+    found = sorted(f"{p.study} {p.corpus_name or p.over}" for p in Store(str(store)).list())
+    assert found == [
+        "compression-table other", "compression-table task", "compression-tasks all tasks",
+    ]  # fmt: skip
+    for words, said in (
+        (("--tasks", "task,task"), "name each task once"),
+        (("--tasks", "task,other", "--task", "task"), "be left out when --tasks is given"),
+        (("--tasks", "task,nowhere"), "nowhere"),
+    ):
+        code = CliRunner().invoke(app, [*asked, *words, "--store", str(tmp_path / "no")])
+        assert code.exit_code == 2
+        assert said in " ".join(code.output.split())
+        assert not (tmp_path / "no").exists(), "refused before any work"
+
+
 def test_what_no_command_can_name_has_none(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(place)
     columns = {"text": "words", "label": "says"}
