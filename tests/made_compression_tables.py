@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 
@@ -22,12 +23,15 @@ __all__ = ["ALONE_HALF", "CUT", "PUBLISHED", "SHAPE", "STUDENTS", "made_up", "ov
 TWO = Task("two", "classification", ("no", "yes"), ("accuracy", "f1"))
 MUCH = Task("much", "regression", (), ("pearson", "spearman"))
 SHAPE = Shape(12, 12, 768, 64, 3072)
-ALONE_HALF = "cut-layers-6", "random-layers-6"
+ALONE_HALF = "cut-layers-6-first", "random-layers-6"
 PUBLISHED = tuple(name for name, row in ROWS.items() if row.published)
-ASKED = (*PUBLISHED, "soft-half")
+ASKED = (*PUBLISHED, "soft-half", "layers-dropped")
 STUDENTS = ("pkd-half", "pkd-quarter", "distilbert", "tinybert", "minilm-half", "theseus-half",
             "soft-half")  # fmt: skip
-CUT = ALONE_HALF[0], "cut-layers-3", "cut-layers-4-heads-12-hidden-312"
+CUT = (
+    ALONE_HALF[0], "cut-layers-6", "cut-layers-3-first", "cut-layers-4-heads-12-hidden-312",
+)  # fmt: skip
+_WEIGHTS = 1_000_000
 _PER_WEIGHT = {"gobo": 0.4, "q8bert": 1.0}  # bytes; of others 4
 
 
@@ -46,16 +50,18 @@ def made_up(
     random: float | None = None,
     faster: Mapping[str, float] | None = None,
     bytes_per_weight: Mapping[str, float] | None = None,
+    fewer: Mapping[str, float] | None = None,
     task: str = "made-up",
     times: tuple[str, ...] = ("cpu",),
+    devices: tuple[str, ...] = ("cpu",),
 ) -> Result:
     """Rows that are right so often; examples are hard for all alike.
 
-    With `same`, all rows give the teacher's answers. Rows that `right` does not name are right as
-    often as the teacher, and baselines with random weights as `random` says. `luck` is how far runs
-    spread, `failing` the share of runs of any row that give one answer only, `faster` how many
-    times as fast rows are. With `numbers`, answers are such, `right` are correlations, and every
-    row has a scale of its own.
+    With `same`, all rows give the teacher's answers. Rows that `right` does not name are right
+    as often as the teacher, and baselines with random weights as `random` says. `luck` is how
+    far runs spread, `failing` the share of runs of any row that give one answer only, `faster`
+    how many times as fast rows are, `fewer` how many times fewer weights they have. With
+    `numbers`, answers are such, `right` are correlations, and every row has a scale of its own.
     """
     rng = np.random.default_rng(draw)
     study = CompressionTable(seeds=seeds, methods=methods, times=times)
@@ -72,7 +78,7 @@ def made_up(
     said: dict[int, np.ndarray] = {}
     for part in study.parts(SHAPE, corpus):
         if part == TIMINGS:
-            parts[part] = _times(list(rows), faster or {}, rng)
+            parts[part] = _times(list(rows), faster or {}, devices, rng)
             continue
         name, seed = split_part(part)
         share = teacher if isinstance(right, float) else right.get(name, teacher)
@@ -91,26 +97,29 @@ def made_up(
         if same:
             answers = said.setdefault(seed, answers)
         row = rows[name]
-        weights = 1000 if row.kind == TEACHER else 400
+        weights = _WEIGHTS if row.kind == TEACHER else int(_WEIGHTS / (fewer or {}).get(name, 2.5))
         each = {**_PER_WEIGHT, **(bytes_per_weight or {})}.get(name, 4.0)
         parts[part] = answered(
             {name: answers}, corpus, corpus, kind=row.kind, title=row.title, text=row.text,
             alone=" ".join(row.alone), answers=about.kind, seconds=1.0, epochs=3,
-            bytes=int(each * 1000 if name in _PER_WEIGHT else each * weights),
+            bytes=int(each * (_WEIGHTS if name in _PER_WEIGHT else weights)),
             parameters=weights, nonzero=weights, constant_accuracy=constant, constant_f1=0.5,
             constant_pearson=0.0, constant_spearman=0.0,
+            model='{"name": "m", "flags": []}', data=json.dumps({"name_or_path": task}),
         )  # fmt: skip
     made = {"name": "m", "fingerprint": "f"}, {"name": task, "fingerprint": task}
     return study.conclude(parts, Provenance("compression-table", 1, study.parameters, *made))
 
 
-def _times(rows: list[str], faster: Mapping[str, float], rng: np.random.Generator) -> xr.Dataset:
+def _times(
+    rows: list[str], faster: Mapping[str, float], devices: tuple[str, ...], rng: np.random.Generator
+) -> xr.Dataset:
     speed = np.array([1.0, *(faster.get(name, 1.0) for name in rows[1:])])
-    spent = rng.lognormal(0, 0.03, (len(rows), 1, 2, 2, 7))
+    spent = rng.lognormal(0, 0.03, (len(rows), len(devices), 2, 2, 7))
     spent[:, :, :, 1] /= speed[:, None, None, None]
     return xr.Dataset(
         {"spent": (("row", "device", "size", "model", "round"), spent)},
-        {"row": rows, "device": ["cpu"], "size": [1, 32], "model": ["teacher", "own"]},
+        {"row": rows, "device": list(devices), "size": [1, 32], "model": ["teacher", "own"]},
     )
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import made_compression_tables as tables
+from bertology.results.known_claims import load_claims
+from bertology.results.result import Result
 from nulls import BORDER, FAILS, HOLDS, Null, at_the_truth, judged
 
 _STUDY, _JOIN = "compression-table", "compression-tasks"
@@ -15,9 +18,18 @@ _KEPT = {
     "minilm-half": "minilm", "bilstm-soft": "bilstm", "q-bert": "q-bert", "q8bert": "q8bert",
     "gobo": "gobo", "mccarley": "structured-pruning", "mvp": "movement-pruning",
     "imp": "rewinding", "albert": "albert", "theseus-half": "theseus", "power-bert": "power-bert",
+    "layers-dropped": "layer-drop",
 }  # fmt: skip
 """The claim on each row, without its ending."""
 _CLAIMS = tuple(f"{claim}-keeps" for claim in _KEPT.values())
+_SIZES, _SPEEDS = (
+    {c.rule.quantity: (c.id.partition(".")[2], float(c.rule.value or 0)) for c in found}
+    for found in (
+        [c for c in load_claims() if re.fullmatch(rf"primer-compression\..*-{word}", c.id)]
+        for word in ("smaller", "faster")
+    )
+)
+"""The claims on each row's size and speed, and their borders, by quantity."""
 _TEACHER = 0.8
 
 
@@ -104,6 +116,34 @@ def fewer_bits(seed: int) -> Mapping[str, str]:
     return judged(_STUDY, found)
 
 
+def nearly_as_small(seed: int) -> Mapping[str, str]:
+    """Every row is a little larger than its border asks for. Sizes are counted: it never holds."""
+    return judged(_STUDY, _sized(0.99, seed))
+
+
+def just_small_enough(seed: int) -> Mapping[str, str]:
+    """Every row is a little smaller than its border asks for: no claim on a size fails."""
+    return judged(_STUDY, _sized(1.01, seed))
+
+
+def _sized(share: float, seed: int) -> Result:
+    times, each = {}, {}
+    for row in _KEPT:
+        for size in ("fewer", "nonzero", "smaller"):
+            if known := _SIZES.get(f"{row.replace('-', '_')}_{size}"):
+                times[row], each[row] = share * known[1], 4 / (share * known[1])
+    bits = {row: each[row] for row in ("gobo", "q8bert")}  # as many weights, of fewer bits
+    return tables.made_up(seeds=3, draw=seed, n=300, fewer=times, bytes_per_weight=bits)
+
+
+def as_fast_as_asked(seed: int) -> Mapping[str, str]:
+    """Every row is just as fast as its border asks for."""
+    faster = {
+        row: known[1] for row in _KEPT if (known := _SPEEDS.get(f"{row.replace('-', '_')}_faster"))
+    }
+    return judged(_STUDY, tables.made_up(seeds=3, draw=seed, n=300, faster=faster))
+
+
 def half_of_the_tasks(seed: int) -> Mapping[str, str]:
     """Students gain much on two of four tasks, and nothing on the others."""
     return judged(_JOIN, tables.over_tasks((0.1, 0.1, 0.0, 0.0), draw=seed))
@@ -161,6 +201,12 @@ NULLS = (
         fewer_bits,
         {"precision-saves-memory": HOLDS, "precision-needs-hardware": HOLDS},
     ),
+    Null("compressed models not quite as small as asked", nearly_as_small,
+         dict.fromkeys((claim for claim, _ in _SIZES.values()), HOLDS)),
+    Null("compressed models just small enough", just_small_enough,
+         dict.fromkeys((claim for claim, _ in _SIZES.values()), FAILS)),
+    Null("compressed models just as fast as asked", as_fast_as_asked,
+         dict.fromkeys((claim for claim, _ in _SPEEDS.values()), BORDER)),
     Null("students better on half of the tasks", half_of_the_tasks,
          {"teachers-help-on-most-tasks": HOLDS}),
     Null("the best of seven students better on half of the tasks", half_of_the_tasks_picked,

@@ -22,6 +22,7 @@ from types import NoneType, SimpleNamespace, UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from bertology.errors import BertologyError, DataError, UnknownNameError
+from bertology.yaml_patterns import filled, names_in
 
 if TYPE_CHECKING:
     import yaml
@@ -224,6 +225,21 @@ class Section:
     def nothing_else(self, *known: str) -> None:
         """Refuse fields that were not read; `known` are others that are allowed."""
         self.only([*self._read, *known])
+
+    def for_each(self, key: str) -> list[Section]:
+        """The section once for each mapping in the list of a field, whose values fill in {names}.
+
+        Every mapping must have the names that the other fields use, and no others.
+        """
+        rows, wanted = self.sections(key), names_in(self._node, without=key)
+        for row in rows:
+            if odd := set(row) ^ wanted:
+                must = "must have the names that stand in braces, and no others"
+                raise row.wrong(None, f"{row.path!r} {must} (see {', '.join(sorted(odd))})")
+            for name in row:
+                if row.holds(name) != "text":
+                    raise row.wrong(name, f"{row.name(name)!r} must be text or a number")
+        return [Section(filled(self._node, row._node, without=key), self.label) for row in rows]
 
     # Dataclasses -------------------------------------------------------------------------------
 

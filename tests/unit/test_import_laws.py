@@ -24,6 +24,7 @@ FOUNDATION = {
     "parameters",
     "plain_files",
     "drafts",
+    "yaml_patterns",
     "yaml_sections",
 }
 _BEFORE: list[set[str]] = [
@@ -53,7 +54,8 @@ MAY_IMPORT |= {
     "quiet": set(),
     "bundled": set(),
     "registry": {"errors"},
-    "yaml_sections": {"errors"},
+    "yaml_patterns": set(),
+    "yaml_sections": {"errors", "yaml_patterns"},
     "metrics": {"errors"},
     "plain_files": {"errors"},
     "drafts": set(),

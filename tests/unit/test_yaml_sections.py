@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -123,3 +124,39 @@ def test_lists_of_mappings() -> None:
         parse_list("a: 1", label="l", what="things")
     with pytest.raises(DataError, match="l is empty"):
         parse_section("", label="l")
+
+
+# One mapping for several ----------------------------------------------------------------------
+
+PATTERN = """\
+- each:
+    - {row: one, least: 1.5}
+    - {row: two, least: 3}
+  title: "{row} is at least {least}"
+  parts: [{name: "{row}", weight: "{least}"}]
+"""
+
+
+def test_a_pattern_is_one_section_for_each_row() -> None:
+    [pattern] = parse_list(PATTERN, label="some.yaml", what="wholes")
+    one, two = (found.make(Whole) for found in pattern.for_each("each"))
+    assert one == Whole("one is at least 1.5", parts=(Part("one", 1.5),))
+    assert two == Whole("two is at least 3", parts=(Part("two", 3.0),))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("{row: two, least: 3}", "{row: two}", "line 3: 'each[1]' must have the names"),
+        ("least: 3}", "least: 3, more: x}", "no others (see more)"),
+        ("least: 3}", "least: [3]}", "line 3: 'each[1].least' must be text or a number"),
+        ("least: 3}", "least: much}", "line 3: 'parts[0].weight' must be a number"),
+        ("title:", "colour: red\n  size: x\n  title:", "line 5: 'size' must be a whole number"),
+        ("- {row: one, least: 1.5}\n    - {row: two, least: 3}", "x: y", "'each' must be a list"),
+    ],
+)
+def test_mistakes_in_a_pattern_are_told_with_their_line(old: str, new: str, said: str) -> None:
+    assert old in PATTERN
+    [pattern] = parse_list(PATTERN.replace(old, new), label="some.yaml", what="wholes")
+    with pytest.raises(DataError, match=re.escape(said)):
+        [found.make(Whole) for found in pattern.for_each("each")]

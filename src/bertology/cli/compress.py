@@ -72,6 +72,9 @@ class CompressOptions(SourceOptions, LoadingOptions):
     )
     train_split: str = parameter("train", "The split to train on.")
     split: str = parameter("validation", "The split to score on.")
+    finetune: bool = flag(
+        "Fine-tune the model on the task first, even if it already has a head for one."
+    )
     force: bool = flag("Replace a model that is already in the folder.")
 
 
@@ -132,6 +135,7 @@ def compress(options: CompressOptions) -> None:
             validation_limit=options.validation_limit,
             train_split=options.train_split,
             split=options.split,
+            finetune=options.finetune,
             force=options.force,
             watch=watch,
             **options.reading("compress"),

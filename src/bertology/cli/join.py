@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import typer
 
-from bertology.cli.command import Command, command_line
+from bertology.cli.command import Command
 from bertology.cli.console import examples
 from bertology.cli.option_groups import StoreOptions
-from bertology.cli.run import QuestionGroup, present
+from bertology.cli.run import QuestionGroup, keep_joined
 from bertology.cli.typer_options import argument
 from bertology.errors import ParameterError
 
@@ -86,7 +86,4 @@ def _join(name: str, options: JoinOptions, join: Join) -> None:
     if len({result.identity for result in loaded.values()}) < len(options.results):
         must = "name each result once"
         raise ParameterError("ID", f"join {name}", must, " ".join(options.results))
-    found = join.join(list(loaded.values()))
-    about = replace(found.provenance, command=command_line())
-    store.save(replace(found, provenance=about))
-    present(found, store)
+    keep_joined(join.join(list(loaded.values())), store)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -151,28 +150,11 @@ def data_words(origin: Mapping[str, object], option: str = "--task") -> str:
 
     All of them, so that a proposed command does what it says; empty where nothing is known.
     """
-    # Switches of the grammar are true or false; no command can turn them off, so all are on.
-    rest = {n: value for n, value in origin.items() if value is not None and value is not True}
-    if "name_or_path" not in rest:
-        return ""
-    said: dict[str, object] = {option: _short(str(rest.pop("name_or_path")))}
-    labels = rest.pop("labels", None)
-    rest.pop("seed", None)  # commands draw by the same one
-    for name, usual in (("split", "validation"), ("limit", None), ("root", None)):
-        value = rest.pop(name, None)
-        if value not in (None, usual):
-            said[f"--{name}"] = value
-    if rest:
-        said["--columns"] = ",".join(f"{name}={value}" for name, value in rest.items())
-    if isinstance(labels, Mapping):
-        said["--labels"] = ",".join(f"{name}={value}" for name, value in labels.items())
-    return " ".join(f"{name} {shlex.quote(str(value))}" for name, value in said.items())
+    from bertology.data.command_words import reading_words
 
-
-def _short(name: str) -> str:
-    """A path below the folder one is in, from there; anything else as it is."""
-    here = f"{os.getcwd()}{os.sep}"
-    return name.removeprefix(here) if os.path.exists(name) else name
+    name, options = reading_words(origin)
+    said = {option: name, **options} if name else {}
+    return " ".join(f"{word} {shlex.quote(value)}" for word, value in said.items())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,18 +15,28 @@ from typer.core import TyperCommand
 from bertology.cli.command import Command, PlainGroup, PlainHelp, command_line
 from bertology.cli.console import examples, say, say_next, warn
 from bertology.cli.option_groups import CorpusOptions, EngineOptions, LoadingOptions, StoreOptions
+from bertology.errors import ParameterError
 from bertology.parameters import flag, parameter
 
 if TYPE_CHECKING:
     from typer._click import Command as ClickCommand
     from typer._click import Context
 
+    from bertology.data.corpus import Corpus
     from bertology.registry import Registry
     from bertology.results.result import Result
     from bertology.results.store import Store
     from bertology.studies.study import Needs, Study
 
-__all__ = ["QuestionGroup", "RunOptions", "add_to", "present", "summary_line"]
+__all__ = [
+    "QuestionGroup",
+    "RunOptions",
+    "TaskRunOptions",
+    "add_to",
+    "keep_joined",
+    "present",
+    "summary_line",
+]
 
 _EXAMPLE_MODEL, _EXAMPLE_TASK = "bertology-demo/model", "grammar-entailment"  # of `bertology demo`
 _TASK_HEADS = ("classification", "token-classification", "multiple-choice")
@@ -51,6 +61,30 @@ class RunOptions(EngineOptions, StoreOptions, CorpusOptions, _NumberOptions, Loa
 
     panel: ClassVar[str | None] = None
     force: bool = flag("Compute again, even if the result is stored.")
+
+    def load_corpora(self) -> list[Corpus | None]:
+        """The data of each run."""
+        return [self.load_corpus("run")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskRunOptions(RunOptions):
+    """The options where data must have a task."""
+
+    tasks: tuple[str, ...] = parameter(
+        (), "Several tasks one after the other, in place of --task; and what joins their results."
+    )
+
+    def load_corpora(self) -> list[Corpus | None]:
+        """The data of each task, all of them before any work."""
+        if not self.tasks:
+            return super().load_corpora()
+        for option, given in (("--task", self.task), ("--corpus", self.corpus)):
+            if given is not None:
+                raise ParameterError(option, "run", "be left out when --tasks is given", given)
+        if len(set(self.tasks)) < len(self.tasks):
+            raise ParameterError("--tasks", "run", "name each task once", ",".join(self.tasks))
+        return [replace(self, task=task).load_corpus("run") for task in self.tasks]
 
 
 class QuestionGroup(PlainGroup, ABC):
@@ -106,7 +140,7 @@ class _Studies(QuestionGroup):
         return Command(
             name,
             partial(_run, name),
-            (RunOptions, kind),
+            (TaskRunOptions if kind.needs.task else RunOptions, kind),
             examples=_examples(name, kind),
             help=inspect.getdoc(kind),
             panel="Parameters of the study",
@@ -185,9 +219,30 @@ def _run(name: str, options: RunOptions, study: Study) -> None:
         command=command_line(),
     )
     model = replace(options.model_source(), dtype=options.dtype, num_labels=options.num_labels)
-    corpus = options.load_corpus("run")
-    result = run_study(name, study, session, model=model, corpus=corpus, notify=warn)
-    present(result, session.store)
+    results = []
+    for corpus in options.load_corpora():
+        result = run_study(name, study, session, model=model, corpus=corpus, notify=warn)
+        present(result, session.store)
+        results.append(result)
+    if len(results) > 1:
+        _join_tasks(name, results, session.store)
+
+
+def _join_tasks(name: str, results: list[Result], store: Store) -> None:
+    """Make and show what combines results of this study, and no others, over tasks."""
+    from bertology.studies import JOINS
+
+    for joining in JOINS.names():
+        kind = JOINS.get(joining)
+        if kind.sources == (name,) and kind.over:
+            keep_joined(kind().join(results), store)
+
+
+def keep_joined(found: Result, store: Store) -> None:
+    """Store and print what was made of other results."""
+    about = replace(found.provenance, command=command_line())
+    store.save(replace(found, provenance=about))
+    present(found, store)
 
 
 def present(result: Result, store: Store) -> None:

@@ -61,7 +61,7 @@ def parse_claims(text: str, *, label: str) -> list[Claim]:
     """The claims in a YAML `text`; `label` names the file in error messages."""
     first: dict[str, int] = {}
     claims = []
-    for section in parse_list(text, label=label, what="claims"):
+    for section in _spread(parse_list(text, label=label, what="claims")):
         claim = _squeezed(_read(section))
         for name in (claim.id, *claim.aliases):
             if not _ID.fullmatch(name):
@@ -74,6 +74,12 @@ def parse_claims(text: str, *, label: str) -> list[Claim]:
             first[name] = section.line
         claims.append(claim)
     return claims
+
+
+def _spread(sections: list[Section]) -> Iterator[Section]:
+    """An entry with `each` is one claim for each row of it."""
+    for section in sections:
+        yield from section.for_each("each") if "each" in section else [section]
 
 
 def _read(section: Section) -> Claim:

@@ -18,6 +18,14 @@ through the entry-point group `bertology.claims` (its value names a package that
       ours: true                            # optional: the paper does not say it; our question
       tasks: {only: [MRPC, RTE]}            # optional: the tasks it is said of; or {except: [QQP]}
 
+Claims that differ in some words and numbers are one entry: `each` is a list of mappings, and names
+in braces stand for their values in all other fields.
+
+    - each: [{row: pkd, least: 1.3}, {row: tiny, least: 6}]
+      id: primer-compression.{row}-smaller
+      rule: {quantity: "{row}_fewer", relation: above, value: "{least}"}
+      …
+
 A verdict rests on an interval, never on a bare point.
 """
 

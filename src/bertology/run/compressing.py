@@ -40,6 +40,7 @@ def compress(
     validation_limit: int | None = None,
     train_split: str = "train",
     split: str = "validation",
+    finetune: bool = False,
     force: bool = False,
     watch: CompressWatch | None = None,
     **reading: Any,
@@ -65,6 +66,7 @@ def compress(
         validation_limit: Score on so many examples; all if not given.
         train_split: The split to learn from.
         split: The split to score on.
+        finetune: Fine-tune the model on the task first, even if it already has a head for one.
         force: Replace a model that is already in the folder.
         watch: Is told what is done, and each step of each training.
         **reading: How named data are read, as `load_corpus` takes it: `root`, `columns`, `labels`.
@@ -88,12 +90,42 @@ def compress(
     train, held_out = seen_and_unseen(
         Asked(task, train_split, limit), Asked(validation, split, validation_limit), **reading
     )
-    original, base = _original(model, train, held_out, methods, settings, place, told)
+    has_head = not finetune and _has_head(model)
+    original, base = (
+        _headed(model, methods)
+        if has_head
+        else _made_original(model, train, held_out, methods, settings, place, told)
+    )
     job = CompressJob(original, train, held_out, methods, settings, base)
     return compress_to(place, job, force=force, watch=told)
 
 
-def _original(
+def _has_head(model: Encoder | ModelSource | str | Path) -> bool:
+    """Whether the model knows a task already."""
+    from bertology.model.encoder import Encoder
+    from bertology.model.loading.saved_head import saved_head
+
+    if isinstance(model, Encoder):
+        return model.head == "classification" and not model.new_weights
+    return saved_head(_source(model).name) == "classification"
+
+
+def _source(model: ModelSource | str | Path) -> ModelSource:
+    return model if isinstance(model, ModelSource) else ModelSource(str(model))
+
+
+def _headed(
+    model: Encoder | ModelSource | str | Path, methods: Sequence[Method]
+) -> tuple[Encoder, Encoder | None]:
+    """The model that was fine-tuned elsewhere, and the one before, where it is known."""
+    from bertology.model.encoder import Encoder
+
+    found = model if isinstance(model, Encoder) else _source(model).load("classification")
+    _check(methods, found)
+    return found, _before(found)
+
+
+def _made_original(
     model: Encoder | ModelSource | str | Path,
     train: Corpus,
     held_out: Corpus,
@@ -101,25 +133,12 @@ def _original(
     settings: CompressSettings,
     place: Path,
     watch: CompressWatch,
-) -> tuple[Encoder, Encoder | None]:
-    """The fine-tuned model, and the one before, where it is known."""
+) -> tuple[Encoder, Encoder]:
+    """The model fine-tuned on the task, and the one before."""
     from bertology.model.encoder import Encoder
-    from bertology.model.loading.saved_head import saved_head
     from bertology.run.bodies import body_of
 
-    if isinstance(model, str | Path):
-        model = ModelSource(str(model))
-    if isinstance(model, ModelSource):
-        if saved_head(model.name) == "classification":
-            encoder = model.load("classification")
-            _check(methods, encoder)
-            return encoder, _before(encoder)
-        body = model.load()
-    elif model.head == "classification" and not model.new_weights:
-        _check(methods, model)
-        return model, _before(model)
-    else:
-        body = body_of(model)
+    body = body_of(model) if isinstance(model, Encoder) else _source(model).load()
     body.require_tokenizer()
     _check(methods, body)
     made = _tuned(body, train, held_out, settings, place.with_name(place.name + _ORIGINAL), watch)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -16,7 +15,8 @@ from bertology.parameters import parameter
 from bertology.results.provenance import short_model
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
-from bertology.studies.designs.compression_results import CompressionTableResult, tables_of
+from bertology.studies.designs.compression_commands import row_command, told_of
+from bertology.studies.designs.compression_results import SIZES, CompressionTableResult, tables_of
 from bertology.studies.designs.compression_rows import (
     ALONE,
     ROWS,
@@ -70,14 +70,14 @@ class CompressionTable(TaskTrials):
     one task may be enough (`--times none` for others). Beside each row stands what Table 1 of the
     Primer says of its method.
 
-    Every student has two baselines of its own shape, without a teacher: layers (or parts of them)
-    of the model before fine-tuning, and random weights, trained on the labels for as many epochs as
-    the longest of its students. Students that begin with a small pre-trained model
-    (`soft_labels:start=FOLDER`) have that model itself, fine-tuned as it is, in place of both.
-    `--small` names models that were pre-trained in that size, which
-    are fine-tuned as they are. The best small model (16 bits alone do not make one), and the best
-    student, are picked by the other half of the seeds and of the examples than they are scored on;
-    they surely are worse than something only where every row is.
+    Every student has two baselines of its own shape, without a teacher: the layers that it begins
+    with (or parts of them) of the model before fine-tuning, and random weights, trained on the
+    labels for as many epochs as the longest of its students. Students that begin with a small
+    pre-trained model (`soft_labels:start=FOLDER`) have that model itself, fine-tuned as it is, in
+    place of both. `--small` names models that were pre-trained in that size, which are fine-tuned
+    as they are. The best small model (16 bits alone do not make one), and the best student, are
+    picked by the other half of the seeds and of the examples than they are scored on; they surely
+    are worse than something only where every row is.
 
     Claims rest on accuracy (correlation for regressions and CoLA), and each on a row that was
     chosen before: its interval is that of this row alone, over seeds and examples. None is judged
@@ -92,7 +92,7 @@ class CompressionTable(TaskTrials):
     PyTorch.
     """
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     result_type: ClassVar[type[Result]] = CompressionTableResult
     trains_models: ClassVar[bool] = True
     column: ClassVar[str] = "row"
@@ -250,6 +250,7 @@ class CompressionTable(TaskTrials):
             seconds=made.seconds,
             epochs=made.epochs,
             **made.numbers(),
+            **told_of(run.encoder, run.corpus),
             **{f"constant_{m}": s for m, s in baseline(run.train, run.corpus).items()},
         )
 
@@ -282,7 +283,7 @@ class CompressionTable(TaskTrials):
         evidence["best_student_over_alone"] = (
             None if student is None else scores.best_over_alone(student)
         )
-        commands = {name: self._command(row, provenance) for name, row in rows.items()}
+        commands = {name: row_command(row, told[name][0], self) for name, row in rows.items()}
         if scores.learnt:
             untimed = [n for n, e in evidence.items() if e is None and n.endswith("_faster")]
             reasons = dict.fromkeys(untimed, _UNTIMED)
@@ -306,28 +307,6 @@ class CompressionTable(TaskTrials):
                 "best_student": "" if student is None else student.names[0],
             },
         )
-
-    def _command(self, row: Row, about: Provenance) -> str:
-        """What makes the row's first model again."""
-        words = ["bertology"]
-        if row.kind in (TEACHER, SMALL):
-            model = about.model_name if row.kind == TEACHER else row.text
-            words += ["finetune", model, about.corpus_name]
-        else:
-            words += ["compress", about.model_name, "--task", about.corpus_name]
-            words += [w for text in row.methods for w in ("--method", text)]
-        given = {
-            "epochs": self.epochs,
-            "batch-size": self.batch_size,
-            "rate": self.learning_rate,
-            "max-length": self.max_length,
-            "limit": self.examples,
-        }
-        usual = {"epochs": 3, "batch-size": 32}
-        for name, value in given.items():
-            if value is not None and value != usual.get(name):
-                words += [f"--{name}", str(value)]
-        return shlex.join([*words, "--to", row.name])
 
 
 def _small_name(model: str) -> str:
@@ -356,12 +335,12 @@ def _evidence(
     for name, row in scores.rows.items():
         if name not in ROWS or row.kind == ALONE:
             continue
-        times = scores.times(name, "bytes")
         found[f"{row.quantity}_kept"] = scores.kept_surely(name)
         found[f"{row.quantity}_faster"] = speeds.get((name, "cpu", 1))
-        # Bytes are counted; nothing is drawn.
-        exact = Estimate(times, times, times, len(scores.facts[name]), unit="models")
-        found[f"{row.quantity}_smaller"] = exact
+        for size, fact in SIZES.items():
+            times = scores.times(name, fact)  # counted; nothing is drawn
+            exact = Estimate(times, times, times, len(scores.facts[name]), unit="models")
+            found[f"{row.quantity}_{size}"] = exact
         if row.alone:
             found[f"{row.quantity}_over_alone"] = scores.over_alone(name)
     found["pkd_half_over_soft_half"] = scores.over("pkd-half", "soft-half")

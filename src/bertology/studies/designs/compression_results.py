@@ -20,8 +20,11 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["CompressionTableResult", "tables_of"]
+__all__ = ["SIZES", "CompressionTableResult", "tables_of"]
 
+SIZES = {"smaller": "bytes", "fewer": "parameters", "nonzero": "nonzero"}
+"""What is told as so many times less, by what is counted."""
+_CPU = "cpu"  # other devices are named as their maker does
 _KINDS = {
     TEACHER: "teacher",
     METHOD: "compressed",
@@ -41,7 +44,8 @@ class CompressionTableResult(Result):
     teacher's, `fewer` how many times fewer parameters it has, `nonzero` the same without zeros;
     `score` is the mean over seeds with an interval over seeds and examples, `kept` its ratio to the
     teacher's, `faster` how many times as fast it is on the CPU, text by text and in batches of 32,
-    with intervals over rounds. The columns `published…` are of another model on other tasks: the
+    with intervals over rounds, and `gpu_faster` the same on a GPU, where models were timed on one
+    (`speeds` has its name). The columns `published…` are of another model on other tasks: the
     figures of Table 1 of the Primer. `losses` has the paired difference to the teacher, what is
     kept of what it has above a constant answer, and which answers are others. Every interval is
     that of its row alone.
@@ -208,11 +212,10 @@ def tables_of(
         published = row.published
         main.append(
             {"row": name, "kind": row.kind}
-            | {n: scores.times(name, fact) for n, fact in _SIZES.items()}
+            | {n: scores.times(name, fact) for n, fact in SIZES.items()}
             | _bounds("score", scores.runs.score(name, scores.judged))
             | _bounds("kept", None if row.kind == TEACHER else scores.kept(name))
-            | _bounds("faster_1", speeds.get((name, "cpu", 1)))
-            | _bounds("faster_32", speeds.get((name, "cpu", 32)))
+            | _speed_columns(name, speeds)
             | {
                 f"published_{n}": "" if published is None else getattr(published, n)
                 for n in ("smaller", "kept", "faster", "evaluated", "source")
@@ -233,7 +236,15 @@ def tables_of(
     }
 
 
-_SIZES = {"smaller": "bytes", "fewer": "parameters", "nonzero": "nonzero"}
+def _speed_columns(name: str, speeds: Mapping[tuple[str, str, int], Estimate]) -> dict[str, float]:
+    """How many times as fast a row is on the CPU; and on the GPU, where rows were timed on one."""
+    found = dict[str, float]()
+    for size in (1, 32):
+        found |= _bounds(f"faster_{size}", speeds.get((name, _CPU, size)))
+    for gpu in dict.fromkeys(device for _, device, _ in speeds if device != _CPU):
+        for size in (1, 32):
+            found |= _bounds(f"gpu_faster_{size}", speeds.get((name, gpu, size)))
+    return found
 
 
 def _losses(scores: CompressionScores, name: str) -> dict[str, object]:

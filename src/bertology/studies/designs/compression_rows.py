@@ -24,6 +24,7 @@ __all__ = [
 TEACHER, METHOD, ALONE, SMALL = "teacher", "method", "alone", "small"  # kinds of rows
 _NAMED = re.compile(r"\{\w+\}")  # numbers that depend on the model
 _SHAPE = ("layers", "heads", "hidden", "intermediate")
+_RANDOM, _EVEN = "random", "even"  # how a student may begin, and which layers it usually takes
 # Their students have the teacher's tokens, so that the same shape alone is the same size.
 _STUDENTS = ("soft_labels", "patient", "tiny", "minilm", "theseus", "distil_text")
 
@@ -75,9 +76,9 @@ class Row:
 
 _SMALLER_GLUE = "no WNLI, CoLA, STS-B; RACE"
 _ROWS = (
-    Row("pkd-half", "BERT-PKD, half of the layers", "patient:layers={half}",
+    Row("pkd-half", "BERT-PKD, half of the layers", "patient:layers={half},which=first",
         published=Published("Sun et al. 2019a (BERT6-PKD)", "1.6", "98", "1.9", _SMALLER_GLUE)),
-    Row("pkd-quarter", "BERT-PKD, a quarter of the layers", "patient:layers={quarter}",
+    Row("pkd-quarter", "BERT-PKD, a quarter of the layers", "patient:layers={quarter},which=first",
         published=Published("Sun et al. 2019a (BERT3-PKD)", "2.4", "92", "3.7", _SMALLER_GLUE)),
     Row("distilbert", "DistilBERT's loss on the task's texts", "distil_text:layers={half}",
         published=Published("Sanh et al. 2019a", "1.5", "90", "1.6", "all GLUE tasks, SQuAD")),
@@ -121,10 +122,11 @@ _ROWS = (
         published=Published("Xu et al. 2020", "1.6", "98", "1.9", "no WNLI")),
     Row("power-bert", "tokens left out layer by layer", "token_elimination",
         published=Published("Goyal et al. 2020", "", "99", "2-4.5", "no WNLI; RACE")),
-    Row("soft-half", "soft labels, half of the layers", "soft_labels:layers={half}"),
-    Row("soft-quarter", "soft labels, a quarter of the layers", "soft_labels:layers={quarter}"),
+    Row("soft-half", "soft labels, half of the layers", "soft_labels:layers={half},which=first"),
+    Row("soft-quarter", "soft labels, a quarter of the layers",
+        "soft_labels:layers={quarter},which=first"),
     Row("soft-half-int8", "soft labels, half of the layers, 8 bits",
-        "soft_labels:layers={half}+int8"),
+        "soft_labels:layers={half},which=first+int8"),
     Row("16-bit", "stored in 16 bits", "half"),
     Row("dynamic-8-bit", "8 bits, not trained", "int8"),
     Row("low-rank", "maps of low rank, half of the weights", "low_rank:share=0.5"),
@@ -184,12 +186,12 @@ def alone_rows(rows: Iterable[Row], starts: Sequence[str], epochs: int) -> list[
     """The rows, those of students with the names of their baselines, and then the baselines.
 
     A baseline has the shape of its students, and is trained as long as the longest of them, stages
-    before included. A start at random is written so; else it begins as its students do. Students
-    that begin with a small pre-trained model have that model itself, fine-tuned as it is.
+    before included. It begins with the same layers as they do, or at random. Students that begin
+    with a small pre-trained model have that model itself, fine-tuned as it is.
     """
     from bertology.train.compress import read_methods
 
-    found, shapes = list[Row](), dict[tuple[Any, ...], int]()
+    found, baselines = list[Row](), dict[_Baseline, int]()
     for row in rows:
         methods = read_methods(row.methods)
         one: Any = methods[0]
@@ -199,35 +201,51 @@ def alone_rows(rows: Iterable[Row], starts: Sequence[str], epochs: int) -> list[
             shape = (one.own_model,)
         if any(n is not None for n in shape):
             long = (one.epochs or epochs) + one.epochs_before
-            shapes[shape] = max(long, shapes.get(shape, 0))
             # One for each start also where all are the same: baselines are compared in this order.
-            row = replace(row, alone=tuple(_alone_name(shape, start) for start in starts))
+            own = [_Baseline(start, shape, _EVEN if start == _RANDOM else one.which)
+                   for start in starts]  # fmt: skip
+            for baseline in own:
+                baselines[baseline] = max(long, baselines.get(baseline, 0))
+            row = replace(row, alone=tuple(baseline.name for baseline in own))
         found.append(row)
-    made = [_alone(shape, start, long) for shape, long in shapes.items() for start in starts]
+    made = [baseline.row(long) for baseline, long in baselines.items()]
     return found + list({row.name: row for row in made}.values())
+
+
+class _Baseline(NamedTuple):
+    """What a baseline is made of, but for how long it is trained."""
+
+    start: str
+    shape: tuple[Any, ...]
+    """Numbers of layers and so on; or a small pre-trained model alone, which has its own."""
+    which: str
+
+    @property
+    def name(self) -> str:
+        """Its row: `cut-layers-6-first` begins with the first layers, `cut-layers-6` evenly."""
+        from bertology.train.written_options import plain_name
+
+        if len(self.shape) == 1:
+            return plain_name(f"alone-{short_model(self.shape[0])}")
+        end = "" if self.which == _EVEN else f"-{self.which}"
+        return plain_name(f"{self.start}-{_size(self.shape, '-')}{end}")
+
+    def row(self, epochs: int) -> Row:
+        """Its row, trained so long."""
+        if len(self.shape) == 1:
+            title = f"no teacher, {short_model(self.shape[0])} as it is"
+            return Row(self.name, title, f"alone:start={self.shape[0]},epochs={epochs}", ALONE)
+        told = "random weights"
+        if self.start != _RANDOM:
+            parts = "parts of " if any(n is not None for n in self.shape[1:]) else ""
+            which = f": {self.which}" if self.which != _EVEN else ""
+            told = f"{parts}pre-trained layers{which}"
+        begins = _RANDOM if self.start == _RANDOM else "auto"
+        which = "" if self.which == _EVEN else f"which={self.which},"
+        text = f"alone:{_size(self.shape, ',')},start={begins},{which}epochs={epochs}"
+        sizes = _size(self.shape, ", ").replace("=", " ")
+        return Row(self.name, f"no teacher, {told} ({sizes})", text, ALONE)
 
 
 def _size(shape: tuple[Any, ...], between: str) -> str:
     return between.join(f"{n}={v}" for n, v in zip(_SHAPE, shape, strict=True) if v is not None)
-
-
-def _alone_name(shape: tuple[Any, ...], start: str) -> str:
-    from bertology.train.written_options import plain_name
-
-    if len(shape) == 1:
-        return plain_name(f"alone-{short_model(shape[0])}")
-    return plain_name(f"{start}-{_size(shape, '-')}")
-
-
-def _alone(shape: tuple[Any, ...], start: str, epochs: int) -> Row:
-    if len(shape) == 1:
-        title = f"no teacher, {short_model(shape[0])} as it is"
-        text = f"alone:start={shape[0]},epochs={epochs}"
-        return Row(_alone_name(shape, start), title, text, ALONE)
-    told = {"cut": "pre-trained layers", "random": "random weights"}[start]
-    if start == "cut" and any(n is not None for n in shape[1:]):
-        told = "parts of pre-trained layers"
-    begins = "random" if start == "random" else "auto"
-    text = f"alone:{_size(shape, ',')},start={begins},epochs={epochs}"
-    sizes = _size(shape, ", ").replace("=", " ")
-    return Row(_alone_name(shape, start), f"no teacher, {told} ({sizes})", text, ALONE)
