@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import test_finetuning_variants as variants
-
+import made_variants as variants
 from nulls import FAILS, HOLDS, Null, judged
 
 _STUDY = "finetuning-variants"

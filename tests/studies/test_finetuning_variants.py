@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import math
 from pathlib import Path
 
 import numpy as np
@@ -12,16 +11,14 @@ from scipy.stats import binom, norm
 
 import bertology as bt
 import tiny
-from bertology.data.corpus import Corpus, Example, Field, Task
+from bertology.data.corpus import Corpus
 from bertology.data.loading import load_corpus
 from bertology.errors import BertologyError, ParameterError
 from bertology.model.encoder import Encoder
-from bertology.model.shape import Shape
 from bertology.report.look import PAPER
-from bertology.results.provenance import Provenance
 from bertology.results.result import Result
 from bertology.stats import Estimate
-from bertology.studies.designs.scored_runs import ScoredRuns, answered
+from bertology.studies.designs.scored_runs import ScoredRuns
 from bertology.studies.designs.trials import split_part
 from bertology.studies.designs.variant_choice import chosen_variants
 from bertology.studies.study import Context
@@ -33,58 +30,8 @@ from bertology.studies.training.finetuning_variants import (
 from bertology.studies.training.finetuning_variants import _at_once as variants_at_once
 from bertology.studies.training.finetuning_variants import _surely as surely
 from made_tunings import WORDS, KilledError
+from made_variants import made_up
 from result_conformance import ResultConformance
-
-TWO = Task("two", "classification", ("no", "yes"), ("accuracy", "f1"))
-TEXTS = frozenset({Field.TEXT, Field.LABEL})
-CLAIMED = ("layer-mix", "joined-layers", "features", "adapters", "adversarial")
-
-
-def made_up(
-    right: dict[str, float] | float = 0.75,
-    noisy: dict[str, float] | float = 0.65,
-    *,
-    seeds: int = 5,
-    n: int = 600,
-    draw: int = 0,
-    constant: float = 0.5,
-    ways: tuple[str, ...] = CLAIMED,
-    luck: dict[str, float] | float = 0.005,
-    failing: float = 0.0,
-) -> Result:
-    """Runs that are made up: how often a variant is right; examples are hard for all alike.
-
-    `luck` is how far runs of a variant spread; `failing` the share of runs of any variant that give
-    one answer only.
-    """
-    rng = np.random.default_rng(draw)
-    study = FinetuningVariants(seeds=seeds, ways=ways, intermediate="another")
-    labels = rng.integers(0, 2, n)
-    corpus = Corpus(
-        "made-up", [Example(str(i), "x", label=int(y)) for i, y in enumerate(labels)], TEXTS, TWO
-    )
-    hard, parts = rng.random((2, n)), {}
-    for part in study.parts(Shape(1, 1, 1, 1, 1), corpus):
-        name, _ = split_part(part)
-        lucky = rng.normal(0, luck if isinstance(luck, float) else luck.get(name, 0.005))
-        said = []
-        for row, asked in zip(hard, (right, noisy), strict=True):
-            share = asked if isinstance(asked, float) else asked.get(name, 0.75)
-            fine = (row + rng.random(n)) / 2 < _mixed(share) + lucky
-            said.append(np.where(fine, labels, 1 - labels))
-        if failing and rng.random() < failing:
-            said = [np.ones(n, int)] * 2
-        facts = {"trained": 10 if name == "adapters" else 1000, "size": 1000, "seconds": 2.0}
-        facts |= {"constant_accuracy": constant, "constant_f1": 0.5}
-        found = answered({name: said[0]}, corpus, corpus, **facts)
-        parts[part] = found.assign(noisy=(("method", "example"), said[1][None]))
-    about = {"name": "m", "fingerprint": "f"}, {"name": "made-up", "fingerprint": "c"}
-    return study.conclude(parts, Provenance("finetuning-variants", 1, {}, *about))
-
-
-def _mixed(share: float) -> float:
-    """Where the mean of two uniform numbers lies below with this probability."""
-    return math.sqrt(share / 2) if share <= 0.5 else 1 - math.sqrt((1 - share) / 2)
 
 
 def outcomes(result: Result) -> dict[str, str]:
