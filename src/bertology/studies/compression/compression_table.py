@@ -80,9 +80,10 @@ class CompressionTable(TaskTrials):
     are worse than something only where every row is.
 
     Claims rest on accuracy (correlation for regressions and CoLA), and each on a row that was
-    chosen before: its interval is that of this row alone, over seeds and examples. None is judged
-    where the teacher does not surely beat a constant answer, and no claim that much is kept holds
-    for a row that does not.
+    chosen before: its interval is that of this row alone, over seeds and examples. Sizes are
+    counted, so that claims on them are plain comparisons; those on speed are over rounds. None is
+    judged where the teacher does not surely beat a constant answer, and no claim that much is kept
+    holds for a row that does not.
 
     Source: A Primer in BERTology (TACL 2020), section 7 and Table 1. Limits: published figures are
     of BERT-base (or large) over other tasks, data and machines; that a row is like its paper's
