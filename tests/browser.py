@@ -33,6 +33,7 @@ class _Chromium:
     """The program, started once for all tests of a process: every page has a context of its own."""
 
     def __init__(self) -> None:
+        program = find_browser()  # first: where there is none, nothing is left open behind it
         to_browser, from_browser = os.pipe(), os.pipe()
 
         def become_three_and_four() -> None:
@@ -51,7 +52,7 @@ class _Chromium:
         if os.geteuid() == 0:
             options.append("--no-sandbox")  # Chromium refuses to start as root otherwise
         self._process = subprocess.Popen(
-            [find_browser(), *options, "about:blank"],
+            [program, *options, "about:blank"],
             preexec_fn=become_three_and_four,
             close_fds=False,
             stdout=subprocess.DEVNULL,

@@ -207,7 +207,8 @@ def _prepare(lesson: Lesson, settings: FinetuneSettings) -> None:
     try:
         with _seeded(settings.seed, lesson.model.device):
             for way in settings.ways:
-                way.check(lesson.layers, settings.ways)
+                if type(way).check is not Way.check:  # a student may be of no family with layers
+                    way.check(lesson.layers, settings.ways)
             for way in settings.ways:
                 way.prepare(lesson)
     except KeyboardInterrupt:
