@@ -147,11 +147,12 @@ def _batches() -> list[dict[str, torch.Tensor]]:
 @pytest.mark.parametrize(
     ("name", "layers"),
     [
-        ("roberta", "num_hidden_layers"),
-        ("electra", "num_hidden_layers"),
+        # One export takes some seconds; these two are built least like the BERT of other tests.
         ("albert", "num_hidden_layers"),
         ("mpnet", "num_hidden_layers"),
-        ("distilbert", "n_layers"),
+        pytest.param("roberta", "num_hidden_layers", marks=pytest.mark.slow),
+        pytest.param("electra", "num_hidden_layers", marks=pytest.mark.slow),
+        pytest.param("distilbert", "n_layers", marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.filterwarnings("ignore")
@@ -199,7 +200,7 @@ def _own_ranges() -> Any:
     ("make", "operation"),
     [
         (_many_forms, "QuantizeLinear"),
-        (_few_bits, "QuantizeLinear"),
+        pytest.param(_few_bits, "QuantizeLinear", marks=pytest.mark.slow),
         (_own_ranges, "MatMulInteger"),
     ],
 )
@@ -223,7 +224,7 @@ def test_onnx_gives_the_logits_of_every_form_and_holds_whole_numbers(
     assert not any("forward" in vars(m) for m in maps)
 
 
-@pytest.mark.parametrize("pairs", [False, True])
+@pytest.mark.parametrize("pairs", [pytest.param(False, marks=pytest.mark.slow), True])
 @pytest.mark.filterwarnings("ignore")
 def test_onnx_gives_the_logits_of_a_bilstm(pairs: bool, tmp_path: Path) -> None:
     vectors = torch.randn(tiny.VOCAB, 4, generator=torch.Generator().manual_seed(1))
