@@ -147,9 +147,9 @@ def _batches() -> list[dict[str, torch.Tensor]]:
 @pytest.mark.parametrize(
     ("name", "layers"),
     [
-        # One export takes some seconds; these two are built least like the BERT of other tests.
+        # One export takes some seconds; this one is built least like the BERT of other tests.
         ("albert", "num_hidden_layers"),
-        ("mpnet", "num_hidden_layers"),
+        pytest.param("mpnet", "num_hidden_layers", marks=pytest.mark.slow),
         pytest.param("roberta", "num_hidden_layers", marks=pytest.mark.slow),
         pytest.param("electra", "num_hidden_layers", marks=pytest.mark.slow),
         pytest.param("distilbert", "n_layers", marks=pytest.mark.slow),

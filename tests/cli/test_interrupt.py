@@ -35,7 +35,7 @@ def test_stopping_leaves_a_state_that_the_said_command_resumes(
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(site), *sys.path]),
         "TOY_DIARY": str(diary.folder),
-        "TOY_PAUSE": "2",  # long enough to be interrupted on a busy machine
+        "TOY_PAUSE": "0.5",  # long enough to be interrupted on a busy machine
     }
     start = [sys.executable, "-m", "bertology.cli.main"]
     store = ["--store", str(tmp_path / "results")]
@@ -50,15 +50,17 @@ def test_stopping_leaves_a_state_that_the_said_command_resumes(
         # Tests that were started in the background would hand down that SIGINT is ignored.
         preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
-    diary.wait_for("part-2", seconds=120)
+    diary.wait_for("part-1", seconds=120)
     if stop is signal.SIGINT:
         os.killpg(running.pid, stop)
     else:
         running.terminate()
     _, errors = running.communicate(timeout=60)
     assert running.returncode == 130, errors
-    # Quiet: what happened and what to do, no noise of the libraries below, no bar.
-    assert len(errors.strip().splitlines()) == 2
+    # Quiet: what happened and what to do, no noise of the libraries below, no bar. A busy machine
+    # may have taken so long that the run has said how far it is.
+    said = [line for line in errors.strip().splitlines() if not line.startswith("toy-lengths: ")]
+    assert len(said) == 2, errors
     assert "parts of 'toy-lengths' are kept" in errors
     kept = {path.stem for path in tmp_path.glob("results/**/part-*.nc")}
     assert kept

@@ -36,6 +36,7 @@ CLAIMS = (WIDER, FLATTER, *LIKE)
 SMALL: dict[str, Any] = {
     "epochs": 8, "batch_size": 16, "learning_rate": 1e-2, "seeds": 2, "sample": 32, "grid": 5,
     "directions": 2, "probes": 2, "iterations": 4, "reach": 1.0,
+    "drawn_seed": 1,
 }  # fmt: skip
 
 
@@ -51,10 +52,11 @@ def made_up(
     surfaces: bool = True,
     failed: Sequence[int] = (),
     rough: float = 0.01,
+    drawn: int = 0,
 ) -> Result:
     """Measurements that are made up: doublings of width and of flatness, and noise of each run."""
     rng = np.random.default_rng(draw)
-    study = LossLandscape(seeds=seeds, grid=grid, without_surfaces=not surfaces)
+    study = LossLandscape(seeds=seeds, grid=grid, without_surfaces=not surfaces, drawn_seed=drawn)
     luck = rng.normal(0, 0.3, seeds)  # of seeds, which pairing takes out
     parts = {}
     for name in study.parts(Shape(1, 1, 1, 1, 1), planted.corpus(2)):
@@ -167,6 +169,8 @@ def test_seeds_count_that_trained_from_both_starts() -> None:
     assert rows["all seeds", "width", "pretrained"] != pytest.approx(judged, rel=1e-3)
     titles = [axes.get_title("left") + axes.get_title() for axes in result.plot("surfaces").axes]
     assert sum("did not train" in title for title in titles) == 1
+    other = made_up(1.0, 1.5, seeds=6, failed=(0, 4), noise=0.1, drawn=1).plot("surfaces")
+    assert not any("did not train" in axes.get_title("left") for axes in other.axes)
     (note,) = (t.get_text() for t in result.plot("sharpness").texts if "Means" in t.get_text())
     assert "4 of 6 seeds" in note
     assert claims_of(result)[WIDER] == "holds"
@@ -222,6 +226,8 @@ def test_what_cannot_be_is_refused() -> None:
         LossLandscape(grid=8)
     with pytest.raises(ParameterError, match="rise"):
         LossLandscape(rise=0.9)
+    with pytest.raises(ParameterError, match="be below the number of seeds"):
+        LossLandscape(seeds=2, drawn_seed=2)
     parts = {
         f"random-run-{k}": xr.Dataset({"loss": 0.5}, attrs={"train_fingerprint": str(k)})
         for k in (0, 1)
@@ -297,13 +303,13 @@ def test_a_study_of_a_real_model_runs_to_its_end(result: Result) -> None:
     assert len(surfaces) == 2 * 2 * 25
     middle = surfaces[(surfaces["plane"] == "around") & (surfaces["x"] == 0) & (surfaces["y"] == 0)]
     for start, loss in zip(middle["start"], middle["loss"], strict=True):
-        assert loss == pytest.approx(runs.loc[(start, 0), "loss"], rel=1e-4)
+        assert loss == pytest.approx(runs.loc[(start, 1), "loss"], rel=1e-4)
     path = result.tables["path"].set_index(["start", "stop"])
     last = f"epoch {SMALL['epochs']}"
     for start in ("pretrained", "random"):
         assert path.loc[(start, last), "x"] == pytest.approx(1, abs=1e-4)
         assert path.loc[(start, last), "loss"] == pytest.approx(
-            runs.loc[(start, 0), "loss"], rel=1e-4
+            runs.loc[(start, 1), "loss"], rel=1e-4
         )
         assert path.loc[(start, "twin's end"), "inside"] == pytest.approx(1, abs=1e-4)
     lines = result.tables["lines"]
@@ -329,7 +335,7 @@ def test_ctrl_c_is_left_to_the_session(corpus: Corpus, monkeypatch: pytest.Monke
 
     monkeypatch.setattr("bertology.train.landscape.survey.walked", stop)
     with pytest.raises(KeyboardInterrupt):
-        LossLandscape(**SMALL).measure(blank(), corpus, "random-run-0", Context())
+        LossLandscape(**SMALL).measure(blank(), corpus, "random-run-1", Context())
 
 
 def test_the_random_start_may_have_more_epochs(corpus: Corpus) -> None:

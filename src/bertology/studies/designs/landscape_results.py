@@ -254,9 +254,15 @@ class LossLandscapeResult(Result):
         )
 
     def _named(self, start: str) -> str:
-        """The start, and that the run which is drawn, the first one, lies on a plateau."""
+        """The start, and that the run which is drawn lies on a plateau."""
         trained = self.tables["runs"].set_index(["start", "seed"])["trained"]
-        return TITLES[start] if trained[start, 0] else f"{TITLES[start]} (this run did not train)"
+        title = TITLES[start]
+        return title if trained[start, self._drawn] else f"{title} (this run did not train)"
+
+    @property
+    def _drawn(self) -> int:
+        """The seed whose surfaces are drawn; older results have those of the first."""
+        return int(self.facts.get("drawn_seed", 0))
 
     def _way(self, start: str) -> tuple[list[Mark], Floats]:
         path = self.tables["path"]
@@ -269,7 +275,8 @@ class LossLandscapeResult(Result):
     def _ways(self) -> str:
         moved = self.tables["runs"].set_index(["start", "seed"])["moved"]
         return ", ".join(
-            f"{100 * float(moved[s, 0]):.0f} % of the weights' length ({TITLES[s]})" for s in STARTS
+            f"{100 * float(moved[s, self._drawn]):.0f} % of the weights' length ({TITLES[s]})"
+            for s in STARTS
         )
 
 

@@ -69,9 +69,10 @@ class LossLandscape(TaskTrials):
     far one can go until the loss, in the mean over directions and sides, has risen by a quarter of
     a constant answer's. Sharpness: the largest eigenvalue of the Hessian in the same coordinates
     (Lanczos), and its trace (Hutchinson). Claims rest on the logarithm (base 2) of ratios, paired
-    by seed, with Student's interval. Surfaces are those of the first seed: around its end, and in
-    the plane through the start, the end, and the end of a twin that saw the examples in another
-    order. The barrier is how far the loss rises on the straight line between the ends of two seeds.
+    by seed, with Student's interval. Surfaces are those of one seed (`--drawn-seed`): around its
+    end, and in the plane through the start, the end, and the end of a twin that saw the examples in
+    another order. The barrier is how far the loss rises on the straight line between the ends of
+    two seeds.
 
     Source: Hao et al. (2019), as A Primer in BERTology (section 6.1, Figure 6) tells it; filter
     normalisation is Li et al.'s (2018). Limits: a run that did not train lies on a plateau, which
@@ -112,12 +113,18 @@ class LossLandscape(TaskTrials):
     iterations: int = parameter(
         20, "At most so many steps of Lanczos' method for the largest eigenvalues.", minimum=3
     )
+    drawn_seed: int = parameter(
+        0, "The seed whose surfaces are drawn; seeds are numbered from 0.", minimum=0
+    )
     without_surfaces: bool = flag("Measure widths, curvature and barriers only: no surfaces.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.grid % 2 == 0:
             raise ParameterError("grid", "LossLandscape", "be odd, to have a middle", self.grid)
+        if self.drawn_seed >= self.seeds:
+            must = f"be below the number of seeds ({self.seeds})"
+            raise ParameterError("drawn_seed", "LossLandscape", must, self.drawn_seed)
 
     @classmethod
     def enough_for(cls, quantities: Sequence[str]) -> dict[str, Any]:
@@ -166,7 +173,7 @@ class LossLandscape(TaskTrials):
 
         from bertology.train.evaluate import baseline
 
-        seed = part.numbers[0] if part.kind in ("run", "between") else 0
+        seed = part.numbers[0] if part.kind in ("run", "between") else self.drawn_seed
         survey = self._survey(encoder, corpus, part.start, seed, context)
         if part.kind in ("run", "way"):
             survey.tell = lambda done: reach(int(0.6 * BARS * done))
@@ -200,7 +207,7 @@ class LossLandscape(TaskTrials):
         from bertology.train.landscape.survey import Survey
 
         job, asked = self._job(encoder, corpus, start, seed), self._asked()
-        drawn = seed == 0 and not self.without_surfaces
+        drawn = seed == self.drawn_seed and not self.without_surfaces
         folder: Path | None = context.trained
         key = (job.identity, asked, folder, drawn, context.batch_tokens)
         kept = _GROUNDS.setdefault(encoder, {})
@@ -242,5 +249,5 @@ class LossLandscape(TaskTrials):
             tables,
             evidence=evidence,
             reasons=reasons,
-            facts={**facts, "seeds": self.seeds},
+            facts={**facts, "seeds": self.seeds, "drawn_seed": self.drawn_seed},
         )
