@@ -25,6 +25,7 @@ from bertology.studies.geometry.words_in_context import WordsInContext
 from bertology.studies.probing.linear_order import LinearOrder
 from bertology.studies.probing.numeracy import Numeracy
 from bertology.studies.probing.sentence_probes import SentenceProbes
+from bertology.train import speed
 from bertology.train.baselines import networks
 from bertology.train.probes import battery
 from printed import Done, run
@@ -131,6 +132,9 @@ def test_a_survey_is_a_page_without_any_data(
         monkeypatch.setattr(study, "copies", 2)
     monkeypatch.setattr(affordances, "_COPIES", 1)
     monkeypatch.setattr(sense_planes, "_FEW", 1000)
+    # Nor how long models are timed.
+    monkeypatch.setattr(speed, "_ALONE", 1)
+    monkeypatch.setattr(speed, "_TIMED", 1)
     to = tmp_path / "out"
     little = ("--limit", 12, "--train-limit", 16, "--seeds", 1, "--epochs", 1)
     code, said = call(paper, "--model", model, "--to", to, *little)

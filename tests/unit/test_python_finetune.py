@@ -146,6 +146,19 @@ def test_progress_is_shown(data: Path) -> None:
     assert bar.done == 3
 
 
+def test_stages_before_the_training_are_shown(data: Path) -> None:
+    bar = Bar()
+    before = "intermediate:task=grammar-paraphrase,limit=16"
+    tune(to="out", progress=bar, ways=["masked_lm", before])
+    begun = [title for title in bar.titles if title != "stopped"]
+    assert begun == [
+        "seed 0, masked LM on the training texts: 3",
+        "fine-tuning, seed 0, first grammar-paraphrase: 1",
+        "fine-tuning, seed 0: 3",
+    ]
+    assert bar.titles.count("stopped") == 3
+
+
 @pytest.mark.parametrize(
     ("function", "options", "left_out"),
     [

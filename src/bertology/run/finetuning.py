@@ -11,13 +11,14 @@ from bertology.data.corpus import Corpus
 from bertology.errors import InterruptedRunError, ParameterError
 from bertology.quiet import hush
 from bertology.run.loading import ModelSource
-from bertology.run.progress import Progress, choose_progress
+from bertology.run.progress import Progress, choose_progress, started_progress
 from bertology.run.training_line import TrainingLine
 from bertology.run.two_corpora import Asked, seen_and_unseen
 
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
     from bertology.train.records import TrainingRecord
+    from bertology.train.stage_watch import StageWatch
     from bertology.train.tuned import Finetuned
     from bertology.train.tuning import TuningJob
     from bertology.train.ways import Way
@@ -156,7 +157,15 @@ def _make(
         shown = TrainingLine(f"seed {seed}", job.settings.epochs, choose_progress(progress), tell)
         of_seed = replace(job, settings=replace(job.settings, seed=seed))
         try:
-            records.append(make_tuned(folder, of_seed, force=force, progress=shown.step, tell=tell))
+            record = make_tuned(
+                folder,
+                of_seed,
+                force=force,
+                progress=shown.step,
+                stages=_stages(f"seed {seed}", progress, tell),
+                tell=tell,
+            )
+            records.append(record)
         except (InterruptedRunError, KeyboardInterrupt) as stopped:
             raise InterruptedRunError(
                 f"{getattr(stopped, 'problem', 'Stopped.')} {len(records)} of {len(seeds)} models "
@@ -168,6 +177,18 @@ def _make(
     trusted = bool((job.encoder.spec or {}).get("trust_remote_code"))
     loading = {"device": str(job.encoder.device), "trust_remote_code": trusted}
     return Finetuned(tuple(folders), tuple(records), job.validation, loading)
+
+
+def _stages(run: str, progress: bool | Progress | None, tell: Callable[[str], None]) -> StageWatch:
+    """Shows what ways do before the training."""
+    from bertology.train.stage_watch import StageWatch
+
+    return StageWatch(
+        lambda name, epochs: TrainingLine(
+            f"{run}, {name}", epochs, choose_progress(progress), tell
+        ),
+        lambda title, total: started_progress(f"{run}, {title}", total, progress),
+    )
 
 
 def _pretrained(model: Encoder | ModelSource | str | Path, device: str) -> Encoder:

@@ -200,8 +200,8 @@ def choose_progress(shown: bool | Progress | None) -> Progress:
     return ProgressBar() if shown or on_terminal else ProgressLines()
 
 
-def started_progress(title: str, total: int) -> Progress:
+def started_progress(title: str, total: int, progress: bool | Progress | None = None) -> Progress:
     """A bar or lines that have begun."""
-    found = choose_progress(None)
+    found = choose_progress(progress)
     found.start(title, total)
     return found

@@ -32,6 +32,7 @@ from bertology.train.memory import Memory
 from bertology.train.protocols import Classifier
 from bertology.train.recorded import gains_by_recording
 from bertology.train.records import TrainingRecord
+from bertology.train.stage_watch import StageWatch
 from bertology.train.starts import Start, begin, draw_heads, new_weights
 from bertology.train.tuned_card import tuned_card
 from bertology.train.ways import compatible
@@ -89,12 +90,13 @@ def tune(
     memory: Memory | None = None,
     held: Held = nullcontext,
     watch: Watch | None = None,
+    stages: StageWatch | None = None,
 ) -> tuple[Classifier, History]:
     """The model and its history. A model that is not trained has an epoch 0 only.
 
     `held` is given the model before its training and holds what must not change meanwhile, such as
     weights that a mask removed: `lambda model: weights_held_at_zero(model, mask)`. A `watch` looks
-    at the model during its training.
+    at the model during its training; `stages` shows what ways do before.
     """
     chosen, task = job.settings, learnable(job.train)
     drawn_by = chosen.seed if chosen.weights_seed is None else chosen.weights_seed
@@ -118,6 +120,7 @@ def tune(
             head=new_weights(job.encoder, model),
             source=job.encoder.spec,
             watch=watch,
+            stages=stages,
         )
     model.requires_grad_(True)
     return model, history
@@ -162,6 +165,7 @@ def make_tuned(
     *,
     force: bool = False,
     progress: OnStep = lambda step: None,
+    stages: StageWatch | None = None,
     tell: Callable[[str], None] = lambda line: None,
     again: str = "--force makes it again",
 ) -> TrainingRecord:
@@ -182,7 +186,7 @@ def make_tuned(
             return made
         if done := memory.found():
             tell(f"{place}: continuing after epoch {done} of {job.settings.epochs}.")
-    model, history = tune(job, progress=progress, memory=memory)
+    model, history = tune(job, progress=progress, memory=memory, stages=stages)
     record = _record(job, history, memory.identity)
     head = head_for(learnable(job.train))
     # Models of several seeds lie in one folder, whose name tells more than theirs.

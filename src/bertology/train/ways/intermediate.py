@@ -68,7 +68,16 @@ class Intermediate(Way):
         )
         named = sha256(f"{self.text} {train.fingerprint} {lesson.seed}".encode()).hexdigest()[:16]
         memory = None if lesson.folder is None else Memory(lesson.folder / self.name, named)
-        finetune(model, lesson.tokenizer, train, scored, settings=settings, memory=memory)
+        with lesson.watch.shown(f"first {self.task}", self.epochs) as line:
+            finetune(
+                model,
+                lesson.tokenizer,
+                train,
+                scored,
+                settings=settings,
+                memory=memory,
+                progress=line.step,
+            )
         return model.base_model.state_dict()
 
     def _data(self, beside: Corpus) -> tuple[Corpus, Corpus]:

@@ -53,16 +53,18 @@ class MaskedLm(Way):
         steps, done = self.epochs * -(-len(rows) // lesson.batch_size), 0
         order = lesson.generator(self)
         model.train()
-        for _ in range(self.epochs):
-            for chosen in rows.shuffled(lesson.batch_size, order):
-                factor = learning_rate_factor(done, rise=round(_WARMUP * steps), total=steps)
-                set_rate(optimizer, self.rate * factor)
-                loss = self._loss(model, rows, chosen, lesson)
-                optimizer.zero_grad(set_to_none=True)
-                loss.backward()  # type: ignore[no-untyped-call]
-                torch.nn.utils.clip_grad_norm_(model.parameters(), _CLIP)
-                optimizer.step()
-                done += 1
+        with lesson.watch.counted("masked LM on the training texts", steps) as count:
+            for _ in range(self.epochs):
+                for chosen in rows.shuffled(lesson.batch_size, order):
+                    factor = learning_rate_factor(done, rise=round(_WARMUP * steps), total=steps)
+                    set_rate(optimizer, self.rate * factor)
+                    loss = self._loss(model, rows, chosen, lesson)
+                    optimizer.zero_grad(set_to_none=True)
+                    loss.backward()  # type: ignore[no-untyped-call]
+                    torch.nn.utils.clip_grad_norm_(model.parameters(), _CLIP)
+                    optimizer.step()
+                    done += 1
+                    count.advance(1)
         there = set(lesson.model.base_model.state_dict())
         learnt = model.base_model.state_dict()
         return {name: weight for name, weight in learnt.items() if name in there}
