@@ -19,7 +19,15 @@ from uuid import uuid4
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["alone_with", "draft_folder", "locked", "mend", "put_in_place", "remove_abandoned"]
+__all__ = [
+    "alone_with",
+    "draft_folder",
+    "locked",
+    "make_readable",
+    "mend",
+    "put_in_place",
+    "remove_abandoned",
+]
 
 _YOUNG = 5.0  # seconds; a draft that was just made may not be locked yet
 
@@ -50,6 +58,8 @@ def remove_abandoned(folder: Path, pattern: str) -> None:
 
 def put_in_place(draft: Path, place: Path) -> None:
     """Move a draft folder that is whole to its place; what was there before goes."""
+    for weights in draft.rglob("*.safetensors"):
+        make_readable(weights)
     if not place.exists():
         os.replace(draft, place)
         return
@@ -61,6 +71,12 @@ def put_in_place(draft: Path, place: Path) -> None:
         os.replace(old, place)
         raise
     shutil.rmtree(old, ignore_errors=True)
+
+
+def make_readable(weights: Path) -> None:
+    """Whoever may read the folder may read the weights: safetensors writes for the owner alone."""
+    readers = weights.parent.stat().st_mode & 0o444
+    weights.chmod(weights.stat().st_mode | readers)
 
 
 def mend(place: Path) -> None:

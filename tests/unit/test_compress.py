@@ -19,6 +19,7 @@ from bertology.data.corpus import Corpus, Task
 from bertology.errors import (
     BertologyError,
     CapabilityError,
+    ModelError,
     ParameterError,
     StoreError,
     UnknownNameError,
@@ -346,3 +347,11 @@ def test_unknown_methods_and_models_that_do_not_fit(tmp_path: Path) -> None:
     headless = Encoder(prune_killed.encoder().base, planted.tokenizer(), name="headless")
     with pytest.raises(CapabilityError, match="without a head"):
         job("half", original=headless)
+    numbers = Task("planted-numbers", "regression", (), ("pearson",))
+    other = replace(TRAIN, task=numbers), replace(HELD_OUT, task=numbers)
+    with pytest.raises(ModelError, match=r"needs 1\.\nWhere .* \(--finetune\) does it anew"):
+        job("half", train=other[0], held_out=other[1])
+    labels = Task("mood", "classification", ("glad", "sad"), ("accuracy",))
+    other = replace(TRAIN, task=labels), replace(HELD_OUT, task=labels)
+    with pytest.raises(CapabilityError, match=r"--finetune.* --labels"):
+        job("half", train=other[0], held_out=other[1])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from bertology.drafts import draft_folder, locked, remove_abandoned
+from bertology.drafts import draft_folder, locked, put_in_place, remove_abandoned
 from bertology.results.files import LocalFiles
 
 
@@ -71,3 +72,13 @@ def test_nothing_happens_where_nothing_is(tmp_path: Path) -> None:
     remove_abandoned(tmp_path / "nowhere", "*")
     with pytest.raises(FileNotFoundError), locked(tmp_path / "nothing"):
         pass
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such modes")
+def test_weights_are_as_readable_as_their_folder(tmp_path: Path) -> None:
+    """safetensors writes files that only their owner may read."""
+    with draft_folder(tmp_path / "model") as draft:
+        (draft / "model.safetensors").touch(mode=0o600)
+        draft.chmod(0o750)
+        put_in_place(draft, tmp_path / "model")
+    assert (tmp_path / "model" / "model.safetensors").stat().st_mode & 0o777 == 0o640

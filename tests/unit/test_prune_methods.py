@@ -25,6 +25,7 @@ from bertology.errors import (
     ParameterError,
     StoreError,
 )
+from bertology.model.compressed import quantised
 from bertology.model.encoder import Encoder
 from bertology.model.weight_masks import prunable
 from bertology.train import prune_weights
@@ -260,6 +261,12 @@ def test_models_that_cannot_be_judged_are_refused(method: str, tmp_path: Path) -
         ignorant.model.classifier.weight.zero_()
     with pytest.raises(CapabilityError, match="does not surely beat a constant answer"):
         bt.prune(ignorant, TRAIN, HELD_OUT, to=tmp_path / "x", method=method)
+    if method in ("measured", "importance"):
+        packed = Encoder(
+            quantised.quantise(encoder().model), planted.tokenizer(), head="classification"
+        )
+        with pytest.raises(CapabilityError, match=r"compressed parts \(quantised\) cannot lose"):
+            bt.prune(packed, TRAIN, HELD_OUT, to=tmp_path / "x", method=method)
     headless = Encoder(encoder().base, planted.tokenizer(), name="headless")
     with pytest.raises(CapabilityError, match="'headless' was loaded without a head for a task"):
         bt.prune(headless, TRAIN, HELD_OUT, to=tmp_path / "x", method=method)

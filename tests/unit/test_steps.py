@@ -175,6 +175,16 @@ def test_a_run_without_its_model_yet(run: Path) -> None:
     assert bt.load(f"{run}@200").tokenizer is not None
 
 
+def test_the_folder_of_seeds_is_taken_for_no_model(run: Path) -> None:
+    """Fine-tuning makes a model for each seed, and people name the folder above."""
+    place = run.parent / "tuned"
+    shutil.copytree(run / "model", place / "seed-0")
+    with pytest.raises(ModelError, match=r"Give the folder: .*seed-0$"):
+        bt.load(str(place))
+    with pytest.raises(ModelError, match=r"Did you mean '.*seed-0'"):
+        bt.load(f"{place}/seed-9")
+
+
 def test_steps_are_only_those_of_the_model_itself(run: Path) -> None:
     other = save(network(4), run / "other")
     assert bt.steps(str(other)) == []

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from bertology.errors import CapabilityError, ModelError, ParameterError, UnknownNameError
 from bertology.model.added_parts import ADAPTERS, added_parts
 from bertology.model.batch import Batch, Texts, Tokenized, by_length, texts_of, tokenize
-from bertology.model.compressed.forms import check_one_pass, compressed_forms
+from bertology.model.compressed.forms import check_one_pass, compressed_forms, parameters
 from bertology.model.families import Capability, Family, family_of
 from bertology.model.hooks.instrument import Instrument, Reducer, swapped_weights, switched_configs
 from bertology.model.hooks.walking import every_module, submodule
@@ -146,6 +146,11 @@ class Encoder:
     def device(self) -> torch.device:
         where: torch.device = next(self.model.parameters()).device
         return where
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers the model is made of: packed ones one by one, shared ones once."""
+        return parameters(self.model)
 
     @cached_property
     def shapes(self) -> dict[str, Shape]:

@@ -33,6 +33,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from bertology.drafts import make_readable
 from bertology.errors import ModelError, StoreError
 from bertology.model.weight_edits import WeightEdit
 
@@ -177,6 +178,7 @@ class WeightMask:
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
             save_file(dict(self.bits), draft, metadata=about)
+            make_readable(draft)
             os.replace(draft, place)
         except (OSError, SafetensorError) as error:  # the latter is raised for a full disk
             reason = getattr(error, "strerror", None) or error

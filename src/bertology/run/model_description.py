@@ -22,7 +22,7 @@ def describe_model(encoder: Encoder) -> dict[str, object]:
         "family": encoder.family.model_type,
         "shape": asdict(encoder.shape),
         "head": encoder.head,
-        "parameters": sum(p.numel() for p in encoder.model.parameters()),
+        "parameters": encoder.parameters,
     }
     origin = _tuned_from(encoder.name)
     return about if origin is None else {**about, "tuned_from": origin}

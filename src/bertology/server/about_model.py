@@ -29,7 +29,7 @@ def about_model(reader: ModelReader) -> dict[str, object]:
         "layers": shape.layers,
         "heads": shape.heads,
         "hidden": shape.hidden,
-        "parameters": sum(p.numel() for p in encoder.model.parameters()),
+        "parameters": encoder.parameters,
         "vocabulary": int(encoder.config.vocab_size),
         "limits": {"characters": CHARACTERS, "tokens": most_tokens(encoder)},
         "can": {

@@ -125,7 +125,7 @@ class Exported:
             return f"{sizes} Weights of fewer than 8 bits take 8 in an ONNX file."
         return (
             f"{sizes} Weights of a .pt2 file have 32 bits, whatever they had; an ONNX file keeps "
-            "those of 8 bits."
+            "those of 8 bits, and multiplies them (--format onnx)."
         )
 
     @property

@@ -23,6 +23,7 @@ import numpy as np
 
 from bertology.data.corpus import Corpus
 from bertology.errors import CapabilityError
+from bertology.model.compressed.forms import compressed_forms
 from bertology.model.encoder import Encoder
 from bertology.model.families import Capability
 from bertology.model.loading.pruning import (
@@ -164,9 +165,13 @@ def _can_lose(encoder: Encoder, part: str) -> bool:
 
 def _check(encoder: Encoder, settings: PruneSettings) -> None:
     if not any(_can_lose(encoder, part) for part in settings.may_go):
+        forms = ", ".join(name.replace("_", " ") for name in compressed_forms(encoder.config))
+        which = f"models with compressed parts ({forms})" if forms else "models"
         raise CapabilityError(
-            f"{encoder.family.title} models cannot lose {' or '.join(settings.may_go)}.",
-            hint="`bertology families` shows which can be pruned. Single weights of any model can "
+            f"{encoder.family.title} {which} cannot lose {' or '.join(settings.may_go)}.",
+            hint="Prune the model first, and compress what is left."
+            if forms
+            else "`bertology families` shows which can be pruned. Single weights of any model can "
             "go (--method magnitude).",
         )
     encoder.require(Capability.HEADS, Capability.RESIDUAL)

@@ -249,7 +249,7 @@ def _measured(
         method=settings.method,
         speeds=(speeds[0], speeds[1]),
         latencies=(latencies[0], latencies[1]),
-        parameters=(_size(encoder), _size(shrunk.encoder)),
+        parameters=(encoder.parameters, shrunk.encoder.parameters),
         megabytes=(_megabytes(encoder), _megabytes(shrunk.encoder)),
         packed=None if shrunk.mask is None else (_packed(encoder), _packed(shrunk.encoder)),
         recovered=len(history.epochs) if history else 0,
@@ -310,10 +310,6 @@ def _recovered(
             memory=memory,
             progress=watch.progress,
         )
-
-
-def _size(encoder: Encoder) -> int:
-    return sum(p.numel() for p in encoder.model.parameters())
 
 
 def _packed(encoder: Encoder) -> float:

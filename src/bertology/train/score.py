@@ -117,7 +117,7 @@ def score_model(encoder: Encoder, corpus: Corpus, *, batch_tokens: int = 4096) -
         ),
         examples=len(encoded),
         truncated=encoded.truncated,
-        parameters=sum(p.numel() for p in encoder.model.parameters()),
+        parameters=encoder.parameters,
         speed=speed,
         matched=_matched(match_of(encoder, task), corpus),
     )

@@ -139,7 +139,9 @@ def _hub_id(name: str) -> str:
             f"{name!r} is a file; a model is a folder with config.json and model.safetensors.",
             hint=f"Give the folder: {path.parent}",
         )
-    if _looks_like_path(name):
+    # Fine-tuning puts the model of each seed into a folder of such a name; no hub id ends so.
+    of_a_seed = path.name.startswith("seed-") and path.parent.is_dir()
+    if _looks_like_path(name) or of_a_seed:
         beside = [str(p) for p in path.parent.glob("*") if p.is_dir()]
         near = get_close_matches(str(path), beside, n=1, cutoff=0.5)
         hint = f"Did you mean {near[0]!r}?" if near else f"{path.parent} holds no such folder."
@@ -154,13 +156,18 @@ def _checked(folder: Path) -> str:
     if (folder / "config.json").is_file():
         _refuse_pipes(folder)
         return str(folder)
-    inside = folder / "model"
+    inside = _models_in(folder)
     raise ModelError(
         f"{str(folder)!r} holds no config.json, so it is no Hugging Face model folder.",
-        hint=f"Give the folder: {inside}"
-        if (inside / "config.json").is_file()
+        hint=f"Give the folder: {' or '.join(inside[:3])}"
+        if inside
         else "Save a model there with model.save_pretrained(folder).",
     )
+
+
+def _models_in(folder: Path) -> list[str]:
+    """Folders in it that hold a model: of a run, or of each seed of a fine-tuning."""
+    return sorted(str(path.parent) for path in folder.glob("*/config.json"))
 
 
 def _refuse_pipes(folder: Path) -> None:

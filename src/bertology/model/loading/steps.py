@@ -21,6 +21,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from bertology.drafts import make_readable
 from bertology.errors import ModelError, ParameterError
 from bertology.model.loading.fingerprint import settings_of
 from bertology.model.loading.names import STEPS, step_name
@@ -57,6 +58,7 @@ def save_step(folder: str | Path, model: PretrainedModel, step: int) -> Path:
     path.parent.mkdir(exist_ok=True)
     draft = path.with_suffix(".draft")  # so that no incomplete file has the final name
     save_file(compress(model.state_dict()), draft, metadata)
+    make_readable(draft)
     os.replace(draft, path)
     return path
 

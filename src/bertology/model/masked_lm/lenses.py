@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 from torch import Tensor
 
+from bertology.drafts import make_readable
 from bertology.errors import ModelError
 from bertology.model.hooks.instrument import standing_in, swapped_weights
 from bertology.model.hooks.walking import submodule
@@ -78,6 +79,7 @@ class AffineLens:
 
         tensors = {"weight": self.weight.contiguous(), "bias": self.bias.contiguous()}
         save_file(tensors, path, metadata={"model": self.fingerprint})
+        make_readable(path)
 
     @classmethod
     def load(cls, path: Path) -> AffineLens:

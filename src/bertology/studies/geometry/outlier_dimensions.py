@@ -205,7 +205,7 @@ class OutlierDimensions(Resampled):
                 "touched": ("set_of_all", np.array([e.touched(encoder) for e in edits], np.int64)),
             },
             attrs={
-                "parameters": sum(p.numel() for p in encoder.model.parameters()),
+                "parameters": encoder.parameters,
                 "state_outliers": len(states.in_most_layers(self.share)),
             },
         )

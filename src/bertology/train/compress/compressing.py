@@ -70,8 +70,17 @@ class CompressJob:
                 f"{self.original.name!r} was loaded without a head for a task.",
                 hint='Load it with head="classification".',
             )
-        check_fit(self.original.model, task_of(self.train), self.held_out)
-        encode_for(self.original, self.held_out)  # refused before any work, if at all
+        anew = "Where it was fine-tuned on another task, finetune=True (--finetune) does it anew."
+        try:
+            check_fit(self.original.model, task_of(self.train), self.held_out)
+        except ModelError as error:
+            raise ModelError(error.problem, hint=anew) from error
+        try:
+            encode_for(self.original, self.held_out)  # refused before any work, if at all
+        except CapabilityError as error:
+            raise CapabilityError(
+                error.problem, hint=f"{anew} {error.hint or ''}".strip()
+            ) from error
 
     def identity(self, methods: Sequence[Method]) -> str:
         """A hash of the first methods of the job; names, paths and devices are left out."""

@@ -14,7 +14,6 @@ import torch
 
 from bertology.data.corpus import Corpus
 from bertology.metrics import find_metric
-from bertology.model.compressed.forms import parameters
 from bertology.model.compressed.quantised_maps import Quantised, QuantisedLinear
 from bertology.model.encoder import Encoder
 from bertology.results.comparison import beats_constant_answer
@@ -67,7 +66,7 @@ def measure(
             metric=metric.name,
         ),
         "bytes_on_disk": list(on_disk),
-        "parameters": [parameters(one.model) for one in both],
+        "parameters": [one.parameters for one in both],
         **_speeds(both, encoded, watch),
         # After passes: what is made of packed weights when they are first needed is there then.
         "bytes_in_memory": [bytes_in(one.model) for one in both],

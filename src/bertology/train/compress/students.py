@@ -55,7 +55,9 @@ class Teaching(Method):
         "hub id of a small pre-trained model, whose shape the student has.",
         metavar="START|MODEL",
     )
-    which: str = parameter("even", "Layers that it begins with: even, first, last, or 1+3+5.")
+    which: str = parameter(
+        "even", "Layers that it begins with: even, first, last, or numbers from 1: 1+3+5."
+    )
     epochs: int | None = parameter(None, ONE_EPOCH, minimum=1)
     rate: float | None = parameter(None, "The highest learning rate.", minimum=1e-9)
 
