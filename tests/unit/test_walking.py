@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from torch import nn
 
-from bertology.model.hooks.walking import every_module, submodule
+from bertology.model.hooks.walking import evaluating, every_module, submodule
 
 
 class Shared(nn.Module):
@@ -36,3 +36,12 @@ def test_a_path_leads_where_torch_says() -> None:
 def test_a_path_that_leads_nowhere_is_refused(path: str) -> None:
     with pytest.raises(AttributeError, match="has no module"):
         submodule(Shared(), path)
+
+
+def test_each_module_gets_its_own_mode_back() -> None:
+    model = Shared().train()
+    model.one[1].eval()
+    before = {m: m.training for m in model.modules()}
+    with evaluating(model):
+        assert not any(m.training for m in model.modules())
+    assert {m: m.training for m in model.modules()} == before

@@ -19,7 +19,7 @@ from bertology.model.batch import Batch, Texts, Tokenized, by_length, texts_of, 
 from bertology.model.compressed.forms import check_one_pass, compressed_forms, parameters
 from bertology.model.families import Capability, Family, family_of
 from bertology.model.hooks.instrument import Instrument, Reducer, swapped_weights, switched_configs
-from bertology.model.hooks.walking import every_module, submodule
+from bertology.model.hooks.walking import evaluating, submodule
 from bertology.model.interventions import Intervention
 from bertology.model.label_match import LabelMatch, match_labels
 from bertology.model.loading.config_checks import check_pieces
@@ -398,7 +398,7 @@ class Encoder:
     @contextmanager
     def turn(self) -> Iterator[None]:
         """Exclusive use of the model, without dropout; what `run` takes for each pass."""
-        with self._turn, self._evaluating():
+        with self._turn, evaluating(self.model):
             yield
 
     @contextmanager
@@ -441,15 +441,3 @@ class Encoder:
         """Caches of keys and values would only cost memory here."""
         causal = self.family.model_type in ("gpt2", "bart")
         return {"use_cache": False} if causal else {}
-
-    @contextmanager
-    def _evaluating(self) -> Iterator[None]:
-        """No dropout during a run; the model's own mode afterwards."""
-        training = [m for m in every_module(self.model) if m.training]
-        if training:  # most often there is none, and `eval` visits every module, which is slow
-            self.model.eval()
-        try:
-            yield
-        finally:
-            for module in training:
-                module.training = True

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from bertology.model.compressed import early_exit
 from bertology.model.compressed.integer_product import Range
 from bertology.model.compressed.written import named_maps, written_forms
+from bertology.model.hooks.walking import evaluating
 
 __all__ = ["NAME", "RealTokens", "empty_range", "followed_slowly", "seen_range", "watched_ranges"]
 
@@ -83,23 +84,19 @@ def watched_ranges(
     """
     found: dict[str, Range] = {}
     exits = any(one["form"] == early_exit.FORM for one in written_forms(model.config))
-    training = model.training
-    model.eval()
-    try:
-        with ExitStack() as held:
-            held.enter_context(torch.no_grad())
-            real = held.enter_context(RealTokens().followed(model))
-            for name, module in named_maps(model, maps):
-                if isinstance(module, nn.Linear):
-                    hook = module.register_forward_pre_hook(_watch(found, name, real))
-                    held.callback(hook.remove)
-            for inputs in batches:
-                if exits:
-                    early_exit.all_logits(model, **inputs)
-                else:
-                    model(**inputs)
-    finally:
-        model.train(training)
+    with ExitStack() as held:
+        held.enter_context(evaluating(model))
+        held.enter_context(torch.no_grad())
+        real = held.enter_context(RealTokens().followed(model))
+        for name, module in named_maps(model, maps):
+            if isinstance(module, nn.Linear):
+                hook = module.register_forward_pre_hook(_watch(found, name, real))
+                held.callback(hook.remove)
+        for inputs in batches:
+            if exits:
+                early_exit.all_logits(model, **inputs)
+            else:
+                model(**inputs)
     return found
 
 

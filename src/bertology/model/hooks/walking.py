@@ -1,10 +1,13 @@
-"""Finding the modules of a model, before every run: torch's own ways take 4 to 17 times as long."""
+"""Looking through a model's modules for every run: torch's own ways take 4 to 17 times as long."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from torch import nn
 
-__all__ = ["every_module", "submodule"]
+__all__ = ["evaluating", "every_module", "submodule"]
 
 
 def every_module(model: nn.Module) -> list[nn.Module]:
@@ -28,3 +31,16 @@ def submodule(model: nn.Module, path: str) -> nn.Module:
             raise AttributeError(f"{type(model).__name__} has no module {path!r}")
         module = inner
     return module
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """No dropout meanwhile; each module's own mode afterwards."""
+    training = [m for m in every_module(model) if m.training]
+    if training:  # most often there is none, and `eval` visits every module, which is slow
+        model.eval()
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True
