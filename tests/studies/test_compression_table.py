@@ -14,7 +14,7 @@ import made_tunings
 import tiny
 from bertology.data.corpus import Corpus
 from bertology.data.loading import load_corpus
-from bertology.errors import BertologyError, DataError, ParameterError
+from bertology.errors import BertologyError, DataError, JobError, ParameterError
 from bertology.metrics import find_metric
 from bertology.model.encoder import Encoder
 from bertology.report.figures.trade_offs import trade_offs, unbeaten
@@ -30,6 +30,7 @@ from bertology.studies.designs.compression_rows import ROWS, TEACHER, Row, named
 from bertology.studies.designs.compression_scores import CompressionScores
 from bertology.studies.designs.scored_runs import ScoredRuns
 from bertology.studies.study import Context
+from bertology.train.compress.work import Work
 from made_compression_tables import ALONE_HALF, PUBLISHED, SHAPE, made_up
 from made_tunings import WORDS, KilledError
 from result_conformance import ResultConformance, claims_of
@@ -388,6 +389,50 @@ def test_the_whole_study_runs_and_a_kill_changes_no_number(tmp_path: Path) -> No
     again = study.measure(encoder(), corpus, "pkd-half-seed-1", Context(trained=tmp_path / "other"))
     score = float((again["predictions"][0] == again["labels"]).mean())
     assert score == runs["pkd-half", 1]
+
+
+def test_what_is_told_is_kept_and_a_row_that_diverges_costs_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus, store = written(tmp_path / "task"), str(tmp_path / "store")
+    given = {**GIVEN, "epochs": 1, "alone": ("none",), "times": ("cpu",)}
+    given["methods"] = (
+        "soft_labels:layers=1,rate=1e30", "soft_labels:layers=1", "soft_labels:layers=1+int8",
+    )  # fmt: skip
+    trained, train_on = list[str](), Work.train_on
+
+    def counted(work: Work, *more: Any, **named: Any) -> Any:
+        trained.append(f"{work.seed} {work.number}")
+        return train_on(work, *more, **named)
+
+    monkeypatch.setattr(Work, "train_on", counted)
+    result = bt.run("compression-table", encoder(), task=corpus, store=store, seeds=2, **given)
+    # One that diverges, and one that the row with 8 bits goes on with.
+    assert sorted(trained) == ["0 soft_labels"] * 2 + ["1 soft_labels"] * 2
+    rows = result.table().set_index("row")
+    lost, small = "soft-labels-layers-1-rate-1e30", "soft-labels-layers-1-int8"
+    assert rows.index.tolist() == [TEACHER, lost, "soft-labels-layers-1", small]
+    assert rows.loc[lost, ["smaller", "fewer", "faster_1"]].isna().all()
+    assert result.table("losses").set_index("row")["failed"][lost] == 2
+    assert result.facts["best_small"] != lost
+    assert (rows.loc[small, ["smaller", "fewer", "faster_1"]] > 0).all()
+
+    again = bt.run(
+        "compression-table", encoder(), task=corpus, store=store, seeds=2, **{**given, "rounds": 4}
+    )
+    assert len(trained) == 4
+    assert again.table()["score"].equals(result.table()["score"])
+    given["methods"] = ("16-bit", *given["methods"])
+    bt.run("compression-table", encoder(), task=corpus, store=store, seeds=3, **given)
+    assert sorted(trained)[4:] == ["2 soft_labels"] * 2
+
+
+def test_a_teacher_that_diverges_ends_the_study_and_is_named(tmp_path: Path) -> None:
+    with pytest.raises(JobError, match="Row 'teacher', seed 0: Training diverged"):
+        bt.run(
+            "compression-table", encoder(), task=written(tmp_path / "task"), methods=("16-bit",),
+            epochs=1, learning_rate=1e30, seeds=2, store=str(tmp_path / "store"),
+        )  # fmt: skip
 
 
 def killed(folder: Path) -> Context:

@@ -12,6 +12,7 @@ import torch
 import bertology as bt
 import prune_killed
 from bertology import SkipLayer
+from bertology.data.corpus import Corpus
 from bertology.errors import CapabilityError, ParameterError
 from bertology.model.compressed.forms import stored_bytes
 from bertology.model.compressed.quantised_maps import QuantisedLinear
@@ -328,3 +329,23 @@ def test_what_does_not_fit_the_model_or_the_task() -> None:
         applied("patient:hidden=8,heads=2")
     read = read_methods(["magnitude,int8"])
     assert [m.name for m in read] == ["magnitude", "int8"], "zeros stay zeros in 8 bits"
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "copies"),
+    [("bilstm:hidden=4", 400, 2), ("bilstm:hidden=4", 100, 0), ("bilstm:hidden=4,hard=0.5", 400, 0),
+     ("bilstm:hidden=4,copies=3", 100, 3)],
+)  # fmt: skip
+def test_a_bilstm_has_as_many_copies_as_make_no_more_texts_than_it_may(
+    text: str, most: int, copies: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bertology.train.compress.bilstm._MOST", most)
+    asked = list[int]()
+
+    def noted(given: Work, number: int) -> Corpus:
+        asked.append(number)
+        return given.train.take(20)
+
+    monkeypatch.setattr("bertology.train.compress.bilstm.with_copies", noted)
+    applied(text)
+    assert asked == [copies]

@@ -23,6 +23,7 @@ from bertology.errors import (
 )
 from bertology.model.shape import Shape
 from bertology.results.store import Store
+from bertology.run.local import LocalEngine
 from bertology.run.session import Session
 from bertology.run.stored_parts import DoneElsewhereError, StoredParts
 from bertology.run.worker import SECONDS
@@ -185,6 +186,25 @@ def test_a_bug_fails_one_part_and_keeps_the_others(
     monkeypatch.delenv("TOY_FAULT")
     bt.run("toy-lengths", encoder, task=world.corpus, store=store)
     assert diary.attempts() == {"part-0": 1, "part-1": 2, "part-2": 1, "part-3": 1}
+
+
+def test_parts_that_are_timed_are_done_one_by_one_when_all_others_are(
+    world: ToyWorld,
+    encoder: bt.Encoder,
+    store: Store,
+    diary: Diary,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ToyLengths, "timed_parts", frozenset({"part-0", "part-2"}))
+    told = list[list[str]]()
+
+    class Noting(LocalEngine):
+        def run(self, jobs: Any, inputs: Any, advance: Any) -> Any:
+            told.append([job.part for job in jobs])
+            yield from super().run(jobs, inputs, advance)
+
+    bt.run("toy-lengths", encoder, task=world.corpus, store=store, engine=Noting())
+    assert told == [["part-1", "part-3"], ["part-0"], ["part-2"]]
 
 
 def test_a_hiccup_is_tried_again(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -86,7 +86,7 @@ class Session:
         earlier = {part for part in parts if self.store.has_part(provenance, part)}
         jobs = [self._job(provenance, study, inputs, part) for part in parts if part not in earlier]
         try:
-            self._carry_out(name, jobs, inputs)
+            self._carry_out(name, jobs, inputs, study.timed_parts)
             measured = StoredParts(self.store, provenance, parts)
             # Plus the time of an earlier run for the parts that it finished.
             spent = time.monotonic() - started + sum(map(measured.seconds, earlier))
@@ -182,25 +182,33 @@ class Session:
         suits = Context.batch_tokens if on_cpu else study.tokens_on_gpu(encoder.shape)
         return self.batch_tokens or suits
 
-    def _carry_out(self, name: str, jobs: Sequence[Job], inputs: Inputs) -> None:
+    def _carry_out(
+        self, name: str, jobs: Sequence[Job], inputs: Inputs, timed: Collection[str]
+    ) -> None:
         if not jobs:
             return
-        failed: list[JobOutcome] = []
+        together = [job for job in jobs if job.part not in timed]
         self.progress.start(name, sum(job.steps for job in jobs))
         try:
-            outcomes = self.engine.run(jobs, inputs, self.progress.advance)
-            # Closing the outcomes stops the workers, whatever ends this loop.
-            with closing(outcomes):
-                for outcome in outcomes:
-                    if isinstance(outcome.cause, BertologyError):
-                        # The user can solve it, and every other part would fail in the same way.
-                        raise outcome.cause
-                    if outcome.status is Status.FAILED:
-                        failed.append(outcome)
+            for some in (together, *([job] for job in jobs if job.part in timed)):
+                failed = self._failed(some, inputs) if some else []
+                if failed:
+                    raise _job_error(name, failed, len(jobs)) from failed[0].cause
         finally:
             self.progress.stop()
-        if failed:
-            raise _job_error(name, failed, len(jobs)) from failed[0].cause
+
+    def _failed(self, jobs: Sequence[Job], inputs: Inputs) -> list[JobOutcome]:
+        failed: list[JobOutcome] = []
+        outcomes = self.engine.run(jobs, inputs, self.progress.advance)
+        # Closing the outcomes stops the workers, whatever ends this loop.
+        with closing(outcomes):
+            for outcome in outcomes:
+                if isinstance(outcome.cause, BertologyError):
+                    # The user can solve it, and every other part would fail in the same way.
+                    raise outcome.cause
+                if outcome.status is Status.FAILED:
+                    failed.append(outcome)
+        return failed
 
     def _interrupted(self, provenance: Provenance, parts: Sequence[str]) -> InterruptedRunError:
         done = sum(self.store.has_part(provenance, part) for part in parts)

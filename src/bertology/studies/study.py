@@ -132,6 +132,9 @@ class Study(Question):
     """Whether other models are compared word by word: build and tokenizer may then be others."""
     trains_models: ClassVar[bool] = False
     """Whether it trains models of its own: `verify` then runs it only where its claim is named."""
+    timed_parts: ClassVar[frozenset[str]] = frozenset()
+    """Parts that time something: done one by one when all others are, so that nothing runs beside
+    them."""
 
     @classmethod
     def enough_for(cls, quantities: Sequence[str]) -> dict[str, Any]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
 
 from bertology.errors import InterruptedRunError, ParameterError
 from bertology.metrics import judged_metric
@@ -27,11 +30,11 @@ from bertology.studies.designs.compression_rows import (
     named_files,
     read_rows,
 )
-from bertology.studies.designs.compression_runs import Made, TableRun, Timed, timings
+from bertology.studies.designs.compression_runs import TableRun, Timed, timings
 from bertology.studies.designs.compression_scores import CompressionScores, speed_ups
 from bertology.studies.designs.scored_runs import ScoredRuns, answered
 from bertology.studies.designs.task_trials import BARS, TaskTrials, same_training_data
-from bertology.studies.designs.trials import reaching, split_part
+from bertology.studies.designs.trials import Reach, reaching, split_part
 from bertology.studies.study import Context
 
 if TYPE_CHECKING:
@@ -51,6 +54,7 @@ _UNLEARNT = (
     "keep"
 )
 _UNTIMED = "not judged: no times were measured on a CPU"
+_DIVERGED = "not judged: the training of this row's first model diverged"
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,7 @@ class CompressionTable(TaskTrials):
     result_type: ClassVar[type[Result]] = CompressionTableResult
     trains_models: ClassVar[bool] = True
     column: ClassVar[str] = "row"
+    timed_parts: ClassVar[frozenset[str]] = frozenset({TIMINGS})
 
     methods: tuple[str, ...] = parameter(
         tuple(ROWS), "Rows: names of the docs page, or methods of `bertology compress`."
@@ -206,10 +211,8 @@ class CompressionTable(TaskTrials):
                     return timings(run, teacher, others, how, reach)
                 name, seed = split_part(part)
                 run, row = self._run(encoder, corpus, seed, folder), rows[name]
-                made = run.make(row, reach)
-                found = self._answered(row, run, made)
-                if seed or self.times == (_NONE,):  # those of the first seed are timed
-                    run.forget(row, made)
+                timed = not seed and self.times != (_NONE,)  # models of the first seed are
+                found = self._answered(row, run, reach, keep=timed or _begins_another(row, rows))
             except InterruptedRunError:
                 raise KeyboardInterrupt from None  # the session knows what is kept
         reach(BARS)
@@ -235,12 +238,13 @@ class CompressionTable(TaskTrials):
         )
         return TableRun(encoder, train, corpus, settings, tuning, folder)
 
-    def _answered(self, row: Row, run: TableRun, made: Made) -> xr.Dataset:
+    def _answered(self, row: Row, run: TableRun, reach: Reach, *, keep: bool) -> xr.Dataset:
         from bertology.train.evaluate import baseline
 
         assert run.corpus.task is not None
+        told = run.told(row, reach, keep=keep)
         return answered(
-            {row.name: run.answers(made)},
+            {row.name: np.array(told.predictions)},
             run.corpus,
             run.train,
             kind=row.kind,
@@ -248,9 +252,8 @@ class CompressionTable(TaskTrials):
             text=row.text,
             alone=" ".join(row.alone),
             answers=run.corpus.task.kind,
-            seconds=made.seconds,
-            epochs=made.epochs,
-            **made.numbers(),
+            diverged=int(told.diverged),
+            **told.numbers,
             **told_of(run.encoder, run.corpus),
             **{f"constant_{m}": s for m, s in baseline(run.train, run.corpus).items()},
         )
@@ -286,8 +289,7 @@ class CompressionTable(TaskTrials):
         )
         commands = {name: row_command(row, told[name][0], self) for name, row in rows.items()}
         if scores.learnt:
-            untimed = [n for n, e in evidence.items() if e is None and n.endswith("_faster")]
-            reasons = dict.fromkeys(untimed, _UNTIMED)
+            reasons = _reasons(scores, evidence)
         else:
             reasons, evidence = dict.fromkeys(evidence, _UNLEARNT), {}
         return self.result(
@@ -313,6 +315,12 @@ class CompressionTable(TaskTrials):
 def _small_name(model: str) -> str:
     """As names of rows and files take it: `runs/plain-4x156/model` is `plain-4x156-model`."""
     return short_model(model).replace("/", "-")
+
+
+def _begins_another(row: Row, rows: Mapping[str, Row]) -> bool:
+    """Whether another row goes on with this row's model."""
+    many = len(row.methods)
+    return any(len(o.methods) > many > 0 and o.methods[:many] == row.methods for o in rows.values())
 
 
 def _row(name: str, told: Mapping[str, object]) -> Row:
@@ -341,8 +349,20 @@ def _evidence(
         for size, fact in SIZES.items():
             times = scores.times(name, fact)  # counted; nothing is drawn
             exact = Estimate(times, times, times, len(scores.facts[name]), unit="models")
-            found[f"{row.quantity}_{size}"] = exact
+            found[f"{row.quantity}_{size}"] = None if math.isnan(times) else exact
         if row.alone:
             found[f"{row.quantity}_over_alone"] = scores.over_alone(name)
     found["pkd_half_over_soft_half"] = scores.over("pkd-half", "soft-half")
+    return found
+
+
+def _reasons(scores: CompressionScores, evidence: Mapping[str, Estimate | None]) -> dict[str, str]:
+    """Why sizes and speeds of rows are not known."""
+    found = {}
+    for name, row in scores.rows.items():
+        lost = bool(scores.facts[name][0].get("diverged", 0))
+        for what in ("faster", *SIZES):
+            quantity = f"{row.quantity}_{what}"
+            if quantity in evidence and evidence[quantity] is None:
+                found[quantity] = _DIVERGED if lost else _UNTIMED
     return found

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import math
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +16,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.errors import JobError
 from bertology.studies.designs.compression_rows import SMALL, TEACHER, Row
 from bertology.studies.designs.task_trials import BARS
 from bertology.studies.designs.trials import Reach
@@ -29,10 +32,11 @@ if TYPE_CHECKING:
     from bertology.train.history import Step
     from bertology.train.tuning import TuningJob
 
-__all__ = ["SIZES", "Made", "TableRun", "Timed", "timings"]
+__all__ = ["SIZES", "Made", "TableRun", "Timed", "Told", "timings"]
 
 SIZES = (1, 32)  # texts in a batch whose speed is told
 _MODELS, _COMPRESSED = "models", "compressed"
+_NUMBERS = ("bytes", "parameters", "nonzero")
 Floats = NDArray[np.float64]
 # The teacher that was used last, by the model it was fine-tuned from: its answers are kept with it.
 _LAST: WeakKeyDictionary[Any, tuple[str, Encoder, Teacher]] = WeakKeyDictionary()
@@ -59,13 +63,39 @@ class Made:
         tokens = self.encoder.tokenizer if found.tokenizer is None else found.tokenizer
         return Encoder(found.model, tokens, head="classification", name=self.encoder.name)
 
-    def numbers(self) -> dict[str, int]:
+    def numbers(self) -> dict[str, float]:
         """Its size in bytes on the disk, in parameters, and without those that are zero."""
         from bertology.model.compressed.forms import parameters
 
         weights = parameters(self.encoder.model)
         zeros = sum(int((w == 0).sum()) for w in self.encoder.model.parameters() if w.dim() > 1)
-        return {"bytes": self.bytes, "parameters": weights, "nonzero": weights - zeros}
+        told = self.bytes, weights, weights - zeros
+        return dict(zip(_NUMBERS, map(float, told), strict=True))
+
+
+@dataclass(frozen=True)
+class Told:
+    """What is told of a model, which needs it no more: its answers, its size, and what it took."""
+
+    predictions: list[float]
+    """What it says of each example; a constant answer where a training diverged."""
+    numbers: dict[str, float]
+    """NaN where there is no model."""
+    diverged: bool = False
+
+    def write(self, place: Path) -> None:
+        """Write it whole or not at all."""
+        draft = place.with_suffix(".draft")
+        draft.write_text(json.dumps(asdict(self)), encoding="utf-8")
+        draft.replace(place)
+
+    @classmethod
+    def read(cls, place: Path) -> Told | None:
+        """What was written, if there is anything that can be read."""
+        try:
+            return cls(**json.loads(place.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            return None
 
 
 @dataclass(frozen=True)
@@ -81,7 +111,7 @@ class TableRun:
     folder: Path
 
     def make(self, row: Row, reach: Reach = lambda done: None) -> Made:
-        """The model of a row; one that is there is found."""
+        """The model of a row; one that is there is found, and so is what its first methods made."""
         if row.kind in (TEACHER, SMALL):
             base = self.encoder if row.kind == TEACHER else self._small(row.text)
             return self._tuned(base, reach)
@@ -89,9 +119,10 @@ class TableRun:
         from bertology.train.compress.measuring import bytes_on
 
         job = self.job(row)
-        place = self.folder / _COMPRESSED / job.identity(job.methods)
+        place = self._place(job)
+        earlier = [self._place(job, number) for number in range(len(job.methods) - 1, 0, -1)]
         with _held(place):
-            found, model, steps = made_smaller(place, job, watch=_watch(reach))
+            found, model, steps = made_smaller(place, job, begun=earlier, watch=_watch(reach))
         seconds, epochs = (sum(step[name] for step in steps) for name in ("seconds", "epochs"))
         return Made(found, place, model, bytes_on(model), float(seconds), int(epochs))
 
@@ -138,18 +169,63 @@ class TableRun:
         seconds = float(record.get("seconds", 0.0))
         return Made(found, place, place, bytes_on(place), seconds, job.settings.epochs)
 
-    def answers(self, made: Made) -> Floats:
-        """What a model says of each example that is scored."""
+    def _place(self, job: CompressJob, methods: int | None = None) -> Path:
+        """Where the model after so many of its methods is kept; after all if not said."""
+        return self.folder / _COMPRESSED / job.identity(job.methods[:methods])
+
+    def told(self, row: Row, reach: Reach = lambda done: None, *, keep: bool = True) -> Told:
+        """What is told of a row's model. It is made once: what is told is kept beside it.
+
+        Models of all seeds would fill a disk, so that one whose row does not say `keep` is deleted.
+        A compressed model whose training diverges answers as a constant does, and counts as failed:
+        one row must not cost the table.
+        """
+        if row.kind in (TEACHER, SMALL):
+            try:
+                return self._look(self.make(row, reach))
+            except JobError as error:
+                problem = f"Row {row.name!r}, seed {self.settings.seed}: {error.problem}"
+                raise JobError(problem, hint=error.hint) from error
+        place = self._place(self.job(row))
+        found = Told.read(_noted(place))
+        if found is None:
+            try:
+                found = self._look(self.make(row, reach))
+            except JobError:  # the loss is no longer a number
+                numbers = dict.fromkeys((*_NUMBERS, "seconds", "epochs"), math.nan)
+                found = Told(self._constant().tolist(), numbers, diverged=True)
+            found.write(_noted(place))
+        if not keep or found.diverged:
+            shutil.rmtree(place, ignore_errors=True)
+        return found
+
+    def diverged(self, row: Row) -> bool:
+        """Whether it is known that there is no model of this row."""
+        if row.kind in (TEACHER, SMALL):
+            return False
+        found = Told.read(_noted(self._place(self.job(row))))
+        return found is not None and found.diverged
+
+    def _look(self, made: Made) -> Told:
         from bertology.train.answers import answer, encode_for
         from bertology.train.encoded import task_of
 
         rows = encode_for(made.encoder, self.corpus)
-        return answer(made.encoder, rows, task_of(self.corpus)).predictions
+        said = answer(made.encoder, rows, task_of(self.corpus)).predictions
+        there = np.isfinite(said)
+        spent = {"seconds": made.seconds, "epochs": float(made.epochs)}
+        told = np.where(there, said, self._constant()).tolist()
+        return Told(told, {**made.numbers(), **spent}, diverged=not there.all())
 
-    def forget(self, row: Row, made: Made) -> None:
-        """Delete a compressed model: those of all seeds would fill a disk."""
-        if row.kind not in (TEACHER, SMALL):
-            shutil.rmtree(made.place, ignore_errors=True)
+    def _constant(self) -> Floats:
+        from bertology.train.evaluate import constant_answer
+
+        return np.full(len(self.corpus), constant_answer(self.train))
+
+
+def _noted(place: Path) -> Path:
+    """Where it is kept what a model says, also when the model is gone."""
+    return place.with_suffix(".json")
 
 
 @contextmanager
@@ -204,7 +280,8 @@ def timings(
 ) -> xr.Dataset:
     """Seconds of each row's model, and of the teacher in turns with it, by device and batch size.
 
-    The teacher itself is timed against another copy of it, which tells what is noise.
+    The teacher itself is timed against another copy of it, which tells what is noise. Of a model
+    whose training diverged there are no times.
     """
     import xarray as xr
 
@@ -212,8 +289,10 @@ def timings(
     from bertology.train.speed import timed_rounds
 
     original, devices = run.make(teacher), _devices(run.encoder, how.places)
-    spent = np.zeros((len(rows) + 1, len(devices), len(SIZES), 2, how.rounds))
+    spent = np.full((len(rows) + 1, len(devices), len(SIZES), 2, how.rounds), math.nan)
     for at, row in enumerate([teacher, *rows]):
+        if run.diverged(row):
+            continue
         both = original, run.make(row)
         encoded = [encode_for(one.encoder, run.corpus) for one in both]
         for where, device in enumerate(devices):

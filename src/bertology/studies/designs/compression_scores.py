@@ -77,8 +77,10 @@ class CompressionScores:
     """Whether answers are numbers, which are never quite the same."""
 
     def mean(self, name: str, fact: str) -> float:
-        """A number of a row's models, the mean over seeds."""
-        return float(np.mean([float(one[fact]) for one in self.facts[name]]))
+        """A number of a row's models, the mean over seeds; those that diverged have none."""
+        found = np.array([float(one[fact]) for one in self.facts[name]])
+        there = found[np.isfinite(found)]
+        return float(there.mean()) if len(there) else math.nan
 
     def times(self, name: str, fact: str) -> float:
         """How many times as much of it the teacher has."""
@@ -288,6 +290,8 @@ def speed_ups(spent: xr.DataArray, level: float) -> dict[tuple[str, str, int], E
         for device in spent["device"].to_numpy().tolist():
             for size in spent["size"].to_numpy().tolist():
                 both = spent.sel(row=row, device=device, size=size).to_numpy()
+                if not np.isfinite(both).all():  # its training diverged
+                    continue
                 ratio = repeated(np.log(both[0] / both[1]), level)
                 value, low, high = (math.exp(x) for x in (ratio.value, ratio.low, ratio.high))
                 one = Estimate(value, low, high, ratio.n, level, unit="rounds")

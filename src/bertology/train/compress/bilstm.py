@@ -18,6 +18,8 @@ from bertology.train.encoded import learnable
 
 __all__ = ["Bilstm"]
 
+_COPIES, _MOST = 20, 100_000
+
 
 @dataclass(frozen=True)
 class Bilstm(Method):
@@ -32,15 +34,19 @@ class Bilstm(Method):
     hidden: int = parameter(150, "States of each direction.", minimum=1)
     hard: float = parameter(0.0, "Share of the labels in the loss.", minimum=0, maximum=1)
     dropout: float = parameter(0.1, "Dropout before the head.", minimum=0, maximum=0.9)
-    copies: int = parameter(
-        20, "Copies of each text with hidden words, which the original answers.", minimum=0
+    copies: int | None = parameter(
+        None,
+        "Copies of each text with hidden words, which the original answers. If not given: "
+        f"{_COPIES}, or fewer so that there are no more than {_MOST:,} texts.",
+        minimum=0,
     )
     epochs: int | None = parameter(None, ONE_EPOCH, minimum=1)
     rate: float = parameter(1e-3, "The highest learning rate.", minimum=1e-9)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_copies(self, self.copies, self.hard)
+        if self.copies is not None:
+            check_copies(self, self.copies, self.hard)
 
     @property
     def begins(self) -> bool:
@@ -68,7 +74,11 @@ class Bilstm(Method):
         for name in ("id2label", "label2id", "problem_type"):
             setattr(model.config, name, getattr(original.config, name, None))
         student = work.around(model.to(original.device), tokens)
-        data = with_copies(work, self.copies)
+        copies = self.copies
+        if copies is None:
+            # What is learnt from hard labels too has no copies, whose labels need not be right.
+            copies = 0 if self.hard else min(_COPIES, max(0, _MOST // len(work.train) - 1))
+        data = with_copies(work, copies)
         way = SoftLabels(work.asked(tokens), hard=self.hard, match="logits")
         work.train_on(student, ways=(way,), epochs=self.epochs, rate=self.rate, on=data)
         return student

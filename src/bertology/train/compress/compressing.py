@@ -20,6 +20,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from bertology.data.corpus import Corpus
+from bertology.drafts import draft_folder, put_in_place
 from bertology.errors import CapabilityError, DataError, ModelError, StoreError
 from bertology.model.compressed.bilstm import MODEL_TYPE
 from bertology.model.encoder import Encoder
@@ -141,14 +142,21 @@ def compress_to(
 
 
 def made_smaller(
-    folder: str | Path, job: CompressJob, *, watch: CompressWatch | None = None
+    folder: str | Path,
+    job: CompressJob,
+    *,
+    begun: Sequence[Path] = (),
+    watch: CompressWatch | None = None,
 ) -> tuple[Encoder, Path, list[dict[str, Any]]]:
     """Apply the methods of a job without measuring the model; for whoever measures many of them.
 
     The model, the folder inside `folder` that holds it, and what was done. After a stop, the same
-    call goes on; a finished model is found again.
+    call goes on; a finished model is found again. `begun` are folders of jobs with the first of the
+    methods: what they made of the same model is taken from the first of them that is there.
     """
     kept = _Unfinished(Path(folder), job.identity(job.methods))
+    if not kept.folder.exists():
+        kept.take_from(begun)
     now, steps = _all_applied(job, kept, watch or CompressWatch())
     return now, kept.model(len(steps) - 1, job.methods[-1]), steps
 
@@ -395,6 +403,15 @@ class _Unfinished:
     def trainings(self, number: int, method: Method) -> Path:
         """Where its trainings keep their epochs."""
         return self.folder / f"{number + 1}-{method.name}-trainings"
+
+    def take_from(self, others: Sequence[Path]) -> None:
+        """Copy finished models of another job; what it is in the middle of stays there."""
+        there = [other for other in others if other.is_dir()]
+        if there:
+            with draft_folder(self.folder) as draft:
+                ignored = shutil.ignore_patterns(self._mark.name, "*-trainings")
+                shutil.copytree(there[0], draft, ignore=ignored, dirs_exist_ok=True)
+                put_in_place(draft, self.folder)
 
     def forget(self) -> None:
         """Delete all of it; it is no longer needed."""
