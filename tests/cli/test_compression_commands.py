@@ -95,8 +95,11 @@ OF_DATA = {"--columns": "label=says,text=words", "--rate": "0.003", "--epochs": 
     [
         ("plain", ("--limit", "25", "--train-limit", "50", "--seeds", "2"),
          {"--limit": "50", "--validation-limit": "25"}),
-        ("headed", ("--split", "test", "--train", "other", "--train-split", "validation"),
-         {"--validation": "task", "--split": "test", "--train-split": "validation"}),
+        pytest.param(
+            "headed", ("--split", "test", "--train", "other", "--train-split", "validation"),
+            {"--validation": "task", "--split": "test", "--train-split": "validation"},
+            marks=pytest.mark.slow,
+        ),
     ],
 )  # fmt: skip
 def test_the_command_beside_a_row_makes_its_weights(

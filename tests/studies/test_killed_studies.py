@@ -47,7 +47,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.mark.parametrize("name", CASES)
+# The others go on by the same ways as these, and take the most time.
+QUICK = ("seed-variance", "layer-restoring", "loss-landscape", "masked_lm")
+ALL = [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in CASES]
+
+
+@pytest.mark.parametrize("name", ALL)
 def test_a_killed_study_resumes_to_the_same_numbers(
     name: str, folder: Path, tmp_path: Path
 ) -> None:
