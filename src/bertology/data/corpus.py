@@ -131,7 +131,10 @@ class Corpus(Sequence[Example]):
     task: Task | None = None
     split: str | None = None
     origin: Mapping[str, Any] = field(default_factory=dict)
-    """How to load this corpus again in another process: the keyword arguments of `load_corpus`."""
+    """How to load this corpus again in another process: the keyword arguments of `load_corpus`.
+
+    Without a `name_or_path` it cannot be loaded again; a `root` alone says where such data lie.
+    """
     drawn_from: int | None = None
     """How many examples there were, where these were drawn from them at random; else None."""
 

@@ -96,7 +96,7 @@ def load_split(corpus: Corpus, split: str, *, other: str = "", limit: int | None
     if other:
         kept = {n: v for n, v in origin.items() if n not in ("name_or_path", "only")}
         origin = {**kept, "name_or_path": other}
-    elif not origin:
+    elif "name_or_path" not in origin:
         raise CapabilityError(
             f"Corpus {corpus.name!r} does not say where its split {split!r} is.",
             hint="Load it with load_corpus and a limit, not by slicing; or name the data to learn "

@@ -342,6 +342,7 @@ _ROWS = (
             )
         },
         lacks=frozenset({_SLOW, _NO_MLM, Capability.PRUNING}),
+        final_norm="ln_f",
     ),
     Family(
         "bart",
@@ -377,6 +378,7 @@ _ROWS = (
         },
         lacks=frozenset({_SLOW, _NO_MLM, Capability.PRUNING}),
         relative_positions=True,
+        final_norm="encoder.final_layer_norm",
     ),
 )
 

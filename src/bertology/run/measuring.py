@@ -156,7 +156,7 @@ def recorded_task(model: str, limit: int | None = None) -> Corpus | None:
     try:
         record: Mapping[str, Any] = read_record(local_path(model, error=ModelError)) or {}
         origin = dict((record.get("validation") or {}).get("origin") or {})
-        found = load_corpus(**origin) if origin else None
+        found = load_corpus(**origin) if "name_or_path" in origin else None
     except (BertologyError, TypeError):
         return None  # data that are gone leave the rest to be compared
     return found if found is None or found.task is None else found.take(limit)

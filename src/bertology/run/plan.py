@@ -125,7 +125,7 @@ def _is_plain(origin: Mapping[str, object] | None) -> bool:
         json.dumps(origin)
     except TypeError:  # loaded with an object, such as a Task that the user made
         return False
-    return bool(origin)
+    return origin is not None and "name_or_path" in origin
 
 
 def target_of(study: type[Study]) -> str:

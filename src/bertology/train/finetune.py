@@ -29,6 +29,7 @@ from bertology.train.history import Epoch, History, OnStep, Step, Watch
 from bertology.train.memory import Course, Memory
 from bertology.train.movement import Movement
 from bertology.train.optimizers import learning_rate_factor, make_optimizer, set_rate
+from bertology.train.preparing import lesson_of, prepare, seeded
 from bertology.train.protocols import Classifier, Model, Tokenizer
 from bertology.train.recorded import Recorded, quick_products
 from bertology.train.stage_watch import StageWatch
@@ -139,21 +140,24 @@ def finetune(
     chosen = settings or FinetuneSettings()
     task = learnable(train)
     check_fit(model, task, validation)
+    _check_recording(chosen, movement)
     _check_device(model.device, chosen)
     limit = row_limit(model, tokenizer, chosen.max_length)
     seen, unseen = (encode_once(data, tokenizer, limit) for data in (train, validation))
     name_labels(model, task)
     steps = chosen.epochs * _batches(seen, chosen)
-    given = head, source, memory
-    lesson = _lesson(model, tokenizer, train, chosen, given, stages or StageWatch())
-    _prepare(lesson, chosen)
+    lesson = lesson_of(
+        model, tokenizer, train, [validation], chosen,
+        head=head, source=source, memory=memory, stages=stages,
+    )  # fmt: skip
+    prepare(lesson, chosen.ways)
     trainer = _Trainer(
         model, task, chosen, steps=steps, lesson=lesson, movement=movement, watch=watch
     )
     course = Course(
         model, trainer.optimizer, chosen.seed, patience=chosen.early_stopping, movement=movement
     )
-    with _all_or_nothing(model, trainer, memory), _seeded(chosen.seed, model.device):
+    with _all_or_nothing(model, trainer, memory), seeded(chosen.seed, model.device):
         if memory is not None:
             memory.recall(course)
             trainer.done = len(course.epochs) * _batches(seen, chosen)
@@ -173,51 +177,16 @@ def finetune(
     return History(epochs, seen.truncated, unseen.truncated, course.best, trained, *before)
 
 
-def _lesson(
-    model: Classifier,
-    tokenizer: Tokenizer,
-    train: Corpus,
-    settings: FinetuneSettings,
-    given: tuple[Collection[str] | None, Mapping[str, Any] | None, Memory | None],
-    stages: StageWatch,
-) -> Lesson:
-    head, source, memory = given
-    if head is None:
-        body = {id(p) for p in model.base_model.parameters()}
-        head = frozenset(n for n, p in model.named_parameters() if id(p) not in body)
-    return Lesson(
-        model,
-        tokenizer,
-        train,
-        settings.seed,
-        settings.learning_rate,
-        settings.batch_size,
-        settings.max_length,
-        head,
-        source,
-        None if memory is None else memory.stages,
-        epochs=settings.epochs,
-        precision=settings.precision,
-        recorded=settings.recorded,
-        watch=stages,
-    )
-
-
-def _prepare(lesson: Lesson, settings: FinetuneSettings) -> None:
-    try:
-        with _seeded(settings.seed, lesson.model.device):
-            for way in settings.ways:
-                if type(way).check is not Way.check:  # a student may be of no family with layers
-                    way.check(lesson.layers, settings.ways)
-            for way in settings.ways:
-                way.prepare(lesson)
-    except KeyboardInterrupt:
-        raise InterruptedRunError(
-            "Training stopped in a stage before it; what was finished is kept.",
-            hint="The same command goes on.",
-        ) from None
-    if not any(weight.requires_grad for weight in lesson.model.parameters()):
-        raise ParameterError("ways", "finetune", "leave something to train", settings.ways)
+def _check_recording(settings: FinetuneSettings, movement: Movement | None) -> None:
+    """Refuse to record steps of which a recording would be silently wrong."""
+    if not settings.recorded:
+        return
+    found = [repr(way.name) for way in settings.ways if not way.recordable]
+    if movement is not None:
+        found.append("a movement")
+    if found:
+        must = f"be False with {' and '.join(found)}, whose steps cannot be recorded"
+        raise ParameterError("recorded", "FinetuneSettings", must, True)
 
 
 def _check_device(device: torch.device, settings: FinetuneSettings) -> None:
@@ -410,12 +379,3 @@ def _all_or_nothing(model: Model, trainer: _Trainer, memory: Memory | None) -> I
         for way in trainer.settings.ways:
             assert trainer.lesson is not None
             way.finish(trainer.lesson)
-
-
-@contextmanager
-def _seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """Dropout by `seed`; the caller's own random numbers are not changed."""
-    devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(seed)
-        yield

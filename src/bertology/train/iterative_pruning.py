@@ -178,7 +178,9 @@ def split_deciding(
             hint="Learn from more examples (--train-limit), or name other data (--train).",
         )
     parts = (usable[size:], usable[:size])
-    learn, decide = (replace(train, examples=p, origin={}, drawn_from=None) for p in parts)
+    # They cannot be loaded again, but where other data of the same folder lie is known.
+    origin = {name: place for name, place in train.origin.items() if name == "root"}
+    learn, decide = (replace(train, examples=p, origin=origin, drawn_from=None) for p in parts)
     return learn, decide
 
 

@@ -87,7 +87,7 @@ def learned_texts(model: str) -> frozenset[Texts]:
     try:
         record = read_record(Path(model).expanduser()) or {}
         origin = record["train"]["origin"] if "train" in record else {}
-        corpus = load_corpus(**origin) if origin else None  # type: ignore[arg-type]
+        corpus = load_corpus(**origin) if "name_or_path" in origin else None  # type: ignore[arg-type]
     except (BertologyError, KeyError, TypeError, OSError):
         return frozenset()  # the data are no longer where they were
     return frozenset(e.texts for e in corpus or ())

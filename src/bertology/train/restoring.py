@@ -5,7 +5,7 @@
         predict(tuned.model, encoded, task)
 
 The classifier and the pooler stay as they were fine-tuned: before that they were drawn at random,
-or trained for something else.
+or trained for something else. So does a norm after the last layer.
 """
 
 from __future__ import annotations
@@ -19,13 +19,11 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
-from bertology.errors import CapabilityError
 from bertology.model.encoder import Encoder
+from bertology.model.weight_depths import INPUT, weight_depths
 from bertology.train.starts import draw_weights
 
-__all__ = ["Change", "Restorer", "check_layers"]
-
-_POOLER = "pooler"
+__all__ = ["Change", "Restorer"]
 
 
 @dataclass(frozen=True)
@@ -49,35 +47,20 @@ class Change:
         return " ".join([how, *(["embeddings"] if self.embeddings else []), *several])
 
 
-def check_layers(encoder: Encoder) -> None:
-    """Refuse a model whose layers have no weights of their own."""
-    if encoder.shares_layers:
-        raise CapabilityError(
-            f"Layers of {encoder.name!r} ({encoder.family.title}) share their weights, so that one "
-            "of them cannot be set back alone.",
-            hint="Use a model with weights for each layer, such as BERT.",
-        )
-
-
 class Restorer:
     """A fine-tuned model in memory, and the weights that its encoder had before."""
 
     def __init__(self, before: Encoder, tuned: Encoder) -> None:
-        check_layers(tuned)
         self.tuned = tuned
-        block = tuned.family.stacks[tuned.family.main_stack].block
-        self.layers = [
-            _named(tuned.base, tuned.module(block, layer)) for layer in range(tuned.shape.layers)
-        ]
-        inside = {name for names in self.layers for name in names}
-        last = tuned.family.final_norm or _POOLER
-        self.embeddings = [
-            name
-            for name, _ in tuned.base.named_parameters()
-            if name not in inside and _POOLER not in name and not name.startswith(last)
-        ]
+        depths = weight_depths(Encoder(tuned.base))
+
+        def names(depth: int) -> list[str]:
+            return [name for name, own in depths.items() if own == depth]
+
+        self.embeddings = names(INPUT)
+        self.layers = [names(layer + 1) for layer in range(tuned.shape.layers)]
         device, given = tuned.device, dict(before.base.named_parameters())
-        wanted = inside | set(self.embeddings)
+        wanted = [name for own in (self.embeddings, *self.layers) for name in own]
         self._before = {n: given[n].detach().to(device, torch.float32, copy=True) for n in wanted}
         self._after = {n: self._weights[n].detach().clone() for n in wanted}
 
@@ -115,9 +98,3 @@ class Restorer:
         way = [float((self._after[n] - self._before[n]).norm()) for n in names]
         length = math.hypot(*(float(self._before[n].norm()) for n in names))
         return math.hypot(*way) / length if length else math.nan
-
-
-def _named(base: nn.Module, module: nn.Module) -> list[str]:
-    """The names in the encoder of a module's parameters."""
-    own = {id(weight) for weight in module.parameters()}
-    return [name for name, weight in base.named_parameters() if id(weight) in own]

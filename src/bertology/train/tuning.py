@@ -29,6 +29,7 @@ from bertology.train.finetune import (
 )
 from bertology.train.history import Epoch, History, OnStep, Watch
 from bertology.train.memory import Memory
+from bertology.train.preparing import lesson_of, try_ways
 from bertology.train.protocols import Classifier
 from bertology.train.recorded import gains_by_recording
 from bertology.train.records import TrainingRecord
@@ -37,7 +38,7 @@ from bertology.train.starts import Start, begin, draw_heads, new_weights
 from bertology.train.tuned_card import tuned_card
 from bertology.train.ways import compatible
 
-__all__ = ["TuningJob", "answers_of", "check_apart", "make_tuned", "score_heads", "tune"]
+__all__ = ["TuningJob", "answers_of", "check_apart", "make_tuned", "score_heads", "try_job", "tune"]
 
 _UNFINISHED = "-unfinished"
 Held = Callable[[Classifier], AbstractContextManager[object]]
@@ -124,6 +125,27 @@ def tune(
         )
     model.requires_grad_(True)
     return model, history
+
+
+def try_job(job: TuningJob, scored: Corpus) -> None:
+    """Refuse ways that do not fit the model or the data, before any work; no stage is done.
+
+    `scored` is what the model answers after the training; the validation data may be others.
+    """
+    ways, encoder = job.settings.ways, job.encoder
+    if not ways:
+        return
+    model = begin(encoder, learnable(job.train), job.start, seed=0)
+    lesson = lesson_of(
+        model,
+        encoder.tokenizer,
+        job.train,
+        [job.validation, scored],
+        job.settings,
+        head=new_weights(encoder, model),
+        source=encoder.spec,
+    )
+    try_ways(lesson, ways)
 
 
 def answers_of(model: Classifier, job: TuningJob) -> NDArray[np.float64]:

@@ -39,7 +39,7 @@ class TaskTrials(Trials):
     learning_rate: float | None = parameter(
         None,
         "The highest learning rate. If not given: 2e-5; 1e-4 for models less than 512 wide, 2e-4 "
-        "for less than 256. A lone head takes 1e-3.",
+        "for less than 256. Heads alone, adapters, LoRA and bias_only take 1e-3 whatever is given.",
         minimum=1e-9,
     )
     examples: int | None = parameter(

@@ -34,6 +34,7 @@ class VariantRun:
 
     variant: Variant
     job: TuningJob
+    scored: Corpus  # what the model answers; with early stopping, other data decide
 
     @classmethod
     def of(
@@ -54,39 +55,25 @@ class VariantRun:
         from bertology.train.tuning import TuningJob
         from bertology.train.ways import read_ways
 
-        start, scored = find_start(variant.start), corpus
+        start, deciding = find_start(variant.start), corpus
         ways = read_ways(variant.ways, start=variant.start)
         chosen = settings(start=start, ways=ways)
         if variant.patience is not None:
             try:
-                train, scored = split_deciding(train, corpus)
+                train, deciding = split_deciding(train, corpus)
             except DataError as error:
                 raise DataError(
                     f"Early stopping needs data of its own. {error.problem}",
                     hint="Learn from more examples, or leave early-stopping out of --ways.",
                 ) from error
             chosen = replace(chosen, early_stopping=variant.patience)
-        return cls(variant, TuningJob(encoder, train, scored, start, chosen))
+        return cls(variant, TuningJob(encoder, train, deciding, start, chosen), corpus)
 
     def check(self) -> None:
-        """Refuse what does not fit the model, before any work; stages are not tried."""
-        from bertology.train.encoded import task_of
-        from bertology.train.starts import begin, new_weights
-        from bertology.train.ways import Lesson
+        """Refuse what does not fit the model or the data, before any work; stages are not tried."""
+        from bertology.train.tuning import try_job
 
-        job, settings = self.job, self.job.settings
-        if not settings.ways:
-            return
-        model = begin(job.encoder, task_of(job.train), job.start, seed=0)
-        lesson = Lesson(
-            model, job.encoder.tokenizer, job.train, 0, settings.learning_rate,
-            settings.batch_size, settings.max_length, new_weights(job.encoder, model),
-        )  # fmt: skip
-        for way in settings.ways:
-            way.check(lesson.layers, settings.ways)
-        for way in settings.ways:
-            if not way.stage:
-                way.prepare(lesson)
+        try_job(self.job, self.scored)
 
 
 @dataclass(frozen=True)

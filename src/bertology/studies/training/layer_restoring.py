@@ -68,11 +68,11 @@ class LayerRestoring(TaskTrials):
         return ["fine-tuned"]
 
     def check(self, encoder: Encoder, corpus: Corpus | None) -> None:
-        """Layers must have weights of their own."""
-        from bertology.train.restoring import check_layers
+        """Layers must have weights of their own, and there must be no others."""
+        from bertology.model.weight_depths import weight_depths
 
         super().check(encoder, corpus)
-        check_layers(encoder)
+        weight_depths(encoder)
 
     def measure(self, encoder: Encoder, corpus: Corpus, part: str, context: Context) -> xr.Dataset:
         """Fine-tune one model, and score it with every change."""

@@ -17,7 +17,10 @@ __all__ = ["FrozenBottom"]
 
 @dataclass(frozen=True)
 class FrozenBottom(Way):
-    """Trained: all but the embeddings and the lowest `layers` layers, adapters there included."""
+    """Trained: all but the embeddings and the lowest `layers` layers, adapters there included.
+
+    Tables of relative positions, which all layers look into, count as embeddings.
+    """
 
     summary: ClassVar[str] = "embeddings and the lowest layers stay as they are"
     order: ClassVar[int] = 6
@@ -25,8 +28,9 @@ class FrozenBottom(Way):
 
     layers: int = parameter(1, "How many layers; 0 freezes the embeddings alone.", minimum=0)
 
-    def check(self, layers: int, ways: Sequence[Way]) -> None:
+    def check(self, lesson: Lesson, ways: Sequence[Way]) -> None:
         """Some layers that are read must be left to train, and all that are new."""
+        layers = lesson.layers
         read, which = layers, "the layers of the model"
         for way in ways:
             if isinstance(way, LayerChoice):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -55,15 +57,31 @@ class Hex(Way):
         """That of what is left, and that of the superficial model."""
         superficial: Superficial = getattr(lesson.model, _NAME)
         bias = superficial(inputs["input_ids"], inputs["attention_mask"])  # (B, C)
-        answers = lesson.model(**inputs).logits.float()
         # Detached: the superficial model must not learn to be projected out the less.
-        left = projected_out(answers, bias.detach())
-        return functional.cross_entropy(left, targets) + functional.cross_entropy(bias, targets)
+        with _answering_without(lesson.model, bias.detach()):
+            left = plain(inputs, targets)
+        return left + functional.cross_entropy(bias, targets)
 
     def finish(self, lesson: Lesson) -> None:
         """The model alone."""
         if hasattr(lesson.model, _NAME):
             delattr(lesson.model, _NAME)
+
+
+@contextmanager
+def _answering_without(model: nn.Module, bias: Tensor) -> Iterator[None]:
+    """The model's answers lose what is spanned, whoever asks for them and computes a loss."""
+
+    def project(module: nn.Module, given: Any, output: Any) -> Any:
+        with torch.autocast(bias.device.type, enabled=False):  # equations need all digits
+            output["logits"] = projected_out(output["logits"].float(), bias)
+        return output
+
+    handle = model.register_forward_hook(project)
+    try:
+        yield
+    finally:
+        handle.remove()
 
 
 def projected_out(answers: Tensor, bias: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -12,12 +12,13 @@ from torch import Tensor
 
 from bertology.data.corpus import Corpus
 from bertology.data.loading import load_corpus
-from bertology.errors import ParameterError
+from bertology.errors import DataError, ParameterError
 from bertology.model.encoder import Encoder
 from bertology.parameters import parameter
-from bertology.train.encoded import task_of
+from bertology.train.encoded import CHOICE, learnable, task_of
 from bertology.train.finetune import FinetuneSettings, finetune
 from bertology.train.memory import Memory
+from bertology.train.recorded import gains_by_recording
 from bertology.train.stages import after_stage
 from bertology.train.starts import STARTS, begin, default_rate
 from bertology.train.ways.way import Lesson, Way
@@ -47,15 +48,28 @@ class Intermediate(Way):
         """The data of the other task."""
         return {f"intermediate {self.task}": self._data(train)[0].fingerprint}
 
+    def check(self, lesson: Lesson, ways: Sequence[Way]) -> None:
+        """It must be another task, and have none of the texts that are scored afterwards."""
+        train, _ = self._data(lesson.train)
+        learnable(train)
+        if _same_data(train, lesson.train):
+            must = "be another task than the one that comes after it"
+            raise ParameterError("task", "intermediate", must, self.task)
+        learnt = {e.texts for e in train}
+        for scored in lesson.scored:
+            if both := sum(e.texts in learnt for e in scored):
+                raise DataError(
+                    f"{both} of the {len(scored)} examples of {scored.name!r} that are scored are "
+                    f"also in {self.task!r} ({self.split}), which is learnt first.",
+                    hint="Learn another task first, or another split of it (split=train).",
+                )
+
     def prepare(self, lesson: Lesson) -> None:
         """Do the stage, or take what it made."""
         after_stage(lesson, self, lambda: self._learn(lesson), epochs=self.epochs)
 
     def _learn(self, lesson: Lesson) -> Mapping[str, Tensor]:
         train, scored = self._data(lesson.train)
-        if train.fingerprint == lesson.train.fingerprint:
-            must = "be another task than the one that comes after it"
-            raise ParameterError("task", "intermediate", must, self.task)
         start = STARTS["pretrained"]
         encoder = Encoder(lesson.model, lesson.tokenizer, head="classification")
         model = begin(encoder, task_of(train), start, seed=lesson.seed)
@@ -65,6 +79,9 @@ class Intermediate(Way):
             learning_rate=default_rate(start, encoder.shape.hidden),
             seed=lesson.seed,
             max_length=lesson.max_length,
+            precision=lesson.precision,
+            # By itself: ways that come after it may not be recordable.
+            recorded=gains_by_recording(model) and task_of(train).kind != CHOICE,
         )
         named = sha256(f"{self.text} {train.fingerprint} {lesson.seed}".encode()).hexdigest()[:16]
         memory = None if lesson.folder is None else Memory(lesson.folder / self.name, named)
@@ -84,6 +101,12 @@ class Intermediate(Way):
         """What is learnt from, and what shows whether it was learnt."""
         root = beside.origin.get("root")
         return _loaded(self.task, self.split, self.limit, None if root is None else str(root))
+
+
+def _same_data(one: Corpus, other: Corpus) -> bool:
+    """Whether both come from the same place, or, where that is not known, have the same name."""
+    places = [corpus.origin.get("name_or_path") for corpus in (one, other)]
+    return places[0] == places[1] if all(places) else one.name == other.name
 
 
 @lru_cache(maxsize=2)

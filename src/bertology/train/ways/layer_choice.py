@@ -30,8 +30,9 @@ class LayerChoice(Way):
     which: str = parameter("last-4", "Layers from 1: 6, 9-12, 3+6; or the last: last-4.")
     how: str = parameter("joined", "mean, or joined.", choices=("mean", "joined"))
 
-    def check(self, layers: int, ways: Sequence[Way]) -> None:
+    def check(self, lesson: Lesson, ways: Sequence[Way]) -> None:
         """There must be such layers, and new ones must be read."""
+        layers = lesson.layers
         highest = self.highest(layers)
         for way in ways:
             if isinstance(way, TopAgain) and highest < layers:

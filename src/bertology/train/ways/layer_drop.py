@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from bertology.errors import CapabilityError
 from bertology.model.encoder import Encoder
+from bertology.model.weight_depths import layer_modules
 from bertology.parameters import parameter
 from bertology.train.ways.way import Lesson, Way
 
@@ -34,18 +34,11 @@ class LayerDrop(Way):
 
     def prepare(self, lesson: Lesson) -> None:
         """Let each layer give back what it is given, now and then."""
-        encoder = Encoder(lesson.model)
-        if encoder.shares_layers:
-            raise CapabilityError(
-                f"The layers of {encoder.family.title} share their weights: none can be left out.",
-                hint="Take a model whose layers have weights of their own, such as BERT.",
-            )
+        layers = layer_modules(Encoder(lesson.model))
         if not self.share:
             return  # nothing is drawn, so a training is what it is without this way
-        block = encoder.family.stacks[encoder.family.main_stack].block
         hooks = [
-            encoder.module(block, i).register_forward_hook(_Dropped(self.share), with_kwargs=True)
-            for i in range(encoder.shape.layers)
+            layer.register_forward_hook(_Dropped(self.share), with_kwargs=True) for layer in layers
         ]
         setattr(lesson.model, _HOOKS, hooks)
 

@@ -16,8 +16,9 @@ __all__ = ["LayerRates"]
 class LayerRates(Way):
     """Trained: everything; the rate is multiplied by `decay` from layer to layer, downwards.
 
-    The head and the pooler have the full rate, layer l of L has it times decay ^ (L + 1 - l), and
-    the embeddings come below layer 1.
+    The head, the pooler and a norm after the last layer have the full rate, layer l of L has it
+    times decay ^ (L + 1 - l), and the embeddings (with tables of relative positions, which all
+    layers look into) come below layer 1.
     """
 
     summary: ClassVar[str] = "lower layers learn with smaller rates"

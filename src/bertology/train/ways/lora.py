@@ -40,29 +40,23 @@ class Lora(Way):
         """How it draws: models and results of before drew otherwise, and have other names."""
         return {"lora draws": "by the seed alone"}
 
-    def check(self, layers: int, ways: Sequence[Way]) -> None:
-        """The extra must be there: a stage before may take hours."""
+    def check(self, lesson: Lesson, ways: Sequence[Way]) -> None:
+        """The extra must be there, and the maps: a stage before may take hours."""
         try:
             import peft  # noqa: F401
         except ImportError:
             raise MissingExtraError("peft", needed_for="The way 'lora'") from None
+        _changed_maps(lesson)
 
     def prepare(self, lesson: Lesson) -> None:
         """Put the changes into the model; nothing changes by them at first."""
         from peft import LoraConfig, inject_adapter_in_model
 
-        encoder = Encoder(lesson.model)
-        maps = encoder.family.stacks[encoder.family.main_stack].qkv
-        if len(maps) != 3:
-            raise CapabilityError(
-                f"{encoder.family.title} has no query and value maps of their own.",
-                hint="BERT, RoBERTa, DistilBERT and their like have.",
-            )
         config = LoraConfig(
             r=self.rank,
             lora_alpha=self.alpha,
             lora_dropout=self.dropout,
-            target_modules=[maps[0], maps[2]],
+            target_modules=_changed_maps(lesson),
         )
         learning = [weight for weight in lesson.model.parameters() if weight.requires_grad]
         with _drawing_by(lesson.seed_of(self), lesson.model.device):
@@ -82,6 +76,22 @@ class Lora(Way):
                 setattr(lesson.model.get_submodule(home), own, module.get_base_layer())
         if hasattr(lesson.model, _NOTED):
             delattr(lesson.model, _NOTED)  # else peft takes the next training for a second adapter
+
+
+def _changed_maps(lesson: Lesson) -> list[str]:
+    """What the query and the value map are called in the attention of each layer."""
+    encoder = Encoder(lesson.model)
+    stack = encoder.family.stacks[encoder.family.main_stack]
+    if len(stack.qkv) == 3:
+        names = [stack.qkv[0], stack.qkv[2]]
+        attention = [encoder.module(stack.attention, i) for i in range(encoder.shape.layers)]
+        found = [module._modules.get(name) for module in attention for name in names]
+        if all(isinstance(one, torch.nn.Linear) for one in found):
+            return names
+    raise CapabilityError(
+        f"{encoder.family.title} has no query and value maps of their own.",
+        hint="BERT, RoBERTa, DistilBERT and their like have.",
+    )
 
 
 @contextmanager

@@ -75,7 +75,9 @@ class MaskedLm(Way):
         inputs = {name: value.flatten(0, -2) for name, value in batch.items()}
         ids = inputs["input_ids"]
         shown, asked = hidden_tokens(ids, lesson.tokenizer, self.share)
-        logits = model(**{**inputs, "input_ids": shown}).logits[asked]
+        low = lesson.precision == "bfloat16"
+        with torch.autocast(model.device.type, dtype=torch.bfloat16, enabled=low):
+            logits = model(**{**inputs, "input_ids": shown}).logits[asked]
         return functional.cross_entropy(logits.float(), ids[asked])
 
 

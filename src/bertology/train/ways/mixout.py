@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from bertology.errors import CapabilityError
 from bertology.model.added_parts import READER
 from bertology.parameters import parameter
 from bertology.train.ways.way import Lesson, Way
@@ -24,10 +26,11 @@ class Mixout(Way):
 
     It does so with probability `share`, drawn anew for each batch, and what is left is scaled so
     that the expected weights are those that are learnt. It is for the linear maps that were
-    pre-trained: those of the layers, and the pooler's, which next-sentence prediction trained in
-    BERT; a pooler that the checkpoint did not hold is new. It is not for tables of embeddings, nor
-    for what is new: the head, and maps that other ways add. After a stage, the values are those
-    that the stage made. Dropout stays on beside it.
+    pre-trained: those of the layers, those that make embeddings as wide as the layers, and the
+    pooler's, which next-sentence prediction trained in BERT; a pooler that the checkpoint did not
+    hold is new. It is not for tables of embeddings, nor for what is new: the head, and maps that
+    other ways add. After a stage, the values are those that the stage made. Dropout stays on beside
+    it.
     """
 
     summary: ClassVar[str] = "in training, weights are mixed with their pre-trained values"
@@ -43,13 +46,18 @@ class Mixout(Way):
 
     def prepare(self, lesson: Lesson) -> None:
         """Keep the values, and let maps that are trained mix them in."""
-        body = f"{lesson.model.base_model_prefix}."
-        for name, module in lesson.model.named_modules():
-            known = name.startswith(body) and READER not in name.split(".")
-            if not known or f"{name}.weight" in lesson.head:
-                continue
-            if isinstance(module, nn.Linear) and module.weight.requires_grad:
-                vars(module)["forward"] = _Mixed(module, self.share)
+        from transformers.pytorch_utils import Conv1D  # what maps are in GPT-2
+
+        for name, module in _trained(lesson):
+            turned = isinstance(module, Conv1D)
+            if turned or isinstance(module, nn.Linear):
+                vars(module)["forward"] = _Mixed(module, self.share, turned=turned)
+            elif not isinstance(module, nn.Embedding):
+                raise CapabilityError(
+                    f"{name!r} ({type(module).__name__}) holds matrices that are no linear map, so "
+                    "mixout would leave them out.",
+                    hint="BERT, RoBERTa, DistilBERT, GPT-2 and their like have linear maps alone.",
+                )
 
     def finish(self, lesson: Lesson) -> None:
         """Plain maps again."""
@@ -58,17 +66,28 @@ class Mixout(Way):
                 del module.forward
 
 
-class _Mixed:
-    """The forward of a linear map under mixout."""
+def _trained(lesson: Lesson) -> Iterator[tuple[str, nn.Module]]:
+    """What has matrices of its own that are trained and were pre-trained, with their names."""
+    body = {id(module) for module in lesson.model.base_model.modules()}
+    for name, module in lesson.model.named_modules():
+        if id(module) not in body or READER in name.split("."):
+            continue
+        own = module.named_parameters(name, recurse=False)
+        if any(w.requires_grad and w.dim() > 1 and n not in lesson.head for n, w in own):
+            yield name, module
 
-    def __init__(self, linear: nn.Linear, share: float) -> None:
-        self.linear, self.share = linear, share
-        self.before = linear.weight.detach().clone()
+
+class _Mixed:
+    """The forward of a linear map under mixout; a `turned` one is (inputs, outputs)."""
+
+    def __init__(self, linear: Any, share: float, *, turned: bool) -> None:
+        self.linear, self.share, self.turned = linear, share, turned
+        self.before: Tensor = self.linear.weight.detach().clone()
 
     def __call__(self, states: Tensor) -> Tensor:
-        weight = self.linear.weight
+        weight: Tensor = self.linear.weight
         if self.linear.training:
             swapped = torch.rand_like(weight) < self.share
             mixed = torch.where(swapped, self.before, weight)
             weight = (mixed - self.share * self.before) / (1 - self.share)
-        return functional.linear(states, weight, self.linear.bias)
+        return functional.linear(states, weight.T if self.turned else weight, self.linear.bias)

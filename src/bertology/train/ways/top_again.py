@@ -20,8 +20,8 @@ _FROZEN = "layers that are drawn anew must be trained"
 class TopAgain(Way):
     """Trained: everything; the highest `layers` layers and the pooler begin with new weights.
 
-    They are drawn as before pre-training: matrices with the spread that the config names, biases
-    0, scales of LayerNorms 1.
+    So does a norm after the last layer. They are drawn as before pre-training: matrices with the
+    spread that the config names, biases 0, scales of LayerNorms 1.
     """
 
     summary: ClassVar[str] = "the highest layers begin with new weights"
@@ -36,10 +36,10 @@ class TopAgain(Way):
 
     layers: int = parameter(1, "How many layers.", minimum=1)
 
-    def check(self, layers: int, ways: Sequence[Way]) -> None:
+    def check(self, lesson: Lesson, ways: Sequence[Way]) -> None:
         """There must be so many layers."""
-        if self.layers > layers:
-            must = f"be at most {layers}, the layers of the model"
+        if self.layers > lesson.layers:
+            must = f"be at most {lesson.layers}, the layers of the model"
             raise ParameterError("layers", "top_again", must, self.layers)
 
     def lowest(self, layers: int) -> int:

@@ -18,9 +18,10 @@ import torch
 from torch import Tensor
 
 from bertology.data.corpus import Corpus
-from bertology.errors import CapabilityError
 from bertology.model.added_parts import READER
 from bertology.model.encoder import Encoder
+from bertology.model.weight_depths import INPUT as EMBEDDINGS
+from bertology.model.weight_depths import weight_depths
 from bertology.parameters import check_parameters
 from bertology.train.protocols import Tokenizer
 from bertology.train.stage_watch import StageWatch
@@ -29,9 +30,6 @@ __all__ = ["EMBEDDINGS", "HELPER", "Lesson", "Moment", "Pass", "Way"]
 
 Pass = Callable[[dict[str, Tensor], Tensor], Tensor]
 """From inputs and targets of one batch to the loss."""
-
-EMBEDDINGS = 0  # the depth of the input layer; layers are 1 to L, and what comes after them L + 1
-
 
 HELPER = "training_helper"  # a module beside the model's own: trained with them, and not saved
 
@@ -85,6 +83,8 @@ class Lesson:
     """Of the passes."""
     recorded: bool = False
     """Whether steps are recorded on a GPU."""
+    scored: Sequence[Corpus] = ()
+    """What the model is scored on: nothing may be learnt from it."""
     moment: Moment = field(default_factory=Moment)
     """Where the training is now."""
     kept: dict[str, Any] = field(default_factory=dict)
@@ -105,24 +105,7 @@ class Lesson:
 
     def depths(self) -> dict[str, int]:
         """How deep each weight lies: 0 the embeddings, 1 to L the layers, L + 1 what follows."""
-        encoder = Encoder(self.model)
-        if encoder.shares_layers:
-            raise CapabilityError(
-                f"The layers of {encoder.family.title} share their weights, so none can be "
-                "treated apart.",
-                hint="Take a model whose layers have weights of their own, such as BERT.",
-            )
-        block = encoder.family.stacks[encoder.family.main_stack].block
-        prefix = f"{self.model.base_model_prefix}."
-        layers = encoder.shape.layers
-        places = [encoder.family.path(block, encoder.config, i) for i in range(layers)]
-        found = {}
-        for name, _ in self.model.named_parameters():
-            inner = name.removeprefix(prefix)
-            at = [i for i, place in enumerate(places) if inner.startswith(f"{place}.")]
-            input_layer = name.startswith(prefix) and "embedding" in inner.partition(".")[0]
-            found[name] = at[0] + 1 if at else EMBEDDINGS if input_layer else layers + 1
-        return found
+        return weight_depths(Encoder(self.model))
 
     def train_only(self, wanted: Callable[[str], bool]) -> None:
         """Freeze all weights but those of these names and of the head; none is unfrozen.
@@ -176,11 +159,12 @@ class Way:
         """
         return {}
 
-    def check(self, layers: int, ways: Sequence[Way]) -> None:
-        """Before any work: refuse what does not fit a model with so many layers.
+    def check(self, lesson: Lesson, ways: Sequence[Way]) -> None:
+        """Before any work: refuse what does not fit the model or the data, which stay as they are.
 
         `ways` are all that are applied, this one too: what each allows alone may be nonsense
-        together.
+        together. What `prepare` and `rates` refuse need not be looked for here: where there is a
+        stage, they are tried on a copy of the model before it.
         """
 
     def prepare(self, lesson: Lesson) -> None:
