@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -78,6 +79,7 @@ def test_half_is_within_its_step(tmp_path: Path) -> None:
     for name, weight in again.model.state_dict().items():
         assert ((weight - given[name]).abs() <= given[name].abs() * 2**-11 + 2**-24).all(), name
     assert found.measured["plain"]
+    assert "packed_bytes" not in found.measured, "there are no zeros to be packed"
     assert found.times_smaller == pytest.approx(2, rel=0.3), "beside names and shapes"
     assert abs(found.loss.value) < 5
 
@@ -209,6 +211,18 @@ def test_the_model_opens_and_its_card_tells_what_was_done(made: Compressed) -> N
         assert words in card, words
     assert made.before.value == pytest.approx(bt.score(prune_killed.encoder(), HELD_OUT)
                                               .scores["accuracy"].value)  # fmt: skip
+
+
+def test_what_is_packed_is_what_lies_on_the_disk(made: Compressed, tmp_path: Path) -> None:
+    """Also where the numbers are no parameters, or fewer bits than in memory."""
+    coded = compress_to(tmp_path / "x", job("magnitude:weights=0.3", "int8"))
+    for one in (made, coded):
+        [file] = one.folder.glob("*.safetensors")
+        raw = file.read_bytes()
+        before, after = one.measured["packed_bytes"]
+        assert after == len(zlib.compress(raw, 1))
+        assert len(raw) / 4 < after < one.measured["bytes_on_disk"][1] == len(raw)
+        assert after < before < one.measured["bytes_on_disk"][0]
 
 
 def test_every_answer_that_changed_is_told(made: Compressed) -> None:

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import bertology as bt
+import planted
 import prune_killed
 from bertology import SkipLayer
 from bertology.data.corpus import Corpus
@@ -20,10 +21,13 @@ from bertology.model.compressed.written import KEY
 from bertology.train.checkpoint import save_checkpoint
 from bertology.train.compress import METHODS, read_methods
 from bertology.train.compress.compressing import compress_to
+from bertology.train.compress.early_exit import Exits
 from bertology.train.compress.mixed_precision import sensitivities
 from bertology.train.compress.token_elimination import numbers_left
 from bertology.train.compress.work import CompressWatch, Work
 from bertology.train.history import Step
+from bertology.train.landscape.curvature import Hessian
+from bertology.train.ways import Lesson
 from made_compressions import (
     HELD_OUT,
     ONCE,
@@ -288,6 +292,69 @@ def test_layers_that_bend_the_loss_have_more_bits() -> None:
     assert bits["embeddings.word_embeddings"] == 8
 
 
+def test_eigenvalues_are_counted_and_computed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected, real, asked, counted = sensitivities(work()), Hessian.spectrum, [0], list[int]()
+
+    def dies(self: Any, **given: Any) -> Any:
+        asked[0] += 1
+        if asked[0] == 2:
+            raise KilledError
+        return real(self, **given)
+
+    class Line:
+        def __init__(self, title: str, total: int) -> None:
+            counted[:] = [total, 0]
+
+        def advance(self, steps: int) -> None:
+            counted[1] += steps
+
+        def stop(self) -> None:
+            """Nothing was shown."""
+
+    def again(identity: str = "x") -> dict[int, float]:
+        watch = CompressWatch(counting=Line)
+        return sensitivities(work(folder=tmp_path / "w", identity=identity, watch=watch))
+
+    monkeypatch.setattr(Hessian, "spectrum", dies)
+    with pytest.raises(KilledError):
+        again()
+    for _ in range(2):
+        assert again() == expected
+        assert counted == [2, 2]  # of two layers on one part of the few examples
+    assert asked == [3], "one before the stop, one after it, and none in the end"
+    assert again("y") == expected
+    (tmp_path / "w" / "eigenvalues.json").write_text("[1")
+    assert again("y") == expected
+    assert asked == [7], "of another job, or damaged"
+
+
+def test_of_a_bilstm_its_table_is_stored_in_eight_bits(tmp_path: Path) -> None:
+    small = work(applied("bilstm:hidden=8,copies=0"))
+    before = stored_bytes(small.encoder.model)
+    made = applied("int8", small)
+    assert small.notes == [
+        "the table of vectors is stored in 8 bits, all other weights are as they were; no inputs "
+        "are rounded"
+    ]
+    assert stored_bytes(made.model) < before
+    save_checkpoint(tmp_path / "x", made.model, made.tokenizer, record={})
+    again = bt.load(str(tmp_path / "x"), head="classification", device="cpu")
+    torch.testing.assert_close(logits(again), logits(made))
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_exits_are_trained_in_the_precision_that_is_asked_for(precision: str) -> None:
+    model, seen = applied("early_exit:exits=1").model, set[torch.dtype]()
+    query = model.bert.encoder.layer[0].attention.self.query
+    query.register_forward_hook(lambda module, given, out: seen.add(out.dtype))
+    lesson = Lesson(model, planted.tokenizer(), TRAIN, 0, 1e-3, 8, None, (), precision=precision)
+    inputs = {"input_ids": torch.ones(2, 5, dtype=torch.long)}
+    Exits().loss(lesson, lambda i, t: torch.zeros(()), inputs, torch.zeros(2).long())
+    assert seen == {getattr(torch, precision)}
+
+
 def test_tokens_fall_in_a_line() -> None:
     assert numbers_left(20, 0.25, 3) == [15, 10, 5]
     assert numbers_left(20, 1, 3) == [20, 20, 20]
@@ -303,6 +370,10 @@ def test_tokens_fall_in_a_line() -> None:
         (["bilstm,low_rank"], "the model is none by then"),
         (["layer_choice,bilstm"], "begins with the original"),
         (["magnitude,int8_aware"], "fill the zeros"),
+        (["bilstm,int8_aware"], "no maps to be trained in few bits"),
+        (["bilstm,mixed_precision"], "int8 stores its table"),
+        (["heads_and_mlps,minilm"], "one by one; say in how many parts"),
+        (["heads_and_mlps:keep=0.9,tiny"], "one by one; say in how many parts"),
         (["magnitude,soft_labels"], "fill the zeros"),
         (["early_exit,token_elimination"], "put them after it"),
         (["early_exit,soft_labels"], "put them after it"),
@@ -329,6 +400,9 @@ def test_what_does_not_fit_the_model_or_the_task() -> None:
         applied("patient:hidden=8,heads=2")
     read = read_methods(["magnitude,int8"])
     assert [m.name for m in read] == ["magnitude", "int8"], "zeros stay zeros in 8 bits"
+    # Parts of any number of heads can be compared, and MLPs are not.
+    read_methods(["heads_and_mlps,minilm:parts=4"])
+    read_methods(["heads_and_mlps:mlps=0.5,tiny"])
 
 
 @pytest.mark.parametrize(

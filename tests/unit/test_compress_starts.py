@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,8 @@ import prune_killed
 from bertology.errors import BertologyError, CapabilityError, ParameterError, StoreError
 from bertology.model.encoder import Encoder
 from bertology.train.compress import read_methods
+from bertology.train.compress.compressing import compress_to
+from bertology.train.compress.work import CompressWatch
 from bertology.train.encoded import learnable
 from bertology.train.starts import STARTS, begin
 from made_compressions import applied, job, masked_lm, work
@@ -196,3 +201,50 @@ def test_the_masked_lm_itself_is_kept(text: Path, tmp_path: Path) -> None:
     [method] = read_methods([f"distil_text:layers=1,masked_lm={taken}"])
     with pytest.raises(StoreError, match="exists already"):
         method.check_fit(prune_killed.encoder())
+
+
+# What decides ----------------------------------------------------------------------------------
+
+
+def test_where_files_lie_does_not_decide(small: Path, text: Path, tmp_path: Path) -> None:
+    """Contents do; and that something is given at all."""
+
+    def identity(written: str) -> str:
+        asked = job(written)
+        return asked.identity(asked.methods)
+
+    moved, text_moved = tmp_path / "moved", tmp_path / "other.txt"
+    shutil.copytree(small, moved)
+    shutil.copy(text, text_moved)
+    written = "distil_text:start={},cosine=0,file={},masked_lm={}"
+    one = identity(written.format(small, text, tmp_path / "a"))
+    assert identity(written.format(moved, text_moved, tmp_path / "b")) == one
+    text_moved.write_text("the good")
+    others = {
+        identity(written.format(moved, text_moved, tmp_path / "a")),
+        identity(f"distil_text:start={small},cosine=0,file={text}"),
+        identity(f"distil_text:start={small},file={text},masked_lm={tmp_path}/a"),
+    }
+    assert len(others | {one}) == 4
+
+
+def test_methods_without_places_are_hashed_as_they_are_written() -> None:
+    texts = ["soft_labels", "tiny:layers=1,start=random", "distil_text:layers=1,which=2", "half"]
+    for method in (read_methods([text])[0] for text in texts):
+        assert method.hashed == method.text
+
+
+def test_what_is_written_beside_a_model_is_missed(tmp_path: Path) -> None:
+    """Of a model that is found again, it is not written somewhere else."""
+    said = list[str]()
+    watch, asked = CompressWatch(tell=said.append), job("half")
+    made = compress_to(tmp_path / "x", asked)
+    for place in ("there", "no"):
+        written = read_methods([f"distil_text:layers=1,masked_lm={tmp_path / place}"])
+        (tmp_path / "there").mkdir(exist_ok=True)
+        moved = replace(asked, methods=(asked.methods[0], *written))
+        record = {**made.record, "identity": moved.identity(moved.methods)}
+        (made.folder / "bertology.json").write_text(json.dumps(record))
+        compress_to(made.folder, moved, watch=watch)
+    assert len(said) == 3
+    assert said[-1].endswith("no (masked_lm of distil_text) is not there; --force makes it, too.")

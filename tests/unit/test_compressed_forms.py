@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,10 @@ from bertology.model.compressed import (
     shared_layers,
     sixteen_bit,
 )
-from bertology.model.compressed.forms import parameters, stored_bytes
+from bertology.model.compressed.forms import nonzero_parameters, parameters, stored_bytes
 from bertology.model.compressed.packing import pack, packed_size, unpack
 from bertology.model.compressed.rounding import Format, rounded
+from bertology.model.compressed.written import named_maps
 from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import is_plain, prune_heads, prune_layers, prune_mlps
 
@@ -368,3 +370,36 @@ def test_a_head_for_words_keeps_its_table() -> None:
     with pytest.raises(CapabilityError, match="shares its weights"):
         quantised.quantise(words)
     quantised.quantise(words, maps="layers")
+
+
+@pytest.mark.parametrize(
+    ("rows", "groups"), [(1, 1), (2, 2), (7, 3), (30, 8), (100, 64), (130, 128), (384, 128)]
+)
+def test_groups_of_rows_are_what_they_are_one_by_one(rows: int, groups: int) -> None:
+    torch.manual_seed(rows)
+    weight = torch.randn(rows, 9)
+    held = Format("groups", 4, groups).of_weight(weight, limit=-4.0)
+    cuts = [rows * i // groups for i in range(groups + 1)]
+    for group, (begin, end) in enumerate(itertools.pairwise(cuts)):
+        part = weight[begin:end]
+        step = ((part.max() - part.min()) / 15).clamp_min(1e-12)
+        codes = ((part - part.min()) / step).round().clamp(0, 15).to(torch.uint8)
+        assert torch.equal(held["least"][group], part.min())
+        assert torch.equal(held["step"][group], step)
+        assert torch.equal(held["codes"][begin:end], codes)
+
+
+def test_zeros_are_counted_also_where_they_are_stored_as_whole_numbers(model: Any) -> None:
+    given = model
+    with torch.no_grad():
+        for _, one in named_maps(given, "layers"):
+            one.weight[:, ::2] = 0
+    there, nonzero = parameters(given), nonzero_parameters(given)
+    halved = sum(m.weight.numel() for _, m in named_maps(given, "layers")) // 2
+    assert there - nonzero >= halved
+    tables = [m.weight.numel() for _, m in named_maps(given, "embeddings")]
+    made = quantised.quantise(copy.deepcopy(given), 8)
+    assert parameters(made) == there
+    # Small weights that are rounded to zero are zeros, too.
+    assert nonzero - sum(tables) // 10 < nonzero_parameters(made) <= nonzero
+    assert all(m._made is None for m in made.modules() if isinstance(m, quantised.Quantised))

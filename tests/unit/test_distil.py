@@ -236,7 +236,7 @@ def test_teachers_that_cannot_answer_are_refused() -> None:
     with pytest.raises(ParameterError, match="folder"):
         Teacher(model, keep="disk").ready(lesson_of(model), ALL)
     alike = Teacher(model, copy.deepcopy(TOKENS), keep="never")  # another object, the same tokens
-    assert not alike.ready(lesson_of(model), ALL).other_tokens
+    assert not alike.ready(lesson_of(model), ALL).own_rows
     with pytest.raises(CapabilityError, match="different tokens"):
         Teacher(model, tiny.tokenizer(["cat"])).ready(lesson_of(model), ALL)
     three = copy.deepcopy(model)
@@ -384,3 +384,44 @@ def _with_one_output(model: Any) -> Any:
     model.classifier = torch.nn.Linear(16, 1)
     model.num_labels = 1
     return model
+
+
+@pytest.mark.parametrize(
+    ("keep", "side"), [("never", "right"), ("memory", "right"), ("never", "left")]
+)
+def test_a_teacher_that_reads_fewer_tokens_reads_its_own_rows(keep: str, side: str) -> None:
+    """Of the same vocabulary; its answers to texts that fit are those to the student's rows."""
+    tokens = copy.deepcopy(TOKENS)
+    tokens.padding_side, tokens.model_max_length = side, 10**30
+    model = teacher_model()
+    student = make_student(model, StudentShape(layers=1))
+    student.config.max_position_embeddings = 64
+    student.bert.embeddings.position_embeddings = torch.nn.Embedding(64, 16)
+    student.bert.embeddings.position_ids = torch.arange(64)[None]
+    student.bert.embeddings.token_type_ids = torch.zeros(1, 64, dtype=torch.long)
+    data = train_data()
+    lesson = replace(lesson_of(student, data), tokenizer=tokens)
+    chosen, device = [5, 0, 3], torch.device("cpu")
+    far, _ = encode(data, tokens, 64).batch(chosen, device, multiple=48)  # wider than it can read
+    found = Teacher(model, keep=keep).ready(lesson, ALL)
+    near, _ = found.rows.batch(chosen, device)
+    expected, real = see(model, near, ALL), near["attention_mask"].bool()
+    answers, wide = found.answers(chosen, far), far["attention_mask"].bool()
+    assert answers[STATES].shape[2] == 48
+    assert torch.allclose(answers[LOGITS], expected[LOGITS], atol=1e-5)
+    assert torch.allclose(
+        answers[STATES].transpose(1, 2)[wide], expected[STATES].transpose(1, 2)[real], atol=1e-5
+    )
+    own, its = (one.permute(0, 3, 4, 1, 2) for one in (answers[SCORES], expected[SCORES]))
+    pairs = wide[:, :, None] & wide[:, None], real[:, :, None] & real[:, None]
+    assert torch.allclose(own[pairs[0]], its[pairs[1]], atol=1e-4)
+    # A text that does not fit is cut for what it says of it as a whole, and else refused.
+    long = replace(data.examples[0], text=" ".join(["owl"] * 50))
+    lesson = replace(lesson, train=replace(data, examples=[long, *data.examples[1:]]))
+    asked = Teacher(model, keep=keep)
+    wide_row = {"input_ids": torch.zeros(1, 52)}
+    wide_row["attention_mask"] = torch.ones(1, 52)
+    found = asked.ready(lesson, Needs(logits=True, first=(1,)))
+    assert found.answers([0], wide_row)[LOGITS].shape == (1, 2)
+    with pytest.raises(CapabilityError, match=r"at most 32 tokens, and 1 of 24 texts.*\n.*=32"):
+        asked.ready(lesson, Needs(states=(1,)))

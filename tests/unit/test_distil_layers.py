@@ -11,10 +11,12 @@ import torch
 
 import tiny
 from bertology.errors import CapabilityError, ParameterError
+from bertology.model.loading.pruning import prune_heads
+from bertology.train.distil import staged
 from bertology.train.distil.layers import LayerFollowing, Layers
 from bertology.train.distil.patient import Patient
 from bertology.train.distil.relations import RelationFollowing, Relations, relation_loss
-from bertology.train.distil.seen import STATES, Needs, see
+from bertology.train.distil.seen import SCORES, STATES, VALUES, Needs, see
 from bertology.train.distil.soft_labels import SoftLabels
 from bertology.train.distil.students import StudentShape, make_student
 from bertology.train.distil.teacher import Teacher
@@ -325,3 +327,53 @@ def test_steps_that_are_recorded_on_a_gpu_are_those_that_are_not(kind: Any, keep
         return [epoch.loss for epoch in history.epochs]
 
     assert losses(recorded=True) == pytest.approx(losses(recorded=False), rel=0.1)
+
+
+def pruned(*heads: tuple[int, int]) -> Any:
+    return prune_heads(teacher_model(), heads)
+
+
+def test_heads_that_are_left_are_read_whole() -> None:
+    model, whole = pruned((3, 0), (3, 2)), teacher_model()
+    inputs, last = batch(model), Needs(scores=(4,), values=(4,))
+    with torch.no_grad():
+        found, there = see(model, inputs, last), see(whole, inputs, last)
+    for name in (SCORES, VALUES):
+        assert torch.allclose(found[name], there[name][:, :, [1, 3]], atol=1e-5), name
+
+
+def test_heads_that_are_gone_are_not_compared() -> None:
+    teacher = asking("never")
+    for kind in (LayerFollowing, RelationFollowing):
+        with pytest.raises(CapabilityError, match=r"2 heads in layer 4 of the student.*\n.*parts"):
+            kind(teacher).prepare(lesson_of(pruned((3, 0), (3, 2))))
+        with pytest.raises(CapabilityError, match="Layer 4 of the student has no heads left"):
+            kind(teacher, heads=2).prepare(lesson_of(pruned(*((3, h) for h in range(4)))))
+        with pytest.raises(CapabilityError, match=r"width 4 .layer 4 of the student.*8 parts"):
+            kind(teacher, heads=8).prepare(lesson_of(pruned((3, 0), (3, 1), (3, 2))))
+        for student in (pruned((3, 0), (3, 2)), pruned((0, 1), (3, 0), (3, 1), (3, 2))):
+            assert torch.isfinite(loss_of(kind(teacher, heads=4), student))
+    # Of relations, only the last layer counts.
+    RelationFollowing(teacher).prepare(lesson_of(pruned((0, 1))))
+    with pytest.raises(CapabilityError, match="heads in layer"):
+        LayerFollowing(teacher).prepare(lesson_of(pruned((0, 1))))
+
+
+def test_a_stage_is_the_same_on_a_gpu_and_on_a_cpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Steps are recorded where that is quicker, of models with no forms of their own."""
+    asked: list[tuple[bool, str]] = []
+
+    def noted(*given: Any, settings: Any, memory: Memory, **more: Any) -> None:
+        asked.append((settings.recorded, memory.identity))
+
+    monkeypatch.setattr(staged, "finetune", noted)
+    student = make_student(teacher_model(), StudentShape(layers=1))
+    way, lesson = Relations(asking("never")), lesson_of(student, folder=tmp_path)
+    for gains in (True, False, True):
+        monkeypatch.setattr(staged, "gains_by_recording", lambda model, gains=gains: gains)
+        staged.learn_first(lesson, way, way.first(), epochs=1, rate=0)
+        student.config.bertology_pruned_mlps = [0] if len(asked) == 2 else None
+    assert [recorded for recorded, _ in asked] == [True, False, False]
+    assert len({identity for _, identity in asked}) == 1

@@ -11,7 +11,7 @@ from bertology.errors import ParameterError
 from bertology.model.weight_masks import WeightMask, prunable
 from bertology.model.weight_ranks import without_smallest
 from bertology.train.finetune import FinetuneSettings, finetune
-from bertology.train.movement import Movement, highest, share_at
+from bertology.train.movement import GradualMagnitude, Movement, _border, highest, share_at
 
 QUICK = FinetuneSettings(epochs=2, batch_size=16, learning_rate=1e-3, seed=3)
 
@@ -108,3 +108,37 @@ def test_of_equal_scores_the_first_stay() -> None:
         assert bool(highest(scores, count).any()) is all_or_none
     with pytest.raises(ParameterError, match="above 0 and at most 1"):
         Movement({}, share=0.0)
+
+
+def test_on_a_gpu_the_border_is_found_by_sorting_and_is_the_same() -> None:
+    torch.manual_seed(0)
+    scores = torch.randn(40 * 50).round(decimals=1)  # many of them equal
+    for place in (0, 1, 700, 1998, 1999):
+        one, other = (_border(scores, place, sort=sort) for sort in (True, False))
+        assert torch.equal(one, other), place
+
+
+def test_a_weight_that_is_gone_keeps_its_value_whatever_the_optimizer_does() -> None:
+    """Adam moves by momentum, and decay pulls at all, where a gradient is 0."""
+    torch.manual_seed(0)
+    weight = nn.Parameter(torch.randn(20, 20))
+    going = GradualMagnitude({"w": weight}, share=0.3)
+    optimizer = torch.optim.AdamW([weight], lr=0.1, weight_decay=0.5)
+    pulled, moved = 0, 0
+    for step in range(40):
+        going.thin(step / 40)
+        before, stays = going._whole["w"].clone(), going._stays["w"].clone()
+        weight.grad = torch.randn(20, 20)
+        going.learn(0.0)
+        optimizer.step()
+        pulled += int((weight != before)[~stays].sum())
+        if step % 10 == 9:  # as after an epoch: what is saved has the values, too
+            with going.thinned(step / 40):
+                assert (weight == 0).sum() >= (~stays).sum()
+        else:
+            going.thin(step / 40)
+            going.restore()
+        assert torch.equal(weight[~stays], before[~stays])
+        moved += int((weight != before)[stays].sum())
+    assert pulled > 1000, "or there is nothing to take back"
+    assert moved > 1000

@@ -55,10 +55,18 @@ def highest(scores: Tensor, count: int) -> Tensor:
         return torch.ones_like(scores, dtype=torch.bool)
     if count == 0:
         return torch.zeros_like(scores, dtype=torch.bool)
-    border = flat.kthvalue(flat.numel() - count + 1).values
+    border = _border(flat, flat.numel() - count, sort=flat.is_cuda)
     stays, equal = flat > border, flat == border
     stays |= equal & (equal.cumsum(0) <= count - stays.sum())
     return stays.reshape(scores.shape)
+
+
+def _border(flat: Tensor, place: int, *, sort: bool) -> Tensor:
+    """The score at a place in their order, from 0.
+
+    On a GPU all are sorted, since torch's kthvalue is slow there (its issue 75599).
+    """
+    return flat.sort().values[place] if sort else flat.kthvalue(place + 1).values
 
 
 def _sizes(weight: Tensor) -> Tensor:
@@ -79,7 +87,11 @@ class Movement:
         self._whole: dict[str, Tensor] = {}
         self._stays: dict[str, Tensor] = {}
 
-    def _rank(self, name: str) -> Tensor:
+    def _copy(self, name: str) -> Tensor:
+        """The weights of a matrix as they are now, none of them gone."""
+        return self._weights[name].detach().clone()
+
+    def _rank(self, name: str, whole: Tensor) -> Tensor:
         """What decides which weights of a matrix stay: the highest do."""
         return self._scores[name]
 
@@ -88,9 +100,10 @@ class Movement:
         share = share_at(done, self.share)
         with torch.no_grad():
             for name, weight in self._weights.items():
-                stays = highest(self._rank(name), round(share * weight.numel()))
-                self._whole[name], self._stays[name] = weight.detach().clone(), stays
-                weight.mul_(stays)
+                whole = self._copy(name)
+                stays = highest(self._rank(name, whole), round(share * weight.numel()))
+                self._whole[name], self._stays[name] = whole, stays
+                torch.mul(whole, stays, out=weight)
 
     def restore(self) -> None:
         """Put back what `thin` took away."""
@@ -128,7 +141,7 @@ class Movement:
         """What stays at the end."""
         kept = {}
         for name in self._weights:
-            scores = self._rank(name)
+            scores = self._rank(name, self._copy(name))
             stays = highest(scores, round(self.share * scores.numel()))
             kept[name] = stays.cpu().numpy()
         return WeightMask.of(kept)
@@ -156,17 +169,35 @@ class GradualMagnitude(Movement):
     """Gradual magnitude pruning (Zhu and Gupta, 2017): the smallest weights go.
 
     Sizes are compared anew in each step, among all weights of a matrix: one that is gone keeps the
-    value it had, so that it comes back where others become smaller than it.
+    value it had, as in the paper, so that it comes back where others become smaller than it. The
+    optimizer would still move it, by its momentum and by weight decay; that is taken back before
+    sizes are compared.
     """
 
-    def _rank(self, name: str) -> Tensor:
-        return self._weights[name].detach().abs()
+    def __init__(self, weights: Mapping[str, nn.Parameter], share: float) -> None:
+        super().__init__(weights, share)
+        self._before: dict[str, Tensor] = {}  # the weights before the update, if there was one
+
+    def _copy(self, name: str) -> Tensor:
+        now, before = self._weights[name].detach(), self._before.get(name)
+        if before is None:
+            return now.clone()
+        return torch.where(self._stays[name], now, before, out=before)
+
+    def _rank(self, name: str, whole: Tensor) -> Tensor:
+        return whole.abs()
+
+    def thin(self, done: float) -> None:
+        """Put zeros where weights are small, until `restore`."""
+        super().thin(done)
+        self._before.clear()
 
     def learn(self, rate: float) -> None:
         """Weights that were used learn; there are no scores."""
         for name, weight in self._weights.items():
             if weight.grad is not None:
                 weight.grad.mul_(self._stays[name])
+        self._before = dict(self._whole)
         self.restore()
 
     def state(self) -> dict[str, Tensor]:

@@ -20,9 +20,13 @@ _LONGEST = 60  # letters of a name that is made of a text
 _KINDS = {"int": int, "float": float, "str": str}
 
 
-def option_text(thing: DataclassInstance, name: str) -> str:
-    """As it is written; options that are not given and have no value are left out."""
+def option_text(thing: DataclassInstance, name: str, *, hidden: Collection[str] = ()) -> str:
+    """As it is written; options that are not given and have no value are left out.
+
+    Of those that are `hidden`, it is only told that they are given.
+    """
     values = {f.name: getattr(thing, f.name) for f in fields(thing)}
+    values |= dict.fromkeys(hidden, "…")
     options = ",".join(f"{n}={_plain(v)}" for n, v in values.items() if v is not None)
     return f"{name}:{options}" if options else name
 

@@ -27,6 +27,7 @@ __all__ = [
     "check_one_pass",
     "compressed_forms",
     "make_weights",
+    "nonzero_parameters",
     "parameters",
     "put_in_forms",
     "stored_bytes",
@@ -94,6 +95,13 @@ def parameters(model: Any) -> int:
     plain = sum(p.numel() for p in model.parameters())
     packed = sum(m.numbers for m in model.modules() if isinstance(m, Quantised))
     return int(plain + packed)
+
+
+def nonzero_parameters(model: Any) -> int:
+    """The same without the zeros in matrices, whether they are stored as floats or packed."""
+    zeros = sum(int((p == 0).sum()) for p in model.parameters() if p.dim() > 1)
+    zeros += sum(m.zeros for m in model.modules() if isinstance(m, Quantised))
+    return parameters(model) - zeros
 
 
 def stored_bytes(model: Any) -> int:

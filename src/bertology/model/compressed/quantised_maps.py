@@ -40,6 +40,11 @@ class Quantised(nn.Module):
         """How many numbers the matrix is made of, whatever they take."""
         return self.rows * self.columns
 
+    @property
+    def zeros(self) -> int:
+        """How many of them stand for zero."""
+        return int((self.format.values(self.unpacked()) == 0).sum())
+
     def unpacked(self) -> dict[str, Tensor]:
         """The stored tensors, a byte for each weight."""
         held = {name: self.get_buffer(name) for name in self._names}

@@ -109,11 +109,9 @@ class Format:
             step = (largest / self.middle).clamp_min(_TINY)
             codes = (weight / spread(step, len(weight))).round() + self.middle
             return {"codes": codes.clamp_(0, most).to(torch.uint8), "step": step}
-        parts = [weight[a:b] for a, b in _bounds(len(weight), self.groups)]
-        least = torch.stack([part.min() for part in parts])
-        span = torch.stack([part.max() for part in parts]) - least
-        step = (span / most).clamp_min(_TINY)
         rows = len(weight)
+        least, largest = (_of_groups(weight, self.groups, end) for end in ("amin", "amax"))
+        step = ((largest - least) / most).clamp_min(_TINY)
         codes = ((weight - spread(least, rows)) / spread(step, rows)).round().clamp_(0, most)
         return {"codes": codes.to(torch.uint8), "step": step, "least": least}
 
@@ -142,18 +140,24 @@ def rounded(
     return form.values(form.of_weight(weight, limit=outlier_limit)).to(weight.dtype)
 
 
-def _bounds(rows: int, groups: int) -> list[tuple[int, int]]:
-    """First and last row of each group, whose sizes differ by one at most."""
-    cuts = [rows * i // groups for i in range(groups + 1)]
-    return list(itertools.pairwise(cuts))
+def _group_of(rows: int, groups: int, device: torch.device) -> Tensor:
+    """(rows,): the group of each row; group i begins at row `rows * i // groups`."""
+    return ((torch.arange(rows, device=device) + 1) * groups - 1) // rows
+
+
+def _of_groups(weight: Tensor, groups: int, end: str) -> Tensor:
+    """(groups,): the least ("amin") or largest ("amax") weight in each group of rows."""
+    of_rows: Tensor = getattr(weight, end)(1)
+    found = of_rows.new_empty(groups)
+    where = _group_of(len(weight), groups, weight.device)
+    return found.scatter_reduce_(0, where, of_rows, end, include_self=False)
 
 
 def spread(values: Tensor, rows: int) -> Tensor:
     """What groups of rows have, for each row: (groups,) -> (rows, 1)"""
     if len(values) == rows:
         return values[:, None]
-    sizes = torch.tensor([b - a for a, b in _bounds(rows, len(values))], device=values.device)
-    return values.repeat_interleave(sizes)[:, None]
+    return values[_group_of(rows, len(values), values.device)][:, None]
 
 
 def _is_outlier(weight: Tensor, limit: float) -> Tensor:

@@ -65,11 +65,10 @@ class Made:
 
     def numbers(self) -> dict[str, float]:
         """Its size in bytes on the disk, in parameters, and without those that are zero."""
-        from bertology.model.compressed.forms import parameters
+        from bertology.model.compressed.forms import nonzero_parameters, parameters
 
-        weights = parameters(self.encoder.model)
-        zeros = sum(int((w == 0).sum()) for w in self.encoder.model.parameters() if w.dim() > 1)
-        told = self.bytes, weights, weights - zeros
+        model = self.encoder.model
+        told = self.bytes, parameters(model), nonzero_parameters(model)
         return dict(zip(_NUMBERS, map(float, told), strict=True))
 
 

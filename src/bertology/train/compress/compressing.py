@@ -37,8 +37,8 @@ from bertology.train.checkpoint import (
 )
 from bertology.train.compress.card import compressed_card
 from bertology.train.compress.compressed import Compressed
-from bertology.train.compress.measuring import bytes_on, measure
-from bertology.train.compress.method import ZEROS, Method
+from bertology.train.compress.measuring import bytes_on, measure, packed_on
+from bertology.train.compress.method import WRITTEN, ZEROS, Method
 from bertology.train.compress.work import CompressSettings, CompressWatch, Work
 from bertology.train.distil.teacher import Teacher
 from bertology.train.encoded import task_of
@@ -90,7 +90,7 @@ class CompressJob:
             "train": self.train.fingerprint,
             "held_out": self.held_out.fingerprint,
             "settings": self.settings.as_record(),
-            "methods": [method.text for method in methods],
+            "methods": [method.hashed for method in methods],
         }
         if more := {k: v for method in methods for k, v in method.ingredients().items()}:
             asked["ingredients"] = more
@@ -133,12 +133,21 @@ def compress_to(
         unfinished.forget()
     elif made := _found(place, identity):
         told.tell(f"{place} was made on {made['created'][:10]} (--force makes it again).")
+        _tell_missing(job, told)
         return Compressed(place, made)
     now, steps = _all_applied(job, unfinished, told)
     told.tell("measuring both models")
     found = _saved(place, job, now, steps, identity, unfinished, told)
     unfinished.forget()
     return found
+
+
+def _tell_missing(job: CompressJob, told: CompressWatch) -> None:
+    """What methods write beside the model is written while it is made, and not afterwards."""
+    for method in job.methods:
+        for name, place in method.places(WRITTEN).items():
+            if not Path(place).expanduser().exists():
+                told.tell(f"{place} ({name} of {method.name}) is not there; --force makes it, too.")
 
 
 def made_smaller(
@@ -266,10 +275,9 @@ def _saved(
     watch: CompressWatch,
 ) -> Compressed:
     last = unfinished.model(len(steps) - 1, job.methods[-1])
-    sizes = (_size_of(job.original), bytes_on(last))
-    zeros = any(method.kind == ZEROS for method in job.methods)
+    sizes, packed = _sizes(job, last)
     numbers, flips = measure(
-        job.original, now, job.held_out, on_disk=sizes, zeros=zeros, watch=watch
+        job.original, now, job.held_out, on_disk=sizes, packed=packed, watch=watch
     )
     record: TrainingRecord = {
         "schema": SCHEMA,
@@ -325,11 +333,14 @@ class _Files:
                 shutil.copy2(path, save_directory)
 
 
-def _size_of(encoder: Encoder) -> int:
-    """Bytes of the original's weights on the disk, as they are when it is saved."""
+def _sizes(job: CompressJob, made: Path) -> tuple[tuple[int, int], tuple[int, int] | None]:
+    """Bytes of both models' weights on the disk; and packed, where there are zeros to be packed."""
+    zeros = any(method.kind == ZEROS for method in job.methods)
     with TemporaryDirectory(prefix="bertology-size-") as folder:
-        encoder.model.save_pretrained(folder)
-        return bytes_on(Path(folder))
+        job.original.model.save_pretrained(folder)
+        before = Path(folder)
+        sizes = bytes_on(before), bytes_on(made)
+        return sizes, (packed_on(before), packed_on(made)) if zeros else None
 
 
 def _base_of(job: CompressJob) -> Any:

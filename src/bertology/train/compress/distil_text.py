@@ -9,6 +9,7 @@ from bertology.errors import StoreError
 from bertology.model.encoder import Encoder
 from bertology.parameters import parameter
 from bertology.train.checkpoint import SCHEMA, check_folder, read_record, save_checkpoint
+from bertology.train.compress.method import READ, WRITTEN
 from bertology.train.compress.text_first import TextFirst
 from bertology.train.compress.work import Work
 from bertology.train.distil.soft_labels import Distilled, SoftLabels
@@ -30,7 +31,9 @@ class DistilText(TextFirst):
     summary: ClassVar[str] = "a student learns to predict words from a masked LM, then the task"
     source: ClassVar[str] = "Sanh et al. 2019"
 
-    file: str | None = parameter(None, "A file of text; the texts of the task if not given.")
+    file: str | None = parameter(
+        None, "A file of text; the texts of the task if not given.", place=READ
+    )
     text_epochs: int = parameter(3, "Epochs on the text.", minimum=1)
     text_rate: float = parameter(1e-4, "Their highest learning rate.", minimum=1e-9)
     cosine: float = parameter(
@@ -39,7 +42,9 @@ class DistilText(TextFirst):
     temperature: float = parameter(2.0, "Softens both answers.", minimum=0.01)
     hard: float = parameter(0.5, "Share of the labels in the task's loss.", minimum=0, maximum=1)
     masked_lm: str | None = parameter(
-        None, "A folder for the student as it is before the task, with its head for hidden words."
+        None,
+        "A folder for the student as it is before the task, with its head for hidden words.",
+        place=WRITTEN,
     )
 
     @property

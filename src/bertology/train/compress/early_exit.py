@@ -85,5 +85,7 @@ class Exits(Way):
         self, lesson: Lesson, plain: Pass, inputs: dict[str, Tensor], targets: Tensor
     ) -> Tensor:
         """The mean over exits; the model's own head comes last and is left alone."""
-        answers = all_logits(lesson.model, **inputs)[:-1]
+        low = lesson.precision == "bfloat16"
+        with torch.autocast(lesson.model.device.type, dtype=torch.bfloat16, enabled=low):
+            answers = all_logits(lesson.model, **inputs)[:-1]
         return torch.stack([functional.cross_entropy(a.float(), targets) for a in answers]).mean()

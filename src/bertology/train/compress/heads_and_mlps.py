@@ -58,6 +58,14 @@ class HeadsAndMlps(Method):
                 must = "be left out where keep is given, which says how far it goes"
                 raise ParameterError(name, self.name, must, value)
 
+    @property
+    def share_of_heads(self) -> float | None:
+        """How many heads stay; None where the score decides."""
+        if self.keep is not None:
+            return None
+        none_said = self.heads is None and self.mlps is None
+        return 0.5 if none_said else 1.0 if self.heads is None else self.heads
+
     def apply(self, work: Work) -> Encoder:
         """Cut, and train what is left."""
         work.encoder.require(Capability.PRUNING, Capability.HEADS, Capability.MLP)
@@ -81,10 +89,11 @@ class HeadsAndMlps(Method):
     def _to_shares(self, work: Work) -> Encoder:
         encoder = work.encoder
         there = PartMask.full(encoder)
-        heads = 0.5 if self.heads is None and self.mlps is None else self.heads
+        heads, mlps = self.share_of_heads, 1.0 if self.mlps is None else self.mlps
+        assert heads is not None  # or the score would decide
         wanted = [
-            round((1.0 if share is None else share) * int(np.count_nonzero(parts)))
-            for share, parts in ((heads, there.heads), (self.mlps, there.mlps))
+            round(share * int(np.count_nonzero(parts)))
+            for share, parts in ((heads, there.heads), (mlps, there.mlps))
         ]
         mask, examples = there, work.choosing[:_RANKING]
         numbers = task_of(examples).kind == "regression"

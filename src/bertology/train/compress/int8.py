@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from torch import nn
+
 from bertology.errors import ParameterError
 from bertology.model.compressed.quantised import DYNAMIC, FIXED, RANGES, quantise
+from bertology.model.compressed.written import named_maps
 from bertology.model.encoder import Encoder
 from bertology.parameters import parameter
 from bertology.train.compress.calibration import learn_ranges
@@ -14,6 +17,8 @@ from bertology.train.compress.method import STORED, Method
 from bertology.train.compress.work import Work
 
 __all__ = ["Int8"]
+
+_TABLE_ALONE = "the table of vectors is stored in 8 bits, all other weights are as they were"
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,9 @@ class Int8(Method):
 
     def apply(self, work: Work) -> Encoder:
         """Store whole numbers."""
+        if not any(isinstance(module, nn.Linear) for _, module in named_maps(work.encoder.model)):
+            work.say(f"{_TABLE_ALONE}; no inputs are rounded")
+            return work.around(quantise(work.encoder.model, 8))
         if self.inputs == "float":
             return work.around(quantise(work.encoder.model, 8))
         ranges = learn_ranges(work) if self.ranges == FIXED else None

@@ -16,6 +16,7 @@ from bertology.train.compress.work import Work
 __all__ = ["Int8Aware"]
 
 _FILLED = "its training would fill the zeros again; int8 does not train"
+_NO_MAPS = "a BiLSTM has no maps to be trained in few bits; int8 stores its table of vectors"
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Int8Aware(Method):
     source: ClassVar[str] = "Zafrir et al. 2019"
     against: ClassVar[dict[str, str]] = {
         **dict.fromkeys(("magnitude", "movement", "rewound"), _FILLED),
+        "bilstm": _NO_MAPS,
         "early_exit": "exits are trained for the model as it is; put them after it, or take int8",
     }
 

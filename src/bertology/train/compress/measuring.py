@@ -25,10 +25,11 @@ from bertology.train.encoded import Encoded, task_of
 from bertology.train.speed import measure_batches
 from bertology.train.stage_watch import StageWatch
 
-__all__ = ["SIZES", "bytes_in", "bytes_on", "measure", "points_lost"]
+__all__ = ["SIZES", "bytes_in", "bytes_on", "measure", "packed_on", "points_lost"]
 
 SIZES = (1, 32)  # of batches whose speed is told
 _MOVED = 10  # examples that are named where answers are numbers
+_READ = 2**20  # bytes that are packed at once
 
 
 def measure(
@@ -37,12 +38,12 @@ def measure(
     held_out: Corpus,
     *,
     on_disk: tuple[int, int],
-    zeros: bool = False,
+    packed: tuple[int, int] | None = None,
     watch: StageWatch | None = None,
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """All numbers of both models, and the examples whose answer changed.
 
-    `on_disk` are the bytes of their weights there; where many are `zeros`, packed sizes are told.
+    `on_disk` are the bytes of their weights there; `packed` those with gzip, if that is to be told.
     """
     both, watch = (original, smaller), watch or StageWatch()
     encoded = [encode_for(one, held_out) for one in both]
@@ -72,8 +73,8 @@ def measure(
         "bytes_in_memory": [bytes_in(one.model) for one in both],
         "flips": _counted(before, after),
     }
-    if zeros:
-        found["packed_bytes"] = [_packed(one.model) for one in both]
+    if packed is not None:
+        found["packed_bytes"] = list(packed)
     return found, changed
 
 
@@ -110,18 +111,19 @@ def bytes_in(model: torch.nn.Module) -> int:
     return sum(seen.values()) + products
 
 
-def _packed(model: torch.nn.Module) -> int:
-    """Bytes of the weights with gzip, at its quickest level."""
-    squeeze, size = zlib.compressobj(level=1), 0
-    for weight in model.parameters():
-        raw = weight.detach().cpu().contiguous().view(torch.uint8).numpy()
-        size += len(squeeze.compress(raw.data))
-    return size + len(squeeze.flush())
-
-
 def bytes_on(folder: Path) -> int:
     """What the weights of a saved model take on the disk."""
     return sum(path.stat().st_size for path in folder.glob("*.safetensors"))
+
+
+def packed_on(folder: Path) -> int:
+    """The same with gzip, at its quickest level: of the files, whatever numbers are in them."""
+    squeeze, size = zlib.compressobj(level=1), 0
+    for path in sorted(folder.glob("*.safetensors")):
+        with path.open("rb") as file:
+            while part := file.read(_READ):
+                size += len(squeeze.compress(part))
+    return size + len(squeeze.flush())
 
 
 def _speeds(

@@ -9,7 +9,7 @@ the same numbers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, ClassVar
 
 from bertology.parameters import check_parameters
@@ -26,8 +26,10 @@ __all__ = [
     "LEARNING",
     "ONE_EPOCH",
     "OTHER",
+    "READ",
     "SHAPE",
     "STORED",
+    "WRITTEN",
     "ZEROS",
     "Method",
     "epochs_text",
@@ -43,6 +45,8 @@ ZEROS = "zeros"  # zeros in the place of single weights
 EXITS = "exits"  # heads on lower layers, trained for the model as it is
 OTHER = "other"  # another kind of model, no transformer
 STORED = "stored"  # other numbers on the disk: whole ones, or of 16 bits
+
+READ, WRITTEN = "read", "written"  # what options that name a place do with what lies there
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,23 @@ class Method:
     def text(self) -> str:
         """As it is written: `low_rank:share=0.5`."""
         return option_text(self, self.name)
+
+    @property
+    def hashed(self) -> str:
+        """The same without places, since moving a file changes no model: see `ingredients`."""
+        return option_text(self, self.name, hidden=[*self.places(READ), *self.places(WRITTEN)])
+
+    def places(self, use: str) -> dict[str, str]:
+        """Options that say where something lies that is READ, or WRITTEN beside the model.
+
+        The one place that knows them: fields with `place=READ`, unless they hold one of `words`.
+        """
+        found = {}
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if f.metadata.get("place") == use and value not in (None, *f.metadata.get("words", ())):
+                found[f.name] = value
+        return found
 
     @property
     def kind(self) -> str:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from bertology.parameters import parameter
-from bertology.train.compress.method import epochs_text
-from bertology.train.compress.students import LAYER_BY_LAYER
+from bertology.train.compress.method import Method, epochs_text
+from bertology.train.compress.students import LAYER_BY_LAYER, unfit_heads
 from bertology.train.compress.text_first import TextFirst
 from bertology.train.compress.work import Work
 from bertology.train.distil.relations import RelationFollowing, Relations
@@ -43,6 +43,10 @@ class Minilm(TextFirst):
     )
     temperature: float = parameter(2.0, "Softens answers in the second stage.", minimum=0.01)
     hard: float = parameter(0.5, "Share of the labels in it.", minimum=0, maximum=1)
+
+    def unfit_after(self, earlier: Method) -> str | None:
+        """Heads are compared one by one, unless it is said in how many parts."""
+        return super().unfit_after(earlier) or unfit_heads(self, earlier, self.parts)
 
     @property
     def epochs_before(self) -> int:

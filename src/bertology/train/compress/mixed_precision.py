@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -116,16 +118,58 @@ def sensitivities(work: Work) -> dict[int, float]:
         weight = weights[f"{prefix}{name}.weight"]
         if layer is not None and weight.numel():
             scales.setdefault(layer, {})[f"{prefix}{name}.weight"] = torch.ones_like(weight)
-    values: dict[int, list[float]] = {layer: [] for layer in scales}
-    for part in range(_PARTS):
-        some = examples[part * _EXAMPLES : (part + 1) * _EXAMPLES]
-        rows = encode(some, encoder.tokenizer, limit)
-        terrain = Terrain.over(encoder.model, rows, task_of(some), batch_tokens=_TOKENS)
-        for layer, ones in scales.items():
-            seen = Hessian(terrain, ones).spectrum(
-                iterations=_ITERATIONS, count=1, seed=work.seed, tolerance=0.05
-            )
-            values[layer].append(float(seen.largest[0]))
-        if (part + 1) * _EXAMPLES >= len(examples):
-            break
-    return {i: float(abs(np.mean(v)) + np.std(v)) for i, v in values.items()}
+    parts = max(1, min(_PARTS, -(-len(examples) // _EXAMPLES)))
+    known = _Eigenvalues.of(work)
+    with work.stages.counted("eigenvalues of layers", parts * len(scales)) as count:
+        for part in range(parts):
+            some = examples[part * _EXAMPLES : (part + 1) * _EXAMPLES]
+            rows = encode(some, encoder.tokenizer, limit)
+            terrain = Terrain.over(encoder.model, rows, task_of(some), batch_tokens=_TOKENS)
+            for layer, ones in scales.items():
+                if not known.has(layer, part):
+                    seen = Hessian(terrain, ones).spectrum(
+                        iterations=_ITERATIONS, count=1, seed=work.seed, tolerance=0.05
+                    )
+                    known.keep(layer, part, float(seen.largest[0]))
+                count.advance(1)
+    found = {layer: [known.value(layer, part) for part in range(parts)] for layer in scales}
+    return {i: float(abs(np.mean(v)) + np.std(v)) for i, v in found.items()}
+
+
+@dataclass
+class _Eigenvalues:
+    """Those of layers and parts of the data, kept one by one: each may take seconds or minutes."""
+
+    place: Path | None
+    identity: str
+    values: dict[str, float]
+
+    @classmethod
+    def of(cls, work: Work) -> _Eigenvalues:
+        """Those that an earlier run of the same work has left."""
+        place = None if work.folder is None else work.folder / "eigenvalues.json"
+        values: dict[str, float] = {}
+        if place is not None and place.is_file():
+            try:
+                there = json.loads(place.read_text(encoding="utf-8"))
+                if there["identity"] == work.identity:
+                    values = {name: float(value) for name, value in there["values"].items()}
+            except (OSError, ValueError, KeyError, TypeError, AttributeError):
+                values = {}  # what cannot be read is made again
+        return cls(place, work.identity, values)
+
+    def has(self, layer: int, part: int) -> bool:
+        return f"{layer} {part}" in self.values
+
+    def value(self, layer: int, part: int) -> float:
+        return self.values[f"{layer} {part}"]
+
+    def keep(self, layer: int, part: int, value: float) -> None:
+        """One more."""
+        self.values[f"{layer} {part}"] = value
+        if self.place is not None:
+            self.place.parent.mkdir(parents=True, exist_ok=True)
+            draft = self.place.with_suffix(".draft")
+            there = {"identity": self.identity, "values": self.values}
+            draft.write_text(json.dumps(there), encoding="utf-8")
+            draft.replace(self.place)

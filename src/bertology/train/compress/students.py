@@ -9,7 +9,8 @@ from bertology.data.corpus import Corpus
 from bertology.errors import CapabilityError, ModelError, ParameterError
 from bertology.model.encoder import Encoder
 from bertology.parameters import parameter
-from bertology.train.compress.method import LEARNING, ONE_EPOCH, SHAPE, Method
+from bertology.train.compress.heads_and_mlps import HeadsAndMlps
+from bertology.train.compress.method import LEARNING, ONE_EPOCH, READ, SHAPE, Method
 from bertology.train.compress.work import Work
 from bertology.train.distil.augment import masked_copies
 from bertology.train.distil.students import StudentShape, check_student, chosen_layers, make_student
@@ -18,7 +19,7 @@ from bertology.train.encoded import learnable
 from bertology.train.starts import STARTS, begin
 from bertology.train.ways import Way
 
-__all__ = ["LAYER_BY_LAYER", "Teaching", "check_copies", "with_copies"]
+__all__ = ["LAYER_BY_LAYER", "Teaching", "check_copies", "unfit_heads", "with_copies"]
 
 LAYER_BY_LAYER = {
     "token_elimination": "states of tokens cannot be compared where some are gone",
@@ -54,6 +55,8 @@ class Teaching(Method):
         "layers: chosen layers. slices: parts of them. random. auto: what fits. Or the folder or "
         "hub id of a small pre-trained model, whose shape the student has.",
         metavar="START|MODEL",
+        place=READ,
+        words=_STARTS,
     )
     which: str = parameter(
         "even", "Layers that it begins with: even, first, last, or numbers from 1: 1+3+5."
@@ -211,6 +214,17 @@ class Teaching(Method):
     def data(self, work: Work) -> Corpus:
         """What it learns from."""
         return work.train
+
+
+def unfit_heads(method: Method, earlier: Method, parts: int) -> str | None:
+    """Why attention cannot be compared with the original's after a method, if it cannot."""
+    cut = isinstance(earlier, HeadsAndMlps) and earlier.share_of_heads != 1
+    if parts or method.begins or not cut:
+        return None
+    return (
+        "fewer heads than the original's cannot be compared with them one by one; say in how many "
+        "parts, which divide the size of a head (parts=…)"
+    )
 
 
 def check_copies(method: Method, copies: int, hard: float) -> None:

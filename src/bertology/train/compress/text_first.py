@@ -11,7 +11,7 @@ from bertology.errors import CapabilityError, DataError, ParameterError
 from bertology.model.encoder import Encoder
 from bertology.parameters import parameter
 from bertology.plain_files import local_path, read_bytes, read_utf8
-from bertology.train.compress.method import SHAPE, epochs_text
+from bertology.train.compress.method import READ, SHAPE, epochs_text
 from bertology.train.compress.students import Teaching
 from bertology.train.compress.work import Work
 from bertology.train.distil.soft_labels import Distilled
@@ -32,7 +32,7 @@ class TextFirst(Teaching):
     """
 
     file: str | None = parameter(
-        None, "A file of text, on which the model before fine-tuning teaches first."
+        None, "A file of text, on which the model before fine-tuning teaches first.", place=READ
     )
     text_epochs: int | None = parameter(
         None, f"Epochs on the text; {_EPOCHS} if not given.", minimum=1

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from bertology.data.corpus import Corpus
 from bertology.parameters import parameter
-from bertology.train.compress.method import epochs_text
-from bertology.train.compress.students import LAYER_BY_LAYER, check_copies, with_copies
+from bertology.train.compress.method import Method, epochs_text
+from bertology.train.compress.students import LAYER_BY_LAYER, check_copies, unfit_heads, with_copies
 from bertology.train.compress.text_first import TextFirst
 from bertology.train.compress.work import Work
 from bertology.train.distil.layers import LayerFollowing, Layers
@@ -53,6 +53,10 @@ class Tiny(TextFirst):
     def data(self, work: Work) -> Corpus:
         """The training data, and copies."""
         return with_copies(work, self.copies)
+
+    def unfit_after(self, earlier: Method) -> str | None:
+        """Heads are compared one by one, unless it is said in how many parts."""
+        return super().unfit_after(earlier) or unfit_heads(self, earlier, self.parts)
 
     @property
     def epochs_before(self) -> int:

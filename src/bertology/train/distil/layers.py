@@ -17,13 +17,13 @@ from torch import Tensor, nn
 from bertology.errors import CapabilityError
 from bertology.model.encoder import Encoder
 from bertology.parameters import parameter
-from bertology.train.distil.seen import SCORES, STATES, Needs, real_tokens
+from bertology.train.distil.seen import SCORES, STATES, Needs, common_heads, real_tokens
 from bertology.train.distil.soft_labels import Distilled
 from bertology.train.distil.staged import Staged
 from bertology.train.distil.students import chosen_layers
 from bertology.train.ways.way import HELPER, Lesson, Pass
 
-__all__ = ["LayerFollowing", "Layers", "common_heads"]
+__all__ = ["LayerFollowing", "Layers"]
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,14 @@ class LayerFollowing(Distilled):
 
     def teacher_needs(self, lesson: Lesson) -> Needs:
         """States of all followed layers and of the input layer, and attention."""
-        own, its = Encoder(lesson.model).shape, Encoder(self.teacher.model).shape
-        if own.layers > its.layers:
-            raise CapabilityError(
-                f"A student of {own.layers} layers cannot follow {its.layers} layer by layer."
-            )
-        followed = chosen_layers(self.which, own.layers, its.layers)
-        heads = common_heads(lesson, self.teacher.model, self.heads)
-        return Needs(states=(0, *followed), scores=followed, heads=heads)
+        student, teacher = Encoder(lesson.model), Encoder(self.teacher.model)
+        own, its = student.shape.layers, teacher.shape.layers
+        if own > its:
+            raise CapabilityError(f"A student of {own} layers cannot follow {its} layer by layer.")
+        followed = chosen_layers(self.which, own, its)
+        read = {"student": (student, range(1, own + 1)), "teacher": (teacher, followed)}
+        common_heads(read, self.heads)
+        return Needs(states=(0, *followed), scores=followed, heads=self.heads)
 
     def prepare(self, lesson: Lesson) -> None:
         """The teacher's answers, and the maps of states."""
@@ -59,8 +59,8 @@ class LayerFollowing(Distilled):
     ) -> Tensor:
         """The mean over layers of both differences, and the input layer's."""
         layers = tuple(range(1, lesson.layers + 1))
-        heads = common_heads(lesson, self.teacher.model, self.heads)
-        seen = self.see(lesson, inputs, Needs(states=(0, *layers), scores=layers, heads=heads))
+        needs = Needs(states=(0, *layers), scores=layers, heads=self.heads)
+        seen = self.see(lesson, inputs, needs)
         real = real_tokens(inputs)
         below, above = getattr(lesson.model, HELPER)
         own = torch.cat([below(seen[STATES][:, :1]), above(seen[STATES][:, 1:])], 1)
@@ -91,21 +91,3 @@ class Layers(Staged):
     def first(self) -> LayerFollowing:
         """The layers."""
         return LayerFollowing(self.teacher, which=self.which, heads=self.heads)
-
-
-def common_heads(lesson: Lesson, teacher: object, asked: int) -> int:
-    """Into how many parts attention is cut, if student and teacher can both be."""
-    own, its = Encoder(lesson.model).shape, Encoder(teacher).shape
-    if not asked and own.heads != its.heads:
-        raise CapabilityError(
-            f"The student has {own.heads} heads in a layer and the teacher {its.heads}: their "
-            "attention cannot be compared head by head.",
-            hint="Say in how many parts: heads=12 divides the widths 384 and 768.",
-        )
-    for shape in (own, its):
-        if asked and (shape.heads * shape.head_size) % asked:
-            raise CapabilityError(
-                f"Vectors of width {shape.heads * shape.head_size} cannot be cut into {asked} "
-                "parts."
-            )
-    return asked

@@ -16,8 +16,7 @@ from torch import Tensor
 from bertology.errors import ParameterError
 from bertology.model.encoder import Encoder
 from bertology.parameters import parameter
-from bertology.train.distil.layers import common_heads
-from bertology.train.distil.seen import SCORES, VALUES, Needs, real_tokens
+from bertology.train.distil.seen import SCORES, VALUES, Needs, common_heads, real_tokens
 from bertology.train.distil.soft_labels import Distilled
 from bertology.train.distil.staged import Staged
 from bertology.train.ways.way import Lesson, Pass
@@ -34,20 +33,21 @@ class RelationFollowing(Distilled):
 
     def teacher_needs(self, lesson: Lesson) -> Needs:
         """The relations of one layer."""
-        there = Encoder(self.teacher.model).shape.layers
+        teacher = Encoder(self.teacher.model)
+        there = teacher.shape.layers
         if self.layer > there:
             raise ParameterError("layer", self.name, f"be at most {there}", self.layer)
         at = (self.layer or there,)
-        heads = common_heads(lesson, self.teacher.model, self.heads)
-        return Needs(scores=at, values=at, heads=heads)
+        student = Encoder(lesson.model), (lesson.layers,)
+        common_heads({"student": student, "teacher": (teacher, at)}, self.heads)
+        return Needs(scores=at, values=at, heads=self.heads)
 
     def loss(
         self, lesson: Lesson, plain: Pass, inputs: dict[str, Tensor], targets: Tensor
     ) -> Tensor:
         """The sum of both divergences."""
         last = (lesson.layers,)
-        heads = common_heads(lesson, self.teacher.model, self.heads)
-        seen = self.see(lesson, inputs, Needs(scores=last, values=last, heads=heads))
+        seen = self.see(lesson, inputs, Needs(scores=last, values=last, heads=self.heads))
         real = real_tokens(inputs)
         both = [relation_loss(seen[n], self.answer(lesson, n), real) for n in (SCORES, VALUES)]
         return torch.stack(both).sum()

@@ -8,7 +8,7 @@ model computes it; dropout of attention is not in it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +19,17 @@ from torch import Tensor, nn
 from bertology.errors import CapabilityError
 from bertology.model.encoder import Encoder
 
-__all__ = ["FIRST", "LOGITS", "SCORES", "STATES", "VALUES", "Needs", "real_tokens", "see"]
+__all__ = [
+    "FIRST",
+    "LOGITS",
+    "SCORES",
+    "STATES",
+    "VALUES",
+    "Needs",
+    "common_heads",
+    "real_tokens",
+    "see",
+]
 
 LOGITS, FIRST, STATES, SCORES, VALUES = "logits", "first", "states", "scores", "values"
 
@@ -39,14 +49,21 @@ class Needs:
     values: tuple[int, ...] = ()
     """The same of each value with each value (MiniLM)."""
     heads: int = 0
-    """Into so many parts queries, keys and values are cut; 0 for the model's own heads."""
+    """Into so many parts queries, keys and values are cut; 0 for the heads that layers have."""
+
+    @property
+    def attention(self) -> tuple[int, ...]:
+        """Layers of which queries, keys or values are read."""
+        return tuple(sorted({*self.scores, *self.values}))
 
 
 def see(model: Any, inputs: Mapping[str, Tensor], needs: Needs) -> dict[str, Tensor]:
     """One pass, and what is needed of it; floats are float32."""
     found: dict[str, Tensor] = {}
     deep = bool(needs.first or needs.states)
-    with _maps_noted(model, needs) as noted:
+    encoder = Encoder(model) if needs.attention else None
+    heads = common_heads({"model": (encoder, needs.attention)}, needs.heads) if encoder else 0
+    with _maps_noted(encoder, needs) as noted:
         out = model(**inputs, **({"output_hidden_states": True} if deep else {}))
     if needs.logits:
         found[LOGITS] = out.logits.float()
@@ -59,9 +76,6 @@ def see(model: Any, inputs: Mapping[str, Tensor], needs: Needs) -> dict[str, Ten
         found[FIRST] = torch.stack(
             [out.hidden_states[i][rows, begins] for i in needs.first], 1
         ).float()
-    heads = needs.heads
-    if needs.scores or needs.values:
-        heads = heads or Encoder(model).shape.heads
     if needs.scores:
         found[SCORES] = torch.stack(
             [_products(noted[i, 0], noted[i, 1], heads) for i in needs.scores], 1
@@ -71,6 +85,38 @@ def see(model: Any, inputs: Mapping[str, Tensor], needs: Needs) -> dict[str, Ten
             [_products(noted[i, 2], noted[i, 2], heads) for i in needs.values], 1
         )
     return found
+
+
+def common_heads(read: Mapping[str, tuple[Encoder, Iterable[int]]], asked: int) -> int:
+    """Into how many parts attention is cut, if all layers (from 1) that are read can be.
+
+    Layers of a model whose heads were pruned are narrower, and need not be alike.
+    """
+    left: dict[int, str] = {}
+    for which, (encoder, layers) in read.items():
+        for layer in layers:
+            heads = len(encoder.numbering.kept(encoder.family.main_stack, layer - 1))
+            width = heads * encoder.shape.head_size
+            if not heads:
+                raise CapabilityError(
+                    f"Layer {layer} of the {which} has no heads left, so there is no attention of "
+                    "it to be compared.",
+                    hint="Take soft labels, or a model whose layers all have heads.",
+                )
+            if asked and width % asked:
+                raise CapabilityError(
+                    f"Vectors of width {width} (layer {layer} of the {which}) cannot be cut into "
+                    f"{asked} parts.",
+                    hint=f"What divides the size of a head ({encoder.shape.head_size}) always can.",
+                )
+            left.setdefault(heads, f"{heads} heads in layer {layer} of the {which}")
+    if not asked and len(left) > 1:
+        raise CapabilityError(
+            f"There are {', '.join(left.values())}: attention cannot be compared head by head.",
+            hint="Say in how many parts: heads=12 divides the widths 384 and 768; parts=12 in a "
+            "method of compress.",
+        )
+    return asked or next(iter(left))
 
 
 def real_tokens(inputs: Mapping[str, Tensor]) -> Tensor:
@@ -88,23 +134,17 @@ def _products(one: Tensor, other: Tensor, heads: int) -> Tensor:
 
 
 @contextmanager
-def _maps_noted(model: Any, needs: Needs) -> Iterator[dict[tuple[int, int], Tensor]]:
+def _maps_noted(encoder: Encoder | None, needs: Needs) -> Iterator[dict[tuple[int, int], Tensor]]:
     """While this is open, queries, keys and values (0, 1, 2) of layers are noted."""
     noted: dict[tuple[int, int], Tensor] = {}
     handles = []
     wanted = {(i, k) for i in needs.scores for k in (0, 1)} | {(i, 2) for i in needs.values}
-    if wanted:
-        encoder = Encoder(model)
+    if encoder is not None:
         stack = encoder.family.stacks[encoder.family.main_stack]
         if len(stack.qkv) != 3 or encoder.shares_layers or encoder.family.adapter:
             raise CapabilityError(
                 f"Attention of {encoder.family.title} cannot be read layer by layer here.",
                 hint="Take soft labels, or a family such as BERT.",
-            )
-        width = encoder.shape.heads * encoder.shape.head_size
-        if needs.heads and width % needs.heads:
-            raise CapabilityError(
-                f"Vectors of width {width} cannot be cut into {needs.heads} parts."
             )
         for layer, k in sorted(wanted):
             module = encoder.module(stack.attention, layer - 1).get_submodule(stack.qkv[k])

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import ClassVar
 
 from torch import Tensor
 
+from bertology.model.loading.pruning import is_plain
 from bertology.parameters import parameter
 from bertology.train.distil.soft_labels import SoftLabels
 from bertology.train.finetune import FinetuneSettings, finetune
@@ -55,6 +56,8 @@ def learn_first(
     Its epochs are kept where the lesson says, so that a stopped stage goes on.
     """
     model = copy.deepcopy(lesson.model)
+    # Other parts than those of its family were not compared with recorded ones.
+    quick = by.recordable and gains_by_recording(model) and is_plain(model.config)
     settings = FinetuneSettings(
         epochs=epochs,
         batch_size=lesson.batch_size,
@@ -62,11 +65,13 @@ def learn_first(
         seed=lesson.seed,
         max_length=lesson.max_length,
         precision=lesson.precision,
-        recorded=by.recordable and gains_by_recording(model),
+        recorded=quick,
         ways=(by,),
     )
     named = [way.text, by.text, *by.ingredients(lesson.train).values(), lesson.train.fingerprint]
-    identity = sha256(f"{named} {lesson.seed} {settings.as_record()}".encode()).hexdigest()[:16]
+    # Recorded or not, on a GPU or not, it is the same stage, which may go on on another machine.
+    decides = replace(settings, recorded=False).as_record()
+    identity = sha256(f"{named} {lesson.seed} {decides}".encode()).hexdigest()[:16]
     memory = None if lesson.folder is None else Memory(lesson.folder / way.name, identity)
     # The task is not what is learnt here: one example stands for the data that would score it.
     with lesson.watch.shown("first stage", epochs) as line:

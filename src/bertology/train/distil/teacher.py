@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from bertology.errors import CapabilityError, ParameterError
 from bertology.model.loading.fingerprint import fingerprint_of, state_of, tokenizer_text
@@ -34,6 +35,7 @@ __all__ = ["KEEP", "Answering", "Teacher"]
 
 KEEP = ("auto", "memory", "disk", "never")
 GIB = 2**30
+_FIRST = "Take soft labels, or patient distillation, which reads the first token."
 _TOKENS_PER_BATCH = {"cpu": 4096, "cuda": 32768}
 
 
@@ -80,19 +82,34 @@ class Teacher:
             tokenizer_text(reads) != tokenizer_text(lesson.tokenizer)
         )
         reads = reads if other else lesson.tokenizer
+        by_token = bool(needs.states or needs.scores or needs.values)
+        if other and by_token:
+            raise CapabilityError(
+                "Student and teacher cut texts into different tokens, so that states of tokens "
+                "cannot be compared.",
+                hint=_FIRST,
+            )
         limit = row_limit(lesson.model, lesson.tokenizer, lesson.max_length)
-        if other:
-            if needs.states or needs.scores or needs.values:
-                raise CapabilityError(
-                    "Student and teacher cut texts into different tokens, so that states of tokens "
-                    "cannot be compared.",
-                    hint="Take soft labels, or patient distillation, which reads the first token.",
-                )
-            limit = row_limit(self.model, reads, lesson.max_length)
-        rows = encode_once(lesson.train, reads, limit)
-        found = Answering(self, needs, rows, other, lesson.precision, recorded=lesson.recorded)
+        own = self._limit(reads, lesson.max_length if other else limit)
+        rows = encode_once(lesson.train, reads, own)
+        if own != limit and by_token:
+            _check_whole(rows)
+        own_rows = other or own != limit
+        found = Answering(self, needs, rows, own_rows, lesson.precision, recorded=lesson.recorded)
         found.kept = self._find_kept(lesson, needs, found)
         return found
+
+    def _limit(self, reads: Tokenizer, wanted: int | None) -> int | None:
+        """The longest row that it reads: as many tokens as are wanted, if it takes so many."""
+        most = row_limit(self.model, reads, None)
+        return min((n for n in (most, wanted) if n is not None), default=None)
+
+    def check_rows(self, lesson: Lesson) -> None:
+        """Refuse a student's texts of which this teacher cannot read all tokens."""
+        limit = row_limit(lesson.model, lesson.tokenizer, lesson.max_length)
+        own = self._limit(lesson.tokenizer, limit)
+        if own != limit:
+            _check_whole(encode_once(lesson.train, lesson.tokenizer, own))
 
     def _find_kept(self, lesson: Lesson, needs: Needs, asking: Answering) -> Kept | None:
         if self.keep == "never" or (self.keep == "auto" and lesson.epochs < 2):
@@ -137,6 +154,17 @@ class Teacher:
             del self._kept[next(iter(self._kept))]
 
 
+def _check_whole(rows: Encoded) -> None:
+    """Refuse rows that were cut for a teacher, where states of all of a student's are compared."""
+    if rows.truncated:
+        raise CapabilityError(
+            f"The teacher reads at most {rows.limit} tokens, and {rows.truncated:,} of "
+            f"{len(rows):,} texts have more, which the student reads: their states cannot be "
+            "compared.",
+            hint=f"Cut texts for both: max_length={rows.limit} (--max-length). {_FIRST}",
+        )
+
+
 @dataclass(eq=False)
 class Answering:
     """A teacher before the examples of one training."""
@@ -144,7 +172,8 @@ class Answering:
     teacher: Teacher
     needs: Needs
     rows: Encoded
-    other_tokens: bool
+    own_rows: bool
+    """Whether it reads other rows than the student: other tokens, or fewer."""
     precision: str
     recorded: bool = False
     kept: Kept | None = None
@@ -155,9 +184,19 @@ class Answering:
         """What the teacher says of these examples; `inputs` are how the student reads them."""
         if self.kept is not None:
             return self.kept.batch(chosen, real_tokens(inputs))
-        if self.other_tokens:
-            inputs, _ = self.rows.batch(chosen, self.teacher.model.device)
-        return self._ask(inputs, quick=self.recorded and not self.other_tokens)
+        if not self.own_rows:
+            return self._ask(inputs, quick=self.recorded)
+        own, _ = self.rows.batch(chosen, self.teacher.model.device)
+        found, width = self._ask(own, quick=False), inputs["input_ids"].shape[-1]
+        return {name: self._padded(name, answer, width) for name, answer in found.items()}
+
+    def _padded(self, name: str, answer: Tensor, width: int) -> Tensor:
+        """As wide as the student's batch, which may be padded further than the teacher can read."""
+        more = width - answer.shape[-2]
+        ends = (more, 0) if self.rows.tokenizer.padding_side == "left" else (0, more)
+        if name == STATES:
+            return functional.pad(answer, (0, 0, *ends))
+        return functional.pad(answer, (*ends, *ends)) if name in (SCORES, VALUES) else answer
 
     def afresh(self, chosen: Sequence[int]) -> tuple[dict[str, Tensor], Tensor]:
         """The same by a pass over the texts alone, and which tokens are real."""

@@ -75,6 +75,7 @@ class TextFollowing(Distilled):
                 f"{its.hidden_size}.",
                 hint="Take cosine=0, or a student as wide as the teacher.",
             )
+        self.teacher.check_rows(lesson)
 
     def beside(self, lesson: Lesson, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
         """Nothing."""
