@@ -18,7 +18,9 @@ import explorer
 import planted
 import planted_explanations as made
 import planted_links
+import tiny
 from bertology.errors import BertologyError, MissingExtraError
+from bertology.model.added_parts import add_part
 from bertology.model.attributions.answering import Eraser, check_classifier, log_odds
 from bertology.model.attributions.gradients import (
     captum_gradients,
@@ -201,6 +203,46 @@ def test_what_is_computed_once_or_left_out_changes_no_number(family: str) -> Non
     eraser = Eraser(encoder, tokens=12)
     plain = eraser._whole(batch, rows, gone)
     assert eraser.logits(batch, rows, gone).numpy() == pytest.approx(plain.numpy(), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        ("layer_choice", {"layers": [0, 2], "how": "mean"}),
+        ("layer_mix", {}),
+        ("adapters", {"size": 4}),
+    ],
+)
+def test_parts_that_read_other_layers_see_what_each_of_them_gives(
+    part: tuple[str, dict[str, Any]],
+) -> None:
+    model = tiny.model("bert", "classification")  # of three layers
+    add_part(model, part[0], torch.Generator().manual_seed(0), **part[1])
+    encoder = Encoder(model, tiny.tokenizer(["cat", "dog"]), head="classification")
+    check_classifier(encoder)
+    batch = encoder.encode(["cat dog dog cat", "dog"])
+    change = PermutedAttention([2], [5, 6], first_only=True)
+    whole = encoder.run(batch, do=change).logits
+    with last_layer_only(encoder, batch):
+        again = encoder.run(batch, do=change).logits
+    assert again.numpy() == pytest.approx(whole.numpy(), abs=1e-6)
+
+
+def test_norms_are_not_asked_of_adapters() -> None:
+    model = made.reads_one_word()
+    add_part(model, "adapters", torch.Generator().manual_seed(0), size=4)
+    found = run(model, made.corpus(16))  # new adapters change no answer
+    assert set(found.table("methods")["method"]) == {*METHODS, "random"} - {"norms"}
+    assert column(found, "f1", "mean")["integrated-gradients"] == 1
+    assert column(found, "f1", "mean")["left-out"] == 1
+    assert "norms_over_attention" not in found.evidence()
+    assert "adapters" in found.reasons()["norms_over_attention"]
+    assert "norm-based attention" not in {
+        name.get_text() for name in found.plot("gains").axes[0].get_yticklabels()
+    }
+    encoder = made.encoder(model)
+    with pytest.raises(BertologyError, match="adapters after its heads"):
+        attribute(encoder, encoder.encode("good up"), ("norms",))
 
 
 def test_permuted_attention_deals_out_the_same_weights_without_padding() -> None:

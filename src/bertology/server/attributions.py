@@ -39,16 +39,23 @@ class Attributions:
     def about(self) -> list[dict[str, object]]:
         """The methods that the page offers; none where the model is no classifier of this kind."""
         from bertology.model.attributions.answering import check_classifier
+        from bertology.model.attributions.methods import methods_of
 
+        encoder = self._reader.encoder
         try:
-            check_classifier(self._reader.encoder)
+            check_classifier(encoder)
         except BertologyError:
             return []
         if self._reader.several_labels:
             return []
         return [
-            {"name": name, "title": TITLES[name], "about": about, "signed": name in _SIGNED}
-            for name, about in METHODS.items()
+            {
+                "name": name,
+                "title": TITLES[name],
+                "about": METHODS[name],
+                "signed": name in _SIGNED,
+            }
+            for name in methods_of(encoder)
         ]
 
     def of(self, shown: Shown, method: str) -> dict[str, object]:

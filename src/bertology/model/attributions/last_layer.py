@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from torch import nn
 
 from bertology.model.batch import Batch
+from bertology.model.families import Capability
 from bertology.model.hooks.instrument import standing_in
 
 if TYPE_CHECKING:
@@ -27,10 +28,11 @@ __all__ = ["last_layer_only"]
 def last_layer_only(encoder: Encoder, batch: Batch) -> Iterator[None]:
     """Layers below the last give what they give to this batch; only runs on it are right inside.
 
-    Where one module serves several layers, or changes hold for all runs, passes stay whole.
+    Where one module serves several layers, changes hold for all runs, or more is looked at than the
+    layer below (by a part that reads several layers, or a smaller model's form), passes stay whole.
     """
-    layers = encoder.shape.layers
-    if layers < 2 or encoder.shares_layers or encoder.standing:
+    layers, plain = encoder.shape.layers, Capability.FAST_REPLAY in encoder.capabilities
+    if layers < 2 or not plain or encoder.shares_layers or encoder.standing:
         yield
         return
     block = encoder.family.stacks[encoder.family.main_stack].block
@@ -48,7 +50,7 @@ def last_layer_only(encoder: Encoder, batch: Batch) -> Iterator[None]:
             hook.remove()
 
         def again(*args: object, **kwargs: object) -> object:
-            # What enters a layer above the first is not looked at, so all may give the same.
+            # Only the last layer looks at what it is given, so all below may give the same.
             return kept[0]
 
         for module in below:

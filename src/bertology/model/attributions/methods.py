@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from bertology.errors import UnknownNameError
+from bertology.errors import CapabilityError, UnknownNameError
 from bertology.model.attributions.answering import Eraser, log_odds
 from bertology.model.attributions.gradients import (
     gradient_times_input,
@@ -28,11 +28,12 @@ from bertology.model.attributions.method_names import METHODS
 from bertology.model.attributions.units import Units, units_of
 from bertology.model.attributions.weights import attention_of_first
 from bertology.model.batch import Batch
+from bertology.model.families import Capability
 
 if TYPE_CHECKING:
     from bertology.model.encoder import Encoder
 
-__all__ = ["Attributed", "attribute", "left_out"]
+__all__ = ["Attributed", "attribute", "left_out", "methods_of"]
 
 _OF_WEIGHTS = {
     "attention": lambda found: found.last,
@@ -50,6 +51,16 @@ class Attributed:
     logits: Tensor  # (B, C)
     answers: Tensor  # (B,) the class that is explained
     relevance: Mapping[str, Tensor]  # by method: (B, words), 0 where an example has fewer words
+
+
+def methods_of(encoder: Encoder) -> list[str]:
+    """The methods that can be asked of a classifier.
+
+    With adapters, what one word brings to the last layer is no sum over heads, so norms are not
+    among them.
+    """
+    gives = Capability.CONTRIBUTIONS in encoder.capabilities
+    return [name for name in METHODS if gives or name != "norms"]
 
 
 def attribute(
@@ -71,6 +82,12 @@ def attribute(
     for name in methods:
         if name not in METHODS:
             raise UnknownNameError("method", name, METHODS)
+        if name not in methods_of(encoder):
+            raise CapabilityError(
+                f"{encoder.name!r} has adapters after its heads, so there is no telling what one "
+                f"word brings through them: {name} cannot be asked of it.",
+                hint=f"Choose another method ({', '.join(methods_of(encoder))}).",
+            )
     units = units_of(batch, encoder.tokenizer.all_special_ids)
     weights, logits = attention_of_first(encoder, batch)
     answers = logits.argmax(-1) if answer is None else torch.full_like(logits[:, 0], answer).long()

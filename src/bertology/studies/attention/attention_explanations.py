@@ -43,6 +43,7 @@ _SINGLE = (
 _NOT_MEASURED = {
     "trained_less_than_found": "not judged: no model was trained to differ (--adversary)",
     "attention_rationales": "not judged: the corpus has no words that people marked (rationales)",
+    "norms_over_attention": "not judged: what one word brings through adapters cannot be told",
 }
 
 
@@ -68,10 +69,11 @@ class AttentionExplanations(Resampled):
     Serrano and Smith (2019); DeYoung et al. (2020) for the scores; A Primer in BERTology. Limits:
     texts without some words are not what the classifier was trained on; comprehensiveness and
     leaving out share that flaw and so favour each other. The papers asked models with one layer of
-    attention. Claims are judged only where the classifier surely beats a constant answer.
+    attention. Classifiers with adapters are not asked for norms. Claims are judged only where the
+    classifier surely beats a constant answer.
     """
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     result_type: ClassVar[type[Result]] = AttentionExplanationsResult
     needs: ClassVar[Needs] = Needs(
         capabilities=frozenset({"patterns", "qkv", "residual"}),
@@ -271,6 +273,8 @@ class AttentionExplanations(Resampled):
         }
         evidence = self._evidence(seen, trained) if informed else {}
         lacking = {name: why for name, why in _NOT_MEASURED.items() if evidence.get(name) is None}
+        if "norms" in set(tables["methods"]["method"]):
+            lacking.pop("norms_over_attention", None)
         return self.result(
             provenance,
             tables,
@@ -287,18 +291,19 @@ class AttentionExplanations(Resampled):
         )
 
     def _methods(self, scores: Floats) -> pd.DataFrame:
-        """A row for each score and method; scores that no example has are left out."""
+        """A row for each score and method; those that no example has are left out."""
         import pandas as pd
 
-        there = [s for s, name in enumerate(SCORES) if np.isfinite(scores[:, -1, s]).sum() > 1]
-        rows = scores[:, :, there].transpose(2, 1, 0)  # (score, method, example)
+        there = [s for s in range(len(SCORES)) if np.isfinite(scores[:, -1, s]).sum() > 1]
+        asked = [m for m in range(len(NAMES)) if np.isfinite(scores[:, m]).any()]
+        rows = scores[:, asked][:, :, there].transpose(2, 1, 0)  # (score, method, example)
         signs = np.array([list(SCORES.values())[s].better for s in there])[:, None, None]
         gains = signs * (rows - rows[:, -1:])
         flat = gains[:, :-1].reshape(-1, gains.shape[-1])
         own = self.means(rows.reshape(-1, rows.shape[-1]))
         better = self.means(flat)
         table = labelled_table(
-            {"score": [list(SCORES)[s] for s in there], "method": NAMES},
+            {"score": [list(SCORES)[s] for s in there], "method": [NAMES[m] for m in asked]},
             {"mean": own.value, "mean_low": own.low, "mean_high": own.high, "examples": own.n},
         )
         columns = pd.DataFrame(with_bounds("gain", better))

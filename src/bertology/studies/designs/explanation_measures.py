@@ -53,7 +53,7 @@ class Explaining:
     def scores(
         self, batch: Batch, texts: Sequence[Example], numbers: Sequence[int]
     ) -> tuple[Floats, Attributed]:
-        """(example, method, score), and what was attributed."""
+        """(example, method, score), and what was attributed; NaN of methods that do not fit."""
         from bertology.model.attributions.answering import Eraser
         from bertology.model.attributions.faithfulness import (
             answers_without,
@@ -61,12 +61,13 @@ class Explaining:
             random_orders,
             top,
         )
-        from bertology.model.attributions.methods import attribute
+        from bertology.model.attributions.methods import attribute, methods_of
 
+        asked = methods_of(self.encoder)
         known = attribute(
             self.encoder,
             batch,
-            tuple(METHODS),
+            asked,
             steps=self.path_steps,
             how=self.erase,
             tokens=self.tokens,
@@ -91,7 +92,7 @@ class Explaining:
                 example_scores(
                     Ordered(
                         order,
-                        relevance[NAMES[k]][row, :words] if k < len(METHODS) else None,
+                        relevance[asked[k]][row, :words] if k < len(asked) else None,
                         said[row][k],
                     ),
                     answer=answers[row],
@@ -103,8 +104,8 @@ class Explaining:
                 for k, order in enumerate(orders[row])
             ]
             table = np.array([[one[s] for s in SCORES] for one in by_order])
-            found[row, : len(METHODS)] = table[: len(METHODS)]
-            chance = dict(zip(SCORES, table[len(METHODS) :].mean(0), strict=True))
+            found[row, [NAMES.index(name) for name in asked]] = table[: len(asked)]
+            chance = dict(zip(SCORES, table[len(asked) :].mean(0), strict=True))
             # What is known of random orders has no noise of those that were drawn.
             chance |= of_chance(words, marked)
             found[row, -1] = [chance[score] for score in SCORES]
