@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -32,12 +33,14 @@ def made_up(
     paired: bool = True,
     uneven: float = 0.0,
     failing: float = 0.0,
+    kinds: Mapping[str, str] | None = None,
 ) -> Result:
     """Answers that are right with these probabilities; some texts are harder than others.
 
     `overlap` is how often the rule of word overlap is right, and `broken` how often rewording
     spoils that. The model answers as the rule does with probability `follows`, else by itself.
     Rewording makes texts harder or easier by `uneven`; a share of runs, `failing`, guesses.
+    `kinds` of text as the part of rules tells them.
     """
     skill = AS_PUBLISHED | (skills or {})
     rng = np.random.default_rng(draw)
@@ -71,7 +74,13 @@ def made_up(
                 "asked_type": ("asked", kind),
             },
             {"method": list(RULES), "type_name": list(TYPES)},
-            {**about, "paired": int(paired), "train_size": 1000, "answers": answers},
+            {
+                **about,
+                **(kinds or {}),
+                "paired": int(paired),
+                "train_size": 1000,
+                "answers": answers,
+            },
         )
     }
     for seed in range(seeds):

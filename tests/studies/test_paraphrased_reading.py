@@ -83,6 +83,14 @@ def test_what_was_published_is_found_and_a_challenge_set_says_not_where() -> Non
     assert kinds.loc["Factual", "questions"] == 400
 
 
+def test_kinds_of_text_that_were_not_learnt_are_told() -> None:
+    kinds = {"genres_learnt": "news 9", "genres_asked": "fiction 9", "genres_not_learnt": "fiction"}
+    result = made_up(paired=False, texts=20, kinds=kinds)
+    assert "learnt: news 9; asked: fiction 9; nothing was learnt about fiction" in result.headline()
+    assert all("Nothing was learnt about fiction" in d.caption for d in result.drawings())
+    assert "nothing was learnt about" not in made_up(texts=20).headline()
+
+
 def test_what_was_not_learnt_is_not_judged() -> None:
     guessed = dict.fromkeys(("before", "after", "blind", "unasked"), 0.25)
     result = made_up(guessed, hard=0.0, luck=0.0)
@@ -225,6 +233,17 @@ def test_quail_is_read_and_its_challenge_set_is_asked_about_the_same_kind(tmp_pa
     assert [e.get("item") for e in data.original] == ["dev0", "dev4"]
     assert [e.get("item") for e in data.train] == ["dev1", "dev2", "dev3"]
     assert len(data.paraphrased) == 2
+    assert data.genres == {
+        "genres_learnt": "news 3",
+        "genres_asked": "fiction 2",
+        "genres_reworded": "fiction 2",
+        "genres_not_learnt": "fiction",
+    }
+    some = read_data(corpus, replace(ALONE, held_out=1)).genres
+    assert some["genres_learnt"] == "fiction 1, news 3"
+    assert "genres_not_learnt" not in some
+    with pytest.raises(ParameterError, match=r"must be 2 at most: 'quail' has 2 texts of the"):
+        read_data(corpus, replace(ALONE, held_out=3))
     with pytest.raises(DataError, match="nothing to learn from"):
         read_data(corpus, ALONE)
     spoilt = folder / "quail_1.3_dev_randomized.xml"
@@ -246,8 +265,9 @@ def test_what_is_asked_is_not_learnt(tmp_path: Path) -> None:
     data = read_data(corpus, replace(ALONE, held_out=3))
     assert len(data.original) == 6
     assert not {e.text for e in data.train} & {e.text for e in data.original}
-    with pytest.raises(DataError, match="cannot be held out"):
+    with pytest.raises(ParameterError, match="must be 9 at most: 'mine' has 10 texts to ask about"):
         read_data(corpus, replace(ALONE, held_out=10))
+    assert read_data(corpus, replace(ALONE, held_out=9)).genres == {}  # kinds are not told
     alone = read(questions(tmp_path, "bare", 8, paraphrase=None))
     with pytest.raises(DataError, match="neither paraphrases of its texts nor a challenge set"):
         read_data(alone, ALONE)

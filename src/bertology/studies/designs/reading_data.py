@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.errors import BertologyError, DataError
+from bertology.errors import BertologyError, DataError, ParameterError
 
 if TYPE_CHECKING:
     from bertology.data.corpus import Corpus, Example
@@ -63,6 +63,24 @@ class ReadingData:
     paraphrased: Corpus
     paired: bool  # whether both ask the same questions, in the same order
 
+    @property
+    def genres(self) -> dict[str, str]:
+        """How many questions of each kind of text; nothing where the data do not tell kinds.
+
+        `genres_not_learnt` are those that are asked about only: there, answers are told of other
+        kinds of text than were learnt.
+        """
+        told = {"learnt": self.train, "asked": self.original, "reworded": self.paraphrased}
+        counts = {name: Counter(map(_genre, one)) for name, one in told.items()}
+        if any("" in each for each in counts.values()):
+            return {}
+        found = {
+            f"genres_{name}": ", ".join(f"{genre} {each[genre]}" for genre in sorted(each))
+            for name, each in counts.items()
+        }
+        new = sorted((counts["asked"] | counts["reworded"]).keys() - counts["learnt"].keys())
+        return found | ({"genres_not_learnt": ", ".join(new)} if new else {})
+
 
 def read_data(corpus: Corpus, wanted: Wanted) -> ReadingData:
     """All that is learnt from and asked."""
@@ -85,7 +103,7 @@ def read_data(corpus: Corpus, wanted: Wanted) -> ReadingData:
             raise DataError(
                 f"There is nothing to learn from: {error.problem}",
                 hint="Name other data (--train, --train-split), or learn from the corpus itself "
-                "but for some texts (--held-out 30).",
+                "but for some texts (--held-out 15).",
             ) from error
     for other, what in ((original, "asked about"), (challenge, "in the challenge set")):
         both = {e.text for e in train} & {e.text for e in other}
@@ -95,6 +113,10 @@ def read_data(corpus: Corpus, wanted: Wanted) -> ReadingData:
                 hint="Name other data to learn from (--train), or use --held-out.",
             )
     return ReadingData(train, original, challenge, paired)
+
+
+def _genre(example: Example) -> str:
+    return str(example.annotations.get("genre") or "").replace("_", " ")
 
 
 def reworded(corpus: Corpus) -> Corpus:
@@ -126,9 +148,9 @@ def _challenge(corpus: Corpus, wanted: Wanted) -> Corpus:
 
 def _same_genres(corpus: Corpus, challenge: Corpus) -> Corpus:
     """The questions about the kinds of text that the challenge set has, where both tell it."""
-    there = {e.annotations.get("genre") for e in challenge}
-    kept = [e for e in corpus if e.annotations.get("genre") in there]
-    if None in there or not kept:
+    there = {_genre(e) for e in challenge}
+    kept = [e for e in corpus if _genre(e) in there]
+    if "" in there or not kept:
         return corpus
     return corpus if len(kept) == len(corpus) else replace(corpus, examples=kept, origin={})
 
@@ -136,11 +158,14 @@ def _same_genres(corpus: Corpus, challenge: Corpus) -> Corpus:
 def _held_out(corpus: Corpus, original: Corpus, texts: int) -> tuple[Corpus, Corpus]:
     """Questions about so many texts, and those about all other texts of the corpus."""
     names = sorted({str(e.get("item")) for e in original})
-    if len({str(e.get("item")) for e in corpus}) <= texts:
-        raise DataError(
-            f"{corpus.name!r} has {len(names)} texts; {texts} cannot be held out of them.",
-            hint="Hold fewer out (--held-out).",
+    most = min(len(names), len({str(e.get("item")) for e in corpus}) - 1)
+    if texts > most:
+        kinds = " of the challenge set's kind" if len(original) < len(corpus) else ""
+        must = (
+            f"be {most} at most: {corpus.name!r} has {len(names)} texts{kinds} to ask about, and "
+            "one text at least is learnt from"
         )
+        raise ParameterError("held_out", "ParaphrasedReading", must, texts)
     random.Random("held out").shuffle(names)
     held = set(names[:texts])
     asked = [e for e in original if str(e.get("item")) in held]

@@ -84,11 +84,28 @@ class ParaphrasedReadingResult(Result):
         """What was learnt and asked."""
         facts = self.facts
         same = "the same questions about" if facts["paired"] else "and other questions about"
-        return (
-            f"{facts['questions']} questions about {facts['texts']} texts, {same} "
-            f"{facts['other_texts']} reworded; learnt from {facts['train_size']}; "
-            f"{facts['seeds']} seeds; guessing gives {100 / int(facts['answers']):.0f} %"
+        kinds = [
+            f"{what}: {facts[name]}"
+            for what, name in (("learnt", "genres_learnt"), ("asked", "genres_asked"))
+            if name in facts
+        ]
+        return "; ".join(
+            [
+                f"{facts['questions']} questions about {facts['texts']} texts, {same} "
+                f"{facts['other_texts']} reworded",
+                f"learnt from {facts['train_size']}",
+                *kinds,
+                *([self._across] if self._across else []),
+                f"{facts['seeds']} seeds",
+                f"guessing gives {100 / int(facts['answers']):.0f} %",
+            ]
         )
+
+    @property
+    def _across(self) -> str:
+        """That other kinds of text were learnt than are asked about; else nothing."""
+        new = self.facts.get("genres_not_learnt")
+        return f"nothing was learnt about {new}, so shares are across kinds of text" if new else ""
 
     def drawings(self) -> Sequence[Drawing]:
         """All methods, and the model by type of question."""
@@ -99,6 +116,8 @@ class ParaphrasedReadingResult(Result):
             "From left to right: the share of right answers to the questions as they are, to "
             f"{rewording}, and how much less the second is. Dashed: guessing, or no loss."
         )
+        if self._across:
+            sides += f" {self._across[0].upper()}{self._across[1:]}."
         found = [
             Drawing(
                 "methods",

@@ -62,7 +62,9 @@ class ParaphrasedReading(TaskTrials):
     Source: Rogers et al. (2020), Getting Closer to AI Complete Question Answering (QuAIL), as told
     in BERTology Nuggets. Limits: QuAIL's challenge set has other texts, all fiction, so that its
     drop is also one between texts; originals are then asked about fiction only, and the drop is
-    also told beyond that of the model without the text (`drop_beyond_blind`). Texts that are
+    also told beyond that of the model without the text (`drop_beyond_blind`). Where texts are held
+    out of the corpus, what is learnt may be of other kinds than what is asked: of QuAIL's 30 texts
+    of fiction, 30 held out leave none to learn from. The headline tells the kinds. Texts that are
     longer than the model takes lose their end.
     """
 
@@ -79,8 +81,8 @@ class ParaphrasedReading(TaskTrials):
     )  # fmt: skip
     challenge_split: str = parameter("challenge", "The split with paraphrased questions.")
     held_out: int = parameter(
-        0, "Ask about so many texts of the corpus, and learn from its others, where there is no "
-        "training split; 0: there is one.",
+        0, "Ask about so many texts of the corpus (of the kinds that the challenge set has), and "
+        "learn from its others, where there is no training split; 0: there is one.",
         minimum=0,
     )  # fmt: skip
 
@@ -210,6 +212,7 @@ class ParaphrasedReading(TaskTrials):
                 "train_size": int(facts["train_size"]),
                 "paired": int(runs.paired),
                 "seeds": self.seeds,
+                **{name: str(facts[name]) for name in facts if name.startswith("genres_")},
             },
         )
 
@@ -257,7 +260,10 @@ def _ruled(data: ReadingData) -> xr.Dataset:
         asked_type=("asked", np.array([kinds[t] for t in types[1]])),
     ).assign_coords(type_name=names)
     return found.assign_attrs(
-        paired=int(data.paired), train_size=len(data.train), answers=answer_count(data.original)
+        paired=int(data.paired),
+        train_size=len(data.train),
+        answers=answer_count(data.original),
+        **data.genres,
     )
 
 
