@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import xarray as xr
 from scipy.stats import binom, norm
 
 import bertology as bt
@@ -28,9 +31,12 @@ from bertology.studies.training.finetuning_variants import (
     FinetuningVariantsResult,
 )
 from bertology.studies.training.finetuning_variants import _at_once as variants_at_once
+from bertology.studies.training.finetuning_variants import _costs as costs_table
 from bertology.studies.training.finetuning_variants import _surely as surely
+from bertology.train.encoded import encode
 from made_tunings import WORDS, KilledError
 from made_variants import made_up
+from made_ways import other_task, with_its_head
 from result_conformance import ResultConformance
 
 
@@ -173,9 +179,14 @@ def test_the_whole_study_runs_and_a_kill_changes_no_number(tmp_path: Path) -> No
     costs = result.table("costs").set_index("variant")
     assert costs.loc["features", "trained"] == 50
     assert costs.loc["plain", "share"] == 1
-    kept = list((tmp_path / "store" / "trained").rglob("model.safetensors"))
-    assert len(kept) == 1  # of plain fine-tuning, which other studies want too
+    assert set(costs["device"]) == {"cpu"}
+    (kept,) = (tmp_path / "store" / "trained").rglob("model.safetensors")  # of plain fine-tuning
     study = FinetuningVariants(**given)
+    record = kept.with_name("bertology.json")
+    record.write_text(record.read_text().replace('"device": "cpu"', '"device": "H200"'))
+    trained = next((tmp_path / "store").rglob("trained"))
+    found = study.measure(encoder(), corpus, "plain-seed-0", Context(trained=trained))
+    assert found.attrs["device"] == "H200"  # as it was trained, and not where it is loaded
     for part in ("adapters-seed-0", "early-stopping-seed-0"):
         with pytest.raises(KilledError):
             study.measure(encoder(), corpus, part, killed(tmp_path / "trained"))
@@ -184,6 +195,52 @@ def test_the_whole_study_runs_and_a_kill_changes_no_number(tmp_path: Path) -> No
         score = float((again["predictions"][0] == again["labels"]).mean())
         assert score == runs[split_part(part)]
         assert not list((tmp_path / "trained").rglob("*.safetensors"))
+
+
+def test_times_of_different_devices_are_not_compared() -> None:
+    def part(seconds: float, device: str | None) -> xr.Dataset:
+        told = {} if device is None else {"device": device}
+        return xr.Dataset(attrs={"trained": 5, "size": 10, "seconds": seconds, **told})
+
+    parts = {
+        "plain-seed-0": part(2.0, "H200"),
+        "plain-seed-1": part(8.0, "cpu"),
+        "adapters-seed-0": part(4.0, "H200"),
+        "adapters-seed-1": part(16.0, "cpu"),
+        "features-seed-0": part(1.0, "cpu"),
+        "features-seed-1": part(1.0, "cpu"),
+    }
+    found = costs_table(parts, ("plain", "features", "adapters")).set_index("variant")
+    assert list(found.index) == ["plain", "features", "adapters"]
+    assert found["time"].to_dict() == pytest.approx(
+        {"plain": 1, "features": np.nan, "adapters": 2}, nan_ok=True
+    )
+    assert found.loc["adapters", "device"] == "H200, cpu"
+    earlier = {"plain-seed-0": part(2.0, None), "adapters-seed-0": part(3.0, None)}
+    assert list(costs_table(earlier, ("plain", "adapters"))["time"]) == [1, 1.5]
+
+
+def test_three_seeds_tokenise_each_corpus_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus, seen = written(tmp_path / "task"), Counter[str]()
+    (tmp_path / "other").mkdir()
+    other_task(tmp_path / "other")
+
+    def counted(one: Corpus, *given: Any) -> Any:
+        seen[one.fingerprint] += 1
+        return encode(one, *given)
+
+    monkeypatch.setattr("bertology.train.encoded.encode", counted)
+    given = with_its_head(tmp_path / "model")
+    study = FinetuningVariants(
+        ways=("early-stopping",), intermediate=str(tmp_path / "other"), seeds=3, epochs=1,
+        batch_size=80,
+    )  # fmt: skip
+    for name in study.parts(given.shape, corpus):
+        study.measure(given, corpus, name, Context())
+    assert len(seen) == 6
+    assert set(seen.values()) == {1}
 
 
 def costs_of(result: Result) -> dict[str, float]:

@@ -25,7 +25,11 @@ __all__ = [
 
 TARGET_KINDS = ("classification", "regression")
 CHOICE = "multiple-choice"
-_KEPT = 4  # tokenized corpora: what some models learn from one after the other
+_KEPT = 8
+"""Tokenized corpora: those of one seed of a study are wanted again for the next.
+
+Six at most, with two tasks and early stopping, which holds a part of the training data back.
+"""
 
 
 def learnable(corpus: Corpus) -> Task:

@@ -253,8 +253,6 @@ def _described(record: TrainingRecord) -> str:
 
 
 def _record(job: TuningJob, history: History, identity: str) -> TrainingRecord:
-    device = job.encoder.device
-    gpu = device.type == "cuda"
     record = record_of(job.train, job.validation, job.settings, history)
     if job.start.learns == "nothing":
         record["history"] = [{"number": 0, "scores": history.scores}]
@@ -263,5 +261,10 @@ def _record(job: TuningJob, history: History, identity: str) -> TrainingRecord:
         "base": {"name": job.encoder.name, "fingerprint": job.encoder.fingerprint},
         "start": job.start.name,
         "baseline": baseline(job.train, job.validation),
-        "device": torch.cuda.get_device_name(device) if gpu else device.type,
+        "device": device_name(job.encoder.device),
     }
+
+
+def device_name(device: torch.device) -> str:
+    """What a model is trained on, as records tell it."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type

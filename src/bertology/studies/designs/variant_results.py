@@ -31,8 +31,9 @@ class FinetuningVariantsResult(ScoredRunsResult):
     seeds and examples, the spread over seeds, failed runs, and how much it is above plain
     fine-tuning with the same seeds. The bounds of that hold for all variants together, and `sure`
     says which are better or worse when all are tested. `noisy` is the same where some tokens of the
-    scored texts are others. `costs` has trained weights and seconds. Claims rest on intervals of
-    their own variant alone.
+    scored texts are others. `costs` has trained weights, seconds, and the device; `time` is in
+    units of plain fine-tuning, and empty where a run was on another device than plain's, such as a
+    model that was kept. Claims rest on intervals of their own variant alone.
     """
 
     lead: ClassVar[int] = 6
@@ -93,8 +94,9 @@ class FinetuningVariantsResult(ScoredRunsResult):
         )
         costs = (
             "What each way costs: the share of the weights that it trains, and how long it takes "
-            "in units of plain fine-tuning. Dots are means over seeds. Times are of one machine, "
-            "and count whatever else ran on it."
+            "in units of plain fine-tuning. Dots are means over seeds. Times count whatever else "
+            "ran on the machine; those of another device than plain fine-tuning's, such as where a "
+            "model of it was kept, are not compared and have no dot."
         )
         return [
             Drawing("gains", self._draw_gains, gains),

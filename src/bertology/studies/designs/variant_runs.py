@@ -84,6 +84,7 @@ class Trained:
     model: Any
     weights: int  # that were trained
     seconds: float
+    device: str  # that it was trained on; a model that was kept may be of another machine
 
     @property
     def size(self) -> int:
@@ -111,7 +112,7 @@ def train_variant(run: VariantRun, folder: Path | None, *, keep: bool, reach: Re
     """
     from bertology.model.encoder import Encoder
     from bertology.train.memory import Memory
-    from bertology.train.tuning import make_tuned, tune
+    from bertology.train.tuning import device_name, make_tuned, tune
 
     job = run.job
 
@@ -125,11 +126,12 @@ def train_variant(run: VariantRun, folder: Path | None, *, keep: bool, reach: Re
         # Models that an earlier version made did not tell these two.
         weights = record.get("trained_parameters") or found.model.num_parameters()
         epochs = sum(epoch.get("seconds", 0.0) for epoch in record["history"])
-        return Trained(job, found.model, weights, float(record.get("seconds", epochs)))
+        seconds = float(record.get("seconds", epochs))
+        return Trained(job, found.model, weights, seconds, str(record.get("device", "")))
     memory = None
     if folder is not None:
         memory = Memory(folder / _UNFINISHED / job.identity, job.identity)
     model, history = tune(job, progress=tell, memory=memory)
     if memory is not None:
         memory.forget()
-    return Trained(job, model, history.trained, history.seconds)
+    return Trained(job, model, history.trained, history.seconds, device_name(job.encoder.device))

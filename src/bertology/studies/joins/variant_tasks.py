@@ -45,10 +45,11 @@ class VariantTasksResult(Result):
     `over_plain` is the difference to plain fine-tuning by seed; its bounds hold for all variants of
     that task together, and `sure` is tested for all of them (Holm), both as the task's own result
     has them. `share` is that of the weights which are trained, `time` is in units of plain
-    fine-tuning. `learnt` is 0 where plain fine-tuning does not surely beat a constant answer. Table
-    `means`: the mean difference of each variant that all tasks have, over the tasks that were
-    learnt (`tasks`); bounds hold for all variants together, `sure` is tested for all of them
-    (Holm). `better_on` and `worse_on` count these tasks, each by its own test alone.
+    fine-tuning, and empty where that was on another device. `learnt` is 0 where plain fine-tuning
+    does not surely beat a constant answer. Table `means`: the mean difference of each variant that
+    all tasks have, over the tasks that were learnt (`tasks`); bounds hold for all variants
+    together, `sure` is tested for all of them (Holm). `better_on` and `worse_on` count these tasks,
+    each by its own test alone.
     """
 
     lead: ClassVar[int] = 6

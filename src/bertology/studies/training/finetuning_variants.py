@@ -79,7 +79,8 @@ class FinetuningVariants(TaskTrials):
     the same for all tasks, and the epochs of plain fine-tuning; with a setting chosen for the task
     each may be better. Variants that train few weights have a higher rate (1e-3). Noise is of
     random tokens, which is not what attacks do. Runs that fail stay in, but few seeds may show none
-    of a way that fails now and then. Times are of one machine that may have had other work.
+    of a way that fails now and then. Times are compared where runs were on the same device, which
+    may have had other work.
     """
 
     version: ClassVar[int] = 2
@@ -181,6 +182,7 @@ class FinetuningVariants(TaskTrials):
             trained=trained.weights,
             size=trained.size,
             seconds=trained.seconds,
+            device=trained.device,
             **{f"constant_{m}": score for m, score in baseline(train, corpus).items()},
         )
         return found.assign(noisy=(("method", "example"), noisy[None]))
@@ -284,21 +286,34 @@ def _table(runs: ScoredRuns, metrics: Sequence[str]) -> pd.DataFrame:
 
 
 def _costs(measured: Mapping[str, xr.Dataset], variants: Sequence[str]) -> pd.DataFrame:
-    """Trained weights, and seconds in the mean over seeds, by variant in this order."""
+    """Trained weights, seconds in the mean over seeds, and where, by variant in this order.
+
+    `time` is in units of plain fine-tuning; NaN where a run was on another device than plain's of
+    its seed, such as a model that was kept of an earlier study.
+    """
     import pandas as pd
 
-    rows = [
-        {"variant": split_part(part)[0]}
+    rows = pd.DataFrame(
+        dict(zip(("variant", "seed"), split_part(part), strict=True))
         | {name: float(found.attrs[name]) for name in ("trained", "size", "seconds")}
+        | {"device": str(found.attrs.get("device", ""))}  # earlier versions did not tell it
         for part, found in measured.items()
-    ]
-    means = pd.DataFrame(rows).groupby("variant", sort=False).mean().reset_index()
+    )
+    where = {
+        name: own.set_index("seed")["device"].sort_index() for name, own in rows.groupby("variant")
+    }
+    means = rows.groupby("variant", sort=False)[["trained", "size", "seconds"]].mean().reset_index()
     order = {name: at for at, name in enumerate(variants)}
     means = means.sort_values("variant", key=lambda names: names.map(order), ignore_index=True)
-    share = means["trained"] / means["size"]
     plain = float(means.loc[means["variant"] == PLAIN, "seconds"].iloc[0])
-    time = means["seconds"] / plain if plain else math.nan
-    whole = {"trained": means["trained"].astype(int)}
-    return means.assign(**whole, share=share, time=time)[
-        ["variant", "trained", "share", "seconds", "time"]
-    ]
+    alike = pd.Series([where[name].equals(where[PLAIN]) for name in means["variant"]])
+    return pd.DataFrame(
+        {
+            "variant": means["variant"],
+            "trained": means["trained"].astype(int),
+            "share": means["trained"] / means["size"],
+            "seconds": means["seconds"],
+            "time": (means["seconds"] / (plain or math.nan)).where(alike),
+            "device": [", ".join(sorted(set(where[name]))) for name in means["variant"]],
+        }
+    )
