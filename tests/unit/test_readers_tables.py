@@ -100,6 +100,19 @@ def test_one_file_per_split(tmp_path: Path) -> None:
         load_corpus(tmp_path, split="test")
 
 
+def test_other_data_are_looked_for_where_was_said(tmp_path: Path) -> None:
+    """Also beside a file, or beside what is made on the spot: studies take `root` from there."""
+    (tmp_path / "mine.csv").write_text("text,label\nup,yes\ndown,no\n")
+    for name, more in (
+        (str(tmp_path / "mine.csv"), {}),
+        ("grammar-heuristics", {"limit": 60, "only": "subsequence"}),
+    ):
+        corpus = load_corpus(name, root=tmp_path, **more)  # type: ignore[arg-type]
+        assert corpus.origin["root"] == str(tmp_path)
+        assert load_corpus(**corpus.origin).fingerprint == corpus.fingerprint
+        assert "root" not in load_corpus(name, **more).origin  # type: ignore[arg-type]
+
+
 def test_origin_loads_the_same_again(tmp_path: Path) -> None:
     file = write(tmp_path / "a.csv", "s,y\n" + "".join(f"t{i},{i % 3}\n" for i in range(30)))
     corpus = load_corpus(file, text="s", label="y", limit=7, seed=3)

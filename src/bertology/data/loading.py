@@ -70,12 +70,16 @@ def load_corpus(
         whole = load_corpus(source, split=split, limit=limit, seed=seed, root=root, **rest)
         return whole.relabelled({str(k): str(v) for k, v in renamed.items()})
     only = given.pop("only", None)
-    origin: dict[str, object] = {"name_or_path": source, "split": split, **columns}
+    # Also where the corpus itself is no entry: studies look there for other data by name.
+    where = {} if root is None else {"root": str(local_path(root).resolve())}
+    origin: dict[str, object] = {"name_or_path": source, "split": split, **columns, **where}
     entry = _entry_of(source)
     if entry is not None and entry.reader == _GRAMMAR:
         corpus = _generated(entry, split, {"size": limit, "seed": seed, **given})
+        if only is not None:
+            corpus, where = _of_group(corpus, str(only)), {**where, "only": str(only)}
         # The grammar itself says how to make the same again.
-        return corpus if only is None else _of_group(corpus, str(only))
+        return replace(corpus, origin={**corpus.origin, **where})
     _check_arguments(given)
     if entry is not None:
         base = _own_root(source) if root is None else local_path(root)
