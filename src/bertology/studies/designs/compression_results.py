@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from bertology.report.figures import Costs, Dots, interval_dots, trade_offs
-from bertology.results.answers import NOTHING_SURE, percent, points
+from bertology.results.answers import NOTHING_SURE, listed, percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.result import Result
 from bertology.stats import Estimate
-from bertology.studies.designs.compression_rows import ALONE, METHOD, SMALL, TEACHER
+from bertology.studies.designs.compression_rows import ALONE, METHOD, ROWS, SMALL, TEACHER
 from bertology.studies.designs.compression_scores import CompressionScores, speed_table
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ _KINDS = {
     ALONE: "same shape, no teacher",
     SMALL: "small, pre-trained",
 }
+_COUNTED = {"smaller": "bytes", "nonzero": "parameters that are not zero"}
+_SHOWN = -100.0, 300.0  # per cent of the teacher's score; intervals may go far beyond
 _LOSS = {
     **dict.fromkeys(("over_teacher", "over_alone", "net"), "points"),
     **dict.fromkeys(("kept_above_constant", "changed", "lost", "won"), "%"),
@@ -47,8 +49,8 @@ class CompressionTableResult(Result):
     with intervals over rounds, and `gpu_faster` the same on a GPU, where models were timed on one
     (`speeds` has its name). The columns `published…` are of another model on other tasks: the
     figures of Table 1 of the Primer. `losses` has the paired difference to the teacher, what is
-    kept of what it has above a constant answer, and which answers are others. Every interval is
-    that of its row alone.
+    kept of what it has above a constant answer (without ends, `inf`, where the teacher is not
+    surely above it), and which answers are others. Every interval is that of its row alone.
     """
 
     lead: ClassVar[int] = 3
@@ -103,15 +105,19 @@ class CompressionTableResult(Result):
             )
         pareto = (
             f"To the right: {costs}. Upwards: the score, times a hundred, with "
-            "intervals over seeds and examples. The dashed line is the teacher; the grey one goes "
+            "intervals over seeds and examples (of many models, of the teacher and on the grey "
+            "line; figure `kept` has all). The dashed line is the teacher; the grey one goes "
             "through models that no other beats in both. Colours tell compressed models, those of "
-            "the same shape without a teacher, and small pre-trained ones."
+            "the same shape without a teacher, and small pre-trained ones. Numbers that have no "
+            "room are left out."
         )
         kept = (
-            "One row for each model. What it keeps of the teacher's score, and of what the teacher "
-            "has above a constant answer, with intervals over seeds and examples; how many times "
-            "smaller its file is. Hollow diamonds are figures of the papers (Table 1 of the "
-            "Primer), of another model and over other tasks."
+            "What each model keeps of the teacher's score, and of what that has above a constant "
+            "answer, over seeds and examples (without ends where it is not surely above); how many "
+            "times less it is: parameters, bytes where numbers have fewer bits, parameters that "
+            "are not zero where they are zeroed, as claims count them. Hollow diamonds are figures "
+            "of the papers (Table 1 of the Primer), of another model and other tasks; ranges such "
+            "as 94-100 have none."
         )
         flips = (
             "The share of examples that a model answers otherwise than the teacher, and how many "
@@ -155,21 +161,30 @@ class CompressionTableResult(Result):
 
     def _draw_kept(self) -> Figure:
         table, losses = self.table(), self.tables["losses"]
-        none = np.full(len(table), math.nan)
         published = table["published_kept"].map(_first_number).to_numpy(float)
         sizes = table["published_smaller"].map(_first_number).to_numpy(float)
         kept = [100 * table[f"kept{end}"].to_numpy(float) for end in ("", "_low", "_high")]
+        counted = [_counted(*row) for row in zip(table["row"], table["kind"], strict=True)]
+        less = np.array([float(table[n].iloc[i]) for i, n in enumerate(counted)])
         panels = [
-            Dots("score kept (%)", *kept, level=100.0, hollow=published),
-            Dots.of_columns("kept above constant (%)", losses, "kept_above_constant", level=100.0),
-            Dots("times smaller", table["smaller"].to_numpy(float), none, none, hollow=sizes),
+            Dots("score kept (%)", *kept, level=100.0, hollow=published, within=_SHOWN),
+            Dots.of_columns(
+                "kept above constant (%)", losses, "kept_above_constant", level=100.0, within=_SHOWN
+            ),
+            Dots("times less", less, less, less, hollow=sizes, ratios=True),
         ]
+        own = {
+            what: listed(n for n, c in zip(table["row"], counted, strict=True) if c == column)
+            for column, what in _COUNTED.items()
+            if column in counted
+        }
+        told = "".join(f"; {what} of {names}" for what, names in own.items())
         return interval_dots(
             panels,
             list(table["row"]),
             title=f"What smaller models keep\n{self.about}",
-            note=f"Means over {self.facts['seeds']} seeds. Hollow diamonds: published, of another "
-            "model and other tasks.",
+            note=f"Means over {self.facts['seeds']} seeds. Times less: parameters{told}. Hollow "
+            "diamonds: published, of another model and other tasks. Arrows: the interval goes on.",
         )
 
     def _draw_flips(self) -> Figure:
@@ -182,6 +197,13 @@ class CompressionTableResult(Result):
         return interval_dots(
             panels, list(rows["row"]), title=f"Which answers flip\n{self.about}", note=""
         )
+
+
+def _counted(name: str, kind: str) -> str:
+    """The column that tells how much less a row is; of methods as they are written, the file."""
+    if name in ROWS:
+        return ROWS[name].saves
+    return "smaller" if kind == METHOD else "fewer"
 
 
 def _first_number(text: object) -> float:
