@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -20,10 +20,23 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["SIZES", "CompressionTableResult", "tables_of"]
+__all__ = [
+    "BEST_SMALL",
+    "BEST_STUDENT",
+    "PICKS",
+    "SIZES",
+    "SMALL_PICKS",
+    "STUDENT_PICKS",
+    "CompressionTableResult",
+    "tables_of",
+]
 
 SIZES = {"smaller": "bytes", "fewer": "parameters", "nonzero": "nonzero"}
 """What is told as so many times less, by what is counted."""
+BEST_SMALL, BEST_STUDENT = "best_small_kept", "best_student_over_alone"  # quantities
+SMALL_PICKS, STUDENT_PICKS = "best_small", "best_student"  # facts: the row that was picked most
+PICKS = "_picks"  # and with this ending: how often each row was picked
+_NAMED = 3  # rows that were picked, in the answer
 _CPU = "cpu"  # other devices are named as their maker does
 _KINDS = {
     TEACHER: "teacher",
@@ -62,29 +75,47 @@ class CompressionTableResult(Result):
     @property
     def answer(self) -> str:
         """What the best small model keeps, and whether the best student needs its teacher."""
-        facts, found = self.facts, self.evidence()
-        kept, gain = (found.get(n) for n in ("best_small_kept", "best_student_over_alone"))
+        facts, found, why = self.facts, self.evidence(), self.reasons()
+        kept, gain = (found.get(n) for n in (BEST_SMALL, BEST_STUDENT))
         if kept is None and gain is None:
-            why = next(iter(self.reasons().values()), "no row is a small model")
-            return f"{NOTHING_SURE}: {why.removeprefix('not judged: ')}."
-        told = []
+            told = dict.fromkeys(why[n] for n in (BEST_SMALL, BEST_STUDENT) if n in why)
+            reasons = [reason.removeprefix("not judged: ") for reason in told]
+            return f"{NOTHING_SURE}: {'; '.join(reasons) or 'no row is a small model'}."
+        told_of = []
         if kept is not None:
-            rows = self.table().set_index("row")["smaller"]
-            told.append(
-                f"The best small model ({facts['best_small']}, {rows[facts['best_small']]:.1f} "
-                f"times smaller) keeps {percent(kept, '.1f', limits=(1.0,))} of the teacher's "
-                f"{facts['judged']}."
+            told_of.append(
+                f"The best small model ({self._picked(SMALL_PICKS, smaller=True)}) keeps "
+                f"{percent(kept, '.1f', limits=(1.0,))} of the teacher's {facts['judged']}."
             )
         if gain is not None:
             surely = (
                 "surely better" if gain.low > 0 else "surely worse" if gain.high < 0
                 else "not surely better"
             )  # fmt: skip
-            told.append(
-                f"The best student ({facts['best_student']}) is {surely} than the same size "
+            told_of.append(
+                f"The best student ({self._picked(STUDENT_PICKS)}) is {surely} than the same size "
                 f"without a teacher: {points(gain)}."
             )
-        return " ".join(told)
+        return " ".join(told_of)
+
+    def _picked(self, name: str, *, smaller: bool = False) -> str:
+        """`gobo, 9.1 times smaller`; where several were picked, the number is of all of them."""
+        first = str(self.facts[name])
+        counts = {
+            row: int(times)
+            for row, _, times in (
+                one.rpartition(":") for one in str(self.facts.get(f"{name}{PICKS}", "")).split()
+            )
+        } or {first: 1}  # results from before they were counted
+        sizes = self.table().set_index("row")["smaller"]
+        mostly = 2 * counts[first] > sum(counts.values())
+        meant = [first] if mostly else list(counts)
+        least, most = (f"{end(sizes[row] for row in meant):.1f}" for end in (min, max))
+        size = f"{least} times smaller" if least == most else f"{least} to {most} times smaller"
+        told = [first if len(counts) == 1 else f"mostly {first}" if mostly else _either(counts)]
+        told += [size] if smaller else []
+        told += [f"else {_either(list(counts)[1:])}"] if mostly and len(counts) > 1 else []
+        return ", ".join(told)
 
     def headline(self) -> str:
         """What was learnt from what."""
@@ -197,6 +228,14 @@ class CompressionTableResult(Result):
         return interval_dots(
             panels, list(rows["row"]), title=f"Which answers flip\n{self.about}", note=""
         )
+
+
+def _either(names: Iterable[str]) -> str:
+    """`a, b or c`; of many, the first ones."""
+    told = list(names)
+    if len(told) > _NAMED + 1:
+        told = [*told[:_NAMED], f"one of {len(told) - _NAMED} more"]
+    return " or ".join(filter(None, [", ".join(told[:-1]), told[-1]]))
 
 
 def _counted(name: str, kind: str) -> str:
