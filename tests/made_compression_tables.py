@@ -111,7 +111,8 @@ def made_up(
             model='{"name": "m", "flags": []}', data=json.dumps({"name_or_path": task}),
         )  # fmt: skip
     made = {"name": "m", "fingerprint": "f"}, {"name": task, "fingerprint": task}
-    return study.conclude(parts, Provenance("compression-table", 1, study.parameters, *made))
+    about = Provenance("compression-table", study.version, study.parameters, *made)
+    return study.conclude(parts, about)
 
 
 def _times(
