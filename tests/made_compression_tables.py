@@ -51,6 +51,7 @@ def made_up(
     faster: Mapping[str, float] | None = None,
     bytes_per_weight: Mapping[str, float] | None = None,
     fewer: Mapping[str, float] | None = None,
+    nonzero: Mapping[str, float] | None = None,
     task: str = "made-up",
     times: tuple[str, ...] = ("cpu",),
     devices: tuple[str, ...] = ("cpu",),
@@ -60,8 +61,9 @@ def made_up(
     With `same`, all rows give the teacher's answers. Rows that `right` does not name are right
     as often as the teacher, and baselines with random weights as `random` says. `luck` is how
     far runs spread, `failing` the share of runs of any row that give one answer only, `faster`
-    how many times as fast rows are, `fewer` how many times fewer weights they have. With
-    `numbers`, answers are such, `right` are correlations, and every row has a scale of its own.
+    how many times as fast rows are, `fewer` how many times fewer weights they have, `nonzero` how
+    many times fewer are not zero. With `numbers`, answers are such, `right` are correlations, and
+    every row has a scale of its own.
     """
     rng = np.random.default_rng(draw)
     study = CompressionTable(seeds=seeds, methods=methods, times=times)
@@ -98,17 +100,19 @@ def made_up(
             answers = said.setdefault(seed, answers)
         row = rows[name]
         weights = _WEIGHTS if row.kind == TEACHER else int(_WEIGHTS / (fewer or {}).get(name, 2.5))
+        left = int(_WEIGHTS / nonzero[name]) if nonzero and name in nonzero else weights
         each = {**_PER_WEIGHT, **(bytes_per_weight or {})}.get(name, 4.0)
         parts[part] = answered(
             {name: answers}, corpus, corpus, kind=row.kind, title=row.title, text=row.text,
             alone=" ".join(row.alone), answers=about.kind, seconds=1.0, epochs=3,
             bytes=int(each * (_WEIGHTS if name in _PER_WEIGHT else weights)),
-            parameters=weights, nonzero=weights, constant_accuracy=constant, constant_f1=0.5,
+            parameters=weights, nonzero=left, constant_accuracy=constant, constant_f1=0.5,
             constant_pearson=0.0, constant_spearman=0.0,
             model='{"name": "m", "flags": []}', data=json.dumps({"name_or_path": task}),
         )  # fmt: skip
     made = {"name": "m", "fingerprint": "f"}, {"name": task, "fingerprint": task}
-    return study.conclude(parts, Provenance("compression-table", 1, study.parameters, *made))
+    about = Provenance("compression-table", study.version, study.parameters, *made)
+    return study.conclude(parts, about)
 
 
 def _times(

@@ -54,8 +54,12 @@ def always_bad() -> Encoder:
     return found
 
 
-def compared(first: Result, second: Result) -> Any:
-    sides = [Side(n, entries_of([("", [r])])) for n, r in (("small", first), ("large", second))]
+def compared(first: Result | list[Result], second: Result | list[Result], task: str = "") -> Any:
+    both = [("small", first), ("large", second)]
+    sides = [
+        Side(n, entries_of([(task, found if isinstance(found, list) else [found])]), by_task=True)
+        for n, found in both
+    ]
     return side_by_side(*sides)
 
 
@@ -120,6 +124,30 @@ def test_a_flipped_weight_flips_the_known_examples(tmp_path: Path) -> None:
     numbers, flipped = (pd.read_csv(path) for path in export_beside(found, tmp_path))
     assert numbers["difference"].tolist()[1:] == [0.0, 1.0]
     assert len(flipped) == len(GOOD)
+
+
+def test_two_sizes_of_one_corpus_have_flips_of_their_own(tmp_path: Path) -> None:
+    half = replace(CORPUS, examples=list(CORPUS)[:40])
+    other = replace(CORPUS, examples=list(CORPUS)[40:])
+    sides = [[ask(Answers(), model, data) for data in (CORPUS, half, other)]
+             for model in (always_bad(), clean())]  # fmt: skip
+    for result in (result for side in sides for result in side):  # as sessions write it
+        result.provenance.corpus["size"] = result.facts["examples"]
+    found = compared(*[side[:2] for side in sides])
+    sizes = {"planted (80 examples)": 80, "planted (40 examples)": 40}
+    assert {name: one.examples for name, one in found.flips.items()} == sizes
+    assert len(found.flips["planted (80 examples)"].table) == len(GOOD)
+    assert {row.data for row in found.rows} == set(sizes)
+    titles = [title for title, _, _ in beside_tables(found)]
+    assert sorted(titles) == [f"Answers over {name}" for name in sorted(sizes)]
+    files = {path.name: path for path in export_beside(found, tmp_path)}
+    assert len(pd.read_csv(files["flips-planted-80-examples.csv"])) == len(GOOD)
+    page = str(numbers_piece(found))
+    assert all(f"Examples that flip: {name}" in page for name in sizes)
+    three = compared(*sides)  # two of them are as large: their fingerprints tell
+    assert len(three.flips) == 3
+    assert sum(one.examples == 40 for one in three.flips.values()) == 2
+    assert list(compared(sides[0][0], sides[1][0], task="mrpc").flips) == ["planted"]
 
 
 def test_the_surest_flips_come_first_and_what_is_lost_before_what_is_won() -> None:

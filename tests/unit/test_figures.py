@@ -12,11 +12,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
-from matplotlib.text import Annotation
+from matplotlib.text import Annotation, Text
 
 from bertology.errors import ParameterError, StoreError, UnknownNameError
 from bertology.report.export import FORMATS, export
 from bertology.report.figures import (
+    Costs,
     Dots,
     Draws,
     GridPanel,
@@ -30,7 +31,9 @@ from bertology.report.figures import (
     link_map,
     row_grid,
     scatter_with_rank,
+    trade_offs,
 )
+from bertology.report.figures.trade_offs import unbeaten
 from bertology.report.look import PAPER, diverging, sequential
 from bertology.results import Provenance, Result
 from bertology.results.drawing import WIDTHS, Canvas, Drawing
@@ -276,6 +279,67 @@ def test_a_dot_without_an_interval_is_hollow() -> None:
     axes = dots().axes[0]
     hollow = [line for line in axes.get_lines() if line.get_markerfacecolor() == PAPER]
     assert [list(line.get_ydata()) for line in hollow] == [[1, 2]]
+
+
+def test_an_interval_without_an_end_is_an_arrow_and_hides_no_other() -> None:
+    inf = float("inf")
+    values, low, high = [10.0, 20.0, 900.0, 15.0], [5.0, -inf, -1e6, np.nan], [15.0, inf, 1e6, inf]
+    panel = Dots("kept (%)", values, low, high, within=(-100.0, 300.0))
+    axes = interval_dots([panel], list("abcd"), title="T").axes[0]
+    assert -10 < axes.get_xlim()[0] < 5
+    assert 20 < axes.get_xlim()[1] < 30
+    marks = {line.get_marker(): list(line.get_ydata()) for line in axes.get_lines()}
+    assert marks["<"] == marks[">"] == [1, 2]  # what has no interval has no arrow
+    dots = {y for line in axes.get_lines() if line.get_marker() == "o" for y in line.get_ydata()}
+    assert dots == {0, 1, 3}  # the dot at 900 is out of view
+    none = Dots("kept (%)", [np.nan], [-inf], [inf])
+    interval_dots([none], ["a"], title="T").draw_without_rendering()
+
+
+@pytest.mark.parametrize(
+    ("values", "marks"),
+    [
+        ((1.0, 232.0), [1, 3, 10, 30, 100, 300]),
+        ((1.0, 7.3), [1, 2, 5]),
+        ((1.0, 2.4), [1, 1.2, 1.5, 2]),
+        ((2.5, 2.5), None),
+        ((0.01, 1e6), [0.01, 0.1, 1, 10, 100, 1000, 10000, 100000, 1000000]),
+    ],
+)
+def test_numbers_of_times_have_a_logarithmic_axis_with_round_marks(
+    values: tuple[float, ...], marks: list[float] | None
+) -> None:
+    panel = Dots("times less", values, values, values, ratios=True)
+    axes = interval_dots([panel], list("ab"), title="T").axes[0]
+    assert axes.get_xscale() == "log"
+    shown = [float(x) for x in axes.get_xticks()]
+    assert shown == pytest.approx(marks) if marks else shown
+    assert {len(line.get_xdata()) for line in axes.get_lines() if line.get_marker() == "o"} == {
+        2,
+        0,
+    }
+
+
+def test_numbers_of_crowded_dots_do_not_cover_each_other() -> None:
+    rng = np.random.default_rng(0)
+    cost = rng.choice([1.0, 1.0, 1.6, 1.6, 1.6, 2.3], 34)
+    gain = 85 + 4 * rng.random(34)
+    names, kinds = [f"row-{i}" for i in range(34)], ["compressed"] * 33 + ["teacher"]
+    figure = trade_offs(
+        [Costs("size", cost), Costs("time", cost[::-1])], (gain, gain - 2, gain + 2), names, kinds,
+        ylabel="score", marked=33, title="T",
+    )  # fmt: skip
+    figure.canvas.draw()
+    for axes, spent in zip(figure.axes, (cost, cost[::-1]), strict=True):
+        texts = {text.get_text(): text for text in axes.texts}
+        line = np.flatnonzero(unbeaten(spent, gain))
+        assert {str(i + 1) for i in line} <= set(texts)
+        assert len(texts) > 25
+        boxes = [Text.get_window_extent(text) for text in texts.values()]
+        assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+        dots = axes.transData.transform(np.stack([spent, gain], axis=1))
+        assert not any(box.contains(*dot) for box in boxes for dot in dots)
+        assert all(axes.get_window_extent().contains(*dot) for dot in dots)
 
 
 def test_panels_of_one_unit_may_have_one_scale() -> None:

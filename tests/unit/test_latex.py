@@ -26,10 +26,15 @@ def test_brackets_at_the_start_of_a_row_are_no_length() -> None:
 
 
 def test_small_and_large_numbers_have_powers_of_ten() -> None:
-    table = pd.DataFrame({"p": [0.00001234567, -2.5e9, 0.5, np.inf]})
+    table = pd.DataFrame({"p": [0.00001234567, -2.5e9, 0.5, np.nan]})
     assert rows(table) == [
         r"$1.235 \times 10^{-5}$ \\", r"$-2.5 \times 10^{9}$ \\", r"$0.5$ \\", r"-- \\",
     ]  # fmt: skip
+
+
+def test_an_interval_without_ends_is_not_a_missing_one() -> None:
+    table = pd.DataFrame({"low": [-np.inf, np.nan], "high": [np.inf, np.nan]})
+    assert rows(table) == [r"$-\infty$ & $\infty$ \\", r"-- & -- \\"]
 
 
 def test_many_rows_run_on_over_pages() -> None:

@@ -11,6 +11,7 @@ from scipy.stats import binom
 
 from bertology.errors import DataError
 from bertology.metrics import find_metric
+from bertology.stats import Estimate
 from bertology.stats.crossed import crossed_difference
 from bertology.stats.fixed_means import OfRuns, mean_over_fixed
 
@@ -98,6 +99,14 @@ def test_runs_that_agree_leave_the_error_of_examples() -> None:
     found = mean_over_fixed([OfRuns.of(alone, [1.0] * 3, 50)] * 2, within=(-1, 1))
     assert found.unit == "examples"
     assert 0.9 < found.low < found.high == 1
+
+
+def test_a_number_that_may_be_any_leaves_the_mean_open() -> None:
+    unknown = Estimate(0.5, -math.inf, math.inf, 100)
+    known = Estimate(0.5, 0.4, 0.6, 100)
+    parts = [OfRuns.of(one, [0.4, 0.6, 0.5], 100) for one in (unknown, known)]
+    found = mean_over_fixed(parts)
+    assert (found.value, found.low, found.high) == (0.5, -math.inf, math.inf)
 
 
 def test_without_a_second_run_there_is_no_interval() -> None:

@@ -174,7 +174,12 @@ def _excerpt_cell(cell: object) -> str:
         return _cell(cell)
     value, _, ends = str(cell).rpartition("[")
     parts = [value.strip(), f"[{ends}"]
-    return " ".join(f"${_POWER.sub(_times, part)}$" for part in parts if part and part != "–")
+    return " ".join(f"${_formula(part)}$" for part in parts if part and part != "–")
+
+
+def _formula(text: str) -> str:
+    """Powers of ten as such, and an interval without an end."""
+    return _POWER.sub(_times, text).replace("inf", r"\infty")
 
 
 def _times(power: re.Match[str]) -> str:
@@ -183,13 +188,15 @@ def _times(power: re.Match[str]) -> str:
 
 def _cell(value: object) -> str:
     if isinstance(value, float):
-        return _number(value) if math.isfinite(value) else "--"
+        return "--" if math.isnan(value) else _number(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return f"${value}$"
     return "--" if value is None else _text(str(value))
 
 
 def _number(value: float) -> str:
+    if math.isinf(value):
+        return r"$\infty$" if value > 0 else r"$-\infty$"
     digits, _, power = whole_number_text(value).partition("e")
     return rf"${digits} \times 10^{{{int(power)}}}$" if power else f"${digits}$"
 

@@ -15,7 +15,8 @@ Where all runs agree to the last digit, or nothing is drawn in them, only exampl
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,7 @@ __all__ = [
 ]
 
 MANY = 100  # examples; from here on the signed root of a likelihood is nearly Student's t
+_DOUBLINGS, _STEPS, _CLOSE = 60, 60, 1e-7  # of the search for an end of a ratio
 
 Floats = NDArray[np.float64]
 
@@ -94,9 +96,11 @@ def crossed_ratio(
 ) -> Estimate:
     """Which share of the mean score of `other` the mean score of `one` is; above `floor`, if given.
 
-    Both are (S, N, K) over the same examples, runs paired by their place. A ratio r of means A and
-    B is as sure as A - r B is, in units of B: so its interval is that of this difference, with r as
-    it was found. What seeds and examples do together is counted once.
+    Both are (S, N, K) over the same examples, runs paired by their place. The interval holds every
+    r for which that of A - r B, a difference of means, holds 0 (Fieller 1954): it allows for what
+    is not known of B, too. Where B is not surely above 0, nearly any ratio may be the true one, and
+    the bounds are infinite; where it is not above 0 at all, there is no number. What seeds and
+    examples do together is counted once.
     """
     first, second = _checked(one), _checked(other)
     if first.shape != second.shape:
@@ -104,20 +108,83 @@ def crossed_ratio(
             "Runs are compared over the same examples, as many of one as of the other. "
             f"Got {first.shape} and {second.shape}."
         )
-    above, whole = (metric.finish(x.sum(axis=1)) - floor for x in (first, second))  # (S,)
-    base = float(whole.mean())
-    if not base > 0:
+    sides = _Sides.of(metric, first, second, floor, level)
+    above, whole = (float(x.mean()) for x in sides.values)
+    if not whole > 0:
         return Estimate(math.nan, math.nan, math.nan, first.shape[1], level)
-    ratio = float(above.mean()) / base
-    values = (above - ratio * whole) / base  # their mean is 0
-    each = (jackknife(metric, first) - ratio * jackknife(metric, second)) / base + values[:, None]
-    influence = each.mean(axis=0)
-    found = [influences(metric, b, a[None])[1] for a, b in zip(first, second, strict=True)]
-    reach = max(float(np.mean(found)) / base, float(np.abs(influence).max()))
-    low, high = bounds_over(influence, (-reach, reach), level)
-    within, both = (-math.inf, math.inf), _of_both(each)
-    over = together(values, low, high, len(influence), level=level, within=within, both=both)
-    return replace(over, value=ratio, low=ratio + over.low, high=ratio + over.high)
+    ratio = above / whole
+    found = sides.less(1.0, ratio)
+    low, high = -math.inf, math.inf
+    if sides.less(0.0, -1.0).low > 0:  # B is surely above 0
+        below, beyond = (max(arm, 0.0) / whole for arm in (-found.low, found.high))
+        low = _crossing(lambda r: -sides.less(1.0, r).low, ratio, -below)
+        high = _crossing(lambda r: sides.less(1.0, r).high, ratio, beyond)
+    return replace(found, value=ratio, low=low, high=high)
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """What two numbers A and B are by run and by example, so that a A - b B is had for any a, b."""
+
+    values: tuple[Floats, Floats]  # (S,) each
+    influences: tuple[Floats, Floats]  # (S, N) each, centred
+    flip: float
+    """How much one example of a side may count that was not seen; 0 where nothing flips."""
+    level: float
+
+    @classmethod
+    def of(
+        cls, metric: Metric, first: Floats, second: Floats, floor: float, level: float
+    ) -> _Sides:
+        own, base = (metric.finish(x.sum(axis=1)) - floor for x in (first, second))
+        mine, theirs = jackknife(metric, first), jackknife(metric, second)
+        # A flawless run shows no spread; one flip of accuracy then still counts 1.
+        flips = np.maximum(np.ptp(theirs, axis=1), 1.0) if metric.discrete else np.zeros(1)
+        return cls((own, base), (mine, theirs), float(flips.mean()), level)
+
+    def less(self, a: float, b: float) -> Estimate:
+        """The interval of a A - b B."""
+        values = a * self.values[0] - b * self.values[1]
+        each = a * self.influences[0] - b * self.influences[1] + values[:, None]
+        influence = each.mean(axis=0)
+        reach = max(
+            self.flip * max(abs(a), abs(b), abs(a - b)),
+            float(np.abs(each).max(axis=1).mean()),
+            float(np.abs(influence).max()),
+        )
+        low, high = bounds_over(influence, (-reach, reach), self.level)
+        within, n = (-math.inf, math.inf), len(influence)
+        return together(values, low, high, n, level=self.level, within=within, both=_of_both(each))
+
+
+def _crossing(slack: Callable[[float], float], start: float, step: float) -> float:
+    """Where `slack`, which is not below 0 at the `start`, falls to 0 in the direction of `step`.
+
+    Infinite where it does not. By doubling, then by the rule of false position (Illinois).
+    """
+    near, at_near = start, slack(start)
+    if at_near <= 0 or not step:
+        return start
+    far = start + step
+    for _ in range(_DOUBLINGS):
+        if (at_far := slack(far)) <= 0:
+            break
+        step *= 2
+        near, at_near, far = far, at_far, far + step
+    else:
+        return math.copysign(math.inf, step)
+    last = 0  # which end the step before moved: one that stays twice counts half
+    for _ in range(_STEPS):
+        if abs(far - near) <= _CLOSE * max(1.0, abs(far)):
+            break
+        middle = (near * at_far - far * at_near) / (at_far - at_near)
+        if (at_middle := slack(middle)) <= 0:
+            far, at_far, at_near = middle, at_middle, at_near / (2 if last < 0 else 1)
+            last = -1
+        else:
+            near, at_near, at_far = middle, at_middle, at_far / (2 if last > 0 else 1)
+            last = 1
+    return far
 
 
 def _checked(statistics: Floats) -> Floats:

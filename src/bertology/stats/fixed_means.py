@@ -88,6 +88,8 @@ def mean_over_fixed(
     if np.isnan(over_runs).any():
         return Estimate(value, math.nan, math.nan, fewest, level, unit="seeds")
     over_examples = np.array([one.over_examples for one in found])
+    if np.isinf(over_examples).any():  # one of the numbers may be any: so may their mean
+        return Estimate(value, *within, fewest, level, unit="seeds")
     tail, n = (1 + level) / 2, len(found)
     own = np.array([one.runs - 1 for one in found], dtype=np.float64)
     least = float(own[over_runs > 0].min(initial=own.max()))

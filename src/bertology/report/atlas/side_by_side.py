@@ -38,6 +38,7 @@ _ENDS = ("", "_low", "_high")
 _SHOWN = 10  # examples that are told at once
 _MOST = 500  # and when asked for
 _LONGEST = 240  # characters of their texts
+_SHORT = 6  # characters of a fingerprint
 _HOW = (
     "Where both models were asked the same examples, a difference is paired: its interval is over "
     "the differences of single examples (sentences, nouns). Else it runs from the smallest to the "
@@ -84,11 +85,13 @@ def side_by_side(first: Side, second: Side, left_out: Sequence[LeftOut] = ()) ->
     """
     theirs = {_key(second, e): e for e in reversed(second.entries)}
     pairs = [(e, theirs[key]) for e in first.entries if (key := _key(first, e)) in theirs]
-    rows = [row for one, other in pairs for row in _rows(one, other)]
-    flipped = {}
-    for one, other in pairs:
+    names = _data_names([one for one, _ in pairs])
+    named = list(zip(names, pairs, strict=True))
+    rows = [row for name, pair in named for row in _rows(name, *pair)]
+    flipped = dict[str, Flips]()
+    for name, (one, other) in named:
         if (found := flips(one.result, other.result)) is not None:
-            flipped[one.data] = found
+            flipped[f"{name}, {in_words(one.study)}" if name in flipped else name] = found
     aside = {one.study for one in left_out}
     lacking = [
         *_reasons(left_out),
@@ -104,11 +107,42 @@ def _key(side: Side, entry: Entry) -> tuple[object, ...]:
     return entry.study, corpus.get("fingerprint"), asked_of(entry), task
 
 
-def _rows(one: Entry, other: Entry) -> Iterator[Row]:
+def _data_names(entries: Sequence[Entry]) -> list[str]:
+    """The data of each entry, with what tells them apart where a study has the same name twice.
+
+    So it is with two sizes of one corpus, or of two tasks that models were fine-tuned on.
+    """
+    alike: dict[tuple[str, str], list[Entry]] = {}
+    for entry in entries:
+        alike.setdefault((entry.study, entry.data), []).append(entry)
+    found = {}
+    for (_, data), group in alike.items():
+        details, told = [_details(entry) for entry in group], [""] * len(group)
+        for column in zip(*details, strict=True):
+            if len(set(told)) < len(group) and len(set(column)) > 1:
+                pairs = zip(told, column, strict=True)
+                told = [", ".join(filter(None, pair)) for pair in pairs]
+        for entry, detail in zip(group, told, strict=True):
+            found[entry.result.identity] = f"{data} ({detail})" if detail else data
+    return [found[entry.result.identity] for entry in entries]
+
+
+def _details(entry: Entry) -> tuple[str, ...]:
+    """What may tell two results over data of one name apart, what says most to readers first."""
+    corpus = entry.result.provenance.corpus or {}
+    return (
+        f"fine-tuned on {entry.task}" if entry.task else "",
+        f"{corpus.get('size')} examples",
+        str(corpus.get("fingerprint"))[:_SHORT],
+        entry.result.identity[:_SHORT],
+    )
+
+
+def _rows(data: str, one: Entry, other: Entry) -> Iterator[Row]:
     theirs = {(c.title, c.unit): c for c in other.result.compared()}
     for mine in one.result.compared():
         if (found := theirs.get((mine.title, mine.unit))) is not None:
-            yield Row(one.study, one.data, mine, found, difference(mine, found))
+            yield Row(one.study, data, mine, found, difference(mine, found))
 
 
 def _reasons(left_out: Sequence[LeftOut]) -> Iterator[str]:
@@ -228,7 +262,7 @@ def export_beside(found: Beside, folder: str | os.PathLike[str]) -> list[Path]:
     columns = ["study", "data", "number", "unit", *sides, "paired", "n"]
     tables = {"numbers": pd.DataFrame(rows, columns=columns)}
     for data, flipped in found.flips.items():
-        tables[f"flips-{re.sub(r'[^A-Za-z0-9_.-]+', '-', data)}"] = flipped.table
+        tables[f"flips-{re.sub(r'[^A-Za-z0-9_.-]+', '-', data).strip('-')}"] = flipped.table
     place = Path(folder) / "comparison"
     place.mkdir(parents=True, exist_ok=True)
     for name, made in tables.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from textwrap import fill
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bertology.errors import ParameterError
-from bertology.report.figures.pieces import add_note, add_title, checked
+from bertology.report.figures.pieces import Floats, add_note, add_title, checked, times_axis
 from bertology.report.look import (
     ACCENT,
     GREY,
@@ -33,6 +34,7 @@ __all__ = ["Dots", "interval_dots"]
 _LABEL = 36  # characters of a label in one line: more would leave the panel
 _NARROWEST = 14  # characters of a label that a panel has room for at least
 _CHARACTERS = 18  # in an inch
+_ROOM = 0.06  # of what a panel shows, between that and the arrow of an interval that is cut
 
 
 @dataclass(frozen=True)
@@ -50,14 +52,24 @@ class Dots:
     hollow: ArrayLike | None = field(default=None, kw_only=True)
     """Values without intervals to compare each with, as grey bars and hollow diamonds; the note
     says what they are."""
+    within: tuple[float, float] | None = field(default=None, kw_only=True)
+    """The panel shows no more than this: what goes beyond, or has no end, ends in an arrow."""
+    ratios: bool = field(default=False, kw_only=True)
+    """Whether values are how many times as much something is: the axis is logarithmic."""
 
     @classmethod
     def of_columns(
-        cls, label: str, rows: pd.DataFrame, column: str, *, level: float | None = None
+        cls,
+        label: str,
+        rows: pd.DataFrame,
+        column: str,
+        *,
+        level: float | None = None,
+        within: tuple[float, float] | None = None,
     ) -> Dots:
         """Shares in per cent, from a column and those of its bounds (`_low`, `_high`)."""
         sides = (100 * rows[f"{column}{end}"].to_numpy() for end in ("", "_low", "_high"))
-        return cls(label, *sides, level=level)
+        return cls(label, *sides, level=level, within=within)
 
 
 def interval_dots(
@@ -73,7 +85,7 @@ def interval_dots(
 
     The value of `reference` runs through its panel as a line. Panels of one unit that are to be
     compared have the `same_scale`. A dot without an interval is hollow; what was not measured has
-    none.
+    none. An interval without an end, or one that leaves the panel, ends in an arrow.
     """
     if not panels:
         raise ParameterError("panels", "interval_dots", "hold at least one", 0)
@@ -129,7 +141,7 @@ def _panel(axes: Axes, dots: Dots, place: NDArray[np.integer], reference: int | 
     value, low, high = (checked(v, n, "interval_dots", dimensions=1) for n, v in given)
     if not value.size == low.size == high.size == place.size:
         raise ParameterError("panels", "interval_dots", f"have {place.size} entries", value.size)
-    known = np.isfinite(low) & np.isfinite(high)
+    known = ~(np.isnan(low) | np.isnan(high))
     if reference is not None and np.isfinite(value[reference]):
         axes.axvline(float(value[reference]), color=ACCENT, linewidth=1.2, zorder=1)
     if dots.level is not None:
@@ -141,8 +153,35 @@ def _panel(axes: Axes, dots: Dots, place: NDArray[np.integer], reference: int | 
     if dots.hollow is not None:
         beside = np.asarray(dots.hollow, float)
         axes.plot(beside, place, "D", mec=ACCENT, mfc="none", markersize=4.5, zorder=2)
-    axes.hlines(place[known], low[known], high[known], color=POSITIVE, linewidth=1.4)
-    axes.plot(value[known], place[known], "o", color=POSITIVE, markersize=4.5)
-    axes.plot(value[~known], place[~known], "o", mec=POSITIVE, mfc=PAPER, markersize=4.5)
+    first, last = _view(dots, value, low, high)
+    ends = np.clip(low[known], first, last), np.clip(high[known], first, last)
+    axes.hlines(place[known], *ends, color=POSITIVE, linewidth=1.4)
+    for beyond, end, arrow in ((low < first, first, "<"), (high > last, last, ">")):
+        cut = known & beyond
+        axes.plot(np.full(cut.sum(), end), place[cut], arrow, color=POSITIVE, markersize=4.5)
+    inside = ~((value < first) | (value > last))
+    for those, face in ((known & inside, POSITIVE), (~known & inside, PAPER)):
+        axes.plot(value[those], place[those], "o", mec=POSITIVE, mfc=face, markersize=4.5)
     axes.spines["left"].set_visible(False)
-    axes.locator_params(axis="x", nbins=4)
+    if dots.ratios:
+        times_axis(axes)
+    else:
+        axes.locator_params(axis="x", nbins=4)
+
+
+def _view(dots: Dots, value: Floats, low: Floats, high: Floats) -> tuple[float, float]:
+    """From where to where dots and intervals are shown: where none is cut, without limits.
+
+    Where one goes beyond what was asked for, or has no end, the others tell how wide the panel is.
+    """
+    least, most = dots.within or (-math.inf, math.inf)
+    every = np.concatenate([value, low, high, [math.nan if dots.level is None else dots.level]])
+    seen = every[np.isfinite(every) & (every >= least) & (every <= most)]
+    if not seen.size:
+        return -math.inf, math.inf
+    first, last = float(seen.min()), float(seen.max())
+    room = _ROOM * ((last - first) or max(abs(first), 1.0))
+    below, above = (every < least) | np.isneginf(every), (every > most) | np.isposinf(every)
+    return (
+        first - room if below.any() else -math.inf, last + room if above.any() else math.inf
+    )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING
@@ -47,12 +48,15 @@ __all__ = [
     "scale",
     "shrink",
     "ticks",
+    "times_axis",
 ]
 
 Floats = NDArray[np.float64]
 _NOTE_SIZE, _TITLE_SIZE = 7.5, 10.5  # points
 _PLAIN, _BOLD = 0.57, 0.65  # the mean width of a letter, by its size, with some room
 _SMALL = 0.46  # the side of a cell that is open, where a sure one is whole
+_STEPS = ((1.0, 1.2, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0), (1.0, 2.0, 5.0), (1.0, 3.0), (1.0,))
+_MOST_STEPS = 6  # labels of a logarithmic axis that a narrow panel has room for
 _FEW, _CROWDED = 12, 1 / 6  # marked cells, and their share, up to which outlines stand out
 CONVENTION = "Layers and heads are numbered from 0."
 
@@ -99,6 +103,21 @@ def ticks(axis: Axis, count: int, most: int = 16) -> None:
     """Label 0, 1, 2 …, or every few when they would not fit."""
     step = max(1, -(-count // most))
     axis.set_ticks(range(0, count, step), [str(i) for i in range(0, count, step)])
+
+
+def times_axis(axes: Axes) -> None:
+    """A logarithmic x axis for numbers of times: labels are round, and few enough to be read."""
+    from matplotlib.ticker import FixedLocator, NullLocator
+
+    axes.set_xscale("log")
+    low, high = axes.get_xlim()
+    powers = 10.0 ** np.arange(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    choices = [np.outer(powers, steps).ravel() for steps in _STEPS]
+    seen = [marks[(marks >= low) & (marks <= high)] for marks in choices]
+    marks = next((found for found in seen if found.size <= _MOST_STEPS), seen[-1])
+    axes.xaxis.set_major_locator(FixedLocator(marks.tolist()))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter("{x:g}")
 
 
 def colours(center: float | None) -> Colormap:

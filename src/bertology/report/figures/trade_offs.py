@@ -1,4 +1,7 @@
-"""What things cost against what they give: numbered dots, and the line of those nothing beats."""
+"""What things cost against what they give: numbered dots, and the line of those nothing beats.
+
+Many things may cost the very same. So dots are small, and their numbers stand beside them.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from bertology.errors import ParameterError
 from bertology.report.figures.pieces import add_note, add_title, checked
+from bertology.report.figures.pushed_labels import push_labels
 from bertology.report.look import ACCENT, GREEN, GREY, PAPER, POSITIVE, look, new_panels
+from bertology.results.drawing import canvas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["Costs", "trade_offs", "unbeaten"]
 
 _COLOURS = (POSITIVE, GREY, GREEN, ACCENT)
+_FEW = 12  # things whose numbers fit into panels beside each other
+_WIDE = 7.2  # inches of a figure of more of them
 Floats = NDArray[np.float64]
 
 
@@ -54,6 +61,9 @@ def trade_offs(
 ) -> Figure:
     """Every thing is a numbered dot with its interval, in a colour by its kind.
 
+    A number that has no room stays away. Where things are many, panels stand one below the other,
+    and only what is marked or on the line has its interval: others would make one bar.
+
     `gain` are values with their lower and upper bounds. The line goes through those that no other
     beats, and a dashed one is at the height of the one that is `marked`.
     """
@@ -62,32 +72,59 @@ def trade_offs(
         must = f"have {value.size} names and kinds, and a panel"
         raise ParameterError("names", "trade_offs", must, (len(names), len(kinds), len(panels)))
     order = list(dict.fromkeys(kinds))
+    colours = [_COLOURS[order.index(kind) % len(_COLOURS)] for kind in kinds]
+    many = len(names) > _FEW
+    rows, across = (len(panels), 1) if many else (1, len(panels))
     with look():
-        figure, spots = new_panels(max(5.6, 3.4 * len(panels)), 4.2, 1, len(panels))
+        size = max(5.6, 3.4 * across), 4.2
+        if many:  # as wide as was asked for, so that panels keep their height
+            wide = canvas().width or _WIDE
+            size = wide, 1.2 + rows * min(3.2, 0.75 * wide)
+        figure, spots = new_panels(*size, rows, across)
         for axes, panel in zip(spots, panels, strict=True):
             cost = checked(panel.values, "values", "trade_offs", dimensions=1)
+            shown = np.isfinite(low) & np.isfinite(high)
+            if many:
+                shown &= unbeaten(cost, value) | (np.arange(value.size) == marked)
             axes.grid()
-            axes.axhline(float(value[marked]), color=ACCENT, linewidth=1.0, linestyle="--")
             _line(axes, cost, value)
-            for i in np.flatnonzero(np.isfinite(cost) & np.isfinite(value)).tolist():
-                colour = _COLOURS[order.index(kinds[i]) % len(_COLOURS)]
-                if np.isfinite(low[i]) and np.isfinite(high[i]):
-                    axes.vlines(cost[i], low[i], high[i], color=colour, linewidth=0.8, alpha=0.5)
-                axes.plot(cost[i], value[i], "o", mec=colour, mfc=PAPER, markersize=10.0)
-                axes.annotate(
-                    str(i + 1), (cost[i], value[i]), ha="center", va="center", color=colour,
-                    fontsize=6.0,
-                )  # fmt: skip
-            axes.set_xscale("log", base=2)
-            axes.xaxis.set_major_formatter("{x:g}")
-            axes.minorticks_off()
-            axes.margins(x=0.12)
+            _dots(axes, cost, value, colours)
+            ends, ink = (low[shown], high[shown]), np.array(colours)[shown].tolist()
+            axes.vlines(cost[shown], *ends, color=ink, linewidth=0.7, alpha=0.35, zorder=1)
+            axes.axhline(float(value[marked]), color=ACCENT, linewidth=1.0, linestyle="--")
             axes.set(xlabel=fill(panel.label, 40), ylabel=ylabel)
-        _legend(figure, dict(zip(kinds, (order.index(k) for k in kinds), strict=True)))
+        _legend(spots[0], dict(zip(kinds, colours, strict=True)))
         add_title(figure, title)
         told = ", ".join(f"{i + 1} {name}" for i, name in enumerate(names))
         add_note(figure, f"{told}. {note}".strip())
+        for axes, panel in zip(spots, panels, strict=True):
+            _number(figure, axes, np.asarray(panel.values, dtype=np.float64), value, colours)
     return figure
+
+
+def _dots(axes: Axes, cost: Floats, value: Floats, colours: Sequence[str]) -> None:
+    for x, y, colour in zip(cost, value, colours, strict=True):
+        axes.plot(x, y, "o", mec=PAPER, mfc=colour, mew=0.4, markersize=4.2)
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.minorticks_off()
+    axes.margins(x=0.12)
+
+
+def _number(
+    figure: Figure, axes: Axes, cost: Floats, value: Floats, colours: Sequence[str]
+) -> None:
+    """The number of each dot; those on the line have theirs next to it."""
+    known = np.flatnonzero(np.isfinite(cost) & np.isfinite(value))
+    if known.size:
+        push_labels(
+            figure,
+            axes,
+            np.stack([cost, value], axis=1)[known],
+            [str(i + 1) for i in known.tolist()],
+            [colours[i] for i in known.tolist()],
+            unbeaten(cost, value)[known],
+        )
 
 
 def _line(axes: Axes, cost: Floats, value: Floats) -> None:
@@ -96,12 +133,11 @@ def _line(axes: Axes, cost: Floats, value: Floats) -> None:
     axes.plot(cost[best], value[best], color=GREY, linewidth=0.9, alpha=0.7, zorder=1)
 
 
-def _legend(figure: Figure, kinds: Mapping[str, int]) -> None:
+def _legend(axes: Axes, kinds: Mapping[str, str]) -> None:
     from matplotlib.lines import Line2D
 
     handles = [
-        Line2D([], [], marker="o", linestyle="", mec=_COLOURS[at % len(_COLOURS)], mfc=PAPER,
-               label=name)
-        for name, at in kinds.items()
-    ]  # fmt: skip
-    figure.axes[0].legend(handles=handles, loc="best", fontsize="x-small", frameon=False)
+        Line2D([], [], marker="o", linestyle="", color=colour, markersize=4.2, label=name)
+        for name, colour in kinds.items()
+    ]
+    axes.legend(handles=handles, loc="best", fontsize="x-small", frameon=False, handletextpad=0.1)

@@ -19,7 +19,16 @@ from bertology.results.provenance import short_model
 from bertology.results.result import Provenance, Result
 from bertology.stats import Estimate
 from bertology.studies.designs.compression_commands import row_command, told_of
-from bertology.studies.designs.compression_results import SIZES, CompressionTableResult, tables_of
+from bertology.studies.designs.compression_results import (
+    BEST_SMALL,
+    BEST_STUDENT,
+    PICKS,
+    SIZES,
+    SMALL_PICKS,
+    STUDENT_PICKS,
+    CompressionTableResult,
+    tables_of,
+)
 from bertology.studies.designs.compression_rows import (
     ALONE,
     ROWS,
@@ -31,7 +40,13 @@ from bertology.studies.designs.compression_rows import (
     read_rows,
 )
 from bertology.studies.designs.compression_runs import TableRun, Timed, timings
-from bertology.studies.designs.compression_scores import CompressionScores, speed_ups
+from bertology.studies.designs.compression_scores import (
+    FEWEST,
+    LEAST_SMALLER,
+    CompressionScores,
+    Picked,
+    speed_ups,
+)
 from bertology.studies.designs.scored_runs import ScoredRuns, answered
 from bertology.studies.designs.task_trials import BARS, TaskTrials, same_training_data
 from bertology.studies.designs.trials import Reach, reaching, split_part
@@ -55,6 +70,14 @@ _UNLEARNT = (
 )
 _UNTIMED = "not judged: no times were measured on a CPU"
 _DIVERGED = "not judged: the training of this row's first model diverged"
+_NO_SMALL = (
+    f"not judged: no row is a small model, at least {LEAST_SMALLER} times smaller (16 bits alone "
+    "do not make one)"
+)
+_NO_STUDENT = (
+    "not judged: no row is a student that stands beside its shape without a teacher (`--alone`)"
+)
+_TOO_FEW = f"not judged: the best is picked and scored on at least {FEWEST} examples"
 
 
 @dataclass(frozen=True)
@@ -283,10 +306,8 @@ class CompressionTable(TaskTrials):
         speeds = {} if timed is None else speed_ups(timed["spent"], self.level)
         small, student = (scores.picked(n) for n in (scores.small(), scores.students()))
         evidence = _evidence(scores, speeds)
-        evidence["best_small_kept"] = None if small is None else scores.kept_by(small)
-        evidence["best_student_over_alone"] = (
-            None if student is None else scores.best_over_alone(student)
-        )
+        evidence[BEST_SMALL] = None if small is None else scores.kept_by(small)
+        evidence[BEST_STUDENT] = None if student is None else scores.best_over_alone(student)
         commands = {name: row_command(row, told[name][0], self) for name, row in rows.items()}
         if scores.learnt:
             reasons = _reasons(scores, evidence)
@@ -306,8 +327,8 @@ class CompressionTable(TaskTrials):
                 "seeds": self.seeds,
                 "threads": self.threads,
                 "constant": scores.constant,
-                "best_small": "" if small is None else small.names[0],
-                "best_student": "" if student is None else student.names[0],
+                **_picks(SMALL_PICKS, small),
+                **_picks(STUDENT_PICKS, student),
             },
         )
 
@@ -336,6 +357,26 @@ def _row(name: str, told: Mapping[str, object]) -> Row:
     )
 
 
+def _picks(name: str, picked: Picked | None) -> dict[str, str]:
+    """The row that was picked most often, and how often each was."""
+    counts = {} if picked is None else picked.counts
+    told = " ".join(f"{row}:{times}" for row, times in counts.items())
+    return {name: next(iter(counts), ""), f"{name}{PICKS}": told}
+
+
+def _reasons(scores: CompressionScores, evidence: Mapping[str, Estimate | None]) -> dict[str, str]:
+    """Why there is no estimate of what there could be one of."""
+    why = {
+        BEST_SMALL: _TOO_FEW if scores.small() else _NO_SMALL,
+        BEST_STUDENT: _TOO_FEW if scores.students() else _NO_STUDENT,
+    }
+    for name, row in scores.rows.items():
+        lost = bool(scores.facts[name][0].get("diverged", 0))
+        for what in ("faster", *SIZES):
+            why[f"{row.quantity}_{what}"] = _DIVERGED if lost else _UNTIMED
+    return {name: told for name, told in why.items() if evidence.get(name, scores) is None}
+
+
 def _evidence(
     scores: CompressionScores, speeds: Mapping[tuple[str, str, int], Estimate]
 ) -> dict[str, Estimate | None]:
@@ -353,16 +394,4 @@ def _evidence(
         if row.alone:
             found[f"{row.quantity}_over_alone"] = scores.over_alone(name)
     found["pkd_half_over_soft_half"] = scores.over("pkd-half", "soft-half")
-    return found
-
-
-def _reasons(scores: CompressionScores, evidence: Mapping[str, Estimate | None]) -> dict[str, str]:
-    """Why sizes and speeds of rows are not known."""
-    found = {}
-    for name, row in scores.rows.items():
-        lost = bool(scores.facts[name][0].get("diverged", 0))
-        for what in ("faster", *SIZES):
-            quantity = f"{row.quantity}_{what}"
-            if quantity in evidence and evidence[quantity] is None:
-                found[quantity] = _DIVERGED if lost else _UNTIMED
     return found

@@ -3,27 +3,40 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from bertology.report.figures import Costs, Dots, interval_dots, trade_offs
-from bertology.results.answers import NOTHING_SURE, percent, points
+from bertology.results.answers import NOTHING_SURE, listed, percent, points
 from bertology.results.drawing import Drawing
 from bertology.results.result import Result
 from bertology.stats import Estimate
-from bertology.studies.designs.compression_rows import ALONE, METHOD, SMALL, TEACHER
+from bertology.studies.designs.compression_rows import ALONE, METHOD, ROWS, SMALL, TEACHER
 from bertology.studies.designs.compression_scores import CompressionScores, speed_table
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["SIZES", "CompressionTableResult", "tables_of"]
+__all__ = [
+    "BEST_SMALL",
+    "BEST_STUDENT",
+    "PICKS",
+    "SIZES",
+    "SMALL_PICKS",
+    "STUDENT_PICKS",
+    "CompressionTableResult",
+    "tables_of",
+]
 
 SIZES = {"smaller": "bytes", "fewer": "parameters", "nonzero": "nonzero"}
 """What is told as so many times less, by what is counted."""
+BEST_SMALL, BEST_STUDENT = "best_small_kept", "best_student_over_alone"  # quantities
+SMALL_PICKS, STUDENT_PICKS = "best_small", "best_student"  # facts: the row that was picked most
+PICKS = "_picks"  # and with this ending: how often each row was picked
+_NAMED = 3  # rows that were picked, in the answer
 _CPU = "cpu"  # other devices are named as their maker does
 _KINDS = {
     TEACHER: "teacher",
@@ -31,6 +44,8 @@ _KINDS = {
     ALONE: "same shape, no teacher",
     SMALL: "small, pre-trained",
 }
+_COUNTED = {"smaller": "bytes", "nonzero": "parameters that are not zero"}
+_SHOWN = -100.0, 300.0  # per cent of the teacher's score; intervals may go far beyond
 _LOSS = {
     **dict.fromkeys(("over_teacher", "over_alone", "net"), "points"),
     **dict.fromkeys(("kept_above_constant", "changed", "lost", "won"), "%"),
@@ -47,8 +62,8 @@ class CompressionTableResult(Result):
     with intervals over rounds, and `gpu_faster` the same on a GPU, where models were timed on one
     (`speeds` has its name). The columns `published…` are of another model on other tasks: the
     figures of Table 1 of the Primer. `losses` has the paired difference to the teacher, what is
-    kept of what it has above a constant answer, and which answers are others. Every interval is
-    that of its row alone.
+    kept of what it has above a constant answer (without ends, `inf`, where the teacher is not
+    surely above it), and which answers are others. Every interval is that of its row alone.
     """
 
     lead: ClassVar[int] = 3
@@ -60,29 +75,47 @@ class CompressionTableResult(Result):
     @property
     def answer(self) -> str:
         """What the best small model keeps, and whether the best student needs its teacher."""
-        facts, found = self.facts, self.evidence()
-        kept, gain = (found.get(n) for n in ("best_small_kept", "best_student_over_alone"))
+        facts, found, why = self.facts, self.evidence(), self.reasons()
+        kept, gain = (found.get(n) for n in (BEST_SMALL, BEST_STUDENT))
         if kept is None and gain is None:
-            why = next(iter(self.reasons().values()), "no row is a small model")
-            return f"{NOTHING_SURE}: {why.removeprefix('not judged: ')}."
-        told = []
+            told = dict.fromkeys(why[n] for n in (BEST_SMALL, BEST_STUDENT) if n in why)
+            reasons = [reason.removeprefix("not judged: ") for reason in told]
+            return f"{NOTHING_SURE}: {'; '.join(reasons) or 'no row is a small model'}."
+        told_of = []
         if kept is not None:
-            rows = self.table().set_index("row")["smaller"]
-            told.append(
-                f"The best small model ({facts['best_small']}, {rows[facts['best_small']]:.1f} "
-                f"times smaller) keeps {percent(kept, '.1f', limits=(1.0,))} of the teacher's "
-                f"{facts['judged']}."
+            told_of.append(
+                f"The best small model ({self._picked(SMALL_PICKS, smaller=True)}) keeps "
+                f"{percent(kept, '.1f', limits=(1.0,))} of the teacher's {facts['judged']}."
             )
         if gain is not None:
             surely = (
                 "surely better" if gain.low > 0 else "surely worse" if gain.high < 0
                 else "not surely better"
             )  # fmt: skip
-            told.append(
-                f"The best student ({facts['best_student']}) is {surely} than the same size "
+            told_of.append(
+                f"The best student ({self._picked(STUDENT_PICKS)}) is {surely} than the same size "
                 f"without a teacher: {points(gain)}."
             )
-        return " ".join(told)
+        return " ".join(told_of)
+
+    def _picked(self, name: str, *, smaller: bool = False) -> str:
+        """`gobo, 9.1 times smaller`; where several were picked, the number is of all of them."""
+        first = str(self.facts[name])
+        counts = {
+            row: int(times)
+            for row, _, times in (
+                one.rpartition(":") for one in str(self.facts.get(f"{name}{PICKS}", "")).split()
+            )
+        } or {first: 1}  # results from before they were counted
+        sizes = self.table().set_index("row")["smaller"]
+        mostly = 2 * counts[first] > sum(counts.values())
+        meant = [first] if mostly else list(counts)
+        least, most = (f"{end(sizes[row] for row in meant):.1f}" for end in (min, max))
+        size = f"{least} times smaller" if least == most else f"{least} to {most} times smaller"
+        told = [first if len(counts) == 1 else f"mostly {first}" if mostly else _either(counts)]
+        told += [size] if smaller else []
+        told += [f"else {_either(list(counts)[1:])}"] if mostly and len(counts) > 1 else []
+        return ", ".join(told)
 
     def headline(self) -> str:
         """What was learnt from what."""
@@ -103,15 +136,19 @@ class CompressionTableResult(Result):
             )
         pareto = (
             f"To the right: {costs}. Upwards: the score, times a hundred, with "
-            "intervals over seeds and examples. The dashed line is the teacher; the grey one goes "
+            "intervals over seeds and examples (of many models, of the teacher and on the grey "
+            "line; figure `kept` has all). The dashed line is the teacher; the grey one goes "
             "through models that no other beats in both. Colours tell compressed models, those of "
-            "the same shape without a teacher, and small pre-trained ones."
+            "the same shape without a teacher, and small pre-trained ones. Numbers that have no "
+            "room are left out."
         )
         kept = (
-            "One row for each model. What it keeps of the teacher's score, and of what the teacher "
-            "has above a constant answer, with intervals over seeds and examples; how many times "
-            "smaller its file is. Hollow diamonds are figures of the papers (Table 1 of the "
-            "Primer), of another model and over other tasks."
+            "What each model keeps of the teacher's score, and of what that has above a constant "
+            "answer, over seeds and examples (without ends where it is not surely above); how many "
+            "times less it is: parameters, bytes where numbers have fewer bits, parameters that "
+            "are not zero where they are zeroed, as claims count them. Hollow diamonds are figures "
+            "of the papers (Table 1 of the Primer), of another model and other tasks; ranges such "
+            "as 94-100 have none."
         )
         flips = (
             "The share of examples that a model answers otherwise than the teacher, and how many "
@@ -155,21 +192,30 @@ class CompressionTableResult(Result):
 
     def _draw_kept(self) -> Figure:
         table, losses = self.table(), self.tables["losses"]
-        none = np.full(len(table), math.nan)
         published = table["published_kept"].map(_first_number).to_numpy(float)
         sizes = table["published_smaller"].map(_first_number).to_numpy(float)
         kept = [100 * table[f"kept{end}"].to_numpy(float) for end in ("", "_low", "_high")]
+        counted = [_counted(*row) for row in zip(table["row"], table["kind"], strict=True)]
+        less = np.array([float(table[n].iloc[i]) for i, n in enumerate(counted)])
         panels = [
-            Dots("score kept (%)", *kept, level=100.0, hollow=published),
-            Dots.of_columns("kept above constant (%)", losses, "kept_above_constant", level=100.0),
-            Dots("times smaller", table["smaller"].to_numpy(float), none, none, hollow=sizes),
+            Dots("score kept (%)", *kept, level=100.0, hollow=published, within=_SHOWN),
+            Dots.of_columns(
+                "kept above constant (%)", losses, "kept_above_constant", level=100.0, within=_SHOWN
+            ),
+            Dots("times less", less, less, less, hollow=sizes, ratios=True),
         ]
+        own = {
+            what: listed(n for n, c in zip(table["row"], counted, strict=True) if c == column)
+            for column, what in _COUNTED.items()
+            if column in counted
+        }
+        told = "".join(f"; {what} of {names}" for what, names in own.items())
         return interval_dots(
             panels,
             list(table["row"]),
             title=f"What smaller models keep\n{self.about}",
-            note=f"Means over {self.facts['seeds']} seeds. Hollow diamonds: published, of another "
-            "model and other tasks.",
+            note=f"Means over {self.facts['seeds']} seeds. Times less: parameters{told}. Hollow "
+            "diamonds: published, of another model and other tasks. Arrows: the interval goes on.",
         )
 
     def _draw_flips(self) -> Figure:
@@ -182,6 +228,21 @@ class CompressionTableResult(Result):
         return interval_dots(
             panels, list(rows["row"]), title=f"Which answers flip\n{self.about}", note=""
         )
+
+
+def _either(names: Iterable[str]) -> str:
+    """`a, b or c`; of many, the first ones."""
+    told = list(names)
+    if len(told) > _NAMED + 1:
+        told = [*told[:_NAMED], f"one of {len(told) - _NAMED} more"]
+    return " or ".join(filter(None, [", ".join(told[:-1]), told[-1]]))
+
+
+def _counted(name: str, kind: str) -> str:
+    """The column that tells how much less a row is; of methods as they are written, the file."""
+    if name in ROWS:
+        return ROWS[name].saves
+    return "smaller" if kind == METHOD else "fewer"
 
 
 def _first_number(text: object) -> float:

@@ -51,6 +51,9 @@ class Row:
     published: Published | None = None
     classes_only: bool = False
     """Whether it cannot be done where answers are numbers."""
+    saves: str = "fewer"
+    """The column that tells how much less it is: parameters (`fewer`), bytes where numbers have
+    fewer bits (`smaller`), parameters that are not zero where they are zeroed (`nonzero`)."""
     alone: tuple[str, ...] = ()
     """Names of the rows of the same shape without a teacher."""
 
@@ -98,21 +101,26 @@ _ROWS = (
         published=Published("Tang et al. 2019", "110", "91", "434 (of BERT-large)",
                             "MNLI, QQP, SST-2")),
     Row("q-bert", "mixed precision by Hessian", "mixed_precision",
+        saves="smaller",
         published=Published("Shen et al. 2019 (Q-BERT-MP)", "13", "98 (of the dev set)", "",
                             "MNLI, SST-2, CoNLL-03, SQuAD")),
     Row("q8bert", "8-bit aware training", "int8_aware",
+        saves="smaller",
         published=Published("Zafrir et al. 2019 (BERT-QAT)", "4", "99", "",
                             "no WNLI, MNLI; SQuAD")),
     Row("gobo", "dictionary of centroids, outliers kept", "dictionary",
+        saves="smaller",
         published=Published("Zadeh and Moshovos 2020", "9.8", "99", "", "MNLI")),
     Row("mccarley", "half of the heads and MLPs cut", "heads_and_mlps:heads=0.5,mlps=0.5",
         published=Published("McCarley et al. 2020 (ff2)", "2.2 (of BERT-large)",
                             "98 (of BERT-large)", "1.9 (of BERT-large)",
                             "SQuAD, Natural Questions")),
     Row("mvp", "movement pruning to 3 %", "movement:weights=0.03",
+        saves="nonzero",
         published=Published("Sanh et al. 2020 (Soft MvP)", "33", "94 (of the dev set)", "",
                             "MNLI, QQP, SQuAD")),
     Row("imp", "magnitude pruning, rewound, 50 %", "rewound:weights=0.5",
+        saves="nonzero",
         published=Published("Chen et al. 2020 (IMP, rewind 50 %)", "1.4-2.5", "94-100", "",
                             "no MNLI-mm; SQuAD")),
     Row("albert", "table of low rank, all layers one", "factorised:rank={w4}",
@@ -126,11 +134,12 @@ _ROWS = (
     Row("soft-quarter", "soft labels, a quarter of the layers",
         "soft_labels:layers={quarter},which=first"),
     Row("soft-half-int8", "soft labels, half of the layers, 8 bits",
-        "soft_labels:layers={half},which=first+int8"),
-    Row("16-bit", "stored in 16 bits", "half"),
-    Row("dynamic-8-bit", "8 bits, not trained", "int8"),
+        "soft_labels:layers={half},which=first+int8", saves="smaller"),
+    Row("16-bit", "stored in 16 bits", "half", saves="smaller"),
+    Row("dynamic-8-bit", "8 bits, not trained", "int8", saves="smaller"),
     Row("low-rank", "maps of low rank, half of the weights", "low_rank:share=0.5"),
-    Row("magnitude-50", "gradual magnitude pruning, 50 %", "magnitude:weights=0.5"),
+    Row("magnitude-50", "gradual magnitude pruning, 50 %", "magnitude:weights=0.5",
+        saves="nonzero"),
     Row("layers-chosen", "half of the layers, trained on", "layer_choice"),
     Row("layers-dropped", "LayerDrop, cut to half", "layer_drop"),
     Row("early-exit", "early exit", "early_exit", classes_only=True),

@@ -21,11 +21,20 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-__all__ = ["LEAST_SMALLER", "CompressionScores", "Flips", "Picked", "speed_table", "speed_ups"]
+__all__ = [
+    "FEWEST",
+    "LEAST_SMALLER",
+    "CompressionScores",
+    "Flips",
+    "Picked",
+    "speed_table",
+    "speed_ups",
+]
 
 Floats = NDArray[np.float64]
 LEAST_SMALLER = 1.5
 """How many times smaller on the disk a model must be to be a small one."""
+FEWEST = 4  # examples, of which one half picks the best that the other scores
 _NEAR = 1.15  # sizes that differ by less are taken for the same
 _PICKED, _AGAINST = "the best, picked on the other half", "compared with it"
 _SAME_NUMBERS = ("half",)  # methods that store what is there in fewer bits, and lose nothing by it
@@ -57,10 +66,16 @@ class Picked:
     """Rows that it was picked from."""
 
     @property
+    def counts(self) -> dict[str, int]:
+        """How often each row was picked, the most frequent first."""
+        told = [name for pair in self.rows for name in pair]
+        names = sorted(dict.fromkeys(told), key=lambda name: -told.count(name))
+        return {name: told.count(name) for name in names}
+
+    @property
     def names(self) -> list[str]:
         """Rows that were picked, the most frequent first."""
-        told = [name for pair in self.rows for name in pair]
-        return sorted(dict.fromkeys(told), key=lambda name: -told.count(name))
+        return list(self.counts)
 
 
 @dataclass(frozen=True)
@@ -88,9 +103,10 @@ class CompressionScores:
 
     @property
     def learnt(self) -> bool:
-        """Whether the teacher surely beats a constant answer."""
-        found = self.runs.score(TEACHER, self.judged)
-        return self.constant < (found.value if math.isnan(found.low) else found.low)
+        """Whether the teacher surely beats a constant answer; one run does so over its examples."""
+        runs = self.runs.statistics(TEACHER, self.judged)
+        found = crossed_score(find_metric(self.judged), runs, level=self.runs.level)
+        return self.constant < found.low
 
     def kept(self, name: str, *, above: bool = False) -> Estimate | None:
         """The share of the teacher's score; or of what it has above a constant answer."""
@@ -180,7 +196,7 @@ class CompressionScores:
         as their interval takes them for. With one seed there are no others, and examples alone
         decide.
         """
-        if not names or len(self.runs.labels) < 4:
+        if not names or len(self.runs.labels) < FEWEST:
             return None
         half, seeds = self._half, self._seeds
         scores = {name: (self._scores(name, half), self._scores(name, ~half)) for name in names}

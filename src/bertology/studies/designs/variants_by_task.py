@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -13,10 +13,10 @@ import numpy as np
 
 from bertology.errors import DataError
 from bertology.metrics import find_metric
-from bertology.results.answers import listed
 from bertology.results.result import Result
 from bertology.stats import Estimate
 from bertology.stats.fixed_means import OfRuns, mean_over_fixed
+from bertology.studies.designs.alike_tasks import refuse_unlike, settings_but
 from bertology.studies.designs.variant_choice import PLAIN, TITLES
 
 if TYPE_CHECKING:
@@ -230,54 +230,20 @@ def _owned(task: TaskOfVariants) -> dict[str, TaskOfVariants]:
 
 def by_task(results: Sequence[Result], level: float) -> VariantsByTask:
     """Refuse what is not one model on several tasks, with the same settings."""
-    again = "Run finetuning-variants on each task with the same --model and settings."
     tasks = [TaskOfVariants(result) for result in results]
-    about = [result.provenance for result in results]
-    names = [task.name for task in tasks]
-    if len(tasks) < FEWEST:
-        raise DataError(
-            f"Tasks are compared of two results or more. Got {len(tasks)}.",
-            hint="bertology list --study finetuning-variants shows which there are.",
-        )
-    models = {str(p.model["fingerprint"]): p.model_name for p in about}
-    if len(models) > 1:
-        raise DataError(
-            f"The results are of {len(models)} models, {listed(models.values())}; tasks are "
-            "compared of one.",
-            hint="Give results of finetuning-variants of the same model.",
-        )
-    data = [p.ingredients.get("training_data", name) for p, name in zip(about, names, strict=True)]
-    for what, keys in (("of the same task", names), ("of the same training data", data)):
-        if twice := [name for name, key in zip(names, keys, strict=True) if keys.count(key) > 1]:
-            raise DataError(
-                f"Several results are {what}: {listed(twice)}. Their errors are not independent.",
-                hint="Give one result for each task.",
-            )
-    given = {task.name: _settings(task.result) for task in tasks}
-    if odd := _differing(given):
-        told = "; ".join(
-            f"{key} = {listed(f'{own[key]} ({name})' for name, own in given.items() if key in own)}"
-            for key in odd
-        )
-        raise DataError(f"Models were fine-tuned with different settings: {told}.", hint=again)
+    refuse_unlike(results, [task.name for task in tasks], _settings)
     found = VariantsByTask(tasks, level)
     if not found.shared:
-        raise DataError("No variant is in all of the results, but the plain one.", hint=again)
+        raise DataError(
+            "No variant is in all of the results, but the plain one.",
+            hint="Run finetuning-variants on each task with the same --model and settings.",
+        )
     return found
 
 
 def _settings(result: Result) -> dict[str, object]:
     """What must be alike; a result that lacks one of them does not use it."""
-    about = result.provenance
-    found: dict[str, object] = {"the study's version": about.study_version}
-    found |= {key: value for key, value in about.parameters.items() if key not in _FREE}
-    if about.parameters.get("intermediate"):
-        found |= {k: v for k, v in about.parameters.items() if k.startswith("intermediate")}
-    # The fingerprints of what else was learnt from: the task is its own.
-    others = {k: v for k, v in about.ingredients.items() if k != "training_data"}
-    return found | {f"data of {key}": value[:8] for key, value in others.items()}
-
-
-def _differing(given: Mapping[str, Mapping[str, object]]) -> list[str]:
-    keys = dict.fromkeys(key for own in given.values() for key in own)
-    return [k for k in keys if len({repr(own[k]) for own in given.values() if k in own}) > 1]
+    asked, found = result.provenance.parameters, settings_but(result, _FREE)
+    if asked.get("intermediate"):
+        found |= {k: v for k, v in asked.items() if k.startswith("intermediate")}
+    return found

@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from bertology.errors import DataError
 from bertology.report.figures import Dots, interval_dots
-from bertology.results.answers import NOTHING_SURE, listed, points
+from bertology.results.answers import NOTHING_SURE, listed, of_row, points
 from bertology.results.drawing import Drawing
 from bertology.results.result import Result
 from bertology.stats import Estimate
+from bertology.stats.fixed_means import OfRuns, mean_over_fixed
+from bertology.studies.designs.alike_tasks import refuse_unlike, settings_but
+from bertology.studies.designs.compression_rows import TEACHER
 from bertology.studies.join import Join
 
 if TYPE_CHECKING:
@@ -25,6 +28,9 @@ TABLE, GAIN, KEPT = "compression-table", "best_student_over_alone", "best_small_
 QUANTITY = "gain_on_most_tasks"
 FEWEST = 4  # tasks; most of them are three
 _MOST = 3 / 4
+# They are of each task, or have no bearing on the scores of rows that several results have.
+_FREE = ("methods", "seeds", "train", "train_split", "times", "rounds", "threads")
+_RANDOM = "random-"  # baselines with random weights, which are the same for a seed on all tasks
 _FEW = (
     f"not judged: there are fewer than {FEWEST} tasks, or on too few there was something to learn"
 )
@@ -33,9 +39,10 @@ _FEW = (
 class CompressionTasksResult(Result):
     """Table `tasks`: the best student of each task beside the same size without a teacher.
 
-    `gain` has the interval of its task alone. Table `rows`: what every row that all tasks have
-    keeps of the teacher's score in the mean over tasks, as the survey's Table 1 has it, with an
-    interval over seeds and examples of these tasks.
+    `gain` has the interval of its task alone; `student` and `small` are the rows that were picked
+    most often. Table `rows`: what every row that all tasks have keeps of the teacher's score in the
+    mean over tasks, as the survey's Table 1 has it, with an interval over seeds and examples of
+    these tasks. All intervals are at the level that was asked for.
     """
 
     lead: ClassVar[int] = 3
@@ -98,7 +105,8 @@ class CompressionTasksResult(Result):
 class CompressionTasks(Join):
     """Is the best student better than the same size without a teacher on most tasks?
 
-    Combines results of `compression-table` of one model over several tasks.
+    Combines results of `compression-table` of one model on several tasks, with the same settings;
+    seeds, rows, and where models were timed, may differ.
 
     Method: on each task, the gain of the best student over each model of its size without a
     teacher, as that study has it (the best is picked on examples and by seeds that do not score
@@ -107,14 +115,17 @@ class CompressionTasks(Join):
     asked for, lower bounds are made at the level that m - k + 1 tasks together need, upper ones at
     that of k (a partial conjunction, Benjamini and Heller 2008). A task whose teacher does not
     surely beat a constant answer may have any gain: it is not counted as one. The mean over tasks
-    of what a row keeps is the ratio of mean scores, as the survey's Table 1 has it; errors of tasks
-    add up as squares do, since they have different examples.
+    of what a row keeps is the ratio of mean scores, as the survey's Table 1 has it. Tasks have
+    different examples, so that these errors add up as squares do; those of seeds do so too, with
+    the degrees of freedom of Welch and Satterthwaite, but of baselines with random weights, which
+    are the same for a seed on all tasks: there they add up as they are.
 
     Source: A Primer in BERTology (TACL 2020), section 7, Table 1. Limits: tasks are taken as they
     are; nothing is said of others. Scores of different kinds, accuracies and correlations, are
     averaged, as the survey does.
     """
 
+    version: ClassVar[int] = 2  # rows are at the level that is asked for, from errors of seeds
     result_type: ClassVar[type[Result]] = CompressionTasksResult
     sources: ClassVar[tuple[str, ...]] = (TABLE,)
     over: ClassVar[str] = "all tasks"
@@ -130,7 +141,10 @@ class CompressionTasks(Join):
         found = largest_but(known, most, self.level, of=len(tasks)) if enough else None
         return self.result(
             self.provenance(name, results[0], {t: r.identity for t, r in tasks.items()}),
-            {"tasks": _tasks(tasks), "rows": _rows(list(tasks.values()))},
+            {
+                "tasks": _tasks(tasks, self.level),
+                "rows": _rows([_Kept(result) for result in tasks.values()], self.level),
+            },
             evidence={QUANTITY: found},
             reasons={} if found else {QUANTITY: _FEW},
             facts={"tasks": len(tasks), "most": most},
@@ -160,37 +174,31 @@ def largest_but(found: Sequence[Estimate], most: int, level: float, *, of: int) 
 
 
 def _by_task(results: Sequence[Result]) -> dict[str, Result]:
-    found = {result.provenance.corpus_name: result for result in results}
-    if len(found) < len(results) or len(found) < 2:
-        raise DataError(
-            "Tasks are compared of one result of compression-table for each of two tasks or more. "
-            f"Got {listed(r.provenance.corpus_name for r in results)}.",
-            hint="bertology list --study compression-table shows which there are.",
-        )
-    models = {str(result.provenance.model["fingerprint"]) for result in results}
-    if len(models) > 1:
-        raise DataError(
-            f"The results are of {len(models)} models; tasks are compared of one.",
-            hint="Give results of compression-table of the same model.",
-        )
-    return found
+    """By task; what cannot be compared is refused."""
+    names = [result.provenance.corpus_name for result in results]
+    refuse_unlike(results, names, lambda result: settings_but(result, _FREE))
+    return dict(zip(names, results, strict=True))
 
 
-def _bounds(name: str, found: Estimate | None) -> dict[str, float]:
-    ends = (math.nan,) * 3 if found is None else (found.value, found.low, found.high)
+def _bounds(name: str, found: Estimate | None, level: float) -> dict[str, float]:
+    ends = (math.nan,) * 3
+    if found is not None:
+        at = found.at_level(level)
+        # Of a row that does not surely beat a constant answer, nothing is sure at any level.
+        ends = at.value, min(at.low, 0.0) if found.low == 0 else at.low, at.high
     return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
 
 
-def _tasks(tasks: Mapping[str, Result]) -> pd.DataFrame:
+def _tasks(tasks: Mapping[str, Result], level: float) -> pd.DataFrame:
     import pandas as pd
 
     return pd.DataFrame(
         {
             "task": task,
             "student": result.facts["best_student"],
-            **_bounds("gain", result.evidence().get(GAIN)),
+            **_bounds("gain", result.evidence().get(GAIN), level),
             "small": result.facts["best_small"],
-            **_bounds("kept", result.evidence().get(KEPT)),
+            **_bounds("kept", result.evidence().get(KEPT), level),
             "seeds": result.facts["seeds"],
             "examples": result.facts["examples"],
         }
@@ -198,38 +206,68 @@ def _tasks(tasks: Mapping[str, Result]) -> pd.DataFrame:
     )
 
 
-def _rows(results: Sequence[Result]) -> pd.DataFrame:
+@dataclass(frozen=True)
+class _Kept:
+    """What rows keep on one task."""
+
+    result: Result
+
+    @cached_property
+    def rows(self) -> dict[str, pd.Series[Any]]:
+        """The rows but the teacher, by name."""
+        table = self.result.tables["rows"]
+        return {str(row["row"]): row for _, row in table[table["kind"] != TEACHER].iterrows()}
+
+    @cached_property
+    def _runs(self) -> pd.DataFrame:
+        """Scores: seeds × rows."""
+        judged = str(self.result.facts["judged"])
+        return self.result.tables["runs"].pivot(index="seed", columns="row", values=judged)
+
+    @property
+    def teacher(self) -> float:
+        """Its mean score."""
+        return float(self._runs[TEACHER].mean())
+
+    def of(self, name: str, weight: float) -> OfRuns:
+        """What a row keeps and its errors, all times a weight."""
+        facts, columns = self.result.facts, ("kept", "kept_low", "kept_high")
+        level, n = float(facts["level"]), int(facts["examples"])
+        found = of_row(self.rows[name], columns, n=n, level=level)
+        # The error of a ratio is that of A - r B, in units of B.
+        by_seed = (self._runs[name] - found.value * self._runs[TEACHER]) / self.teacher
+        own = OfRuns.of(found, by_seed.to_numpy(float), n)
+        return replace(
+            own,
+            value=weight * own.value,
+            over_runs=weight * own.over_runs,
+            over_examples=weight * own.over_examples,
+        )
+
+
+def _rows(tasks: Sequence[_Kept], level: float) -> pd.DataFrame:
     """Rows that all tasks have: the ratio of mean scores, each task weighing as it scores."""
     import pandas as pd
 
-    tables = [result.tables["rows"].set_index("row") for result in results]
-    shared = [name for name in tables[0].index if all(name in t.index for t in tables)]
-    teachers = [float(t.loc[t["kind"] == "teacher", "score"].iloc[0]) for t in tables]
+    whole = sum(task.teacher for task in tasks)
     rows = []
-    for name in shared:
-        own = [t.loc[name] for t in tables]
-        if str(own[0]["kind"]) == "teacher":
-            continue
-        weights = [score / sum(teachers) for score in teachers]
-        value, below, above = (
-            sum(w * float(row["kept"]) for w, row in zip(weights, own, strict=True)),
-            *(
-                math.hypot(*(w * (float(row[f"kept_{end}"]) - float(row["kept"]))
-                             for w, row in zip(weights, own, strict=True)))
-                for end in ("low", "high")
-            ),
-        )  # fmt: skip
+    for name in (n for n in tasks[0].rows if all(n in task.rows for task in tasks)):
+        own = [task.rows[name] for task in tasks]
+        kept = mean_over_fixed(
+            [task.of(name, len(tasks) * task.teacher / whole) for task in tasks],
+            level,
+            shared=name.startswith(_RANDOM),
+        )
         rows.append(
             {
                 "row": name,
                 "kind": str(own[0]["kind"]),
                 "smaller": sum(float(row["smaller"]) for row in own) / len(own),
-                **dict(zip(("kept", "kept_low", "kept_high"),
-                           (value, value - below, value + above), strict=True)),
+                **{"kept": kept.value, "kept_low": kept.low, "kept_high": kept.high},
                 "published_kept": str(own[0]["published_kept"]),
                 "published_source": str(own[0]["published_source"]),
             }
-        )  # fmt: skip
+        )
     columns = ["row", "kind", "smaller", "kept", "kept_low", "kept_high", "published_kept",
                "published_source"]  # fmt: skip
     return pd.DataFrame(rows, columns=columns)
