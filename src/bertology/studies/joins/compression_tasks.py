@@ -29,7 +29,7 @@ QUANTITY = "gain_on_most_tasks"
 FEWEST = 4  # tasks; most of them are three
 _MOST = 3 / 4
 # They are of each task, or have no bearing on the scores of rows that several results have.
-_FREE = ("methods", "seeds", "train", "train_split", "times", "rounds", "threads")
+_FREE = ("methods", "seeds", "examples", "train", "train_split", "times", "rounds", "threads")
 _RANDOM = "random-"  # baselines with random weights, which are the same for a seed on all tasks
 _FEW = (
     f"not judged: there are fewer than {FEWEST} tasks, or on too few there was something to learn"
@@ -39,8 +39,8 @@ _FEW = (
 class CompressionTasksResult(Result):
     """Table `tasks`: the best student of each task beside the same size without a teacher.
 
-    `gain` has the interval of its task alone; `student` and `small` are the rows that were picked
-    most often. Table `rows`: what every row that all tasks have keeps of the teacher's score in the
+    `learnt` is how many examples there were to learn from; `gain` has the interval of its task
+    alone; `student` and `small` are the rows that were picked most often. Table `rows`: what every row that all tasks have keeps of the teacher's score in the
     mean over tasks, as the survey's Table 1 has it, with an interval over seeds and examples of
     these tasks. All intervals are at the level that was asked for.
     """
@@ -106,7 +106,7 @@ class CompressionTasks(Join):
     """Is the best student better than the same size without a teacher on most tasks?
 
     Combines results of `compression-table` of one model on several tasks, with the same settings;
-    seeds, rows, and where models were timed, may differ.
+    seeds, rows, the number of training examples, and where models were timed, may differ.
 
     Method: on each task, the gain of the best student over each model of its size without a
     teacher, as that study has it (the best is picked on examples and by seeds that do not score
@@ -195,6 +195,7 @@ def _tasks(tasks: Mapping[str, Result], level: float) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "task": task,
+            "learnt": int(result.facts["train_size"]),
             "student": result.facts["best_student"],
             **_bounds("gain", result.evidence().get(GAIN), level),
             "small": result.facts["best_small"],
