@@ -224,7 +224,8 @@ def test_onnx_gives_the_logits_of_every_form_and_holds_whole_numbers(
     assert not any("forward" in vars(m) for m in maps)
 
 
-@pytest.mark.parametrize("pairs", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.slow
+@pytest.mark.parametrize("pairs", [False, True])
 @pytest.mark.filterwarnings("ignore")
 def test_onnx_gives_the_logits_of_a_bilstm(pairs: bool, tmp_path: Path) -> None:
     vectors = torch.randn(tiny.VOCAB, 4, generator=torch.Generator().manual_seed(1))

@@ -142,7 +142,7 @@ def test_the_opposite_fails_and_the_same_is_negligible() -> None:
 
 
 def test_two_sets_of_the_same_kind_are_not_told_apart() -> None:
-    draws, held = 16, 0
+    draws, held = 8, 0
     for draw in range(draws):
         noise, seeds = (0.1, 0.5)[draw % 2], 3 + draw % 4
         found = claims_of(made_up(noise=noise, draw=draw, seeds=seeds, surfaces=False))

@@ -167,7 +167,7 @@ def test_noise_in_place_of_training_raises_no_class() -> None:
     """Weight noise bore out that some head attends to nouns and objects more than before."""
     before = planted.model(planted.NOUNS, planted.SEPARATOR)
     start, held, alone = Encoder(before, planted.tokenizer(), name="before"), 0, 0
-    for seed in range(6):
+    for seed in range(3):
         moved, generator = copy.deepcopy(before), torch.Generator().manual_seed(seed)
         with torch.no_grad():
             for weights in moved.parameters():
@@ -181,7 +181,7 @@ def test_noise_in_place_of_training_raises_no_class() -> None:
         alone += bool((rows[rows["class"] == "noun"]["change_low"] > 0.001).any())
         claims = [v for v in result.verdicts() if "fine-tuning-raises" in v.claim.id]
         held += any(v.outcome is Outcome.HOLDS for v in claims)
-    assert alone >= 4  # without the control it would have been borne out
+    assert alone >= 2  # without the control it would have been borne out
     assert held <= 1
 
 

@@ -96,7 +96,9 @@ def test_what_no_run_changes_is_tokenized_once_for_all_seeds(tokenized: list[int
 def test_texts_that_variants_are_scored_on_are_tokenized_once(tokenized: list[int]) -> None:
     given = job(epochs=1)
     for one in by_seeds(given):
-        trained = train_variant(VariantRun(Variant("plain"), one), None, keep=False, reach=_quiet)
+        trained = train_variant(
+            VariantRun(Variant("plain"), one, given.validation), None, keep=False, reach=_quiet
+        )
         said, noisy = trained.answers(given.validation, noise=0.5)
         assert said.shape == noisy.shape == (30,)
     assert tokenized == [40, 30]
