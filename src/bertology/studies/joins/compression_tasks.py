@@ -29,7 +29,9 @@ QUANTITY = "gain_on_most_tasks"
 FEWEST = 4  # tasks; most of them are three
 _MOST = 3 / 4
 # They are of each task, or have no bearing on the scores of rows that several results have.
-_FREE = ("methods", "seeds", "examples", "train", "train_split", "times", "rounds", "threads")
+_FREE = (
+    "methods", "seeds", "examples", "train", "train_split", "times", "rounds", "threads",
+)  # fmt: skip
 _RANDOM = "random-"  # baselines with random weights, which are the same for a seed on all tasks
 _FEW = (
     f"not judged: there are fewer than {FEWEST} tasks, or on too few there was something to learn"
