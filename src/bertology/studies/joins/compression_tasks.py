@@ -42,9 +42,10 @@ class CompressionTasksResult(Result):
     """Table `tasks`: the best student of each task beside the same size without a teacher.
 
     `learnt` is how many examples there were to learn from; `gain` has the interval of its task
-    alone; `student` and `small` are the rows that were picked most often. Table `rows`: what every row that all tasks have keeps of the teacher's score in the
-    mean over tasks, as the survey's Table 1 has it, with an interval over seeds and examples of
-    these tasks. All intervals are at the level that was asked for.
+    alone; `student` and `small` are the rows that were picked most often. Table `rows`: what every
+    row that all tasks have keeps of the teacher's score in the mean over tasks, as the survey's
+    Table 1 has it, with an interval over seeds and examples of these tasks. All intervals are at
+    the level that was asked for.
     """
 
     lead: ClassVar[int] = 3
