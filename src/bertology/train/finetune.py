@@ -29,9 +29,10 @@ from bertology.train.history import Epoch, History, OnStep, Step, Watch
 from bertology.train.memory import Course, Memory
 from bertology.train.movement import Movement
 from bertology.train.optimizers import learning_rate_factor, make_optimizer, set_rate
-from bertology.train.preparing import lesson_of, prepare, seeded
+from bertology.train.preparing import lesson_of, prepare
 from bertology.train.protocols import Classifier, Model, Tokenizer
 from bertology.train.recorded import Recorded, quick_products
+from bertology.train.seeded import seeded
 from bertology.train.stage_watch import StageWatch
 from bertology.train.ways import Lesson, Pass, Way, read_ways
 

@@ -7,17 +7,15 @@ stage comes before, which may take hours, all that is no stage is prepared on a 
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-
-import torch
 
 from bertology.data.corpus import Corpus
 from bertology.errors import InterruptedRunError, ParameterError
 from bertology.train.memory import Memory
 from bertology.train.protocols import Classifier, Model, Tokenizer
+from bertology.train.seeded import seeded
 from bertology.train.stage_watch import StageWatch
 from bertology.train.ways import Lesson, Way
 from bertology.train.ways.way import Moment
@@ -25,7 +23,7 @@ from bertology.train.ways.way import Moment
 if TYPE_CHECKING:
     from bertology.train.finetune import FinetuneSettings
 
-__all__ = ["lesson_of", "prepare", "seeded", "try_ways"]
+__all__ = ["lesson_of", "prepare", "try_ways"]
 
 
 def lesson_of(
@@ -112,12 +110,3 @@ def _check(lesson: Lesson, ways: Sequence[Way]) -> None:
 def _check_learning(model: Model, ways: Sequence[Way]) -> None:
     if not any(weight.requires_grad for weight in model.parameters()):
         raise ParameterError("ways", "finetune", "leave something to train", ways)
-
-
-@contextmanager
-def seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """Dropout by `seed`; the caller's own random numbers are not changed."""
-    devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(seed)
-        yield

@@ -36,6 +36,7 @@ from bertology.train.pretrain.updates import Updates
 from bertology.train.pretrain.weights import Weights
 from bertology.train.protocols import PretrainingBert, Tokenizer
 from bertology.train.records import TrainingRecord
+from bertology.train.seeded import seeded
 
 __all__ = ["Trained", "pretrain"]
 
@@ -72,7 +73,7 @@ def pretrain(
     holds `origin`. The same call continues where a killed one stopped; on a CPU the result is the
     same to the bit. Raises InterruptedRunError after Ctrl-C, when the state is saved.
     """
-    with joined(device) as processes, _own_chance(recipe.seed + processes.rank, processes.device):
+    with joined(device) as processes, seeded(recipe.seed + processes.rank, processes.device):
         place = None if folder is None else Path(folder)
         run = _Run(recipe, shards, tokenizer, place, processes, progress, origin or {})
         try:
@@ -385,12 +386,3 @@ def _writing(file: Path) -> Iterator[Path]:
             f"{file} cannot be written: {error.strerror or error}.",
             hint="Make room on the disk; the same command continues from the last state.",
         ) from error
-
-
-@contextmanager
-def _own_chance(seed: int, device: torch.device) -> Iterator[None]:
-    """Dropout by `seed`; the caller's own random numbers are not changed."""
-    devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(seed)
-        yield
