@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -18,13 +19,15 @@ from bertology.errors import CapabilityError, ParameterError
 from bertology.model.compressed.forms import stored_bytes
 from bertology.model.compressed.quantised_maps import QuantisedLinear
 from bertology.model.compressed.written import KEY
+from bertology.train.answers import answer, encode_for
 from bertology.train.checkpoint import save_checkpoint
 from bertology.train.compress import METHODS, read_methods
 from bertology.train.compress.compressing import compress_to
-from bertology.train.compress.early_exit import Exits
+from bertology.train.compress.early_exit import Exits, highest_limit
 from bertology.train.compress.mixed_precision import sensitivities
 from bertology.train.compress.token_elimination import numbers_left
 from bertology.train.compress.work import CompressWatch, Work
+from bertology.train.encoded import task_of
 from bertology.train.history import Step
 from bertology.train.landscape.curvature import Hessian
 from bertology.train.ways import Lesson
@@ -353,6 +356,35 @@ def test_exits_are_trained_in_the_precision_that_is_asked_for(precision: str) ->
     inputs = {"input_ids": torch.ones(2, 5, dtype=torch.long)}
     Exits().loss(lesson, lambda i, t: torch.zeros(()), inputs, torch.zeros(2).long())
     assert seen == {getattr(torch, precision)}
+
+
+def test_texts_leave_as_early_as_answers_allow() -> None:
+    """Ten texts: the exit is right of those it is sure of, and wrong of the three others."""
+    sure = np.array([0.99] * 7 + [0.45, 0.35, 0.3])
+    end = np.full(10, 0.9)
+    answers = np.stack([np.stack([a, 1 - a], axis=1) for a in (sure, end)])
+    entropies = -(answers * np.log(answers)).sum(-1)[0]
+    for other, few in ((0.0, 0.3), (0.1, 0.35), (0.2, 0.45)):
+        below = highest_limit(answers, other)
+        wrong = (entropies < below) & (sure < 0.5)
+        assert wrong.sum() == round(10 * other)
+        # the next text that is wrong would leave within a step of the search
+        assert entropies[sure == few][0] - below < np.log(2) / 200 + 1e-9
+    assert highest_limit(answers, 0.3) == np.log(2)  # all may leave, but those that know nothing
+
+
+def test_exits_change_no_more_training_answers_than_they_may() -> None:
+    for other in (0.0, 0.2):
+        given = work()
+        made = applied(f"early_exit:exits=1,other={other}", given)
+        some = given.choosing
+        before, after = (said_by(one, some) for one in (given.teacher, made))
+        assert (before != after).mean() <= other + 1e-9
+        assert "training examples" in given.notes[-1]
+
+
+def said_by(model: Any, corpus: Corpus) -> Any:
+    return answer(model, encode_for(model, corpus), task_of(corpus)).predictions
 
 
 def test_tokens_fall_in_a_line() -> None:

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
 from bertology.errors import CapabilityError, ParameterError
-from bertology.model.compressed.early_exit import add_exits, all_logits
+from bertology.model.compressed.early_exit import (
+    add_exits,
+    all_logits,
+    exits_of,
+    set_entropy,
+)
 from bertology.model.encoder import Encoder
 from bertology.parameters import parameter
 from bertology.train.compress.method import EXITS, ONE_EPOCH, Method
 from bertology.train.compress.work import Work
-from bertology.train.encoded import learnable
+from bertology.train.encoded import encode, learnable
+from bertology.train.fit import row_limit
 from bertology.train.ways import Lesson, Pass, Way
 
-__all__ = ["EarlyExit", "Exits"]
+__all__ = ["EarlyExit", "Exits", "highest_limit"]
 
 _EXITS = ".early_exits."
+_ROWS = 32  # in one pass
 
 
 @dataclass(frozen=True)
@@ -28,7 +38,8 @@ class EarlyExit(Method):
     """Heads are added to some layers and trained alone, the rest of the model is as it was.
 
     A text leaves at the first head whose answer has an entropy (in nats) below a limit. So the
-    model is no smaller, a little larger; it saves time where texts are read one by one.
+    model is no smaller, a little larger; it saves time where texts are read one by one. How sure
+    heads of lower layers are depends on model and task, so the limit is found on training examples.
     """
 
     summary: ClassVar[str] = "sure answers leave after a lower layer, by heads that are trained"
@@ -39,7 +50,13 @@ class EarlyExit(Method):
     }
 
     exits: int = parameter(3, "How many layers have a head; fewer if there are fewer.", minimum=1)
-    entropy: float = parameter(0.1, "A text leaves below this entropy of its answer.", minimum=0)
+    other: float = parameter(
+        0.02, "The share of training answers that may become others.", minimum=0, maximum=1
+    )
+    entropy: float | None = parameter(
+        None, "A text leaves below this entropy of its answer; found by `other` if not given.",
+        minimum=0,
+    )  # fmt: skip
     epochs: int | None = parameter(None, ONE_EPOCH, minimum=1)
 
     @property
@@ -61,12 +78,68 @@ class EarlyExit(Method):
         places = [(i + 1) * count // (exits + 1) - 1 for i in range(exits)]
         generator = torch.Generator().manual_seed(work.seed)
         model = add_exits(
-            work.encoder.model, layers=places, entropy=self.entropy, generator=generator
+            work.encoder.model, layers=places, entropy=self.entropy or 0.0, generator=generator
         )
         work.say(f"exits after layers {', '.join(str(i + 1) for i in places)} of {count}")
         found = work.around(model)
         work.train_on(found, ways=(Exits(),), epochs=self.epochs)
+        answers = _answers(work, found)
+        if self.entropy is None:
+            set_entropy(model, highest_limit(answers, self.other))
+        _say_how_far(work, model, answers, [place + 1 for place in places] + [count])
         return found
+
+
+def _answers(work: Work, found: Encoder) -> NDArray[np.float64]:
+    """(exits and the end, examples, labels): what each says of some training examples."""
+    limit = row_limit(found.model, found.tokenizer, work.settings.max_length)
+    rows, said = encode(work.choosing, found.tokenizer, limit), []
+    found.model.eval()
+    with torch.no_grad():
+        for start in range(0, len(rows), _ROWS):
+            chosen = range(start, min(start + _ROWS, len(rows)))
+            inputs, _ = rows.batch(list(chosen), found.device)
+            said.append(torch.stack(all_logits(found.model, **inputs)).double().softmax(-1).cpu())
+    return np.asarray(torch.cat(said, dim=1))
+
+
+def _left(answers: NDArray[np.float64], limit: float) -> NDArray[np.intp]:
+    """(examples,): at which exit each leaves, the end included."""
+    sure = _entropies(answers) < limit
+    sure[-1] = True
+    return np.asarray(sure.argmax(axis=0))
+
+
+def _entropies(answers: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(-(answers * np.log(np.maximum(answers, 1e-300))).sum(-1))
+
+
+def highest_limit(answers: NDArray[np.float64], other: float) -> float:
+    """The highest entropy up to which no limit changes more than a share of the answers.
+
+    `answers` are probabilities: (exits and the end, examples, labels).
+    """
+    said = answers.argmax(-1)  # (exits and the end, examples)
+    examples = np.arange(answers.shape[1])
+    most = float(np.log(answers.shape[2]))  # no answer is less sure
+    best = 0.0
+    for limit in np.linspace(0, most, 201)[1:]:
+        changed = (said[_left(answers, limit), examples] != said[-1]).mean()
+        if changed > other:
+            break
+        best = float(limit)
+    return best
+
+
+def _say_how_far(
+    work: Work, model: Any, answers: NDArray[np.float64], layers: Sequence[int]
+) -> None:
+    limit = exits_of(model).passage.entropy
+    mean = np.array(layers)[_left(answers, limit)].mean()
+    work.say(
+        f"texts leave below an entropy of {limit:.3g}: after {mean:.1f} of {layers[-1]} layers, "
+        f"in the mean of {answers.shape[1]:,} training examples"
+    )
 
 
 @dataclass(frozen=True)
