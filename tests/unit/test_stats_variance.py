@@ -10,6 +10,9 @@ from scipy.special import ndtr
 from scipy.stats import binom, chi2, f
 
 from bertology.errors import DataError
+from bertology.results.claims import Relation, Rule
+from bertology.results.evidence import evidence_array, read_evidence
+from bertology.results.settling import settling
 from bertology.stats.best_of_runs import BestOfRuns, halves
 from bertology.stats.variance_components import EFFECTS, components, spread
 
@@ -117,15 +120,41 @@ def test_the_lower_bound_of_a_sum_misses_as_seldom_as_it_may() -> None:
 
 
 def test_how_many_seeds_would_settle_it() -> None:
-    """Three by three runs leave open what many more would tell; what was not found is not told."""
+    """Three by three runs leave open what many more would tell, beside whatever border is asked."""
     y = np.array([[1.0, 2.0, 2.5], [2.0, 2.0, 3.0], [1.0, 3.0, 2.0]])
-    found = components(grid(y)).variance
-    assert found["columns"].low < 0 < found["columns"].value
-    assert found["columns"].needed is not None
-    assert 3 < found["columns"].needed < 10
-    assert found["rows"].value < 0
-    assert found["rows"].needed is None
-    assert spread(found["columns"]).needed == found["columns"].needed
+    found = spread(components(grid(y)).variance["columns"])
+    assert found.low == 0 < found.value
+
+    def needed(border: float) -> int | None:
+        rule = Rule(quantity="x", relation=Relation.ABOVE, value=border)
+        settled = settling(rule, found)
+        return None if settled is None else settled.needed
+
+    few, more = needed(0.0), needed(found.value / 2)
+    assert few is not None
+    assert more is not None
+    assert 3 < few < 10
+    assert few < more < 40
+    assert needed(found.value) is None, "no number tells what lies on the border"
+    assert needed(found.value * 2) is not None, "it is surely below one day"
+    first = found.expected_at(few)
+    assert found.expected_at(few - 1).low == 0 < first.low
+    assert first.n == few
+    # At a stricter level it takes more; and what is stored reads as it was.
+    assert found.at_level(0.99).expected_at(few).low < first.low
+    assert read_evidence(evidence_array({"x": found})) == {"x": found}
+
+
+def test_seeds_foreseen_are_those_that_are_then_found() -> None:
+    """Bounds of twelve by twelve runs lie where those of six by six said, in the mean."""
+    rng, told, found = np.random.default_rng(3), [], []
+    for _ in range(60):
+        effects = rng.normal(size=(12, 1)) + rng.normal(size=(1, 12)) + rng.normal(size=(12, 12))
+        few = components(grid(effects[:6, :6])).variance["rows"]
+        told.append(few.expected_at(12).high - few.value)
+        many = components(grid(effects)).variance["rows"]
+        found.append(many.high - many.value)
+    assert 0.7 < np.mean(told) / np.mean(found) < 1.4
 
 
 def test_a_spread_is_never_below_zero() -> None:

@@ -24,7 +24,8 @@ ALL_OTHERS = ""
 
 _VARIABLE = "evidence"
 _BOUNDS = ("value", "low", "high", "n", "level")
-_MORE = ("needed", "tested", "lasting", "counted", "remedy", "freedom")  # what few estimates have
+# What few estimates have.
+_MORE = ("needed", "tested", "lasting", "counted", "remedy", "freedom", "foreseen")
 
 
 def evidence_array(
@@ -70,11 +71,11 @@ def _given(found: Mapping[str, Estimate], key: str) -> dict[str, object]:
     """What differs from what an estimate has by default, as JSON can hold it."""
     default = {field.name: field.default for field in fields(Estimate)}[key]
     given = {name: getattr(e, key) for name, e in found.items()}
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in given.items()
-        if value != default
-    }
+    return {name: _listed(value) for name, value in given.items() if value != default}
+
+
+def _listed(value: object) -> object:
+    return [_listed(one) for one in value] if isinstance(value, tuple) else value
 
 
 def read_reasons(arrays: xr.Dataset) -> dict[str, str]:

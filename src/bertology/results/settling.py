@@ -3,9 +3,10 @@
 The width of an interval falls as the root of the number of observations. So the number that is
 needed is the one whose interval, around the value that was found, would decide. It is a rough
 guide: if the truth is the value that was found, that many decide about every second time. Not all
-intervals follow this law. A study may give its own number (`Estimate.needed`), say which share of
-the width no number takes away (`lasting`), that the bounds count things (`counted`), or what would
-help instead (`remedy`). All numbers are for the level at which the estimate was judged.
+intervals follow this law. A study may give its own number (`Estimate.needed`), say what more would
+give (`foreseen`) or which share of the width no number takes away (`lasting`), that the bounds
+count things (`counted`), or what would help instead (`remedy`). All numbers are for the level at
+which the estimate was judged.
 """
 
 from __future__ import annotations

@@ -65,6 +65,8 @@ class Estimate:
     """What would settle an open question where no number of `unit` would."""
     freedom: float | None = None
     """Degrees of freedom of Student's quantiles; None: n - 1."""
+    foreseen: tuple[tuple[int, float, float], ...] = ()
+    """What more of `unit` would give where bounds follow no root law: numbers, low and high."""
 
     def __post_init__(self) -> None:
         # NumPy scalars would not survive a round trip through JSON.
@@ -78,6 +80,8 @@ class Estimate:
             object.__setattr__(self, "tested", (float(value), float(p)))
         if self.freedom is not None:
             object.__setattr__(self, "freedom", float(self.freedom))
+        foreseen = tuple((int(n), float(low), float(high)) for n, low, high in self.foreseen)
+        object.__setattr__(self, "foreseen", foreseen)
 
     def counting(self, unit: str) -> Estimate:
         """The same number, with the name of what `n` counts."""
@@ -91,6 +95,11 @@ class Estimate:
         falls below the spread of what it predicts, is told right to a few per cent.) A test's
         p-value falls as exp(-n) does.
         """
+        if self.foreseen:
+            low, high = next(
+                (bounds for m, *bounds in reversed(self.foreseen) if m <= n), (self.low, self.high)
+            )
+            return replace(self, low=low, high=high, n=n)
         quantile = (1 + self.level) / 2
         fewer, more = (stdtrit(self._freedom_at(m), quantile) for m in (self.n, n))
         shrunk = (more / fewer) ** 2 * self.n / n
@@ -112,7 +121,16 @@ class Estimate:
         old, new = (stdtrit(freedom, (1 + at) / 2) for at in (self.level, level))
         more = math.log((1 - level) / 2) / math.log((1 - self.level) / 2)  # Chernoff's law
         needed = None if self.needed is None else math.ceil(self.needed * more)
-        return replace(self._scaled(new / old), level=level, needed=needed)._agreeing()
+        foreseen = tuple(
+            (
+                n,
+                self.value - (self.value - low) * new / old,
+                self.value + (high - self.value) * new / old,
+            )
+            for n, low, high in self.foreseen
+        )
+        scaled = self._scaled(new / old)
+        return replace(scaled, level=level, needed=needed, foreseen=foreseen)._agreeing()
 
     def _freedom_at(self, n: int) -> float:
         """Degrees of freedom with `n` observations; they grow as observations do."""

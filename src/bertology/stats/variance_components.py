@@ -94,7 +94,7 @@ def components(values: ArrayLike, *, level: float = 0.95) -> Components:
             count,
             level,
             "seeds",
-            needed=_needed(effect, value, half, squares, scores.shape, (1 - level) / 2),
+            foreseen=_foreseen(effect, (value, half), squares, scores.shape, (1 - level) / 2),
             remedy="more seeds and more examples would narrow it",
         )
         luck[effect] = added
@@ -109,10 +109,13 @@ def components(values: ArrayLike, *, level: float = 0.95) -> Components:
 
 def spread(variance: Estimate) -> Estimate:
     """A variance as a standard deviation; what is below 0 is 0."""
-    value, low, high = (
-        math.sqrt(max(x, 0.0)) for x in (variance.value, variance.low, variance.high)
-    )
-    return replace(variance, value=value, low=low, high=high)
+
+    def root(x: float) -> float:
+        return math.sqrt(max(x, 0.0))
+
+    value, low, high = (root(x) for x in (variance.value, variance.low, variance.high))
+    foreseen = tuple((n, root(below), root(above)) for n, below, above in variance.foreseen)
+    return replace(variance, value=value, low=low, high=high, foreseen=foreseen)
 
 
 def _freedom(rows: int, columns: int) -> dict[str, int]:
@@ -191,29 +194,26 @@ def _arms(
     return math.sqrt(max(below, 0.0)), math.sqrt(max(above, 0.0))
 
 
-def _needed(
+def _foreseen(
     effect: str,
-    value: float,
-    half: float,
+    found: tuple[float, float],
     squares: Mapping[str, Floats],
     shape: tuple[int, ...],
     tail: float,
-) -> int | None:
-    """With how many seeds of each kind a variance that may be 0 would surely be above it.
+) -> tuple[tuple[int, float, float], ...]:
+    """With so many seeds of each kind, the bounds of a variance, if all parts are as they are here.
 
-    If all components are as they were found. None where it is above 0 already, or was not found to
-    be, and where examples alone leave it open. The bounds of a variance do not narrow as the root
-    of the number of seeds, and a standard deviation hides how far below 0 they reach.
+    `found` are the variance and what examples alone leave open, which seeds do not take away. The
+    bounds of a variance do not narrow as the root of the number of seeds, and a standard deviation
+    hides how far below 0 they reach.
     """
-    rows, columns = shape
+    (value, half), (rows, columns) = found, shape
     rest = float(squares["rest"])
     by_row, by_column = (
         max(float(squares[name]) - rest, 0.0) / repeats
         for name, repeats in (("rows", columns), ("columns", rows))
     )
-    if value <= half:
-        return None
-    seeds = min(shape)
+    bounds, seeds = [], max(shape) + 1
     while seeds <= _MANY:
         expected = {
             "rows": np.asarray(rest + seeds * by_row),
@@ -221,11 +221,10 @@ def _needed(
             "rest": np.asarray(rest),
         }
         weights, freedom = _weights(effect, seeds, seeds), _freedom(seeds, seeds)
-        below, _ = _arms(weights, expected, freedom, tail)
-        if math.hypot(below, half) < value:
-            return seeds if seeds > min(shape) else None
+        below, above = _arms(weights, expected, freedom, tail)
+        bounds.append((seeds, value - math.hypot(below, half), value + math.hypot(above, half)))
         seeds = max(seeds + 1, seeds * 6 // 5)
-    return None
+    return tuple(bounds)
 
 
 def _cross(n1: int, n2: int, tail: float) -> float:

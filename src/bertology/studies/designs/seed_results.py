@@ -59,6 +59,9 @@ class SeedVarianceResult(Result):
             f"{points(found['initialisation_spread'])} by new weights, "
             f"{points(found['order_spread'])} by the order of the data"
         )
+        parts = (found[f"{name}_spread"].value for name in ("initialisation", "order"))
+        if max(parts) > whole.value:
+            told += " (each is estimated by itself)"
         early = found.get("early_rank_correlation")
         if early is None:
             return f"{told}."

@@ -57,18 +57,20 @@ class FinetuningVariantsResult(ScoredRunsResult):
     @property
     def answer(self) -> str:
         """Which variants are surely better or worse than plain fine-tuning."""
-        rows, told = self._gains, []
-        for what in (BETTER, WORSE):
-            names = [self._title(name) for name in rows.loc[rows["sure"] == what, "variant"]]
-            if names:
-                told.append(f"{listed(names)} surely {'is' if len(names) == 1 else 'are'} {what}")
-        of = f"than plain fine-tuning, of {len(rows)} variants ({self.facts['judged']}, over "
-        over = f"{of}{self.facts['seeds']} seeds)."
-        if not told:
-            return f"{NOTHING_SURE}: no variant is surely better or worse {over}"
-        text = "; ".join(told)
-        written = any(text.startswith(title) for title in self._written.values())
-        return f"{text if written else text[0].upper() + text[1:]} {over}"
+        rows = self._gains
+        over = f"{len(rows)} variants; {self.facts['judged']}, over {self.facts['seeds']} seeds"
+        told = {
+            what: [self._title(name) for name in rows.loc[rows["sure"] == what, "variant"]]
+            for what in (BETTER, WORSE)
+        }
+        if not any(told.values()):
+            than = "no variant is surely better or worse than plain fine-tuning"
+            return f"{NOTHING_SURE}: {than} ({over})."
+        first, *others = (
+            f"surely {what}: {listed(names)}" for what, names in told.items() if names
+        )
+        beside = "beside plain fine-tuning"
+        return f"{first[0].upper()}{'; '.join([first[1:], *others])}, {beside} ({over})."
 
     def headline(self) -> str:
         """What was learnt from what."""
