@@ -61,7 +61,9 @@ def test_what_was_published_bears_the_claims_out() -> None:
     assert row["over_plain"] == pytest.approx(0.1, abs=0.03)
     assert row["over_plain_low"] < row["over_plain"] < row["over_plain_high"]
     assert np.isnan(table.loc[(PLAIN, "accuracy"), "over_plain"])
-    assert result.answer.startswith("Surely better: learnt mix of all layers, last four layers joined and ")
+    assert result.answer.startswith(
+        "Surely better: learnt mix of all layers, last four layers joined and "
+    )
     assert "urely worse: head on frozen features" in result.answer
     costs = result.table("costs").set_index("variant")
     assert costs.loc["adapters", "share"] == pytest.approx(0.01)

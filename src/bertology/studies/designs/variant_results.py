@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -47,6 +47,11 @@ class FinetuningVariantsResult(ScoredRunsResult):
     def _title(self, name: str) -> str:
         return self._written.get(name) or TITLES[name]
 
+    def _named(self, row: pd.Series[Any]) -> str:
+        """The title of a variant, and whether none of its runs learnt anything."""
+        none_learnt = int(row["failed"]) == int(self.facts["seeds"])
+        return f"{self._title(str(row['variant']))}{' (no run learnt)' if none_learnt else ''}"
+
     @property
     def _gains(self) -> pd.DataFrame:
         table = self.table()
@@ -60,7 +65,7 @@ class FinetuningVariantsResult(ScoredRunsResult):
         rows = self._gains
         over = f"{len(rows)} variants; {self.facts['judged']}, over {self.facts['seeds']} seeds"
         told = {
-            what: [self._title(name) for name in rows.loc[rows["sure"] == what, "variant"]]
+            what: [self._named(row) for _, row in rows[rows["sure"] == what].iterrows()]
             for what in (BETTER, WORSE)
         }
         if not any(told.values()):
