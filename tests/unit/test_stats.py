@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -59,7 +58,11 @@ def test_estimate_excludes_and_travels_as_json() -> None:
     assert estimate.excludes(0.8)
     assert not estimate.excludes(0.25)
     assert not Estimate(math.nan, math.nan, math.nan, 0).excludes(0)
-    assert Estimate(**json.loads(json.dumps(asdict(estimate)))) == estimate
+    more = Estimate(0.5, 0.25, 0.75, 10, tested=(0.0, 0.01), foreseen=((20, 0.3, 0.7),))
+    for one in (estimate, more):
+        record = json.loads(json.dumps(one.as_record()))
+        assert record == one.as_record(), "a record is what is read back of it"
+        assert Estimate(**record) == one
 
 
 def test_mean_interval_is_students() -> None:

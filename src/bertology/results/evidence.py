@@ -7,7 +7,7 @@ again, also on claims that were written after it was measured.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -69,13 +69,8 @@ def read_evidence(arrays: xr.Dataset) -> dict[str, Estimate]:
 
 def _given(found: Mapping[str, Estimate], key: str) -> dict[str, object]:
     """What differs from what an estimate has by default, as JSON can hold it."""
-    default = {field.name: field.default for field in fields(Estimate)}[key]
-    given = {name: getattr(e, key) for name, e in found.items()}
-    return {name: _listed(value) for name, value in given.items() if value != default}
-
-
-def _listed(value: object) -> object:
-    return [_listed(one) for one in value] if isinstance(value, tuple) else value
+    records = {name: e.as_record() for name, e in found.items()}
+    return {name: record[key] for name, record in records.items() if key in record}
 
 
 def read_reasons(arrays: xr.Dataset) -> dict[str, str]:

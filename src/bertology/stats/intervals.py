@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -82,6 +83,18 @@ class Estimate:
             object.__setattr__(self, "freedom", float(self.freedom))
         foreseen = tuple((int(n), float(low), float(high)) for n, low, high in self.foreseen)
         object.__setattr__(self, "foreseen", foreseen)
+
+    def as_record(self) -> dict[str, Any]:
+        """Plain values, as JSON holds them; what is not there has its default."""
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        default = {field.name: field.default for field in fields(self)}
+        return {
+            name: [list(one) if isinstance(one, tuple) else one for one in value]
+            if isinstance(value, tuple)
+            else value
+            for name, value in given.items()
+            if value != default[name]
+        }
 
     def counting(self, unit: str) -> Estimate:
         """The same number, with the name of what `n` counts."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from bertology.data.corpus import Corpus
 from bertology.errors import CapabilityError, ParameterError
 from bertology.model.compressed.early_exit import (
     add_exits,
@@ -39,7 +40,8 @@ class EarlyExit(Method):
 
     A text leaves at the first head whose answer has an entropy (in nats) below a limit. So the
     model is no smaller, a little larger; it saves time where texts are read one by one. How sure
-    heads of lower layers are depends on model and task, so the limit is found on training examples.
+    heads of lower layers are depends on model and task, so the limit is found on training examples
+    that heads do not learn from.
     """
 
     summary: ClassVar[str] = "sure answers leave after a lower layer, by heads that are trained"
@@ -51,7 +53,10 @@ class EarlyExit(Method):
 
     exits: int = parameter(3, "How many layers have a head; fewer if there are fewer.", minimum=1)
     other: float = parameter(
-        0.02, "The share of training answers that may become others.", minimum=0, maximum=1
+        0.02,
+        "The share of training answers that may become others; of new texts it is often more.",
+        minimum=0,
+        maximum=1,
     )
     entropy: float | None = parameter(
         None, "A text leaves below this entropy of its answer; found by `other` if not given.",
@@ -82,12 +87,20 @@ class EarlyExit(Method):
         )
         work.say(f"exits after layers {', '.join(str(i + 1) for i in places)} of {count}")
         found = work.around(model)
-        work.train_on(found, ways=(Exits(),), epochs=self.epochs)
+        learnt = work.train if self.entropy is not None else _beside_choosing(work)
+        work.train_on(found, ways=(Exits(),), epochs=self.epochs, on=learnt)
         answers = _answers(work, found)
         if self.entropy is None:
             set_entropy(model, highest_limit(answers, self.other))
         _say_how_far(work, model, answers, [place + 1 for place in places] + [count])
         return found
+
+
+def _beside_choosing(work: Work) -> Corpus:
+    """Training examples but those that choose the limit: a head is too sure of what it learnt."""
+    chosen = {e.texts for e in work.choosing}
+    rest = [e for e in work.train if e.texts not in chosen]
+    return replace(work.train, examples=rest or list(work.train), origin={})
 
 
 def _answers(work: Work, found: Encoder) -> NDArray[np.float64]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import zlib
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -56,9 +55,9 @@ def measure(
     changed = _changed(held_out, before, after)
     found = {
         "metric": metric.name,
-        "before": asdict(score_interval(metric, before.statistics(metric))),
-        "after": asdict(score_interval(metric, after.statistics(metric))),
-        "loss_in_points": asdict(points_lost(before, after)),
+        "before": score_interval(metric, before.statistics(metric)).as_record(),
+        "after": score_interval(metric, after.statistics(metric)).as_record(),
+        "loss_in_points": points_lost(before, after).as_record(),
         "scores": [_scores(one) for one in (before, after)],
         "knows": beats_constant_answer(
             after.predictions,
