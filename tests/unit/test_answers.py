@@ -115,8 +115,9 @@ def test_what_lies_half_way_goes_away_from_zero() -> None:
         "+1.3", "-1.3", "+1.4", "+0.1",
     ]  # fmt: skip
     assert [number_text(x, ".2g") for x in (0.125, 0.115, 125.0, 0.00125)] == [
-        "0.13", "0.12", "1.3e+02", "0.0013",
+        "0.13", "0.12", "130", "0.0013",
     ]  # fmt: skip
+    assert [number_text(x, "+.2g") for x in (5987, -5987, 3e9)] == ["+6000", "-6000", "+3e+09"]
     assert number_text(np.float64(2.5), ".0f") == "3"
     assert number_text(math.inf, ".1f") == "inf"
     assert interval_text(-1.25, 1.25, ".1f") == "[-1.3, 1.3]"
