@@ -105,7 +105,8 @@ def test_a_page_that_is_stopped_and_resumed(
     assert f"To make that page again: {record['command']}" in call(*given)[1]
 
 
-@pytest.mark.parametrize("paper", ["nuggets", "primer"])
+# The Primer has 48 steps, which take more than half a minute.
+@pytest.mark.parametrize("paper", ["nuggets", pytest.param("primer", marks=pytest.mark.slow)])
 def test_a_survey_is_a_page_without_any_data(
     paper: str, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

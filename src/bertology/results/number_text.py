@@ -19,6 +19,7 @@ _SPEC = re.compile(r"(\+?)\.(\d+)([gf])")
 _MORE = 3  # digits
 _TINY = 1e-9  # what is less is shown as 0 beside larger numbers
 _LONG = 1e9  # from here on powers of ten are shorter
+_CELL = 4  # digits in a cell of a table, which has powers of ten as LaTeX does
 _ROUNDING = 1e-13  # less is no difference
 
 
@@ -67,7 +68,7 @@ def _parts(spec: str) -> tuple[str, int, str]:
 def _written(value: float, spec: str) -> str:
     rounded = _rounded(round(value, 9), spec) + 0.0
     text = f"{rounded:{spec}}"
-    if "e+" in text and abs(rounded) < _LONG:
+    if "e+" in text and abs(rounded) < _LONG and _parts(spec)[1] < _CELL:
         text = f"{rounded:{spec[: spec.startswith('+')]}.0f}"  # 6000, not 6e+03
     return re.sub(r"^-(0(?:\.0*)?)$", r"+\1" if spec.startswith("+") else r"\1", text)
 
