@@ -48,7 +48,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 # The others go on by the same ways as these, and take the most time.
-QUICK = ("seed-variance", "layer-restoring")
+QUICK = ("layer-restoring",)
 ALL = [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in CASES]
 
 

@@ -212,6 +212,7 @@ def killed_job() -> PruningJob:
     return replace(asked, keep=0.6)
 
 
+@pytest.mark.slow  # other trainings that are killed are quicker, and go on by the same ways
 def test_killed_in_the_middle_it_ends_with_the_same_mask(tmp_path: Path) -> None:
     tests = str(Path(__file__).parents[1])
     killed = subprocess.Popen(
