@@ -376,7 +376,7 @@ def test_texts_leave_as_early_as_answers_allow() -> None:
 def test_exits_change_no_more_training_answers_than_they_may() -> None:
     for other in (0.0, 0.2):
         given = work()
-        made = applied(f"early_exit:exits=1,other={other}", given)
+        made = applied(f"early_exit:exits=1,changed={other}", given)
         some = given.choosing
         before, after = (said_by(one, some) for one in (given.teacher, made))
         assert (before != after).mean() <= other + 1e-9
@@ -415,6 +415,7 @@ def test_tokens_fall_in_a_line() -> None:
         (["heads_and_mlps,soft_labels:layers=1"], "layers that are alike"),
         (["theseus"], "say how many layers"),
         (["low_rank:rank=3,share=0.5"], "be left out where share is given"),
+        (["early_exit:entropy=0.1,changed=0.1"], "be left out where entropy is given"),
         (["soft_labels:start=random"], "no shape of its own"),
         (["mixed_precision:low=5,high=3"], "be at most high"),
         (["int8:inputs=float,ranges=dynamic"], "inputs are not rounded"),

@@ -22,7 +22,6 @@ from bertology.errors import (
 from bertology.model.encoder import Encoder
 from bertology.model.loading.pruning import prune_heads
 from bertology.train.finetune import FinetuneSettings, Step
-from bertology.train.history import OnStep
 from bertology.train.starts import STARTS, begin, default_rate, find_start
 from bertology.train.tuning import TuningJob, check_apart, make_tuned, score_heads, tune
 from made_tunings import (
@@ -245,30 +244,13 @@ def test_killed_after_the_last_epoch_only_saving_is_left(tmp_path: Path) -> None
     assert same(weights(tmp_path / "whole"), weights(tmp_path / "cut"))
 
 
-def stopped_at(number: int) -> OnStep:
-    def hear(step: Step) -> None:
-        if step.done == number:
+def test_ctrl_c_keeps_finished_epochs(tmp_path: Path) -> None:
+    def stop(step: Step) -> None:
+        if step.done == 7:
             raise KeyboardInterrupt
 
-    return hear
-
-
-def test_epochs_that_are_quicker_than_writing_them_are_not_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("bertology.train.memory._WRITTEN", 1.0)  # a byte a second
-    with pytest.raises(InterruptedRunError, match="step 14 of 15; the model is as it was before"):
-        make_tuned(tmp_path / "slow", job(), progress=stopped_at(14))
-    assert not (tmp_path / "slow-unfinished").exists()
-    whole = make_tuned(tmp_path / "slow", job())
-    monkeypatch.undo()
-    assert whole["scores"] == make_tuned(tmp_path / "quick", job())["scores"]
-    assert same(weights(tmp_path / "slow"), weights(tmp_path / "quick"))
-
-
-def test_ctrl_c_keeps_finished_epochs(tmp_path: Path) -> None:
     with pytest.raises(InterruptedRunError, match="step 7 of 15; finished epochs are kept"):
-        make_tuned(tmp_path / "model", job(), progress=stopped_at(7))
+        make_tuned(tmp_path / "model", job(), progress=stop)
     assert (tmp_path / "model-unfinished" / "state.json").is_file()
 
 

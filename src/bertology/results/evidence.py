@@ -35,6 +35,7 @@ def evidence_array(
     import xarray as xr
 
     rows = [(e.value, e.low, e.high, float(e.n), e.level) for e in found.values()]
+    records = {name: e.as_record() for name, e in found.items()}
     values = np.reshape(np.array(rows, dtype=np.float64), (-1, len(_BOUNDS)))
     array = xr.DataArray(
         values,
@@ -43,7 +44,7 @@ def evidence_array(
         attrs={
             "reasons": dict(reasons or {}),
             "units": {name: e.unit for name, e in found.items()},
-            **{key: _given(found, key) for key in _MORE},
+            **{key: {n: r[key] for n, r in records.items() if key in r} for key in _MORE},
         },
     )
     return xr.Dataset({_VARIABLE: array})
@@ -65,12 +66,6 @@ def read_evidence(arrays: xr.Dataset) -> dict[str, Estimate]:
         name: replace(e, **{key: of[name] for key, of in kept.items() if name in of})
         for name, e in found.items()
     }
-
-
-def _given(found: Mapping[str, Estimate], key: str) -> dict[str, object]:
-    """What differs from what an estimate has by default, as JSON can hold it."""
-    records = {name: e.as_record() for name, e in found.items()}
-    return {name: record[key] for name, record in records.items() if key in record}
 
 
 def read_reasons(arrays: xr.Dataset) -> dict[str, str]:

@@ -85,15 +85,12 @@ class Estimate:
         object.__setattr__(self, "foreseen", foreseen)
 
     def as_record(self) -> dict[str, Any]:
-        """Plain values, as JSON holds them; what is not there has its default."""
-        given = {field.name: getattr(self, field.name) for field in fields(self)}
-        default = {field.name: field.default for field in fields(self)}
+        """Plain values, as JSON holds them; what few estimates have is there where they have it."""
+        always = {"value", "low", "high", "n", "level", "unit"}
         return {
-            name: [list(one) if isinstance(one, tuple) else one for one in value]
-            if isinstance(value, tuple)
-            else value
-            for name, value in given.items()
-            if value != default[name]
+            field.name: _listed(getattr(self, field.name))
+            for field in fields(self)
+            if field.name in always or getattr(self, field.name) != field.default
         }
 
     def counting(self, unit: str) -> Estimate:
@@ -193,6 +190,11 @@ def percentile_interval(
     tail = (1 - check_level(level, "percentile_interval")) / 2
     low, high = np.quantile(np.asarray(samples, dtype=np.float64), [tail, 1 - tail], axis=axis)
     return low, high
+
+
+def _listed(value: Any) -> Any:
+    """Lists in place of tuples, as they come back from JSON."""
+    return [_listed(one) for one in value] if isinstance(value, tuple) else value
 
 
 def mean_interval(values: ArrayLike, level: float = 0.95) -> Estimate:

@@ -363,9 +363,12 @@ def _all_or_nothing(model: Model, trainer: _Trainer, memory: Memory | None) -> I
     except BaseException as error:
         model.load_state_dict(before)
         if isinstance(error, KeyboardInterrupt):
-            there = memory is not None and memory.begun
-            kept = "finished epochs are kept" if there else "the model is as it was before"
-            again = f"The same command {'continues the run' if there else 'starts it again'}."
+            kept = "finished epochs are kept" if memory else "the model is as it was before"
+            again = (
+                "The same command continues the run."
+                if memory
+                else "The same command starts it again."
+            )
             raise InterruptedRunError(
                 f"Training stopped at step {trainer.done} of {trainer.steps}; {kept}.", hint=again
             ) from None

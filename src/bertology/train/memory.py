@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,9 +19,6 @@ from bertology.train.protocols import Model
 
 __all__ = ["Course", "Memory"]
 
-_WRITTEN = 5e8  # bytes a second, on a disk that is not quick
-_MOMENTS = 3  # with those of AdamW, a state is so many times its weights
-_SHARE = 10  # writing takes at most one second of so many
 _NOW, _BEST, _MOVEMENT, _BESIDE = "now/", "best/", "movement/", "beside/"
 
 
@@ -92,10 +88,6 @@ class Memory:
 
     folder: Path
     identity: str
-    _since: list[float] = field(
-        default_factory=lambda: [time.monotonic()], init=False, repr=False, compare=False
-    )
-    """When the state was last written, or the run began."""
 
     @property
     def begun(self) -> bool:
@@ -120,17 +112,6 @@ class Memory:
         return len(numbers["epochs"])
 
     def keep(self, course: Course) -> None:
-        """Save the course as it is now, where that costs little beside the training since then.
-
-        A GPU may finish an epoch sooner than a disk takes the weights and their moments.
-        """
-        moved = sum(w.numel() * w.element_size() for w in course.weights.values())
-        if time.monotonic() - self._since[0] < _SHARE * _MOMENTS * moved / _WRITTEN:
-            return
-        self.write(course)
-        self._since[0] = time.monotonic()
-
-    def write(self, course: Course) -> None:
         """Save the course as it is now."""
         device = course.model.device
         weights = {f"{_NOW}{n}": w for n, w in course.weights.items()}

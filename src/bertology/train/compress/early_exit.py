@@ -32,6 +32,7 @@ __all__ = ["EarlyExit", "Exits", "highest_limit"]
 
 _EXITS = ".early_exits."
 _ROWS = 32  # in one pass
+_CHANGED = 0.02  # of training answers
 
 
 @dataclass(frozen=True)
@@ -52,17 +53,23 @@ class EarlyExit(Method):
     }
 
     exits: int = parameter(3, "How many layers have a head; fewer if there are fewer.", minimum=1)
-    other: float = parameter(
-        0.02,
-        "The share of training answers that may become others; of new texts it is often more.",
+    changed: float | None = parameter(
+        None,
+        "The share of training answers that may become others, 0.02 if neither this nor entropy is "
+        "given; of new texts it is often more.",
         minimum=0,
         maximum=1,
     )
     entropy: float | None = parameter(
-        None, "A text leaves below this entropy of its answer; found by `other` if not given.",
-        minimum=0,
-    )  # fmt: skip
+        None, "A text leaves below this entropy of its answer, whatever that changes.", minimum=0
+    )
     epochs: int | None = parameter(None, ONE_EPOCH, minimum=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.changed is not None and self.entropy is not None:
+            must = "be left out where entropy is given"
+            raise ParameterError("changed", self.name, must, self.changed)
 
     @property
     def kind(self) -> str:
@@ -91,7 +98,8 @@ class EarlyExit(Method):
         work.train_on(found, ways=(Exits(),), epochs=self.epochs, on=learnt)
         answers = _answers(work, found)
         if self.entropy is None:
-            set_entropy(model, highest_limit(answers, self.other))
+            most = _CHANGED if self.changed is None else self.changed
+            set_entropy(model, highest_limit(answers, most))
         _say_how_far(work, model, answers, [place + 1 for place in places] + [count])
         return found
 
@@ -127,7 +135,7 @@ def _entropies(answers: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(-(answers * np.log(np.maximum(answers, 1e-300))).sum(-1))
 
 
-def highest_limit(answers: NDArray[np.float64], other: float) -> float:
+def highest_limit(answers: NDArray[np.float64], share: float) -> float:
     """The highest entropy up to which no limit changes more than a share of the answers.
 
     `answers` are probabilities: (exits and the end, examples, labels).
@@ -138,7 +146,7 @@ def highest_limit(answers: NDArray[np.float64], other: float) -> float:
     best = 0.0
     for limit in np.linspace(0, most, 201)[1:]:
         changed = (said[_left(answers, limit), examples] != said[-1]).mean()
-        if changed > other:
+        if changed > share:
             break
         best = float(limit)
     return best
